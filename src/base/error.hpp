@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// What a process of ours returns to the shell; the same on every rank.
+enum class ExitCode : int {
+  ok = 0,
+  usage = 1,          ///< bad file, flag, mesh or shape; found before training
+  wrong_result = 2,   ///< diverged, or measured differs from planned
+  out_of_memory = 3,
+  timeout = 4,
+  communication = 5,  ///< mismatched, stalled or failed message passing
+  skipped = 77,
+};
+
+/// An error with the exit code that it leads to. The message is one line.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// Bad input: "key = value: expectation", exit code 1.
+/// `allowed` says what is allowed, as a phrase: "must be positive", "must be one of mean, sum".
+class ConfigError : public Error {
+ public:
+  ConfigError(std::string_view key, std::string_view value, std::string_view allowed)
+      : Error(ExitCode::usage,
+              std::string(key) + " = " + std::string(value) + ": " + std::string(allowed)) {}
+};
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// A half-open run of indices [begin, begin + count).
+struct Range {
+  Size begin = 0;
+  Size count = 0;
+  constexpr Size end() const { return begin + count; }
+  friend constexpr bool operator==(const Range&, const Range&) = default;
+};
+
+/// Part i of n items over `parts`: the first n mod parts parts hold one more. Parts may be empty.
+constexpr Range balanced_split(Size n, Size parts, Size i) {
+  const Size base = n / parts;
+  const Size extra = n % parts;
+  return {i * base + (i < extra ? i : extra), base + (i < extra ? 1 : 0)};
+}
+
+}  // namespace tessera
