@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+/// Element-wise function after a layer. gelu is the tanh approximation, jax.nn.gelu's default:
+/// z/2 (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))). The derivative of relu at zero is zero.
+enum class Activation : std::uint8_t { identity, relu, tanh, sigmoid, gelu };
+
+/// The names in the order of the enumerators.
+inline constexpr std::array<std::string_view, 5> activation_names{"identity", "relu", "tanh",
+                                                                  "sigmoid", "gelu"};
+
+constexpr std::string_view name_of(Activation a) {
+  return activation_names[static_cast<std::size_t>(a)];
+}
+
+/// Whether the derivative needs the pre-activation z; otherwise it is a function of the output y,
+/// and z need not be kept.
+constexpr bool needs_preactivation(Activation a) { return a == Activation::gelu; }
+
+}  // namespace tessera

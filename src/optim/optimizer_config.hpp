@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// Update rules, as optax defines them; g gradient, p parameter, lr learning rate, t step from 1.
+enum class OptimizerKind : std::uint8_t {
+  sgd,      ///< m = g + momentum m;  p -= lr m, or with nesterov p -= lr (g + momentum m)
+  adam,     ///< m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;
+            ///< p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
+  adamw,    ///< adam, and p -= lr weight_decay p
+  rmsprop,  ///< v = decay v + (1-decay) g^2;  p -= lr g / sqrt(v + epsilon)
+};
+
+/// The names in the order of the enumerators.
+inline constexpr std::array<std::string_view, 4> optimizer_names{"sgd", "adam", "adamw", "rmsprop"};
+
+constexpr std::string_view name_of(OptimizerKind kind) {
+  return optimizer_names[static_cast<std::size_t>(kind)];
+}
+
+/// A value that the chosen kind does not use must keep its default; validate() sees to it.
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::adam;
+  double momentum = 0;      ///< sgd, in [0, 1)
+  bool nesterov = false;    ///< sgd with momentum
+  double beta1 = 0.9;       ///< adam, adamw, in [0, 1)
+  double beta2 = 0.999;     ///< adam, adamw, in [0, 1)
+  double epsilon = 1e-8;    ///< adam, adamw, rmsprop, positive
+  double weight_decay = 0;  ///< adamw, not negative
+  double decay = 0.9;       ///< rmsprop, in [0, 1)
+
+  friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
+};
+
+/// Throws ConfigError naming "optimizer.<field>" for a value out of range or not used by the kind.
+void validate(const OptimizerConfig& config);
+
+/// Elements of optimizer state per parameter: 0, 1 or 2.
+constexpr Size moments_per_parameter(const OptimizerConfig& config) {
+  switch (config.kind) {
+    case OptimizerKind::sgd:
+      return config.momentum != 0 ? 1 : 0;
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return 2;
+    case OptimizerKind::rmsprop:
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+/// How the kernel of a layer is drawn; JAX's variance_scaling family. Normal variants are truncated
+/// at two standard deviations. Biases are always zero.
+enum class Initializer : std::uint8_t {
+  zeros,
+  lecun_normal,  ///< variance 1 / fan_in
+  lecun_uniform,
+  he_normal,  ///< variance 2 / fan_in
+  he_uniform,
+  glorot_normal,  ///< variance 2 / (fan_in + fan_out)
+  glorot_uniform,
+};
+
+/// The names in the order of the enumerators.
+inline constexpr std::array<std::string_view, 7> initializer_names{
+    "zeros",      "lecun_normal",  "lecun_uniform",  "he_normal",
+    "he_uniform", "glorot_normal", "glorot_uniform",
+};
+
+constexpr std::string_view name_of(Initializer i) {
+  return initializer_names[static_cast<std::size_t>(i)];
+}
+
+}  // namespace tessera
