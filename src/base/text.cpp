@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+template <class Text>
+std::optional<std::string> nearest(std::string_view word, std::span<const Text> candidates) {
+  const Text* best = nullptr;
+  Size best_distance = 0;
+  for (const Text& candidate : candidates) {
+    const Size distance = edit_distance(word, candidate);
+    const auto longer = static_cast<Size>(std::max(word.size(), candidate.size()));
+    if (3 * distance > std::max<Size>(longer, 3)) continue;
+    if (distance == longer) continue;  // nothing in common
+    if (best == nullptr || distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  return std::string(*best);
+}
+
+}  // namespace
+
+Size edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table: a swap looks two rows back.
+  std::vector<Size> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<Size>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<Size>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+          lower(a[i - 2]) == lower(b[j - 1])) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+std::optional<std::string> suggest_nearest(std::string_view word,
+                                           std::span<const std::string> candidates) {
+  return nearest(word, candidates);
+}
+
+std::optional<std::string> suggest_nearest(std::string_view word,
+                                           std::span<const std::string_view> candidates) {
+  return nearest(word, candidates);
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts.begin(), parts.end(), separator));
+}
+
+std::string join(std::span<const std::string_view> parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts.begin(), parts.end(), separator));
+}
+
+std::vector<std::string> split_text(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n\v\f";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+std::string human_bytes(Size bytes) {
+  constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (std::abs(bytes) < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  // 1023.995 would be printed as 1024.00.
+  while (std::abs(value) >= 1023.995 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.2f} {}", value, units[unit]);
+}
+
+std::string with_thousands(Size n) {
+  std::string digits = fmt::format("{}", n);
+  const std::size_t first = n < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3;) {
+    i -= 3;
+    digits.insert(i, 1, ',');
+  }
+  return digits;
+}
+
+std::string human_seconds(double seconds) {
+  if (!std::isfinite(seconds)) return fmt::format("{} s", seconds);
+  struct Unit {
+    double factor;
+    const char* name;
+  };
+  constexpr std::array<Unit, 3> small = {{{1e9, "ns"}, {1e6, "us"}, {1e3, "ms"}}};
+  const auto digits = [](double value) {
+    const double magnitude = std::abs(value);
+    const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
+    return fmt::format("{:.{}f}", value, decimals);
+  };
+  if (seconds == 0) return "0 s";
+  for (const Unit& unit : small) {
+    const double value = seconds * unit.factor;
+    if (std::abs(value) < 999.5) return digits(value) + " " + unit.name;
+  }
+  return digits(seconds) + " s";
+}
+
+std::string number_ranges(std::span<const int> sorted) {
+  std::string text;
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t last = i;
+    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text +=
+        last == i ? fmt::format("{}", sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (char c : trim(text)) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (!control) {
+      line += c;
+    } else if (line.empty() || line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  return line;
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// Letters to insert, delete, replace or swap with their neighbour to turn `a` into `b`
+/// (optimal string alignment distance), without regard to case.
+Size edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate that `word` most likely misspells; none if all are too far off (more than a third
+/// of the longer word). The first of equally near candidates wins.
+std::optional<std::string> suggest_nearest(std::string_view word,
+                                           std::span<const std::string> candidates);
+std::optional<std::string> suggest_nearest(std::string_view word,
+                                           std::span<const std::string_view> candidates);
+
+std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
+
+/// The parts between separators, empty ones included: "a,,b" has three; "" has one, empty.
+std::vector<std::string> split_text(std::string_view text, char separator);
+
+/// Without white space at either end.
+std::string_view trim(std::string_view text);
+
+/// "385 B", "1.50 KiB", "2.00 GiB": powers of 1024, two decimals from a KiB on.
+std::string human_bytes(Size bytes);
+
+/// "1,234,567".
+std::string with_thousands(Size n);
+
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s": three significant digits.
+std::string human_seconds(double seconds);
+
+/// Sorted numbers as ranges: {0, 1, 2, 5} is "0-2,5"; "" when there are none.
+std::string number_ranges(std::span<const int> sorted);
+
+/// One line from any text: line breaks and other control characters become single spaces.
+std::string one_line(std::string_view text);
+
+}  // namespace tessera

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("mesh", ""), 4);
+  EXPECT_EQ(edit_distance("", "mesh"), 4);
+  EXPECT_EQ(edit_distance("mesh", "mesh"), 0);
+  EXPECT_EQ(edit_distance("Mesh", "mesh"), 0);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("epohcs", "epochs"), 1);
+  EXPECT_EQ(edit_distance("ab", "ba"), 1);
+}
+
+TEST(SuggestNearest, FindsTheMisspelledKeyAndRefusesFarOnes) {
+  const std::vector<std::string> keys = {"epochs", "batch_size", "learning_rate", "seed"};
+  EXPECT_EQ(suggest_nearest("epoch", keys), "epochs");
+  EXPECT_EQ(suggest_nearest("batchsize", keys), "batch_size");
+  EXPECT_EQ(suggest_nearest("laerning_rate", keys), "learning_rate");
+  EXPECT_EQ(suggest_nearest("sede", keys), "seed");
+  EXPECT_EQ(suggest_nearest("completely_else", keys), std::nullopt);
+  EXPECT_EQ(suggest_nearest("", keys), std::nullopt);
+  EXPECT_EQ(suggest_nearest("x", std::vector<std::string>{}), std::nullopt);
+  const std::array<std::string_view, 2> near = {"relu", "gelu"};
+  EXPECT_EQ(suggest_nearest("elu", near), "relu");
+  const std::array<std::string_view, 1> short_key = {"lr"};
+  EXPECT_EQ(suggest_nearest("xy", short_key), std::nullopt);
+}
+
+TEST(Text, JoinsAndSplits) {
+  const std::vector<std::string> parts = {"a", "", "b"};
+  EXPECT_EQ(join(parts), "a, , b");
+  EXPECT_EQ(join(parts, "|"), "a||b");
+  EXPECT_EQ(join(std::vector<std::string_view>{}), "");
+  EXPECT_EQ(split_text("a||b", '|'), parts);
+  EXPECT_EQ(split_text("", ','), std::vector<std::string>{""});
+  EXPECT_EQ(trim(" \t x y\n"), "x y");
+  EXPECT_EQ(trim("  "), "");
+  EXPECT_EQ(one_line("first\r\n  second\ttab\n"), "first   second tab");
+}
+
+TEST(Text, PrintsBytesInPowersOf1024) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(385), "385 B");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(human_bytes(1024 * 1024 - 1), "1.00 MiB");
+  EXPECT_EQ(human_bytes(Size{2} << 30), "2.00 GiB");
+  EXPECT_EQ(human_bytes(-2048), "-2.00 KiB");
+  EXPECT_EQ(human_bytes(std::numeric_limits<Size>::max()), "8.00 EiB");
+}
+
+TEST(Text, GroupsDigitsByThousands) {
+  EXPECT_EQ(with_thousands(0), "0");
+  EXPECT_EQ(with_thousands(999), "999");
+  EXPECT_EQ(with_thousands(1000), "1,000");
+  EXPECT_EQ(with_thousands(-999), "-999");
+  EXPECT_EQ(with_thousands(-1234567), "-1,234,567");
+  EXPECT_EQ(with_thousands(std::numeric_limits<Size>::min()), "-9,223,372,036,854,775,808");
+}
+
+TEST(Text, PrintsSecondsWithThreeDigits) {
+  EXPECT_EQ(human_seconds(0), "0 s");
+  EXPECT_EQ(human_seconds(850e-9), "850 ns");
+  EXPECT_EQ(human_seconds(12.34e-6), "12.3 us");
+  EXPECT_EQ(human_seconds(4.5678e-3), "4.57 ms");
+  EXPECT_EQ(human_seconds(0.9999), "1.00 s");
+  EXPECT_EQ(human_seconds(1234.5), "1234 s");
+}
+
+TEST(Text, PrintsNumbersAsRanges) {
+  EXPECT_EQ(number_ranges(std::vector<int>{}), "");
+  EXPECT_EQ(number_ranges(std::vector<int>{3}), "3");
+  EXPECT_EQ(number_ranges(std::vector<int>{0, 1}), "0-1");
+  EXPECT_EQ(number_ranges(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+}
+
+}  // namespace
+}  // namespace tessera
