@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/random/fill.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <tessera/random/distributions.hpp>
+
+namespace tessera {
+namespace {
+
+struct Uniform {
+  float lo, hi, scale;
+  KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
+    return random_uniform(key, i, lo, hi) * scale;
+  }
+};
+
+struct Normal {
+  KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
+    return random_normal(key, i);
+  }
+};
+
+struct TruncatedNormal {
+  float scale;
+  KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
+    return random_truncated_normal(key, i) * scale;
+  }
+};
+
+template <class T, class Draw>
+void fill(const std::string& label, const Vector<T>& local, Key key, const BlockRun& run,
+          const Draw& draw) {
+  Kokkos::parallel_for(
+      label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, local.extent(0)),
+      KOKKOS_LAMBDA(Size i) {
+        const Size row = (run.first + i) / run.block_cols;
+        const Size col = (run.first + i) % run.block_cols;
+        const Size flat =
+            (run.block.row_offset + row) * run.block.global_cols + run.block.col_offset + col;
+        local(i) = static_cast<T>(draw(key, static_cast<std::uint64_t>(flat)));
+      });
+}
+
+template <class T>
+Vector<T> flat(const Matrix<T>& m) {
+  return {m.data(), m.extent(0) * m.extent(1)};
+}
+
+template <class T>
+BlockRun whole(const Matrix<T>& local, GlobalBlock block) {
+  const Size cols = static_cast<Size>(local.extent(1));
+  if (block.global_cols < 0) block.global_cols = cols;
+  return {block, cols, 0};
+}
+
+/// scale / fan of variance_scaling; zero for zeros.
+float variance(Initializer initializer, Size fan_in, Size fan_out) {
+  const double in = static_cast<double>(fan_in), out = static_cast<double>(fan_out);
+  switch (initializer) {
+    case Initializer::zeros:
+      return 0;
+    case Initializer::lecun_normal:
+    case Initializer::lecun_uniform:
+      return static_cast<float>(1 / in);
+    case Initializer::he_normal:
+    case Initializer::he_uniform:
+      return static_cast<float>(2 / in);
+    case Initializer::glorot_normal:
+    case Initializer::glorot_uniform:
+      return static_cast<float>(2 / (in + out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+template <class T>
+void fill_uniform(const Matrix<T>& local, Key key, float lo, float hi, GlobalBlock block) {
+  fill("tessera::fill_uniform", flat(local), key, whole(local, block), Uniform{lo, hi, 1});
+}
+
+template <class T>
+void fill_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
+  fill("tessera::fill_normal", flat(local), key, whole(local, block), Normal{});
+}
+
+template <class T>
+void fill_truncated_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
+  fill("tessera::fill_truncated_normal", flat(local), key, whole(local, block), TruncatedNormal{1});
+}
+
+template <class T>
+void initialize(const Matrix<T>& local, Initializer initializer, Key key, GlobalBlock block,
+                Size fan_in, Size fan_out) {
+  initialize(flat(local), initializer, key, whole(local, block), fan_in, fan_out);
+}
+
+template <class T>
+void initialize(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
+                Size fan_in, Size fan_out) {
+  const float var = variance(initializer, fan_in, fan_out);
+  switch (initializer) {
+    case Initializer::zeros:
+      Kokkos::deep_copy(ExecSpace(), local, T(0));
+      return;
+    case Initializer::lecun_normal:
+    case Initializer::he_normal:
+    case Initializer::glorot_normal: {
+      // A normal cut at two standard deviations has 0.8796 of the deviation left.
+      const float deviation = std::sqrt(var) / 0.87962566103423978f;
+      fill("tessera::initialize_normal", local, key, run, TruncatedNormal{deviation});
+      return;
+    }
+    case Initializer::lecun_uniform:
+    case Initializer::he_uniform:
+    case Initializer::glorot_uniform:
+      fill("tessera::initialize_uniform", local, key, run, Uniform{-1, 1, std::sqrt(3 * var)});
+      return;
+  }
+}
+
+#define TESSERA_INSTANTIATE(T)                                                              \
+  template void fill_uniform<T>(const Matrix<T>&, Key, float, float, GlobalBlock);          \
+  template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                         \
+  template void fill_truncated_normal<T>(const Matrix<T>&, Key, GlobalBlock);               \
+  template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size); \
+  template void initialize<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera
