@@ -12,8 +12,8 @@ namespace tessera {
 template <class T>
 void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot);
 
-/// Every element of v * scale into [-limit, limit], in place; NaN stays.
+/// Every element of v into [-limit, limit], in place; NaN stays. T: float, double.
 template <class T>
-void clip_by_value(const Vector<T>& v, T limit, T scale = 1);
+void clip_by_value(const Vector<T>& v, T limit);
 
 }  // namespace tessera

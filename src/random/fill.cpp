@@ -46,7 +46,7 @@ void fill(const std::string& label, const Vector<T>& local, Key key, const Block
 
 template <class T>
 Vector<T> flat(const Matrix<T>& m) {
-  return {m.data(), m.extent(0) * m.extent(1)};
+  return Vector<T>(m.data(), m.extent(0) * m.extent(1));
 }
 
 template <class T>

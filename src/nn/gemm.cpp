@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/gemm.hpp>
+
+#include <KokkosBlas3_gemm.hpp>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+struct Shape {
+  Size rows, cols;
+};
+
+template <class T>
+Shape shape_of(Trans trans, const Matrix<T>& m) {
+  const Size rows = static_cast<Size>(m.extent(0)), cols = static_cast<Size>(m.extent(1));
+  return trans == Trans::no ? Shape{rows, cols} : Shape{cols, rows};
+}
+
+std::string to_string(Shape s) {
+  return "(" + std::to_string(s.rows) + ", " + std::to_string(s.cols) + ")";
+}
+
+/// c = beta c, without reading c when beta is zero.
+template <class T>
+void scale(const Matrix<T>& c, T beta) {
+  if (beta == T(1) || c.span() == 0) return;
+  if (beta == T(0)) {
+    Kokkos::deep_copy(ExecSpace(), c, T(0));
+    return;
+  }
+  T* const data = c.data();
+  Kokkos::parallel_for(
+      "tessera::gemm_scale", Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, c.span()),
+      KOKKOS_LAMBDA(Size i) { data[i] *= beta; });
+}
+
+template <class T>
+Matrix<const T> rounded(const Matrix<const T>& m, const Vector<T>& scratch) {
+  if constexpr (std::is_same_v<T, float>) {
+    const Size n = static_cast<Size>(m.span());
+    if (n > static_cast<Size>(scratch.extent(0))) {
+      throw Error(ExitCode::usage, "gemm: an operand of " + std::to_string(n) +
+                                       " elements needs more scratch memory than " +
+                                       std::to_string(scratch.extent(0)));
+    }
+    round_to_tf32(Vector<const float>(m.data(), n), Vector<float>(scratch.data(), n));
+    return Matrix<const float>(scratch.data(), m.extent(0), m.extent(1));
+  } else {
+    return m;
+  }
+}
+
+}  // namespace
+
+template <class T>
+Gemm<T>::Gemm(MatmulPrecision precision, Size scratch_a, Size scratch_b) : precision_(precision) {
+  if (precision == MatmulPrecision::strict) return;
+  if (!std::is_same_v<T, float>) {
+    throw ConfigError("model.matmul_precision", name_of(precision), "needs dtype float32");
+  }
+  scratch_a_ = Vector<T>("tessera::gemm_scratch_a", scratch_a);
+  scratch_b_ = Vector<T>("tessera::gemm_scratch_b", scratch_b);
+}
+
+template <class T>
+void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<const T>& a,
+                         const Matrix<const T>& b, T beta, const Matrix<T>& c) const {
+  const Shape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
+              out = shape_of(Trans::no, c);
+  if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
+    throw Error(ExitCode::usage, "gemm: shapes " + to_string(op_a) + " x " + to_string(op_b) +
+                                     " -> " + to_string(out) + " do not fit");
+  }
+  // Kokkos Kernels 3.4 returns without applying beta when an operand is empty.
+  if (out.rows == 0 || out.cols == 0 || op_a.cols == 0) {
+    scale(c, beta);
+    return;
+  }
+  const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
+  const bool product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
+  if (precision_ == MatmulPrecision::tf32 && product) {
+    KokkosBlas::gemm(ta, tb, alpha, rounded<T>(a, scratch_a_), rounded<T>(b, scratch_b_), beta, c);
+  } else {
+    KokkosBlas::gemm(ta, tb, alpha, a, b, beta, c);
+  }
+}
+
+void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
+  // As integers the bits grow with the magnitude: half a unit added, then the 13 low bits cut.
+  const auto* const from = reinterpret_cast<const std::uint32_t*>(in.data());
+  auto* const to = reinterpret_cast<std::uint32_t*>(out.data());
+  Kokkos::parallel_for(
+      "tessera::round_to_tf32",
+      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, in.extent(0)),
+      KOKKOS_LAMBDA(Size i) {
+        const std::uint32_t bits = from[i];
+        const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+        to[i] = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+      });
+}
+
+template class Gemm<float>;
+template class Gemm<double>;
+
+}  // namespace tessera

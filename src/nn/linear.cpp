@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/linear.hpp>
+
+#include <algorithm>
+#include <type_traits>
+
+#include <tessera/nn/activation_math.hpp>
+
+namespace tessera {
+namespace {
+
+using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
+using Team = TeamPolicy::member_type;
+
+constexpr bool on_host =
+    Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, MemSpace>::accessible &&
+    std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
+
+/// y = act(z + b), a team per row, so that columns are contiguous for vector lanes.
+template <class T, Activation A>
+struct BiasActivation {
+  T* z;
+  const T* bias;
+  T* y;
+  Size cols;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    T* const z_row = z + team.league_rank() * cols;
+    T* const y_row = y + team.league_rank() * cols;
+    const T* const b = bias;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
+      const T sum = b ? z_row[j] + b[j] : z_row[j];
+      if (needs_preactivation(A)) z_row[j] = sum;
+      y_row[j] = detail::ActivationMath<A>::value(sum);
+    });
+  }
+};
+
+/// dz and its column sums in one pass: a team owns a block of columns, its threads walk the rows,
+/// and their partial sums, one row of scratch each, are added in thread order.
+template <class T, Activation A>
+struct ActivationBiasBackward {
+  const T* saved;
+  T* dy;
+  T* dbias;
+  Size rows, cols, block;
+  bool accumulate;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size first = team.league_rank() * block;
+    const Size width = first + block < cols ? block : cols - first;
+    const Size threads = team.team_size();
+    T* const partial = static_cast<T*>(team.team_shmem().get_shmem(threads * block * sizeof(T)));
+    T* const mine = partial + team.team_rank() * block;
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
+    for (Size i = team.team_rank(); i < rows; i += threads) {
+      const T* const s = saved + i * cols + first;
+      T* const d = dy + i * cols + first;
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
+        const T dz = d[j] * detail::ActivationMath<A>::slope(s[j]);
+        if (A != Activation::identity) d[j] = dz;
+        mine[j] += dz;
+      });
+    }
+    team.team_barrier();
+    if (dbias == nullptr) return;
+    T* const out = dbias + first;
+    const bool add = accumulate;
+    const Size stride = block;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
+      T sum = add ? out[j] : T(0);
+      for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
+      out[j] = sum;
+    });
+  }
+};
+
+/// Calls f(std::integral_constant<Activation, a>).
+template <class F>
+void dispatch(Activation a, const F& f) {
+  switch (a) {
+    case Activation::identity:
+      return f(std::integral_constant<Activation, Activation::identity>());
+    case Activation::relu:
+      return f(std::integral_constant<Activation, Activation::relu>());
+    case Activation::tanh:
+      return f(std::integral_constant<Activation, Activation::tanh>());
+    case Activation::sigmoid:
+      return f(std::integral_constant<Activation, Activation::sigmoid>());
+    case Activation::gelu:
+      return f(std::integral_constant<Activation, Activation::gelu>());
+  }
+}
+
+}  // namespace
+
+template <class T>
+void bias_activation(Activation activation, const Matrix<T>& z, const Vector<const T>& bias,
+                     const Matrix<T>& y) {
+  const Size rows = z.extent(0), cols = z.extent(1);
+  const bool nothing =
+      activation == Activation::identity && bias.extent(0) == 0 && y.data() == z.data();
+  if (rows == 0 || cols == 0 || nothing) return;
+  const TeamPolicy policy = on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 1);
+  dispatch(activation, [&](auto a) {
+    Kokkos::parallel_for(
+        "tessera::bias_activation", policy,
+        BiasActivation<T, decltype(a)::value>{z.data(), bias.data(), y.data(), cols});
+  });
+}
+
+template <class T>
+void activation_bias_backward(Activation activation, const Matrix<const T>& saved,
+                              const Matrix<T>& dy, const Vector<T>& dbias, bool accumulate) {
+  const Size rows = dy.extent(0), cols = dy.extent(1);
+  if (cols == 0 || (dbias.extent(0) == 0 && activation == Activation::identity)) return;
+  constexpr Size block_limit = on_host ? 1024 : 32;
+  const Size block = std::min(cols, block_limit);
+  const Size blocks = (cols + block - 1) / block;
+  const int threads = on_host ? 1 : 8;
+  const auto policy = TeamPolicy(blocks, threads, on_host ? 1 : 32)
+                          .set_scratch_size(0, Kokkos::PerTeam(threads * block * sizeof(T)));
+  dispatch(activation, [&](auto a) {
+    Kokkos::parallel_for("tessera::activation_bias_backward", policy,
+                         ActivationBiasBackward<T, decltype(a)::value>{
+                             saved.data(), dy.data(), dbias.data(), rows, cols, block, accumulate});
+  });
+}
+
+template <class T>
+void linear_forward(const Gemm<T>& gemm, Activation activation, const Matrix<const T>& x,
+                    const Matrix<const T>& kernel, const Vector<const T>& bias, const Matrix<T>& z,
+                    const Matrix<T>& y) {
+  const Matrix<T>& sum = needs_preactivation(activation) ? z : y;
+  gemm(Trans::no, Trans::no, 1, x, kernel, 0, sum);
+  bias_activation<T>(activation, sum, bias, y);
+}
+
+template <class T>
+void linear_backward(const Gemm<T>& gemm, Activation activation, const Matrix<const T>& x,
+                     const Matrix<const T>& kernel, const Matrix<const T>& saved,
+                     const Matrix<T>& dy, const Matrix<T>& dkernel, const Vector<T>& dbias,
+                     const Matrix<T>& dx, bool accumulate) {
+  activation_bias_backward<T>(activation, saved, dy, dbias, accumulate);
+  gemm(Trans::yes, Trans::no, 1, x, dy, accumulate ? 1 : 0, dkernel);
+  if (dx.data() != nullptr) gemm(Trans::no, Trans::yes, 1, dy, kernel, 0, dx);
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                    \
+  template void bias_activation<T>(Activation, const Matrix<T>&, const Vector<const T>&,          \
+                                   const Matrix<T>&);                                             \
+  template void activation_bias_backward<T>(Activation, const Matrix<const T>&, const Matrix<T>&, \
+                                            const Vector<T>&, bool);                              \
+  template void linear_forward<T>(const Gemm<T>&, Activation, const Matrix<const T>&,             \
+                                  const Matrix<const T>&, const Vector<const T>&,                 \
+                                  const Matrix<T>&, const Matrix<T>&);                            \
+  template void linear_backward<T>(const Gemm<T>&, Activation, const Matrix<const T>&,            \
+                                   const Matrix<const T>&, const Matrix<const T>&,                \
+                                   const Matrix<T>&, const Matrix<T>&, const Vector<T>&,          \
+                                   const Matrix<T>&, bool);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/loss.hpp>
+
+#include <cmath>
+
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+using Range = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
+
+/// One pass: reads p and t, writes the gradient, adds up the loss.
+template <class T>
+void element_loss(const Range& elements, const T* p, const T* t, T scale, const Sum& sum, T* g,
+                  bool squared) {
+  if (squared) {
+    Kokkos::parallel_reduce(
+        "tessera::mse", elements,
+        KOKKOS_LAMBDA(Size i, double& s) {
+          const T d = p[i] - t[i];
+          if (g) g[i] = T(2) * d * scale;
+          s += static_cast<double>(d) * d;
+        },
+        sum);
+  } else {
+    Kokkos::parallel_reduce(
+        "tessera::mae", elements,
+        KOKKOS_LAMBDA(Size i, double& s) {
+          const T d = p[i] - t[i];
+          if (g) g[i] = d > T(0) ? scale : d < T(0) ? -scale : T(0) * d;
+          s += static_cast<double>(d < T(0) ? -d : d);
+        },
+        sum);
+  }
+}
+
+/// d|p - t| / dp = (p - t) / |p - t|, over |t|.
+template <class T>
+void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Sum& sum, T* g) {
+  Kokkos::parallel_reduce(
+      "tessera::relative_l2", Range(0, rows),
+      KOKKOS_LAMBDA(Size i, double& s) {
+        using std::sqrt;
+        const T* const pi = p + i * cols;
+        const T* const ti = t + i * cols;
+        double difference = 0, target = 0;
+        for (Size j = 0; j < cols; ++j) {
+          const double d = static_cast<double>(pi[j]) - ti[j];
+          difference += d * d;
+          target += static_cast<double>(ti[j]) * ti[j];
+        }
+        const double norms = sqrt(difference) * sqrt(target);
+        s += sqrt(difference) / sqrt(target);
+        if (!g) return;
+        const double factor = difference == 0 ? 0 : scale / norms;
+        for (Size j = 0; j < cols; ++j) g[i * cols + j] = static_cast<T>((pi[j] - ti[j]) * factor);
+      },
+      sum);
+}
+
+}  // namespace
+
+template <class T>
+void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
+                       const Matrix<const T>& target, Size global_count, const Vector<double>& sums,
+                       Size slot, const Matrix<T>& gradient) {
+  const Size rows = prediction.extent(0), cols = prediction.extent(1);
+  if (target.extent(0) != prediction.extent(0) || target.extent(1) != prediction.extent(1)) {
+    throw Error(ExitCode::usage, "loss: prediction and target differ in shape");
+  }
+  const Sum sum(sums.data() + slot);
+  const T scale = T(1) / static_cast<T>(global_count);
+  if (kind == LossKind::relative_l2) {
+    relative_l2(rows, cols, prediction.data(), target.data(), scale, sum, gradient.data());
+  } else {
+    element_loss(Range(0, rows * cols), prediction.data(), target.data(), scale, sum,
+                 gradient.data(), kind == LossKind::mse);
+  }
+}
+
+template void loss_and_gradient<float>(LossKind, const Matrix<const float>&,
+                                       const Matrix<const float>&, Size, const Vector<double>&,
+                                       Size, const Matrix<float>&);
+template void loss_and_gradient<double>(LossKind, const Matrix<const double>&,
+                                        const Matrix<const double>&, Size, const Vector<double>&,
+                                        Size, const Matrix<double>&);
+
+}  // namespace tessera

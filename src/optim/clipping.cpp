@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/optim/clipping.hpp>
+
+namespace tessera {
+namespace {
+
+using Range = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+
+}  // namespace
+
+template <class T>
+void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
+  const T* const data = v.data();
+  const Size n = static_cast<Size>(v.extent(0));
+  // Eight squares are added as a tree before they join the running sum: one chain of additions
+  // would wait for each addition, not for memory.
+  const Size groups = n / 8;
+  Kokkos::parallel_reduce(
+      "tessera::sum_of_squares", Range(0, groups + n % 8),
+      KOKKOS_LAMBDA(Size i, double& sum) {
+        if (i >= groups) {
+          const double x = data[n - 1 - (i - groups)];
+          sum += x * x;
+          return;
+        }
+        double s[8];
+        for (int k = 0; k < 8; ++k) {
+          const double x = data[8 * i + k];
+          s[k] = x * x;
+        }
+        sum += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+      },
+      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+}
+
+template <class T>
+void clip_by_value(const Vector<T>& v, T limit) {
+  T* const data = v.data();
+  Kokkos::parallel_for(
+      "tessera::clip_by_value", Range(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
+        const T x = data[i];
+        data[i] = x > limit ? limit : x < -limit ? -limit : x;
+      });
+}
+
+template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);
+template void sum_of_squares<double>(const Vector<const double>&, const Vector<double>&, Size);
+template void clip_by_value<float>(const Vector<float>&, float);
+template void clip_by_value<double>(const Vector<double>&, double);
+
+}  // namespace tessera

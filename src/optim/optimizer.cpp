@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/optim/optimizer.hpp>
+
+#include <cmath>
+#include <string>
+
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+// Plain pointers: a loop over them vectorises, and a shard may begin at any element.
+
+template <class T>
+struct Arguments {
+  Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>> range;
+  T* p;
+  const T* g;
+  T learning_rate, scale;
+};
+
+template <class T>
+void sgd(const Arguments<T>& a) {
+  T* const p = a.p;
+  const T* const g = a.g;
+  const T rate = a.learning_rate * a.scale;
+  Kokkos::parallel_for(
+      "tessera::sgd", a.range, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
+}
+
+template <class T>
+void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
+  T* const p = a.p;
+  const T* const g = a.g;
+  const T lr = a.learning_rate, scale = a.scale;
+  // The step is m, or one more turn of it with nesterov.
+  const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
+  Kokkos::parallel_for(
+      "tessera::momentum_sgd", a.range, KOKKOS_LAMBDA(Size i) {
+        const T gi = g[i] * scale;
+        const T mi = gi + momentum * m[i];
+        m[i] = mi;
+        p[i] -= lr * (of_gradient * gi + of_moment * mi);
+      });
+}
+
+template <class T>
+void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T* v) {
+  T* const p = a.p;
+  const T* const g = a.g;
+  const T lr = a.learning_rate, scale = a.scale;
+  const T b1 = static_cast<T>(config.beta1), b2 = static_cast<T>(config.beta2);
+  const T c1 = static_cast<T>(1 - config.beta1), c2 = static_cast<T>(1 - config.beta2);
+  const T correction1 = T(1) - std::pow(b1, static_cast<T>(t));
+  const T correction2 = T(1) - std::pow(b2, static_cast<T>(t));
+  const T epsilon = static_cast<T>(config.epsilon);
+  const T weight_decay = static_cast<T>(config.weight_decay);
+  Kokkos::parallel_for(
+      "tessera::adam", a.range, KOKKOS_LAMBDA(Size i) {
+        using std::sqrt;
+        const T gi = g[i] * scale;
+        const T mi = c1 * gi + b1 * m[i];
+        const T vi = c2 * (gi * gi) + b2 * v[i];
+        m[i] = mi;
+        v[i] = vi;
+        const T direction = (mi / correction1) / (sqrt(vi / correction2) + epsilon);
+        p[i] -= lr * (direction + weight_decay * p[i]);
+      });
+}
+
+template <class T>
+void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
+  T* const p = a.p;
+  const T* const g = a.g;
+  const T lr = a.learning_rate, scale = a.scale;
+  const T decay = static_cast<T>(config.decay), rest = static_cast<T>(1 - config.decay);
+  const T epsilon = static_cast<T>(config.epsilon);
+  Kokkos::parallel_for(
+      "tessera::rmsprop", a.range, KOKKOS_LAMBDA(Size i) {
+        using std::sqrt;
+        const T gi = g[i] * scale;
+        const T vi = rest * (gi * gi) + decay * v[i];
+        v[i] = vi;
+        p[i] -= lr * gi / sqrt(vi + epsilon);
+      });
+}
+
+}  // namespace
+
+template <class T>
+Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config), n_(n) {
+  validate(config);
+  moments_ = Vector<T>("tessera::optimizer_moments", moments_per_parameter(config) * n);
+}
+
+template <class T>
+void Optimizer<T>::step(const Vector<T>& params, const Vector<const T>& grads, T learning_rate,
+                        T grad_scale) {
+  if (static_cast<Size>(params.extent(0)) != n_ || static_cast<Size>(grads.extent(0)) != n_) {
+    throw Error(ExitCode::usage, "optimizer: made for " + std::to_string(n_) +
+                                     " parameters, given " + std::to_string(params.extent(0)) +
+                                     " and " + std::to_string(grads.extent(0)) + " gradients");
+  }
+  ++steps_;
+  const Arguments<T> a{{0, n_}, params.data(), grads.data(), learning_rate, grad_scale};
+  T* const moments = moments_.data();
+  switch (config_.kind) {
+    case OptimizerKind::sgd:
+      if (config_.momentum == 0) return sgd(a);
+      return momentum_sgd(a, static_cast<T>(config_.momentum), config_.nesterov, moments);
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return adam(a, config_, steps_, moments, moments + n_);
+    case OptimizerKind::rmsprop:
+      return rmsprop(a, config_, moments);
+  }
+}
+
+template <class T>
+Vector<T> Optimizer<T>::moment(Size i) const {
+  return Kokkos::subview(moments_, Kokkos::make_pair(i * n_, (i + 1) * n_));
+}
+
+template class Optimizer<float>;
+template class Optimizer<double>;
+
+}  // namespace tessera

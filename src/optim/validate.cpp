@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include <tessera/base/error.hpp>
+#include <tessera/optim/clip_config.hpp>
+#include <tessera/optim/optimizer_config.hpp>
+#include <tessera/optim/schedule.hpp>
+
+namespace tessera {
+namespace {
+
+// Every comparison is written so that NaN fails it.
+
+template <class T>
+void require(bool good, const std::string& key, const T& value, const char* allowed) {
+  if (!good) throw ConfigError(key, fmt::format("{}", value), allowed);
+}
+
+void require_fraction(const std::string& key, double value) {
+  require(value >= 0 && value < 1, key, value, "must be in [0, 1)");
+}
+
+/// A value that is not used must be left alone.
+template <class T>
+void require_unused(bool used, const std::string& key, const T& value, const T& unset,
+                    const char* users) {
+  require(used || value == unset, key, value, users);
+}
+
+}  // namespace
+
+void validate(const OptimizerConfig& c) {
+  const OptimizerConfig unset;
+  const bool sgd = c.kind == OptimizerKind::sgd, rmsprop = c.kind == OptimizerKind::rmsprop;
+  const bool adam = c.kind == OptimizerKind::adam || c.kind == OptimizerKind::adamw;
+  require_unused(sgd, "optimizer.momentum", c.momentum, unset.momentum, "is for sgd only");
+  require_unused(sgd, "optimizer.nesterov", c.nesterov, unset.nesterov, "is for sgd only");
+  require_unused(adam, "optimizer.beta1", c.beta1, unset.beta1, "is for adam and adamw only");
+  require_unused(adam, "optimizer.beta2", c.beta2, unset.beta2, "is for adam and adamw only");
+  require_unused(!sgd, "optimizer.epsilon", c.epsilon, unset.epsilon, "is not for sgd");
+  require_unused(rmsprop, "optimizer.decay", c.decay, unset.decay, "is for rmsprop only");
+  require_unused(c.kind == OptimizerKind::adamw, "optimizer.weight_decay", c.weight_decay,
+                 unset.weight_decay, "is for adamw only");
+
+  require_fraction("optimizer.momentum", c.momentum);
+  require_fraction("optimizer.beta1", c.beta1);
+  require_fraction("optimizer.beta2", c.beta2);
+  require_fraction("optimizer.decay", c.decay);
+  require(c.epsilon > 0 && std::isfinite(c.epsilon), "optimizer.epsilon", c.epsilon,
+          "must be positive");
+  require(c.weight_decay >= 0 && std::isfinite(c.weight_decay), "optimizer.weight_decay",
+          c.weight_decay, "must not be negative");
+  require(!c.nesterov || c.momentum > 0, "optimizer.nesterov", c.nesterov, "needs a momentum");
+}
+
+void validate(const ScheduleConfig& c) {
+  const ScheduleConfig unset;
+  const bool constant = c.kind == ScheduleKind::constant;
+  const bool warmup = c.kind == ScheduleKind::warmup_cosine;
+  const bool powers = c.kind == ScheduleKind::exponential || c.kind == ScheduleKind::step;
+  require_unused(!constant, "schedule.steps", c.steps, unset.steps, "is not for constant");
+  require_unused(powers, "schedule.rate", c.rate, unset.rate, "is for exponential and step only");
+  require_unused(!constant && !powers, "schedule.end_factor", c.end_factor, unset.end_factor,
+                 "is for cosine, linear and warmup_cosine only");
+  require_unused(warmup, "schedule.warmup_steps", c.warmup_steps, unset.warmup_steps,
+                 "is for warmup_cosine only");
+  require_unused(warmup, "schedule.start_factor", c.start_factor, unset.start_factor,
+                 "is for warmup_cosine only");
+
+  require(constant || c.steps > 0, "schedule.steps", c.steps, "must be positive");
+  require(c.rate > 0 && std::isfinite(c.rate), "schedule.rate", c.rate, "must be positive");
+  require(c.end_factor >= 0 && std::isfinite(c.end_factor), "schedule.end_factor", c.end_factor,
+          "must not be negative");
+  require(c.start_factor >= 0 && std::isfinite(c.start_factor), "schedule.start_factor",
+          c.start_factor, "must not be negative");
+  require(!warmup || (c.warmup_steps > 0 && c.warmup_steps < c.steps), "schedule.warmup_steps",
+          c.warmup_steps, "must be positive and below schedule.steps");
+}
+
+void validate(const ClipConfig& c) {
+  const auto check = [](const char* key, const std::optional<double>& limit) {
+    if (limit) require(*limit > 0 && std::isfinite(*limit), key, *limit, "must be positive");
+  };
+  check("clip.global_norm", c.global_norm);
+  check("clip.value", c.value);
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "../nn/device_data.hpp"
+#include "tutorial.hpp"
+
+namespace tessera {
+namespace {
+
+using testing_data::SerialMlp;
+using testing_data::to_host;
+using testing_data::TutorialData;
+
+constexpr std::array<double, 20> golden_losses{
+    20.304867, 18.196810, 16.266327, 14.503105, 12.904068, 11.463385, 10.173880,
+    9.027621,  8.016229,  7.131884,  6.366156,  5.710284,  5.154799,  4.689025,
+    4.302612,  3.984879,  3.724764,  3.513017,  3.340585,  3.199372};
+
+template <class T>
+std::vector<double> train(MatmulPrecision precision) {
+  using Data = TutorialData<T>;
+  const Data data;
+  SerialMlp<T> model(testing_data::tutorial_model(), Data::batch, precision);
+  Optimizer<T> adam({}, model.parameters().extent(0));
+  std::vector<double> losses;
+  for (Size epoch = 0; epoch < Data::epochs; ++epoch) {
+    double sum = 0;
+    for (Size b = 0; b < Data::batches; ++b) {
+      model.compute_gradients(data.x_batch(b), data.y_batch(b));
+      adam.step(model.parameters(), model.gradients(), static_cast<T>(1e-3));
+      sum += to_host(model.loss_sum())[0] / Data::batch;
+    }
+    losses.push_back(sum / Data::batches);
+  }
+  return losses;
+}
+
+TEST(Tutorial, StrictFloat32ReachesTheGoldenLossOfEveryEpoch) {
+  const std::vector<double> losses = train<float>(MatmulPrecision::strict);
+  ASSERT_EQ(losses.size(), golden_losses.size());
+  for (std::size_t e = 0; e < losses.size(); ++e) {
+    EXPECT_NEAR(losses[e], golden_losses[e], 1e-5) << "epoch " << e;
+  }
+}
+
+TEST(Tutorial, Float64ReachesTheGoldenLosses) {
+  const std::vector<double> losses = train<double>(MatmulPrecision::strict);
+  EXPECT_NEAR(losses.front(), 20.304859, 2e-6);
+  EXPECT_NEAR(losses.back(), 3.199354, 2e-6);
+}
+
+TEST(Tutorial, Tf32ReachesThePublishedLosses) {
+  const std::vector<double> losses = train<float>(MatmulPrecision::tf32);
+  EXPECT_NEAR(losses.front(), 20.304531, 2e-6);
+  EXPECT_NEAR(losses.back(), 3.199348, 2e-6);
+}
+
+TEST(Tutorial, FirstBatchHasTheGoldenLossAndGradient) {
+  using Data = TutorialData<float>;
+  const Data data;
+  SerialMlp<float> model(testing_data::tutorial_model(), Data::batch, MatmulPrecision::strict);
+  model.compute_gradients(data.x_batch(0), data.y_batch(0));
+  EXPECT_NEAR(to_host(model.loss_sum())[0] / Data::batch, 17.144169, 1e-5);
+  double squares = 0;
+  for (double g : to_host(model.gradients())) squares += g * g;
+  EXPECT_NEAR(std::sqrt(squares), 27.296532, 1e-5);
+  EXPECT_NEAR(to_host(model.bias(model.gradients(), 1))[0], -6.473012, 1e-6);
+}
+
+}  // namespace
+}  // namespace tessera
