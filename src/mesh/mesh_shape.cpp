@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/mesh/mesh_shape.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+std::string spell(const std::vector<Axis>& axes) {
+  std::string text;
+  for (const Axis& axis : axes) {
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}={}", axis.name, axis.size);
+  }
+  return text;
+}
+
+[[noreturn]] void reject(std::string_view value, std::string_view allowed) {
+  throw ConfigError("mesh", value, allowed);
+}
+
+bool is_name(std::string_view name) {
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
+  const auto tail = [&](unsigned char c) { return letter(c) || std::isdigit(c) != 0; };
+  return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), tail);
+}
+
+/// Names and sizes; -1 is left to the caller where `rest` allows it.
+void check_axes(const std::vector<Axis>& axes, bool rest) {
+  const std::string text = spell(axes);
+  if (axes.empty()) reject("''", "must name at least one axis, as in data=4");
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const Axis& axis = axes[a];
+    if (!is_name(axis.name)) reject(text, fmt::format("'{}' is not an axis name", axis.name));
+    for (std::size_t b = 0; b < a; ++b) {
+      if (axes[b].name == axis.name) {
+        reject(text, fmt::format("axis names must be unique, '{}' is given twice", axis.name));
+      }
+    }
+    if (axis.size <= 0 && !(rest && axis.size == -1)) {
+      reject(text,
+             fmt::format("sizes must be positive{}, '{}' has {}",
+                         rest ? " or one -1 (the rest of the ranks)" : "", axis.name, axis.size));
+    }
+  }
+}
+
+/// Product of the positive sizes.
+Size product(const std::vector<Axis>& axes) {
+  Size ranks = 1;
+  for (const Axis& axis : axes) {
+    if (axis.size <= 0) continue;
+    if (ranks > std::numeric_limits<Size>::max() / axis.size) {
+      reject(spell(axes), "the product of the sizes must be a number of ranks");
+    }
+    ranks *= axis.size;
+  }
+  return ranks;
+}
+
+Axis parse_axis(std::string_view part, std::string_view whole) {
+  const auto equals = part.find('=');
+  if (equals == std::string_view::npos) {
+    reject(whole, "must be axes and sizes, as in data=2,model=4");
+  }
+  const std::string_view number = trim(part.substr(equals + 1));
+  Axis axis{std::string(trim(part.substr(0, equals))), 0};
+  const auto [end, failure] =
+      std::from_chars(number.data(), number.data() + number.size(), axis.size);
+  if (failure != std::errc{} || end != number.data() + number.size()) {
+    reject(whole, fmt::format("the size of '{}' must be a whole number", axis.name));
+  }
+  return axis;
+}
+
+}  // namespace
+
+MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size()) {
+  check_axes(axes_, false);
+  num_ranks_ = product(axes_);
+  Size stride = 1;
+  for (std::size_t a = axes_.size(); a-- > 0;) {
+    strides_[a] = stride;
+    stride *= axes_[a].size;
+  }
+}
+
+MeshShape MeshShape::parse(std::string_view text, Size ranks) {
+  std::vector<Axis> axes;
+  for (const std::string& part : split_text(text, ',')) axes.push_back(parse_axis(part, text));
+  return fit(std::move(axes), ranks);
+}
+
+MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {
+  check_axes(axes, true);
+  const std::string text = spell(axes);
+  const Size known = product(axes);
+  Axis* rest = nullptr;
+  for (Axis& axis : axes) {
+    if (axis.size != -1) continue;
+    if (rest != nullptr) reject(text, "only one size may be -1 (the rest of the ranks)");
+    rest = &axis;
+  }
+  if (rest != nullptr) {
+    if (ranks < known || ranks % known != 0) {
+      reject(text, fmt::format("the other sizes multiply to {}, which must divide the {} rank{}",
+                               known, ranks, ranks == 1 ? "" : "s"));
+    }
+    rest->size = ranks / known;
+  } else if (known != ranks) {
+    reject(text, fmt::format("the sizes multiply to {}, which must equal the {} rank{}", known,
+                             ranks, ranks == 1 ? "" : "s"));
+  }
+  return MeshShape(std::move(axes));
+}
+
+std::vector<std::string> MeshShape::axis_names() const {
+  std::vector<std::string> names;
+  for (const Axis& axis : axes_) names.push_back(axis.name);
+  return names;
+}
+
+std::optional<std::size_t> MeshShape::find(std::string_view name) const {
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].name == name) return a;
+  }
+  return std::nullopt;
+}
+
+std::size_t MeshShape::require(std::string_view name, std::string_view key) const {
+  if (const auto a = find(name)) return *a;
+  const std::vector<std::string> names = axis_names();
+  const auto nearest = suggest_nearest(name, names);
+  throw ConfigError(key, name,
+                    fmt::format("must be an axis of the mesh {}{}", to_string(),
+                                nearest ? fmt::format(" (nearest: {})", *nearest) : ""));
+}
+
+Size MeshShape::size_of(std::string_view name) const {
+  const auto a = find(name);
+  return a ? axes_[*a].size : 1;
+}
+
+Size MeshShape::coordinate(Size rank, std::size_t axis) const {
+  return rank / strides_[axis] % axes_[axis].size;
+}
+
+std::vector<Size> MeshShape::coordinates(Size rank) const {
+  std::vector<Size> result(axes_.size());
+  for (std::size_t a = 0; a < axes_.size(); ++a) result[a] = coordinate(rank, a);
+  return result;
+}
+
+Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {
+  Size rank = 0;
+  for (std::size_t a = 0; a < axes_.size(); ++a) rank += coordinates.at(a) * strides_[a];
+  return rank;
+}
+
+std::string MeshShape::to_string() const { return spell(axes_); }
+
+MeshShape auto_mesh(AxisSizes sizes, Size ranks) {
+  std::vector<Axis> axes = MeshShape::fit({{"pipeline", sizes.pipeline},
+                                           {"data", sizes.data},
+                                           {"fsdp", sizes.fsdp},
+                                           {"model", sizes.model}},
+                                          ranks)
+                               .axes();
+  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
+  if (axes.empty()) axes.push_back({"data", 1});
+  return MeshShape(std::move(axes));
+}
+
+}  // namespace tessera

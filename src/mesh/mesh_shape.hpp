@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// One named direction of a mesh.
+struct Axis {
+  std::string name;
+  Size size = 1;
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// The named N-D arrangement of ranks, row-major in the order of the axes: the last axis varies
+/// fastest. Plain data, so it describes meshes of any size without MPI.
+class MeshShape {
+ public:
+  /// At least one axis, unique names ([A-Za-z_][A-Za-z0-9_]*), positive sizes; otherwise
+  /// ConfigError for the key "mesh".
+  explicit MeshShape(std::vector<Axis> axes);
+
+  /// "data=2,model=4". One size may be -1, the rest of the ranks: `ranks` over the product of the
+  /// other sizes. ConfigError for the key "mesh" if the product is not `ranks`.
+  static MeshShape parse(std::string_view text, Size ranks);
+
+  /// The same for a list of axes.
+  static MeshShape fit(std::vector<Axis> axes, Size ranks);
+
+  Size num_ranks() const { return num_ranks_; }
+  std::size_t num_axes() const { return axes_.size(); }
+  const std::vector<Axis>& axes() const { return axes_; }
+  std::vector<std::string> axis_names() const;
+
+  std::optional<std::size_t> find(std::string_view name) const;
+  /// Position of an axis; ConfigError for `key` with the nearest name if there is none.
+  std::size_t require(std::string_view name, std::string_view key = "axis") const;
+  /// 1 for an axis that the mesh does not have.
+  Size size_of(std::string_view name) const;
+
+  /// Coordinate of a rank along each axis.
+  std::vector<Size> coordinates(Size rank) const;
+  Size coordinate(Size rank, std::size_t axis) const;
+  Size rank_at(const std::vector<Size>& coordinates) const;
+
+  /// "data=2,model=4"
+  std::string to_string() const;
+
+  friend bool operator==(const MeshShape&, const MeshShape&) = default;
+
+ private:
+  std::vector<Axis> axes_;
+  std::vector<Size> strides_;  // ranks between neighbours along an axis
+  Size num_ranks_ = 1;
+};
+
+/// Sizes of the axes that strategies know; one of them may be -1, the rest of the ranks.
+struct AxisSizes {
+  Size pipeline = 1;
+  Size data = -1;
+  Size fsdp = 1;
+  Size model = 1;
+};
+
+/// The mesh made when the user names none: the axes larger than 1 in the order pipeline, data,
+/// fsdp, model, so that `model` varies fastest and stays inside a node; `data` alone if there is
+/// none.
+MeshShape auto_mesh(AxisSizes sizes, Size ranks);
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <tessera/mesh/rules.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+using test::error_of;
+using P = PartitionSpec;
+
+TEST(MeshRules, MakeColumnAndRowLayersFromOneRule) {
+  const MeshRules rules = default_rules();
+  EXPECT_EQ(partition_spec_for_names({"embed", "mlp"}, rules), (P{{}, {"model"}}));
+  EXPECT_EQ(partition_spec_for_names({"mlp", "embed"}, rules), (P{{"model"}, {}}));
+  EXPECT_EQ(partition_spec_for_names({"batch", "embed"}, rules), (P{{"data", "fsdp"}, {}}));
+  EXPECT_EQ(partition_spec_for_names({"", "mlp"}, rules), (P{{}, {"model"}}));
+  EXPECT_EQ(partition_spec_for_names({"embed", "mlp"}, data_parallel_rules()), (P{{}, {}}));
+}
+
+TEST(MeshRules, LeaveOutAxesThatTheMeshLacks) {
+  const auto spec = [](const char* mesh, Size ranks) {
+    return partition_spec_for_names({"batch", "mlp"}, default_rules(),
+                                    MeshShape::parse(mesh, ranks));
+  };
+  EXPECT_EQ(spec("data=2", 2), (P{{"data"}, {}}));
+  EXPECT_EQ(spec("fsdp=2,model=2", 4), (P{{"fsdp"}, {"model"}}));
+  EXPECT_EQ(spec("pipeline=2", 2), (P{{}, {}}));
+  EXPECT_EQ(spec("fsdp=2,data=2", 4), (P{{"fsdp", "data"}, {}}));
+}
+
+TEST(MeshRules, GiveAnAxisToTheFirstDimensionThatAsks) {
+  EXPECT_EQ(partition_spec_for_names({"mlp", "mlp"}, default_rules()), (P{{"model"}, {}}));
+  const MeshRules rules = default_rules().set("embed", {"data", "model"});
+  EXPECT_EQ(partition_spec_for_names({"mlp", "embed"}, rules), (P{{"model"}, {"data"}}));
+}
+
+TEST(MeshRules, AreReplacedByTheUser) {
+  MeshRules rules = default_rules();
+  rules.set("mlp", {"fsdp"}).set("heads", {"model"});
+  EXPECT_EQ(partition_spec_for_names({"heads", "mlp"}, rules), (P{{"model"}, {"fsdp"}}));
+  EXPECT_EQ(rules.rules().size(), 4u);
+}
+
+TEST(MeshRules, RejectUnknownAndDoubleNames) {
+  EXPECT_EQ(error_of([] { partition_spec_for_names({"embde"}, default_rules()); }),
+            "logical axis = embde: must be one of batch, embed, mlp (nearest: embed)");
+  EXPECT_EQ(error_of([] {
+              MeshRules({{"mlp", {"model"}}, {"mlp", {}}});
+            }),
+            "mesh_rules = mlp: must have one rule, has two");
+}
+
+}  // namespace
+}  // namespace tessera
