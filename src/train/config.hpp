@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/base/types.hpp>
+#include <tessera/nn/loss.hpp>
+#include <tessera/nn/matmul_precision.hpp>
+#include <tessera/nn/model_spec.hpp>
+#include <tessera/optim/clipping.hpp>
+#include <tessera/optim/optimizer.hpp>
+#include <tessera/optim/schedule.hpp>
+
+namespace tessera {
+
+/// How the ranks are arranged and what travels between them. Names are checked against the tables
+/// of known names when the configuration is validated; sizes left out follow from the launch.
+struct DistributedConfig {
+  bool enabled = true;  ///< false: the run must have one rank
+  std::optional<Size> world_size;
+  std::string backend = "mpi";
+  std::optional<Size> num_nodes;
+  std::optional<Size> num_processes_per_node;
+  std::optional<Size> tensor_parallel_size;    ///< size of the axis "model"; unset: as the mesh says
+  std::optional<Size> pipeline_parallel_size;  ///< size of "pipeline"; unset: as the mesh says
+  std::vector<Size> mesh_shape;                ///< one entry may be -1: the rest of the ranks
+  std::vector<std::string> mesh_axis_names;    ///< one per entry of mesh_shape, slowest first
+  std::string strategy = "data";
+  /// "mean": gradient of the mean loss over the global batch. "sum": gradient of the sum of the
+  /// batch's losses, not divided by anything. Neither depends on the mesh.
+  std::string gradient_reduce_type = "mean";
+  std::string mixed_precision = "no";
+  Size bucket_bytes = 25 * 1024 * 1024;  ///< gradients reduced in one call, at most
+  bool overlap = false;                  ///< start a bucket as soon as its gradients are ready
+};
+
+struct TrainingConfig {
+  Size num_epochs = 20;
+  double learning_rate = 1e-3;
+  Size batch_size = 32;   ///< global: rows of all ranks together
+  Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
+  LossKind loss = LossKind::mse;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  ClipConfig clip;
+  DistributedConfig distributed;
+};
+
+enum class ModelKind : std::uint8_t { mlp };
+
+struct ModelConfig {
+  ModelKind kind = ModelKind::mlp;
+  MlpConfig mlp;
+  DType dtype = DType::float32;
+  MatmulPrecision matmul_precision = MatmulPrecision::strict;
+};
+
+enum class DataKind : std::uint8_t {
+  sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
+  random,          ///< x and y standard normal, of the model's input and output widths
+};
+
+struct DataConfig {
+  DataKind kind = DataKind::sum_of_squares;
+  Size samples = 256;
+  std::uint64_t seed = 0;
+};
+
+struct CommConfig {
+  double timeout_seconds = 300;  ///< a collective that takes longer ends the job
+#ifdef NDEBUG
+  bool check_collectives = false;
+#else
+  bool check_collectives = true;
+#endif
+};
+
+/// Everything that a run depends on.
+struct Config {
+  ModelConfig model;
+  DataConfig data;
+  TrainingConfig training;
+  CommConfig comm;
+};
+
+}  // namespace tessera
