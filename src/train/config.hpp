@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <tessera/base/types.hpp>
-#include <tessera/nn/loss.hpp>
+#include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/model_spec.hpp>
-#include <tessera/optim/clipping.hpp>
-#include <tessera/optim/optimizer.hpp>
+#include <tessera/optim/clip_config.hpp>
+#include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
 
 namespace tessera {
@@ -20,14 +20,15 @@ namespace tessera {
 /// of known names when the configuration is validated; sizes left out follow from the launch.
 struct DistributedConfig {
   bool enabled = true;  ///< false: the run must have one rank
-  std::optional<Size> world_size;
+  std::optional<Size> world_size{};
   std::string backend = "mpi";
-  std::optional<Size> num_nodes;
-  std::optional<Size> num_processes_per_node;
-  std::optional<Size> tensor_parallel_size;    ///< size of the axis "model"; unset: as the mesh says
-  std::optional<Size> pipeline_parallel_size;  ///< size of "pipeline"; unset: as the mesh says
-  std::vector<Size> mesh_shape;                ///< one entry may be -1: the rest of the ranks
-  std::vector<std::string> mesh_axis_names;    ///< one per entry of mesh_shape, slowest first
+  std::optional<Size> num_nodes{};
+  std::optional<Size> num_processes_per_node{};
+  std::optional<Size>
+      tensor_parallel_size{};  ///< size of the axis "model"; unset: as the mesh says
+  std::optional<Size> pipeline_parallel_size{};  ///< size of "pipeline"; unset: as the mesh says
+  std::vector<Size> mesh_shape{};                ///< one entry may be -1: the rest of the ranks
+  std::vector<std::string> mesh_axis_names{};    ///< one per entry of mesh_shape, slowest first
   std::string strategy = "data";
   /// "mean": gradient of the mean loss over the global batch. "sum": gradient of the sum of the
   /// batch's losses, not divided by anything. Neither depends on the mesh.
@@ -43,17 +44,17 @@ struct TrainingConfig {
   Size batch_size = 32;   ///< global: rows of all ranks together
   Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
   LossKind loss = LossKind::mse;
-  OptimizerConfig optimizer;
-  ScheduleConfig schedule;
-  ClipConfig clip;
-  DistributedConfig distributed;
+  OptimizerConfig optimizer{};
+  ScheduleConfig schedule{};
+  ClipConfig clip{};
+  DistributedConfig distributed{};
 };
 
 enum class ModelKind : std::uint8_t { mlp };
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
-  MlpConfig mlp;
+  MlpConfig mlp{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };
@@ -80,10 +81,10 @@ struct CommConfig {
 
 /// Everything that a run depends on.
 struct Config {
-  ModelConfig model;
-  DataConfig data;
-  TrainingConfig training;
-  CommConfig comm;
+  ModelConfig model{};
+  DataConfig data{};
+  TrainingConfig training{};
+  CommConfig comm{};
 };
 
 }  // namespace tessera
