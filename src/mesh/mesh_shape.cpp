@@ -84,6 +84,12 @@ Axis parse_axis(std::string_view part, std::string_view whole) {
 
 }  // namespace
 
+std::vector<Axis> parse_axes(std::string_view text) {
+  std::vector<Axis> axes;
+  for (const std::string& part : split_text(text, ',')) axes.push_back(parse_axis(part, text));
+  return axes;
+}
+
 MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size()) {
   check_axes(axes_, false);
   num_ranks_ = product(axes_);
@@ -95,9 +101,7 @@ MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(
 }
 
 MeshShape MeshShape::parse(std::string_view text, Size ranks) {
-  std::vector<Axis> axes;
-  for (const std::string& part : split_text(text, ',')) axes.push_back(parse_axis(part, text));
-  return fit(std::move(axes), ranks);
+  return fit(parse_axes(text), ranks);
 }
 
 MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {

@@ -18,6 +18,10 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
+/// "data=2,model=4" as it stands, sizes unchecked. ConfigError for the key "mesh" if it is no list
+/// of names and whole numbers.
+std::vector<Axis> parse_axes(std::string_view text);
+
 /// The named N-D arrangement of ranks, row-major in the order of the axes: the last axis varies
 /// fastest. Plain data, so it describes meshes of any size without MPI.
 class MeshShape {
