@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/types.hpp>
@@ -24,9 +26,8 @@ struct DistributedConfig {
   std::string backend = "mpi";
   std::optional<Size> num_nodes{};
   std::optional<Size> num_processes_per_node{};
-  std::optional<Size>
-      tensor_parallel_size{};  ///< size of the axis "model"; unset: as the mesh says
-  std::optional<Size> pipeline_parallel_size{};  ///< size of "pipeline"; unset: as the mesh says
+  std::optional<Size> tensor_parallel_size{};    ///< of the axis "model"; unset: as in the mesh
+  std::optional<Size> pipeline_parallel_size{};  ///< of the axis "pipeline"; unset: as in the mesh
   std::vector<Size> mesh_shape{};                ///< one entry may be -1: the rest of the ranks
   std::vector<std::string> mesh_axis_names{};    ///< one per entry of mesh_shape, slowest first
   std::string strategy = "data";
@@ -51,6 +52,7 @@ struct TrainingConfig {
 };
 
 enum class ModelKind : std::uint8_t { mlp };
+inline constexpr std::array<std::string_view, 1> model_kind_names{"mlp"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
@@ -63,6 +65,7 @@ enum class DataKind : std::uint8_t {
   sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
   random,          ///< x and y standard normal, of the model's input and output widths
 };
+inline constexpr std::array<std::string_view, 2> data_kind_names{"sum_of_squares", "random"};
 
 struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;
@@ -71,7 +74,7 @@ struct DataConfig {
 };
 
 struct CommConfig {
-  double timeout_seconds = 300;  ///< a collective that takes longer ends the job
+  double timeout_seconds = 300;  ///< a collective that takes longer ends the job; 0: never
 #ifdef NDEBUG
   bool check_collectives = false;
 #else

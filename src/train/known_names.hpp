@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// A name that a setting knows. Where `unavailable` is not empty it says why the name cannot be
+/// used, so that asking for it gets an answer other than "unknown".
+struct KnownName {
+  std::string_view name;
+  std::string_view unavailable = "";
+};
+
+inline constexpr std::string_view not_available_yet = "is not available yet";
+
+inline constexpr std::array known_strategies{
+    KnownName{"data"},
+    KnownName{"zero1", not_available_yet},
+    KnownName{"zero2", not_available_yet},
+    KnownName{"fsdp", not_available_yet},
+    KnownName{"hybrid", not_available_yet},
+    KnownName{"tensor", not_available_yet},
+};
+
+inline constexpr std::array known_backends{
+    KnownName{"mpi"},
+    KnownName{"nccl", not_available_yet},
+    KnownName{"gloo", "is not available, use mpi"},
+};
+
+inline constexpr std::array known_gradient_reduce_types{KnownName{"mean"}, KnownName{"sum"}};
+
+inline constexpr std::array known_mixed_precisions{
+    KnownName{"no"},
+    KnownName{"fp16", not_available_yet},
+    KnownName{"bf16", not_available_yet},
+};
+
+/// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them. One
+/// that is unavailable may only have size 1.
+inline constexpr std::array known_axes{
+    KnownName{"pipeline", not_available_yet},
+    KnownName{"data"},
+    KnownName{"fsdp", not_available_yet},
+    KnownName{"model", not_available_yet},
+};
+
+/// "must be one of mean, sum", with the nearest of the names when `wrong` looks like one.
+std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names);
+
+/// Throws ConfigError unless `value` is a known name; also for an unavailable one.
+void check_name(std::string_view key, const std::string& value, std::span<const KnownName> known);
+
+}  // namespace tessera

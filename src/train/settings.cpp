@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/train/setting_types.hpp>
+#include <tessera/train/settings.hpp>
+
+namespace tessera {
+namespace {
+
+/// A setting whose member `member(config)` names, with a check of (key, value) beyond the type.
+template <class Member, class Check>
+Setting setting(std::string key, std::string doc, Member member, Check check) {
+  using T = std::decay_t<decltype(member(std::declval<Config&>()))>;
+  if constexpr (std::is_enum_v<T>) doc += ": " + join(setting_types::names_of(T{}));
+  return {key, std::move(doc),
+          [=](Config& c, const nlohmann::json& v) { setting_types::assign(key, v, member(c)); },
+          [=](const Config& c) { return setting_types::as_json(member(c)); },
+          [=](const Config& c) { check(key, member(c)); }};
+}
+
+/// Any value of the type will do, or config_rules.cpp sees to it.
+constexpr auto no_rule = [](const std::string&, const auto&) {};
+
+constexpr auto one_of_names = [](const std::string& key, const auto& value) {
+  auto copy = value;
+  setting_types::assign(key, setting_types::as_json(value), copy);
+};
+
+constexpr auto positive = [](const std::string& key, const auto& value) {
+  constexpr bool real = std::is_floating_point_v<std::decay_t<decltype(value)>>;
+  if (!(value > 0) || !std::isfinite(static_cast<double>(value)))
+    throw ConfigError(key, to_toml(value),
+                      real ? "must be positive and finite" : "must be positive");
+};
+
+constexpr auto positive_if_set = [](const std::string& key, const auto& value) {
+  if (value) positive(key, *value);
+};
+
+constexpr auto not_negative = [](const std::string& key, double value) {
+  if (!(value >= 0) || !std::isfinite(value))
+    throw ConfigError(key, to_toml(value), "must be finite and not negative");
+};
+
+constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) {
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw ConfigError(key, to_toml(value), "must be at most 2^63 - 1, TOML's largest integer");
+};
+
+template <const auto& known>
+constexpr auto known_name =
+    [](const std::string& key, const std::string& value) { check_name(key, value, known); };
+
+#define TESSERA_MEMBER(path) \
+  [](auto& c) -> auto& { return c.path; }
+
+std::vector<Setting> make_settings() {
+  return {
+      setting("model.kind", "kind of network", TESSERA_MEMBER(model.kind), one_of_names),
+      setting("model.widths", "input, hidden ..., output", TESSERA_MEMBER(model.mlp.widths),
+              no_rule),
+      setting("model.activation", "after every layer but the last",
+              TESSERA_MEMBER(model.mlp.activation), one_of_names),
+      setting("model.output_activation", "after the last layer",
+              TESSERA_MEMBER(model.mlp.output_activation), one_of_names),
+      setting("model.bias", "whether layers add one", TESSERA_MEMBER(model.mlp.bias), no_rule),
+      setting("model.initializer", "of the kernels; biases start at zero",
+              TESSERA_MEMBER(model.mlp.initializer), one_of_names),
+      setting("model.seed", "of the initial parameters", TESSERA_MEMBER(model.mlp.seed),
+              printable_seed),
+      setting("model.dtype", "of parameters, activations and messages", TESSERA_MEMBER(model.dtype),
+              one_of_names),
+      setting("model.matmul_precision", "operands of float32 products",
+              TESSERA_MEMBER(model.matmul_precision), one_of_names),
+
+      setting("data.kind", "where samples come from", TESSERA_MEMBER(data.kind), one_of_names),
+      setting("data.samples", "rows of the data set", TESSERA_MEMBER(data.samples), positive),
+      setting("data.seed", "of the data set", TESSERA_MEMBER(data.seed), printable_seed),
+
+      setting("training.num_epochs", "passes over the data", TESSERA_MEMBER(training.num_epochs),
+              positive),
+      setting("training.learning_rate", "base of the schedule",
+              TESSERA_MEMBER(training.learning_rate), not_negative),
+      setting("training.batch_size", "rows per step, of all ranks together",
+              TESSERA_MEMBER(training.batch_size), positive),
+      setting("training.microbatches", "parts of a batch, gradients accumulated",
+              TESSERA_MEMBER(training.microbatches), positive),
+      setting("training.loss", "over the global batch", TESSERA_MEMBER(training.loss),
+              one_of_names),
+
+      setting("optimizer.kind", "update rule", TESSERA_MEMBER(training.optimizer.kind),
+              one_of_names),
+      setting("optimizer.momentum", "sgd", TESSERA_MEMBER(training.optimizer.momentum), no_rule),
+      setting("optimizer.nesterov", "sgd with momentum",
+              TESSERA_MEMBER(training.optimizer.nesterov), no_rule),
+      setting("optimizer.beta1", "adam, adamw", TESSERA_MEMBER(training.optimizer.beta1), no_rule),
+      setting("optimizer.beta2", "adam, adamw", TESSERA_MEMBER(training.optimizer.beta2), no_rule),
+      setting("optimizer.epsilon", "adam, adamw, rmsprop",
+              TESSERA_MEMBER(training.optimizer.epsilon), no_rule),
+      setting("optimizer.weight_decay", "adamw", TESSERA_MEMBER(training.optimizer.weight_decay),
+              no_rule),
+      setting("optimizer.decay", "rmsprop", TESSERA_MEMBER(training.optimizer.decay), no_rule),
+
+      setting("schedule.kind", "learning rate over the steps",
+              TESSERA_MEMBER(training.schedule.kind), one_of_names),
+      setting("schedule.steps", "length, all but constant", TESSERA_MEMBER(training.schedule.steps),
+              no_rule),
+      setting("schedule.rate", "exponential, step", TESSERA_MEMBER(training.schedule.rate),
+              no_rule),
+      setting("schedule.end_factor", "cosine, linear, warmup_cosine",
+              TESSERA_MEMBER(training.schedule.end_factor), no_rule),
+      setting("schedule.warmup_steps", "warmup_cosine",
+              TESSERA_MEMBER(training.schedule.warmup_steps), no_rule),
+      setting("schedule.start_factor", "warmup_cosine",
+              TESSERA_MEMBER(training.schedule.start_factor), no_rule),
+
+      setting("clip.global_norm", "largest norm of the gradient",
+              TESSERA_MEMBER(training.clip.global_norm), no_rule),
+      setting("clip.value", "largest magnitude of a gradient element",
+              TESSERA_MEMBER(training.clip.value), no_rule),
+
+      setting("distributed.enabled", "false: one rank only",
+              TESSERA_MEMBER(training.distributed.enabled), no_rule),
+      setting("distributed.world_size", "number of ranks",
+              TESSERA_MEMBER(training.distributed.world_size), positive_if_set),
+      setting("distributed.backend", "what carries messages",
+              TESSERA_MEMBER(training.distributed.backend), known_name<known_backends>),
+      setting("distributed.num_nodes", "times num_processes_per_node is world_size",
+              TESSERA_MEMBER(training.distributed.num_nodes), positive_if_set),
+      setting("distributed.num_processes_per_node", "times num_nodes is world_size",
+              TESSERA_MEMBER(training.distributed.num_processes_per_node), positive_if_set),
+      setting("distributed.tensor_parallel_size", "size of the axis model",
+              TESSERA_MEMBER(training.distributed.tensor_parallel_size), positive_if_set),
+      setting("distributed.pipeline_parallel_size", "size of the axis pipeline",
+              TESSERA_MEMBER(training.distributed.pipeline_parallel_size), positive_if_set),
+      setting("distributed.mesh_shape", "slowest axis first; one may be -1, the rest of the ranks",
+              TESSERA_MEMBER(training.distributed.mesh_shape), no_rule),
+      setting("distributed.mesh_axis_names", "one per entry of mesh_shape",
+              TESSERA_MEMBER(training.distributed.mesh_axis_names), no_rule),
+      setting("distributed.strategy", "what is split and what is replicated",
+              TESSERA_MEMBER(training.distributed.strategy), known_name<known_strategies>),
+      setting("distributed.gradient_reduce_type", "mean over the batch, or sum",
+              TESSERA_MEMBER(training.distributed.gradient_reduce_type),
+              known_name<known_gradient_reduce_types>),
+      setting("distributed.mixed_precision", "no, fp16 or bf16",
+              TESSERA_MEMBER(training.distributed.mixed_precision),
+              known_name<known_mixed_precisions>),
+      setting("distributed.bucket_bytes", "gradients reduced in one call, at most",
+              TESSERA_MEMBER(training.distributed.bucket_bytes), positive),
+      setting("distributed.overlap", "reduce buckets while the backward pass goes on",
+              TESSERA_MEMBER(training.distributed.overlap), no_rule),
+
+      setting("comm.timeout_seconds", "a collective that takes longer ends the job",
+              TESSERA_MEMBER(comm.timeout_seconds), not_negative),
+      setting("comm.check_collectives", "agree on every collective before making it",
+              TESSERA_MEMBER(comm.check_collectives), no_rule),
+  };
+}
+#undef TESSERA_MEMBER
+
+/// What the launcher of the processes decides; files of other tools carry these.
+constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
+                                                         "master_port"};
+
+[[noreturn]] void reject_unknown(const std::string& key, const nlohmann::json& value) {
+  const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
+  for (std::string_view launched : launcher_names)
+    if (name == launched)
+      throw ConfigError(key, to_toml(value),
+                        "comes from the launcher (mpirun, srun) and must not be given");
+  std::vector<std::string> keys;
+  std::vector<std::string> names;
+  for (const Setting& known : settings()) {
+    keys.push_back(known.key);
+    names.push_back(known.key.substr(known.key.find('.') + 1));
+  }
+  std::string hint = "is not a known key";
+  if (const auto near = suggest_nearest(key, keys)) {
+    hint += "; did you mean " + *near + "?";
+  } else if (const auto near_name = suggest_nearest(name, names)) {
+    const auto found = std::find(names.begin(), names.end(), *near_name) - names.begin();
+    hint += "; did you mean " + keys[static_cast<std::size_t>(found)] + "?";
+  } else {
+    hint += "; tessera run --print-config lists them";
+  }
+  throw ConfigError(key, to_toml(value), hint);
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = make_settings();
+  return all;
+}
+
+void set(Config& config, const std::string& key, const nlohmann::json& value) {
+  for (const Setting& known : settings())
+    if (known.key == key) return known.set(config, value);
+  reject_unknown(key, value);
+}
+
+void check_settings(const Config& config) {
+  for (const Setting& known : settings()) known.check(config);
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// "section.key" and the value that somebody gave it. Values are JSON because TOML scalars and
+/// lists map onto it one to one; dates and times, which nothing here wants, become their text.
+struct GivenValue {
+  std::string key;
+  nlohmann::json value;
+};
+
+/// The keys of a TOML document in the order of its text, sections flattened with dots.
+/// `source` is named in errors. Throws ConfigError with the line of a malformed document.
+std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source);
+
+/// "section.key=value" from a command line: the value is TOML, or else a bare word that stands for
+/// a string. Throws ConfigError if there is no key or no "=".
+GivenValue parse_assignment(const std::string& text);
+
+/// A value as TOML writes it, on one line.
+std::string to_toml(const nlohmann::json& value);
+
+}  // namespace tessera
