@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstring>
+
+#include <tessera/comm/buffer.hpp>
+
+namespace tessera {
+namespace {
+
+template <class Space>
+using Bytes = Kokkos::View<char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+template <class From, class To>
+void copy_between(const Buffer& from, const Buffer& to) {
+  const auto n = static_cast<std::size_t>(from.bytes());
+  Kokkos::deep_copy(Bytes<To>(static_cast<char*>(to.data), n),
+                    Bytes<From>(static_cast<char*>(from.data), n));
+}
+
+}  // namespace
+
+void copy(const Buffer& from, const Buffer& to) {
+  if (from.count == 0 || from.data == to.data) return;
+  if (from.host_accessible && to.host_accessible) {
+    std::memcpy(to.data, from.data, static_cast<std::size_t>(from.bytes()));
+  } else if (from.host_accessible) {
+    copy_between<Kokkos::HostSpace, MemSpace>(from, to);
+  } else if (to.host_accessible) {
+    copy_between<MemSpace, Kokkos::HostSpace>(from, to);
+  } else {
+    copy_between<MemSpace, MemSpace>(from, to);
+  }
+}
+
+}  // namespace tessera

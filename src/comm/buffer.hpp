@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include <tessera/base/types.hpp>
+#include <tessera/base/view.hpp>
+
+namespace tessera {
+
+/// A View as a transport sees it: `count` elements of one type in a row.
+struct Buffer {
+  void* data = nullptr;
+  Size count = 0;
+  DType type = DType::float32;
+  bool host_accessible = true;
+  bool contiguous = true;
+  bool needs_fence = false;  ///< kernels that write it may still run
+
+  Size bytes() const { return count * size_of(type); }
+  /// Address of element `offset`.
+  void* at(Size offset) const { return static_cast<char*>(data) + offset * size_of(type); }
+  Buffer slice(Size offset, Size length) const {
+    Buffer part = *this;
+    part.data = at(offset);
+    part.count = length;
+    return part;
+  }
+};
+
+/// Count, type and address come from the View. A View of at most one element is contiguous.
+template <class View>
+Buffer buffer_of(const View& view) {
+  static_assert(Kokkos::is_view<View>::value, "communicators move Kokkos Views");
+  using Element = typename View::non_const_value_type;
+  using Memory = typename View::memory_space;
+  Buffer buffer;
+  buffer.data = const_cast<Element*>(view.data());
+  buffer.count = static_cast<Size>(view.size());
+  buffer.type = dtype_of<Element>();
+  buffer.host_accessible = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+  buffer.contiguous = view.size() <= 1 || view.span_is_contiguous();
+  buffer.needs_fence = !std::is_same_v<Memory, Kokkos::HostSpace>;
+  return buffer;
+}
+
+/// Copies `from` to `to` (same number of bytes) and waits for it. Nothing happens when both are
+/// the same memory.
+void copy(const Buffer& from, const Buffer& to);
+
+/// Do the bytes of the two share an address?
+inline bool overlap(const Buffer& a, const Buffer& b) {
+  if (a.count == 0 || b.count == 0) return false;
+  return a.data < b.at(b.count) && b.data < a.at(a.count);
+}
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include <tessera/comm/call.hpp>
+
+namespace tessera {
+namespace {
+
+using Problem = std::optional<std::string>;
+
+Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
+  if (static_cast<Size>(counts.size()) != size) {
+    return fmt::format("{} counts for {} ranks", counts.size(), size);
+  }
+  Size sum = 0;
+  for (const Size count : counts) {
+    if (count < 0) return fmt::format("a count is negative: {}", count);
+    sum += count;
+  }
+  if (sum != extent) return fmt::format("the counts sum to {}, the View has {}", sum, extent);
+  return {};
+}
+
+/// `share` is this rank's part, `full` has everybody's. An all_gather may work in place: its share
+/// lies in `full` where it belongs.
+Problem share_problem(const Call& call, const Buffer& share, const Buffer& full, int size,
+                      int rank) {
+  if (!call.balanced) {
+    if (Problem problem = counts_problem(call.counts, size, full.count)) return problem;
+  }
+  const Range own = share_of(call, size, rank);
+  if (share.count != own.count) {
+    return fmt::format("the share of rank {} of {} elements is {}, its View has {}", rank,
+                       full.count, own.count, share.count);
+  }
+  const bool in_place = call.operation == Operation::all_gather && share.data == full.at(own.begin);
+  if (overlap(share, full) && !in_place) return "the two Views overlap";
+  return {};
+}
+
+Problem peer_problem(const Call& call, int size) {
+  if (call.peer >= 0 && call.peer < size) return {};
+  return fmt::format("rank {} is outside of 0..{}", call.peer, size - 1);
+}
+
+}  // namespace
+
+Range share_of(const Call& call, int size, int rank) {
+  if (call.balanced) return balanced_split(call.full().count, size, rank);
+  const auto begin = call.counts.begin();
+  return {std::accumulate(begin, begin + rank, Size{0}),
+          call.counts[static_cast<std::size_t>(rank)]};
+}
+
+Problem find_problem(const Call& call, int size, int rank, int max_tag) {
+  if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
+  switch (call.operation) {
+    case Operation::reduce_scatter:
+      return share_problem(call, call.out, call.in, size, rank);
+    case Operation::all_gather:
+      return share_problem(call, call.in, call.out, size, rank);
+    case Operation::all_to_all: {
+      if (Problem problem = counts_problem(call.counts, size, call.in.count)) return problem;
+      if (Problem problem = counts_problem(call.receive_counts, size, call.out.count)) {
+        return problem;
+      }
+      const Size sent = call.counts[static_cast<std::size_t>(rank)];
+      const Size received = call.receive_counts[static_cast<std::size_t>(rank)];
+      if (sent != received) {
+        return fmt::format("rank {} sends itself {} elements and receives {}", rank, sent,
+                           received);
+      }
+      if (overlap(call.in, call.out)) return "the two Views overlap";
+      return {};
+    }
+    case Operation::broadcast:
+      return peer_problem(call, size);
+    case Operation::send:
+    case Operation::receive:
+      if (Problem problem = peer_problem(call, size)) return problem;
+      if (call.peer == rank) return "a rank sends no message to itself";
+      if (call.tag < 0 || call.tag > max_tag) {
+        return fmt::format("tag {} is outside of 0..{}", call.tag, max_tag);
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
+std::string describe(const Call& call, std::string_view axis) {
+  return fmt::format("{} over axis {} at {}", name_of(call.operation), axis, to_string(call.site));
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// The library that moves the bytes of device Views. Host Views and messages with tags always go
+/// through MPI.
+enum class Backend : std::uint8_t { mpi, nccl };
+
+#ifdef NDEBUG
+inline constexpr bool check_collectives_by_default = false;
+#else
+inline constexpr bool check_collectives_by_default = true;
+#endif
+
+/// Shared by a world communicator and everything split from it.
+struct CommOptions {
+  double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never
+  bool check_collectives = check_collectives_by_default;  ///< agree on every call before it
+  Size max_count = Size{1} << 30;  ///< elements per library call, 1 to 2^31 - 1; more is cut
+  Backend backend = Backend::mpi;
+  bool stage_through_host = false;  ///< copy through host memory even where that is not needed
+};
+
+}  // namespace tessera

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <tessera/comm/buffer.hpp>
+#include <tessera/comm/call.hpp>
+#include <tessera/comm/comm_options.hpp>
+#include <tessera/comm/ledger.hpp>
+#include <tessera/comm/request.hpp>
+#include <tessera/comm/site.hpp>
+
+namespace tessera {
+
+namespace detail {
+struct CommunicatorState;
+}
+
+/// A group of ranks that exchange Views of float, double, int32 or int64: a handle, cheap to copy.
+///
+/// Views are contiguous, in any layout and memory space; elements are moved in the order of memory.
+/// Count and type come from the View. Every rank makes the same collective calls in the same order;
+/// messages (send, receive) meet by rank and tag and never disturb collectives. With one rank
+/// nothing is called and nothing recorded: `in` is copied to `out` where there are two Views.
+///
+/// Every operation exists as a blocking call and, with an i in front, as a Request. They throw
+/// Error (communication) that names operation, axis and call site: for a View that is not
+/// contiguous, extents that do not match, a rank out of range, or what the library reports.
+/// One thread at a time.
+class Communicator {
+ public:
+  /// All ranks of the program, axis "world". Collective. MPI must run; with MPI_THREAD_MULTIPLE the
+  /// watchdog can name missing ranks. Throws Error (usage) for options that cannot be met.
+  static Communicator world(const CommOptions& options = {}, Site site = Site::current());
+
+  /// Ranks of the same color >= 0, in the order of (key, rank). Collective. `axis` names the result
+  /// in the ledger and in messages.
+  Communicator split(int color, int key, std::string axis, Site site = Site::current()) const;
+  /// This rank by itself. Not collective.
+  Communicator alone(std::string axis) const;
+
+  int rank() const;
+  int size() const;
+  const std::string& axis() const;
+  /// Shared by all communicators that come from one world.
+  Ledger& ledger() const;
+  const CommOptions& options() const;
+
+  /// v = the elementwise sum (max, min) of every rank's v.
+  template <class V>
+  void all_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    run(in_place<V>(Operation::all_reduce, v, op, -1, 0, site));
+  }
+  template <class V>
+  Request iall_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    return start(in_place<V>(Operation::all_reduce, v, op, -1, 0, site), v);
+  }
+
+  /// out (this rank's share) = its part of the elementwise sum of every rank's in (all shares).
+  /// Shares are the balanced split of in's extent.
+  template <class In, class Out>
+  void reduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
+                      Site site = Site::current()) const {
+    run(two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site));
+  }
+  template <class In, class Out>
+  Request ireduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
+                          Site site = Site::current()) const {
+    return start(two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site), in, out);
+  }
+  /// Other shares: one count per rank, the same on all ranks.
+  template <class In, class Out>
+  void reduce_scatter(const In& in, const Out& out, std::span<const Size> counts,
+                      ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    run(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site));
+  }
+  template <class In, class Out>
+  Request ireduce_scatter(const In& in, const Out& out, std::span<const Size> counts,
+                          ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    return start(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site), in, out);
+  }
+
+  /// out = every rank's in (its share), one after the other. Shares are the balanced split of out's
+  /// extent. In place: in is the part of out where the share belongs.
+  template <class In, class Out>
+  void all_gather(const In& in, const Out& out, Site site = Site::current()) const {
+    run(two_views(Operation::all_gather, in, out, balanced, {}, ReduceOp::sum, site));
+  }
+  template <class In, class Out>
+  Request iall_gather(const In& in, const Out& out, Site site = Site::current()) const {
+    return start(two_views(Operation::all_gather, in, out, balanced, {}, ReduceOp::sum, site), in,
+                 out);
+  }
+  /// Other shares: one count per rank, the same on all ranks.
+  template <class In, class Out>
+  void all_gather(const In& in, const Out& out, std::span<const Size> counts,
+                  Site site = Site::current()) const {
+    run(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site));
+  }
+  template <class In, class Out>
+  Request iall_gather(const In& in, const Out& out, std::span<const Size> counts,
+                      Site site = Site::current()) const {
+    return start(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site), in,
+                 out);
+  }
+
+  /// v = the root's v.
+  template <class V>
+  void broadcast(const V& v, int root, Site site = Site::current()) const {
+    run(in_place<V>(Operation::broadcast, v, ReduceOp::sum, root, 0, site));
+  }
+  template <class V>
+  Request ibroadcast(const V& v, int root, Site site = Site::current()) const {
+    return start(in_place<V>(Operation::broadcast, v, ReduceOp::sum, root, 0, site), v);
+  }
+
+  /// in is cut into send_counts[i] elements for each rank i; out receives receive_counts[i] from
+  /// each rank i, one after the other.
+  template <class In, class Out>
+  void all_to_all(const In& in, std::span<const Size> send_counts, const Out& out,
+                  std::span<const Size> receive_counts, Site site = Site::current()) const {
+    run(two_views(Operation::all_to_all, in, out, send_counts, receive_counts, ReduceOp::sum,
+                  site));
+  }
+  template <class In, class Out>
+  Request iall_to_all(const In& in, std::span<const Size> send_counts, const Out& out,
+                      std::span<const Size> receive_counts, Site site = Site::current()) const {
+    return start(
+        two_views(Operation::all_to_all, in, out, send_counts, receive_counts, ReduceOp::sum, site),
+        in, out);
+  }
+
+  /// To another rank, which receives a View of the same extent and type with the same tag. May
+  /// return before the message is received, or only then.
+  template <class V>
+  void send(const V& v, int destination, int tag, Site site = Site::current()) const {
+    run(in_place<const V>(Operation::send, v, ReduceOp::sum, destination, tag, site));
+  }
+  template <class V>
+  Request isend(const V& v, int destination, int tag, Site site = Site::current()) const {
+    return start(in_place<const V>(Operation::send, v, ReduceOp::sum, destination, tag, site), v);
+  }
+  template <class V>
+  void receive(const V& v, int source, int tag, Site site = Site::current()) const {
+    run(in_place<V>(Operation::receive, v, ReduceOp::sum, source, tag, site));
+  }
+  template <class V>
+  Request ireceive(const V& v, int source, int tag, Site site = Site::current()) const {
+    return start(in_place<V>(Operation::receive, v, ReduceOp::sum, source, tag, site), v);
+  }
+
+  /// Returns when every rank has called it.
+  void barrier(Site site = Site::current()) const;
+  Request ibarrier(Site site = Site::current()) const;
+
+ private:
+  explicit Communicator(std::shared_ptr<detail::CommunicatorState> state);
+  friend struct detail::CommunicatorState;
+
+  static constexpr std::nullopt_t balanced = std::nullopt;
+
+  template <class V>
+  static Call in_place(Operation operation, const V& v, ReduceOp op, int peer, int tag,
+                       const Site& site) {
+    static_assert(std::is_const_v<V> || !std::is_const_v<typename V::value_type>,
+                  "the call writes this View: its elements must not be const");
+    Call call;
+    call.operation = operation;
+    call.site = site;
+    call.in = call.out = buffer_of(v);
+    call.op = op;
+    call.peer = peer;
+    call.tag = tag;
+    return call;
+  }
+
+  template <class In, class Out>
+  static Call two_views(Operation operation, const In& in, const Out& out,
+                        std::optional<std::span<const Size>> counts,
+                        std::span<const Size> receive_counts, ReduceOp op, const Site& site) {
+    static_assert(std::is_same_v<typename In::non_const_value_type, typename Out::value_type>,
+                  "both Views have the same element type, and that of `out` is not const");
+    constexpr bool mixed = std::is_same_v<typename In::array_layout, Kokkos::LayoutLeft> !=
+                           std::is_same_v<typename Out::array_layout, Kokkos::LayoutLeft>;
+    static_assert(!(mixed && In::rank > 1 && Out::rank > 1),
+                  "elements move in the order of memory: both Views need the same layout");
+    Call call;
+    call.operation = operation;
+    call.site = site;
+    call.in = buffer_of(in);
+    call.out = buffer_of(out);
+    call.op = op;
+    call.balanced = !counts;
+    if (counts) call.counts = *counts;
+    call.receive_counts = receive_counts;
+    return call;
+  }
+
+  void run(const Call& call) const;
+  Request start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const;
+  template <class... Views>
+  Request start(const Call& call, const Views&... views) const {
+    return start(call, std::unique_ptr<detail::KeepAlive>(
+                           std::make_unique<detail::KeepViews<Views...>>(views...)));
+  }
+
+  std::shared_ptr<detail::CommunicatorState> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/transport.hpp>
+
+namespace tessera {
+namespace {
+
+using Block = Kokkos::View<char*, Kokkos::HostSpace>;
+
+/// Host memory that is lent and given back, so that a warm call allocates none.
+class BlockPool {
+ public:
+  /// A block of at least `bytes`: the smallest free one that is large enough, else a new one.
+  Block take(Size bytes) {
+    const auto wanted = static_cast<std::size_t>(bytes);
+    std::size_t best = free_.size();
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      if (free_[i].extent(0) < wanted) continue;
+      if (best == free_.size() || free_[i].extent(0) < free_[best].extent(0)) best = i;
+    }
+    if (best == free_.size()) {
+      return Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::comm: staging"),
+                   wanted);
+    }
+    Block block = free_[best];
+    free_[best] = free_.back();
+    free_.pop_back();
+    return block;
+  }
+  void give_back(Block block) { free_.push_back(std::move(block)); }
+
+ private:
+  std::vector<Block> free_;
+};
+
+/// One call whose buffers may stand in blocks of the pool.
+class StagedCall {
+ public:
+  StagedCall(const Call& call, int rank, bool everything, BlockPool& pool)
+      : original_(call), staged_(call), pool_(pool) {
+    const bool one_view = call.in.data == call.out.data;
+    if (must_stage(call.in, everything)) {
+      in_ = stage(staged_.in);
+      if (reads_in(call, rank)) copy(call.in, staged_.in);
+      if (one_view) staged_.out = staged_.in;
+    }
+    if (!one_view && must_stage(call.out, everything)) out_ = stage(staged_.out);
+    copy_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
+  }
+  StagedCall(const StagedCall&) = delete;
+  StagedCall& operator=(const StagedCall&) = delete;
+  ~StagedCall() {
+    if (in_.is_allocated()) pool_.give_back(std::move(in_));
+    if (out_.is_allocated()) pool_.give_back(std::move(out_));
+  }
+
+  const Call& call() const { return staged_; }
+  void finish() const {
+    if (copy_back_) copy(staged_.out, original_.out);
+  }
+
+ private:
+  static bool must_stage(const Buffer& buffer, bool everything) {
+    return buffer.count > 0 && (everything || !buffer.host_accessible);
+  }
+  static bool reads_in(const Call& call, int rank) {
+    if (call.operation == Operation::broadcast) return call.peer == rank;
+    return call.operation != Operation::receive;
+  }
+  static bool writes_out(const Call& call, int rank) {
+    if (call.operation == Operation::broadcast) return call.peer != rank;
+    return call.operation != Operation::send;
+  }
+  Block stage(Buffer& buffer) {
+    Block block = pool_.take(buffer.bytes());
+    buffer.data = block.data();
+    buffer.host_accessible = true;
+    return block;
+  }
+
+  Call original_;
+  Call staged_;
+  BlockPool& pool_;
+  Block in_, out_;
+  bool copy_back_ = false;
+};
+
+class StagedPending final : public PendingCall {
+ public:
+  StagedPending(const Call& call, int rank, bool everything, BlockPool& pool, Transport& next)
+      : staged_(call, rank, everything, pool), pending_(next.start(staged_.call())) {}
+  void wait() override {
+    pending_->wait();
+    staged_.finish();
+  }
+  bool test() override {
+    if (!pending_->test()) return false;
+    staged_.finish();
+    return true;
+  }
+
+ private:
+  StagedCall staged_;
+  std::unique_ptr<PendingCall> pending_;
+};
+
+class HostStaging final : public Transport {
+ public:
+  HostStaging(std::unique_ptr<Transport> next, int rank, bool everything)
+      : next_(std::move(next)), rank_(rank), everything_(everything) {}
+
+  void run(const Call& call) override {
+    if (!applies(call)) return next_->run(call);
+    const StagedCall staged(call, rank_, everything_, pool_);
+    next_->run(staged.call());
+    staged.finish();
+  }
+  std::unique_ptr<PendingCall> start(const Call& call) override {
+    if (!applies(call)) return next_->start(call);
+    return std::make_unique<StagedPending>(call, rank_, everything_, pool_, *next_);
+  }
+
+ private:
+  bool applies(const Call& call) const {
+    return everything_ || !call.in.host_accessible || !call.out.host_accessible;
+  }
+
+  std::unique_ptr<Transport> next_;
+  int rank_;
+  bool everything_;
+  BlockPool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
+                                             bool everything) {
+  return std::make_unique<HostStaging>(std::move(next), rank, everything);
+}
+
+}  // namespace tessera

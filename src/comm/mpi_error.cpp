@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include <tessera/comm/mpi_error.hpp>
+
+namespace tessera {
+
+void raise_mpi_error(int code, const char* function, const Site& site) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw Error(ExitCode::communication,
+              fmt::format("{} at {} failed: {}", function, to_string(site),
+                          std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+void abort_job(ExitCode code) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  std::_Exit(static_cast<int>(code));
+}
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mpi.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/site.hpp>
+
+namespace tessera {
+
+[[noreturn]] void raise_mpi_error(int code, const char* function, const Site& site);
+
+/// Every return code of MPI passes here. Throws Error (communication) with MPI's own text, the
+/// function and the call site.
+inline void check_mpi(int code, const char* function, const Site& site) {
+  if (code != MPI_SUCCESS) [[unlikely]] {
+    raise_mpi_error(code, function, site);
+  }
+}
+
+/// Ends the job on all ranks, from any thread. Gives the launcher time to forward what was printed.
+[[noreturn]] void abort_job(ExitCode code);
+
+}  // namespace tessera

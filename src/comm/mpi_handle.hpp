@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mpi.h>
+
+#include <utility>
+
+#include <tessera/comm/mpi_error.hpp>
+
+namespace tessera {
+
+/// Owns an MPI communicator. Errors on it are returned, not fatal. Freed once, and only while MPI
+/// lives.
+class MpiHandle {
+ public:
+  MpiHandle() = default;
+  /// Collective over `parent`.
+  static MpiHandle duplicate(MPI_Comm parent, const Site& site);
+  /// Collective over `parent`; ranks of the same color in the order of (key, rank).
+  static MpiHandle split(MPI_Comm parent, int color, int key, const Site& site);
+
+  MpiHandle(MpiHandle&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+  MpiHandle& operator=(MpiHandle&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    return *this;
+  }
+  ~MpiHandle();
+
+  MPI_Comm get() const { return comm_; }
+
+ private:
+  explicit MpiHandle(MPI_Comm comm) : comm_(comm) {}
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+}  // namespace tessera
