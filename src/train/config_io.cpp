@@ -3,13 +3,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/train/options.hpp>
+#include <tessera/train/config_io.hpp>
 #include <tessera/train/settings.hpp>
 #include <tessera/train/toml_text.hpp>
 
@@ -63,7 +62,7 @@ Config load_config(const ConfigSource& source) {
   return config;
 }
 
-std::string print_config(const Config& config) {
+std::string config_as_toml(const Config& config) {
   std::string text;
   std::string section;
   for (const Setting& setting : settings()) {
@@ -81,7 +80,7 @@ std::string print_config(const Config& config) {
   return text;
 }
 
-nlohmann::json to_json(const Config& config) {
+nlohmann::json config_as_json(const Config& config) {
   nlohmann::json tree = nlohmann::json::object();
   for (const Setting& setting : settings()) {
     const std::size_t dot = setting.key.find('.');

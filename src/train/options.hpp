@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <tessera/train/config.hpp>
 
 namespace tessera {
 
@@ -31,16 +28,5 @@ struct PlanOptions {
   ConfigSource source;
   std::string json;  ///< file for the plan; empty: none
 };
-
-/// Reads the file and applies the overrides and flags. Every setting by itself is checked, the
-/// rules between them by validate(). Throws Error with exit code usage: a file that cannot be read
-/// or is not TOML, unknown keys, wrong types and values.
-Config load_config(const ConfigSource& source);
-
-/// The configuration as a TOML document; reading it back gives the same.
-std::string print_config(const Config& config);
-
-/// The same as nested objects, unset keys left out.
-nlohmann::json to_json(const Config& config);
 
 }  // namespace tessera

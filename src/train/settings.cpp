@@ -170,6 +170,12 @@ std::vector<Setting> make_settings() {
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
                                                          "master_port"};
 
+bool is_section(const std::string& name) {
+  for (const Setting& known : settings())
+    if (known.key.starts_with(name + ".")) return true;
+  return false;
+}
+
 [[noreturn]] void reject_unknown(const std::string& key, const nlohmann::json& value) {
   const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
   for (std::string_view launched : launcher_names)
@@ -204,6 +210,7 @@ const std::vector<Setting>& settings() {
 void set(Config& config, const std::string& key, const nlohmann::json& value) {
   for (const Setting& known : settings())
     if (known.key == key) return known.set(config, value);
+  if (value.is_object() && value.empty() && is_section(key)) return;
   reject_unknown(key, value);
 }
 

@@ -46,7 +46,7 @@ struct Located {
 void flatten(const toml::table& table, const std::string& prefix, std::vector<Located>& out) {
   for (const auto& [key, node] : table) {
     const std::string path = prefix + std::string(key.str());
-    if (const auto* section = node.as_table(); section != nullptr && !section->is_inline())
+    if (const auto* section = node.as_table(); section != nullptr && !section->empty())
       flatten(*section, path + ".", out);
     else
       out.push_back({node.source().begin, {path, to_json(node)}});

@@ -15,7 +15,8 @@ struct GivenValue {
   nlohmann::json value;
 };
 
-/// The keys of a TOML document in the order of its text, sections flattened with dots.
+/// The keys of a TOML document in the order of its text, tables flattened with dots; an empty table
+/// stands as such.
 /// `source` is named in errors. Throws ConfigError with the line of a malformed document.
 std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source);
 
