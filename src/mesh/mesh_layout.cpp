@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/mesh/mesh_layout.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr Size kGap = -1;
+
+/// 0..n-1, with a gap before the last where there are more than `limit`.
+std::vector<Size> shown(Size n, Size limit) {
+  std::vector<Size> indices;
+  for (Size i = 0; i < std::min(n, limit); ++i) indices.push_back(i);
+  if (n > limit) {
+    indices[indices.size() - 2] = kGap;
+    indices.back() = n - 1;
+  }
+  return indices;
+}
+
+std::string cell(Size number) { return number == kGap ? "..." : fmt::format("{}", number); }
+
+/// One grid of rows x columns (rows = 1 for a 1-D mesh) whose first rank is `first`.
+std::string grid(const MeshShape& mesh, Size first) {
+  const std::size_t last = mesh.num_axes() - 1;
+  const bool has_rows = last > 0;
+  const Size columns = mesh.axes()[last].size;
+  const std::string corner =
+      has_rows ? fmt::format("{} \\ {}", mesh.axes()[last - 1].name, mesh.axes()[last].name)
+               : mesh.axes()[last].name;
+  const std::string highest = cell(mesh.num_ranks() - 1);
+  const auto width = std::max<std::size_t>(highest.size(), columns > 12 ? 3 : 1) + 2;
+  const auto line = [&](const std::string& head, const auto& number) {
+    std::string text = fmt::format("  {:>{}} |", head, corner.size());
+    for (const Size c : shown(columns, 12)) text += fmt::format("{:>{}}", cell(number(c)), width);
+    return text + "\n";
+  };
+  std::string text = line(corner, [](Size c) { return c; });
+  text += fmt::format("  {:-<{}}+{:-<{}}\n", "", corner.size() + 1, "",
+                      width * shown(columns, 12).size());
+  for (const Size r : shown(has_rows ? mesh.axes()[last - 1].size : 1, 12)) {
+    text += line(has_rows ? cell(r) : "rank",
+                 [&](Size c) { return r == kGap || c == kGap ? kGap : first + r * columns + c; });
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string layout_text(const MeshShape& mesh) {
+  if (mesh.num_axes() <= 2) return grid(mesh, 0);
+  const std::size_t outer = mesh.num_axes() - 2;
+  const Size plane = mesh.axes()[outer].size * mesh.axes()[outer + 1].size;
+  std::string text;
+  for (const Size p : shown(mesh.num_ranks() / plane, 4)) {
+    if (p == kGap) {
+      text += "...\n";
+      continue;
+    }
+    std::vector<std::string> where;
+    for (std::size_t a = 0; a < outer; ++a) {
+      where.push_back(fmt::format("{}={}", mesh.axes()[a].name, mesh.coordinate(p * plane, a)));
+    }
+    text += join(where) + "\n" + grid(mesh, p * plane);
+  }
+  return text;
+}
+
+std::string visualize_mesh(const MeshShape& mesh) {
+  std::vector<std::string> names;
+  Size ranks = mesh.num_ranks();
+  std::string sizes;
+  for (const Axis& axis : mesh.axes()) {
+    names.push_back(fmt::format("'{}'", axis.name));
+    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", axis.size);
+  }
+  const char* tail = mesh.num_axes() == 1 ? "," : "";
+  return fmt::format("Mesh shape: ({}{})\nAxis names: ({}{})\nRank layout ({} rank{}):\n{}", sizes,
+                     tail, join(names), tail, ranks, ranks == 1 ? "" : "s", layout_text(mesh));
+}
+
+nlohmann::json mesh_info(const MeshShape& mesh) {
+  nlohmann::json sizes = nlohmann::json::array();
+  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
+  return {{"shape", sizes},
+          {"axis_names", mesh.axis_names()},
+          {"num_ranks", mesh.num_ranks()},
+          {"spec", mesh.to_string()}};
+}
+
+}  // namespace tessera

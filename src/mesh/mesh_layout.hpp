@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/mesh/mesh_shape.hpp>
+
+namespace tessera {
+
+/// The ranks as a grid: the last axis across, the one before it down, one grid for each coordinate
+/// of the axes before those. Long directions are cut with "...". Ends with a line break.
+std::string layout_text(const MeshShape& mesh);
+
+/// Shape, axis names and layout of the ranks as text.
+std::string visualize_mesh(const MeshShape& mesh);
+
+/// {"shape": [2, 4], "axis_names": ["data", "model"], "num_ranks": 8, "spec": "data=2,model=4"}
+nlohmann::json mesh_info(const MeshShape& mesh);
+
+}  // namespace tessera
