@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/blas_check.hpp>
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+// Holds the core before the restart; its presence keeps a process from restarting twice.
+constexpr const char* restart_variable = "TESSERA_BLAS_CORE_WAS";
+constexpr const char* core_variable = "OPENBLAS_CORETYPE";
+
+// Builds with 64-bit integers may carry a suffix.
+template <class Function>
+Function* find_symbol(const char* name) {
+  for (const char* suffix : {"", "64_", "_64"}) {
+    const std::string full = std::string(name) + suffix;
+    if (void* symbol = dlsym(RTLD_DEFAULT, full.c_str())) {
+      return reinterpret_cast<Function*>(symbol);
+    }
+  }
+  return nullptr;
+}
+
+template <std::size_t n>
+bool is_one_of(std::string_view word, const std::array<std::string_view, n>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return edit_distance(word, name) == 0; });
+}
+
+std::string blas_library() {
+  Dl_info info;
+  void* symbol = dlsym(RTLD_DEFAULT, "sgemm_");
+  if (symbol == nullptr || dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return "";
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(info.dli_fname, error);
+  return error ? info.dli_fname : file.string();
+}
+
+// Executes this program again; returns, with the reason, only if that did not work.
+std::string restart(int argc, const char* const* argv) {
+  std::array<char, PATH_MAX> path{};
+  if (readlink("/proc/self/exe", path.data(), path.size() - 1) < 0) return std::strerror(errno);
+  // Started as `ld.so program`: executing ld.so with the program's own arguments would go wrong.
+  if (std::filesystem::path(path.data()).filename().string().starts_with("ld")) {
+    return "the program was started through the dynamic linker";
+  }
+  std::vector<char*> arguments;
+  for (int i = 0; i < argc; ++i) arguments.push_back(const_cast<char*>(argv[i]));
+  arguments.push_back(nullptr);
+  execv("/proc/self/exe", arguments.data());
+  return std::strerror(errno);
+}
+
+}  // namespace
+
+CpuFeatures cpu_features() {
+  CpuFeatures cpu;
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  cpu.avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  cpu.avx512_bf16 = cpu.avx512 && __builtin_cpu_supports("avx512bf16");
+#endif
+  return cpu;
+}
+
+std::optional<OpenBlas> find_openblas() {
+  auto* get_core = find_symbol<char*()>("openblas_get_corename");
+  auto* get_config = find_symbol<char*()>("openblas_get_config");
+  if (get_core == nullptr || get_config == nullptr) return std::nullopt;
+  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64"
+  const std::vector<std::string> words = split_text(get_config(), ' ');
+  OpenBlas blas;
+  blas.version = words.size() > 1 ? words[1] : "";
+  blas.core = get_core();
+  blas.dynamic_arch = std::find(words.begin(), words.end(), "DYNAMIC_ARCH") != words.end();
+  return blas;
+}
+
+bool version_at_least(const std::string& a, const std::string& b) {
+  const auto numbers = [](const std::string& version) {
+    std::vector<long> result;
+    for (const std::string& part : split_text(version, '.')) {
+      result.push_back(std::strtol(part.c_str(), nullptr, 10));
+    }
+    result.resize(3);
+    return result;
+  };
+  return numbers(a) >= numbers(b);
+}
+
+std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas) {
+  constexpr std::array<std::string_view, 3> avx2_cores = {"Haswell", "Zen", "Excavator"};
+  constexpr std::array<std::string_view, 20> older_cores = {
+      "Katmai",     "Coppermine",    "Northwood",  "Prescott", "Banias",
+      "Core2",      "Penryn",        "Dunnington", "Nehalem",  "Athlon",
+      "Opteron",    "Opteron(SSE3)", "Barcelona",  "Bobcat",   "Bulldozer",
+      "Piledriver", "Steamroller",   "Nano",       "Atom",     "Sandybridge"};
+  const bool older = is_one_of(blas.core, older_cores);
+  if (cpu.avx512 && (older || is_one_of(blas.core, avx2_cores))) {
+    const bool knows_cooperlake = version_at_least(blas.version, "0.3.11");
+    return cpu.avx512_bf16 && knows_cooperlake ? "Cooperlake" : "SkylakeX";
+  }
+  if (cpu.avx2_fma && older) return "Haswell";
+  return std::nullopt;
+}
+
+std::string describe(const BlasStatus& status) {
+  if (!status.blas) {
+    return status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)";
+  }
+  std::string text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
+  if (status.was) text += fmt::format(" (was {}: corrected)", *status.was);
+  if (!status.remark.empty()) text += fmt::format(" ({})", status.remark);
+  return text;
+}
+
+void limit_blas_threads() {
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (is_set("OMP_NUM_THREADS") || is_set("GOTO_NUM_THREADS")) return;
+  // MKL and BLIS read their variables at the first call, OpenBLAS when it is loaded.
+  setenv("MKL_NUM_THREADS", "1", 0);
+  setenv("BLIS_NUM_THREADS", "1", 0);
+  if (is_set("OPENBLAS_NUM_THREADS")) return;
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  if (auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads")) set_threads(1);
+}
+
+BlasStatus check_blas(int argc, const char* const* argv, bool may_restart) {
+  limit_blas_threads();
+  BlasStatus status{blas_library(), find_openblas(), std::nullopt, ""};
+  if (!status.blas) return status;
+
+  const char* chosen = std::getenv(core_variable);
+  if (const char* was = std::getenv(restart_variable)) {
+    const std::string asked = chosen != nullptr ? chosen : "";
+    if (status.blas->core != was) {
+      status.was = was;
+    } else {
+      status.remark = fmt::format("{}={} had no effect", core_variable, asked);
+    }
+    return status;
+  }
+  const std::optional<std::string> better = better_core(cpu_features(), *status.blas);
+  if (!better) return status;
+  if (chosen != nullptr) {
+    status.remark =
+        fmt::format("{} is the user's; {} suits this processor", core_variable, *better);
+    return status;
+  }
+  std::string reason = "the process is past its start";
+  if (!status.blas->dynamic_arch) {
+    reason = "the library holds no other core";
+  } else if (may_restart) {
+    setenv(core_variable, better->c_str(), 1);
+    setenv(restart_variable, status.blas->core.c_str(), 1);
+    reason = restart(argc, argv);
+    unsetenv(core_variable);
+    unsetenv(restart_variable);
+  }
+  status.remark = fmt::format("{} suits this processor, not corrected: {}", *better, reason);
+  return status;
+}
+
+}  // namespace tessera

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tessera {
+
+/// GPU of a rank: its rank within the node modulo the devices that it sees.
+/// Error (usage) if it sees none.
+int device_of_rank(int local_rank, int visible_devices);
+
+/// `devices[i]` identifies the GPU of the node's rank i. What is wrong if two ranks have the same.
+std::optional<std::string> shared_device_error(std::span<const std::string> devices);
+
+/// GPUs that this process sees; 0 when built without CUDA.
+int visible_devices();
+
+/// What tells physical devices (and slices of them) apart on a node; "" when built without CUDA.
+std::string device_identity(int device);
+
+/// Its name, "" when built without CUDA.
+std::string device_name(int device);
+
+}  // namespace tessera

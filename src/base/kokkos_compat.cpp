@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include <KokkosKernels_config.h>
+#include <fmt/format.h>
+
+#include <tessera/base/kokkos_compat.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kokkos_prefix = "--kokkos-";
+
+bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
+
+bool any_set(std::initializer_list<const char*> variables) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+// Before 3.7 the flags were called --kokkos-threads and --kokkos-device.
+std::string spelled(const std::string& argument, int version) {
+  constexpr std::array<std::array<std::string_view, 2>, 2> names = {
+      {{"--kokkos-threads", "--kokkos-num-threads"}, {"--kokkos-device", "--kokkos-device-id"}}};
+  const std::size_t equals = argument.find('=');
+  const std::string_view name = std::string_view(argument).substr(0, equals);
+  for (const auto& [old_name, new_name] : names) {
+    if (name != old_name && name != new_name) continue;
+    const std::string_view right = version < 30700 ? old_name : new_name;
+    return std::string(right) + (equals == std::string::npos ? "" : argument.substr(equals));
+  }
+  return argument;
+}
+
+std::string dotted(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+std::string kokkos_version() { return dotted(KOKKOS_VERSION); }
+
+std::string kokkos_kernels_version() {
+#ifdef KOKKOSKERNELS_VERSION
+  return dotted(KOKKOSKERNELS_VERSION);
+#else
+  return "unknown";
+#endif
+}
+
+std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
+                                          const KokkosSettings& settings,
+                                          int kokkos_version_number) {
+  std::vector<std::string> result;
+  const auto add = [&](const std::string& argument) {
+    result.push_back(spelled(argument, kokkos_version_number));
+  };
+  const auto given = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      const std::string_view name = std::string_view(argument).substr(0, argument.find('='));
+      return std::find(names.begin(), names.end(), name) != names.end();
+    });
+  };
+  for (const std::string& argument : arguments) {
+    if (is_kokkos_argument(argument)) add(argument);
+  }
+  if (settings.num_threads && !given({"--kokkos-threads", "--kokkos-num-threads"}) &&
+      !any_set({"KOKKOS_NUM_THREADS"})) {
+    add(fmt::format("--kokkos-num-threads={}", *settings.num_threads));
+  }
+  if (settings.device_id &&
+      !given({"--kokkos-device", "--kokkos-device-id", "--kokkos-ndevices", "--kokkos-num-devices",
+              "--kokkos-map-device-id-by"}) &&
+      !any_set({"KOKKOS_DEVICE_ID", "KOKKOS_NUM_DEVICES", "KOKKOS_RAND_DEVICES",
+                "KOKKOS_MAP_DEVICE_ID_BY"})) {
+    add(fmt::format("--kokkos-device-id={}", *settings.device_id));
+  }
+  return result;
+}
+
+void initialize_kokkos(int& argc, char** argv, const KokkosSettings& settings) {
+  std::vector<std::string> texts = {argc > 0 ? argv[0] : "tessera"};
+  for (std::string& text : kokkos_arguments(
+           std::vector<std::string>(argv + std::min(argc, 1), argv + argc), settings)) {
+    texts.push_back(std::move(text));
+  }
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  int count = static_cast<int>(texts.size());
+  Kokkos::initialize(count, pointers.data());
+
+  int kept = 0;
+  for (int i = 0; i < argc; ++i) {
+    if (i == 0 || !is_kokkos_argument(argv[i])) argv[kept++] = argv[i];
+  }
+  if (kept < argc) argv[kept] = nullptr;
+  argc = kept;
+}
+
+bool is_allocation_failure(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  return std::string_view(error.what()).find("failed to allocate memory") != std::string_view::npos;
+}
+
+}  // namespace tessera

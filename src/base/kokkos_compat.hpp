@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What differs between Kokkos 3.4 and 5.x, in one place.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+namespace tessera {
+
+/// What the runtime decides for Kokkos; empty leaves the choice to Kokkos.
+struct KokkosSettings {
+  std::optional<int> num_threads;
+  std::optional<int> device_id;
+};
+
+/// "3.4.1".
+std::string kokkos_version();
+
+/// "4.2.0"; "unknown" before Kokkos Kernels 4.0, which does not tell.
+std::string kokkos_kernels_version();
+
+/// The arguments that Kokkos gets, spelled as this version of Kokkos expects: those of `arguments`
+/// that begin with --kokkos-, and the settings that neither they nor the user's environment decide.
+std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
+                                          const KokkosSettings& settings,
+                                          int kokkos_version_number = KOKKOS_VERSION);
+
+/// Initialises Kokkos and removes the --kokkos- arguments from argv. Arguments without that prefix
+/// are hidden from Kokkos, which would otherwise answer --help itself.
+void initialize_kokkos(int& argc, char** argv, const KokkosSettings& settings);
+
+/// Whether Kokkos threw this because memory ran out; it has no class of its own for that.
+bool is_allocation_failure(const std::exception& error);
+
+}  // namespace tessera

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <tessera/base/agreement.hpp>
+#include <tessera/base/gpu.hpp>
+#include <tessera/base/kokkos_compat.hpp>
+#include <tessera/base/launch.hpp>
+#include <tessera/base/log.hpp>
+#include <tessera/base/runtime.hpp>
+#include <tessera/base/view.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr double no_limit = std::numeric_limits<double>::infinity();
+
+bool mpi_is_initialized() {
+  int flag = 0;
+  MPI_Initialized(&flag);
+  return flag != 0;
+}
+
+bool mpi_is_finalized() {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+// One Runtime per process.
+class OnlyOne {
+ public:
+  OnlyOne() {
+    if (exists_.exchange(true)) throw Error(ExitCode::usage, "a second Runtime in one process");
+  }
+  ~OnlyOne() { exists_ = false; }
+  OnlyOne(const OnlyOne&) = delete;
+  OnlyOne& operator=(const OnlyOne&) = delete;
+
+ private:
+  static inline std::atomic<bool> exists_ = false;
+};
+
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv) : owned_(!mpi_is_initialized()) {
+    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI is finalized already");
+    int provided = MPI_THREAD_SINGLE;
+    if (owned_) {
+      MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    } else {
+      MPI_Query_thread(&provided);
+    }
+    thread_level = provided == MPI_THREAD_MULTIPLE     ? ThreadLevel::multiple
+                   : provided == MPI_THREAD_SERIALIZED ? ThreadLevel::serialized
+                   : provided == MPI_THREAD_FUNNELED   ? ThreadLevel::funneled
+                                                       : ThreadLevel::single;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &control);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank);
+    MPI_Comm_size(node, &local_size);
+  }
+  ~MpiSession() {
+    if (mpi_is_finalized()) return;
+    MPI_Comm_free(&node);
+    MPI_Comm_free(&control);
+    if (owned_) MPI_Finalize();
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank = 0, size = 1, local_rank = 0, local_size = 1;
+  ThreadLevel thread_level = ThreadLevel::single;
+  MPI_Comm control = MPI_COMM_NULL;  ///< all ranks, for the runtime's own messages
+  MPI_Comm node = MPI_COMM_NULL;
+
+ private:
+  bool owned_;
+};
+
+// Runs f on every rank; if it threw on any, every rank throws the same Error.
+template <class F>
+void on_all_ranks(const MpiSession& mpi, F&& f) {
+  Outcome outcome;
+  try {
+    f();
+  } catch (...) {
+    outcome = describe_current_exception();
+  }
+  outcome = *agree_on_outcome(mpi.control, outcome, no_limit);
+  if (outcome.failed()) throw Error(outcome.code, outcome.message);
+}
+
+// Collective over the node, without errors of its own: a rank without a GPU has an empty name.
+std::vector<std::string> gather_names(MPI_Comm node, int local_size, const std::string& name) {
+  constexpr int width = 64;
+  std::string mine = name.substr(0, width);
+  mine.resize(width, ' ');
+  std::string all(static_cast<std::size_t>(width) * static_cast<std::size_t>(local_size), ' ');
+  MPI_Allgather(mine.data(), width, MPI_CHAR, all.data(), width, MPI_CHAR, node);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < all.size(); i += width) names.push_back(all.substr(i, width));
+  return names;
+}
+
+std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
+#ifdef KOKKOS_ENABLE_CUDA
+  int device = 0;
+  std::string identity;
+  on_all_ranks(mpi, [&] {
+    device = device_of_rank(mpi.local_rank, visible_devices());
+    identity = device_identity(device);
+  });
+  const std::vector<std::string> names = gather_names(mpi.node, mpi.local_size, identity);
+  on_all_ranks(mpi, [&] {
+    const std::optional<std::string> error = shared_device_error(names);
+    if (error && !allow_shared) throw Error(ExitCode::usage, *error);
+  });
+  return device;
+#else
+  static_cast<void>(mpi);
+  static_cast<void>(allow_shared);
+  static_cast<void>(gather_names);
+  return std::nullopt;
+#endif
+}
+
+class KokkosSession {
+ public:
+  KokkosSession(int& argc, char** argv, const KokkosSettings& settings)
+      : owned_(!Kokkos::is_initialized()) {
+    if (owned_) initialize_kokkos(argc, argv, settings);
+  }
+  ~KokkosSession() {
+    if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+
+ private:
+  bool owned_;
+};
+
+bool is_true(const char* text) { return text != nullptr && std::string_view(text) == "1"; }
+
+}  // namespace
+
+struct Runtime::State {
+  // In the order of their start; they end in reverse.
+  OnlyOne only_one;
+  std::vector<std::string> arguments;
+  BlasStatus blas;
+  MpiSession mpi;
+  std::optional<int> device;
+  std::optional<KokkosSession> kokkos;
+
+  State(int& argc, char**& argv, const RuntimeOptions& options)
+      : arguments(argv, argv + argc),
+        blas(check_blas(argc, argv, options.may_restart && !mpi_is_initialized())),
+        mpi(argc, argv) {
+    set_log_rank(mpi.rank);
+    if (const std::optional<Launch> launch = detect_launch(std::getenv)) {
+      if (mpi.size == 1) set_log_rank(launch->rank);
+      check_launch(*launch, mpi.size);
+      set_log_rank(mpi.rank);
+    }
+    device = choose_device(
+        mpi, options.allow_shared_gpu || is_true(std::getenv("TESSERA_ALLOW_SHARED_GPU")));
+    on_all_ranks(mpi, [&] {
+      kokkos.emplace(argc, argv, KokkosSettings{options.num_threads, device});
+    });
+  }
+};
+
+Runtime::Runtime(int& argc, char**& argv, const RuntimeOptions& options)
+    : state_(std::make_unique<State>(argc, argv, options)) {}
+
+Runtime::~Runtime() = default;
+
+int Runtime::world_rank() const { return state_->mpi.rank; }
+int Runtime::world_size() const { return state_->mpi.size; }
+int Runtime::local_rank() const { return state_->mpi.local_rank; }
+int Runtime::local_size() const { return state_->mpi.local_size; }
+ThreadLevel Runtime::thread_level() const { return state_->mpi.thread_level; }
+std::optional<int> Runtime::device() const { return state_->device; }
+const BlasStatus& Runtime::blas() const { return state_->blas; }
+const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
+
+std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
+  return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
+}
+
+const char* name_of(ThreadLevel level) {
+  switch (level) {
+    case ThreadLevel::single:
+      return "single";
+    case ThreadLevel::funneled:
+      return "funneled";
+    case ThreadLevel::serialized:
+      return "serialized";
+    case ThreadLevel::multiple:
+      return "multiple";
+  }
+  return "unknown";
+}
+
+void abort_job(ExitCode code) {
+  std::fflush(nullptr);
+  if (mpi_is_initialized() && !mpi_is_finalized())
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  std::_Exit(static_cast<int>(code));
+}
+
+}  // namespace tessera

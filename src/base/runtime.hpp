@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/base/blas_check.hpp>
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+
+struct Outcome;
+
+enum class ThreadLevel { single, funneled, serialized, multiple };
+const char* name_of(ThreadLevel level);
+
+struct RuntimeOptions {
+  /// Threads of the host back end; empty: Kokkos' own choice. --kokkos-num-threads wins over it.
+  std::optional<int> num_threads;
+  /// Several ranks may use one GPU. The environment variable TESSERA_ALLOW_SHARED_GPU=1 does the
+  /// same.
+  bool allow_shared_gpu = false;
+  /// The process may execute itself again for better BLAS kernels (blas_check.hpp).
+  bool may_restart = true;
+};
+
+/// MPI and Kokkos for as long as it lives. Construct it first in main, before anything that must
+/// not happen twice. What the caller has initialised itself is used and left alone.
+///
+/// Collective over all ranks. Error (usage), the same on every rank, if one lives already, if MPI
+/// is finished, if launcher and MPI disagree on the number of ranks, if ranks would share a GPU, or
+/// if Kokkos cannot start.
+class Runtime {
+ public:
+  /// Removes the arguments that MPI and Kokkos (--kokkos-...) take.
+  Runtime(int& argc, char**& argv, const RuntimeOptions& options = {});
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  int world_rank() const;
+  int world_size() const;
+  int local_rank() const;  ///< within the node
+  int local_size() const;  ///< ranks on the node
+  ThreadLevel thread_level() const;
+  bool thread_multiple() const { return thread_level() == ThreadLevel::multiple; }
+  std::optional<int> device() const;  ///< GPU given to Kokkos; none without CUDA
+  const BlasStatus& blas() const;
+  const std::vector<std::string>& arguments() const;  ///< argv as it was
+
+  /// agree_on_outcome (agreement.hpp) over all ranks, on a communicator of its own.
+  std::optional<Outcome> agree(const Outcome& mine, double grace_seconds) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Ends every process of the job with this code, at once and without clean-up.
+[[noreturn]] void abort_job(ExitCode code);
+
+}  // namespace tessera
