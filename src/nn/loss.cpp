@@ -29,7 +29,7 @@ void element_loss(const Range& elements, const T* p, const T* t, T scale, const 
         "tessera::mae", elements,
         KOKKOS_LAMBDA(Size i, double& s) {
           const T d = p[i] - t[i];
-          if (g) g[i] = d > T(0) ? scale : d < T(0) ? -scale : T(0) * d;
+          if (g) g[i] = scale * static_cast<T>((d > T(0)) - (d < T(0)));
           s += static_cast<double>(d < T(0) ? -d : d);
         },
         sum);

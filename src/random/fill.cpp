@@ -95,12 +95,12 @@ void fill_truncated_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
 template <class T>
 void initialize(const Matrix<T>& local, Initializer initializer, Key key, GlobalBlock block,
                 Size fan_in, Size fan_out) {
-  initialize(flat(local), initializer, key, whole(local, block), fan_in, fan_out);
+  initialize_run(flat(local), initializer, key, whole(local, block), fan_in, fan_out);
 }
 
 template <class T>
-void initialize(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
-                Size fan_in, Size fan_out) {
+void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
+                    Size fan_in, Size fan_out) {
   const float var = variance(initializer, fan_in, fan_out);
   switch (initializer) {
     case Initializer::zeros:
@@ -127,7 +127,7 @@ void initialize(const Vector<T>& local, Initializer initializer, Key key, const 
   template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                         \
   template void fill_truncated_normal<T>(const Matrix<T>&, Key, GlobalBlock);               \
   template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size); \
-  template void initialize<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
+  template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 #undef TESSERA_INSTANTIATE

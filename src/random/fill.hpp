@@ -38,7 +38,7 @@ template <class T>
 void initialize(const Matrix<T>& local, Initializer initializer, Key key, GlobalBlock block,
                 Size fan_in, Size fan_out);
 template <class T>
-void initialize(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
-                Size fan_in, Size fan_out);
+void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
+                    Size fan_in, Size fan_out);
 
 }  // namespace tessera

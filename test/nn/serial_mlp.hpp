@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <tessera/base/types.hpp>
@@ -8,18 +9,19 @@
 #include <tessera/nn/linear.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/model_spec.hpp>
-#include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 
 namespace tessera::testing_data {
 
-/// An MLP trained on one rank with nothing but the pieces: one flat buffer for parameters, one for
-/// gradients, and activations for one batch.
+/// Losses and gradients of a model on one rank with nothing but the pieces: one flat buffer for
+/// parameters, one for gradients, and activations for one batch.
 template <class T>
 class SerialMlp {
  public:
-  SerialMlp(const ModelSpec& model, Size rows, MatmulPrecision precision)
+  SerialMlp(const ModelSpec& model, Size rows, LossKind loss = LossKind::mse,
+            MatmulPrecision precision = MatmulPrecision::strict)
       : model_(model),
+        loss_kind_(loss),
         gemm_(precision, scratch(rows), scratch(rows)),
         parameters_("parameters", model.num_parameters()),
         gradients_("gradients", model.num_parameters()),
@@ -29,25 +31,33 @@ class SerialMlp {
       initialize<T>(kernel(parameters_, l), model_.initializer, fold_in(key(model_.seed), 2 * l),
                     GlobalBlock{}, layer.in, layer.out);
       outputs_.emplace_back("output", rows, layer.out);
+      preactivations_.push_back(needs_preactivation(layer.activation)
+                                    ? Matrix<T>("preactivation", rows, layer.out)
+                                    : outputs_.back());
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
     }
   }
 
-  /// Gradients of the mean squared error of one batch; its local sum stays in loss_sum().
-  void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y) {
-    for (Size l = 0; l < num_layers(); ++l) {
-      linear_forward<T>(gemm_, model_.layers[l].activation, input(x, l), kernel(parameters_, l),
-                        bias(parameters_, l), outputs_[l], outputs_[l]);
-    }
+  /// The mean loss of one batch, by way of the host.
+  double loss(const Matrix<const T>& x, const Matrix<const T>& y) {
+    forward(x);
+    loss_and_gradient<T>(loss_kind_, outputs_.back(), y, count(y), loss_, 0, Matrix<T>());
+    const auto sum = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss_);
+    return sum(0) / static_cast<double>(count(y));
+  }
+
+  /// Gradients of the mean loss of one batch; its local sum stays in loss_sum().
+  void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y,
+                         bool accumulate = false) {
+    forward(x);
     const Size last = num_layers() - 1;
-    loss_and_gradient<T>(LossKind::mse, outputs_[last], y,
-                         loss_count(LossKind::mse, y.extent(0), y.extent(1)), loss_, 0,
+    loss_and_gradient<T>(loss_kind_, outputs_[last], y, count(y), loss_, 0,
                          output_gradients_[last]);
     for (Size l = last; l >= 0; --l) {
       linear_backward<T>(gemm_, model_.layers[l].activation, input(x, l), kernel(parameters_, l),
-                         outputs_[l], output_gradients_[l], kernel(gradients_, l),
+                         preactivations_[l], output_gradients_[l], kernel(gradients_, l),
                          bias(gradients_, l), l > 0 ? output_gradients_[l - 1] : Matrix<T>(),
-                         false);
+                         accumulate);
     }
   }
 
@@ -56,16 +66,26 @@ class SerialMlp {
   const Vector<double>& loss_sum() const { return loss_; }
 
   Matrix<T> kernel(const Vector<T>& flat, Size l) const {
-    return Matrix<T>(flat.data() + model_.unit_offset(l), model_.layers[l].in,
-                     model_.layers[l].out);
+    const LinearSpec& layer = model_.layers[l];
+    return Matrix<T>(flat.data() + model_.unit_offset(l), layer.in, layer.out);
   }
   Vector<T> bias(const Vector<T>& flat, Size l) const {
     const LinearSpec& layer = model_.layers[l];
+    if (!layer.bias) return {};
     return Vector<T>(flat.data() + model_.unit_offset(l) + layer.in * layer.out, layer.out);
   }
 
  private:
+  void forward(const Matrix<const T>& x) {
+    for (Size l = 0; l < num_layers(); ++l) {
+      linear_forward<T>(gemm_, model_.layers[l].activation, input(x, l), kernel(parameters_, l),
+                        bias(parameters_, l), preactivations_[l], outputs_[l]);
+    }
+  }
   Size num_layers() const { return static_cast<Size>(model_.layers.size()); }
+  Size count(const Matrix<const T>& y) const {
+    return loss_count(loss_kind_, y.extent(0), y.extent(1));
+  }
   Matrix<const T> input(const Matrix<const T>& x, Size l) const {
     return l == 0 ? x : Matrix<const T>(outputs_[l - 1]);
   }
@@ -78,34 +98,11 @@ class SerialMlp {
   }
 
   ModelSpec model_;
+  LossKind loss_kind_;
   Gemm<T> gemm_;
   Vector<T> parameters_, gradients_;
   Vector<double> loss_;
-  std::vector<Matrix<T>> outputs_, output_gradients_;
+  std::vector<Matrix<T>> outputs_, preactivations_, output_gradients_;
 };
-
-/// The tutorial's data: x normal (256, 4), y the sum of squares of a row.
-template <class T>
-struct TutorialData {
-  static constexpr Size samples = 256, batch = 32, batches = 8, epochs = 20;
-  Matrix<T> x{"x", samples, 4}, y{"y", samples, 1};
-
-  TutorialData() {
-    fill_normal<T>(x, key(0));
-    const Matrix<T> from = x, to = y;
-    Kokkos::parallel_for(
-        "tutorial_targets", Kokkos::RangePolicy<ExecSpace>(0, samples), KOKKOS_LAMBDA(int i) {
-          T sum = 0;
-          for (int j = 0; j < 4; ++j) sum += from(i, j) * from(i, j);
-          to(i, 0) = sum;
-        });
-  }
-  Matrix<const T> x_batch(Size b) const {
-    return Matrix<const T>(x.data() + b * batch * 4, batch, 4);
-  }
-  Matrix<const T> y_batch(Size b) const { return Matrix<const T>(y.data() + b * batch, batch, 1); }
-};
-
-inline ModelSpec tutorial_model() { return mlp({.widths = {4, 64, 1}}); }
 
 }  // namespace tessera::testing_data

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/gemm.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using testing_data::to_device;
+using testing_data::to_host;
+
+template <class T>
+Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {
+  Matrix<T> m("m", rows, cols);
+  fill_normal(m, key(seed));
+  return m;
+}
+
+template <class T>
+class GemmOf : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(GemmOf, Scalars);
+
+TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
+  using T = TypeParam;
+  for (const auto& [m, n, k] :
+       std::vector<std::array<Size, 3>>{{1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}}) {
+    for (Trans ta : {Trans::no, Trans::yes}) {
+      for (Trans tb : {Trans::no, Trans::yes}) {
+        const auto a = ta == Trans::no ? random_matrix<T>(m, k, 1) : random_matrix<T>(k, m, 1);
+        const auto b = tb == Trans::no ? random_matrix<T>(k, n, 2) : random_matrix<T>(n, k, 2);
+        const auto c = random_matrix<T>(m, n, 3);
+        const auto ha = to_host(a), hb = to_host(b), hc = to_host(c);
+        Gemm<T>()(ta, tb, T(2), a, b, T(0.5), c);
+        const auto result = to_host(c);
+        for (Size i = 0; i < m; ++i) {
+          for (Size j = 0; j < n; ++j) {
+            double sum = 0;
+            for (Size l = 0; l < k; ++l) {
+              sum += static_cast<double>(ta == Trans::no ? ha[i * k + l] : ha[l * m + i]) *
+                     (tb == Trans::no ? hb[l * n + j] : hb[j * k + l]);
+            }
+            EXPECT_NEAR(result[i * n + j], 2 * sum + 0.5 * hc[i * n + j],
+                        100 * std::numeric_limits<T>::epsilon());
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(GemmOf, AnEmptySumLeavesBetaC) {
+  using T = TypeParam;
+  const Matrix<T> a("a", 0, 3), b("b", 0, 2);
+  const auto c = to_device<T>({1, 2, 3, 4, 5, 6}, 3, 2);
+  Gemm<T>()(Trans::yes, Trans::no, 1, a, b, 1, c);
+  EXPECT_EQ(to_host(c), (std::vector<T>{1, 2, 3, 4, 5, 6}));
+  Gemm<T>()(Trans::yes, Trans::no, 1, a, b, T(0.5), c);
+  EXPECT_EQ(to_host(c), (std::vector<T>{0.5, 1, 1.5, 2, 2.5, 3}));
+  Gemm<T>()(Trans::yes, Trans::no, 1, a, b, 0, c);
+  EXPECT_EQ(to_host(c), std::vector<T>(6, 0));
+}
+
+TYPED_TEST(GemmOf, ZeroBetaOverwritesNaN) {
+  using T = TypeParam;
+  const auto a = to_device<T>({1, 2}, 1, 2), b = to_device<T>({3, 4}, 2, 1);
+  const auto c = to_device<T>({std::numeric_limits<T>::quiet_NaN()}, 1, 1);
+  Gemm<T>()(Trans::no, Trans::no, 1, a, b, 0, c);
+  EXPECT_EQ(to_host(c)[0], 11);
+  const auto d = to_device<T>({std::numeric_limits<T>::quiet_NaN()}, 1, 1);
+  Gemm<T>()(Trans::no, Trans::no, 1, Matrix<T>("a", 1, 0), Matrix<T>("b", 0, 1), 0, d);
+  EXPECT_EQ(to_host(d)[0], 0);
+}
+
+TYPED_TEST(GemmOf, ShapesThatDoNotFitAreAnError) {
+  using T = TypeParam;
+  const Matrix<T> a("a", 2, 3), b("b", 4, 5), c("c", 2, 5);
+  EXPECT_THROW(Gemm<T>()(Trans::no, Trans::no, 1, a, b, 0, c), Error);
+}
+
+float tf32(float x) {
+  const auto v = to_device<float>({x});
+  round_to_tf32(v, v);
+  return to_host(v)[0];
+}
+
+TEST(Tf32, RoundsToTenBitsNearestTiesAway) {
+  constexpr float unit = 0x1p-10f;  // the last bit at 1
+  EXPECT_EQ(tf32(1 + unit), 1 + unit);
+  EXPECT_EQ(tf32(1 + 0.49f * unit), 1);
+  EXPECT_EQ(tf32(1 + 0.5f * unit), 1 + unit);
+  EXPECT_EQ(tf32(-1 - 0.5f * unit), -1 - unit);
+  EXPECT_EQ(tf32(1 + 1.5f * unit), 1 + 2 * unit);
+  EXPECT_EQ(tf32(2 - 0.25f * unit), 2);
+  EXPECT_EQ(tf32(0.0f), 0.0f);
+}
+
+TEST(Tf32, LeavesInfinityAndNaN) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(tf32(infinity), infinity);
+  EXPECT_EQ(tf32(-infinity), -infinity);
+  EXPECT_TRUE(std::isnan(tf32(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(Tf32, OnlyTrueMatrixProductsAreRounded) {
+  const float x = 1 + 0x1p-12f;
+  for (const auto& [m, n, k] :
+       std::vector<std::array<Size, 3>>{{1, 2, 2}, {2, 1, 2}, {2, 2, 1}, {2, 2, 2}}) {
+    const auto a = to_device<float>(std::vector<float>(m * k, x), m, k);
+    const auto b = to_device<float>(std::vector<float>(k * n, 1), k, n);
+    const Matrix<float> c("c", m, n);
+    Gemm<float>(MatmulPrecision::tf32, 4, 4)(Trans::no, Trans::no, 1, a, b, 0, c);
+    const float expected = static_cast<float>(k) * (m > 1 && n > 1 && k > 1 ? 1 : x);
+    EXPECT_EQ(to_host(c)[0], expected) << m << n << k;
+    EXPECT_EQ(to_host(a)[0], x) << "an operand was changed";
+  }
+}
+
+TEST(Tf32, IsAnErrorForDoublesAndWithoutScratchMemory) {
+  EXPECT_THROW(Gemm<double>(MatmulPrecision::tf32, 4, 4), ConfigError);
+  const Gemm<float> gemm(MatmulPrecision::tf32, 3, 4);
+  const Matrix<float> a("a", 2, 2), b("b", 2, 2), c("c", 2, 2);
+  EXPECT_THROW(gemm(Trans::no, Trans::no, 1, a, b, 0, c), Error);
+}
+
+}  // namespace
+}  // namespace tessera

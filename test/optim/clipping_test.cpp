@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <tessera/optim/clipping.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "../nn/device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using testing_data::to_device;
+using testing_data::to_host;
+
+template <class T>
+class ClippingOf : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(ClippingOf, Scalars);
+
+TYPED_TEST(ClippingOf, SquaresAreSummedForEveryLength) {
+  using T = TypeParam;
+  const Vector<double> sums = to_device<double>({-1, -1, -1});
+  for (Size n : {0, 1, 7, 8, 9, 16, 23, 1001}) {
+    Vector<T> v("v", n);
+    fill_normal(Matrix<T>(v.data(), 1, n), key(n));
+    sum_of_squares<T>(v, sums, 1);
+    double expected = 0;
+    for (double x : to_host(v)) expected += x * x;
+    EXPECT_NEAR(to_host(sums)[1], expected, 1e-14 * expected) << n;
+  }
+  EXPECT_EQ(to_host(sums)[0], -1);
+  EXPECT_EQ(to_host(sums)[2], -1);
+}
+
+TEST(Clipping, SquaresOfFloatsAreAddedInDouble) {
+  // In float32 the sum of 2^20 squares after 2^24 would stay where it is.
+  std::vector<float> v(1 << 20, 1);
+  v[0] = 0x1p13f;
+  const Vector<double> sums("sums", 1);
+  sum_of_squares<float>(to_device(v), sums, 0);
+  EXPECT_EQ(to_host(sums)[0], 0x1p26 + (1 << 20) - 1);
+}
+
+TYPED_TEST(ClippingOf, InfinityAndNaNShowInTheSum) {
+  using T = TypeParam;
+  const Vector<double> sums("sums", 1);
+  for (T bad : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+    for (Size at : {0, 7, 8, 9}) {
+      std::vector<T> v(10, 1);
+      v[at] = bad;
+      sum_of_squares<T>(to_device(v), sums, 0);
+      EXPECT_FALSE(std::isfinite(to_host(sums)[0]));
+    }
+  }
+}
+
+TYPED_TEST(ClippingOf, ByValueCutsBothSidesAndKeepsNaN) {
+  using T = TypeParam;
+  const auto v = to_device<T>({-3, -0.5, 0, 0.5, 3, std::numeric_limits<T>::quiet_NaN()});
+  clip_by_value<T>(v, T(0.75));
+  const auto clipped = to_host(v);
+  EXPECT_EQ(std::vector<T>(clipped.begin(), clipped.begin() + 5),
+            (std::vector<T>{-0.75, -0.5, 0, 0.5, 0.75}));
+  EXPECT_TRUE(std::isnan(clipped[5]));
+}
+
+TEST(Clipping, ByNormScalesFromTheLimitOn) {
+  const ClipConfig clip{.global_norm = 5, .value = {}};
+  EXPECT_EQ(clip_scale(clip, 16), 1);
+  EXPECT_EQ(clip_scale(clip, 25), 1);
+  EXPECT_EQ(clip_scale(clip, 100), 0.5);
+  EXPECT_EQ(clip_scale(clip, 0), 1);
+  EXPECT_EQ(clip_scale({}, 1e30), 1);
+}
+
+}  // namespace
+}  // namespace tessera

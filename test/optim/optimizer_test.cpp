@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/split.hpp>
+#include <tessera/optim/optimizer.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "../nn/device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using testing_data::to_device;
+using testing_data::to_host;
+
+/// One parameter and its state, by the formulas of optax in double.
+struct Scalar {
+  double p, m = 0, v = 0;
+};
+using Rule = std::function<void(Scalar&, double g, double lr, int t)>;
+
+struct Case {
+  const char* name;
+  OptimizerConfig config;
+  Rule rule;
+};
+
+Rule adam_rule(double b1, double b2, double epsilon, double weight_decay) {
+  return [=](Scalar& s, double g, double lr, int t) {
+    s.m = b1 * s.m + (1 - b1) * g;
+    s.v = b2 * s.v + (1 - b2) * g * g;
+    const double m_hat = s.m / (1 - std::pow(b1, t)), v_hat = s.v / (1 - std::pow(b2, t));
+    s.p -= lr * (m_hat / (std::sqrt(v_hat) + epsilon) + weight_decay * s.p);
+  };
+}
+
+Rule sgd_rule(double momentum, bool nesterov) {
+  return [=](Scalar& s, double g, double lr, int) {
+    s.m = g + momentum * s.m;
+    s.p -= lr * (nesterov ? g + momentum * s.m : s.m);
+  };
+}
+
+const std::vector<Case>& cases() {
+  using enum OptimizerKind;
+  static const std::vector<Case> all{
+      {"sgd", {.kind = sgd}, sgd_rule(0, false)},
+      {"momentum", {.kind = sgd, .momentum = 0.9}, sgd_rule(0.9, false)},
+      {"nesterov", {.kind = sgd, .momentum = 0.8, .nesterov = true}, sgd_rule(0.8, true)},
+      {"adam", {.kind = adam}, adam_rule(0.9, 0.999, 1e-8, 0)},
+      {"adam_options",
+       {.kind = adam, .beta1 = 0.7, .beta2 = 0.9, .epsilon = 0.1},
+       adam_rule(0.7, 0.9, 0.1, 0)},
+      {"adamw", {.kind = adamw, .weight_decay = 0.1}, adam_rule(0.9, 0.999, 1e-8, 0.1)},
+      {"rmsprop",
+       {.kind = rmsprop, .epsilon = 1e-3, .decay = 0.8},
+       [](Scalar& s, double g, double lr, int) {
+         s.v = 0.8 * s.v + 0.2 * g * g;
+         s.p -= lr * g / std::sqrt(s.v + 1e-3);
+       }},
+  };
+  return all;
+}
+
+template <class T>
+Vector<T> normal(Size n, std::uint64_t seed) {
+  Vector<T> v("v", n);
+  fill_normal(Matrix<T>(v.data(), 1, n), key(seed));
+  return v;
+}
+
+template <class T>
+class OptimizerOf : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(OptimizerOf, Scalars);
+
+TYPED_TEST(OptimizerOf, FollowsItsFormulas) {
+  using T = TypeParam;
+  constexpr Size n = 37;
+  for (const Case& c : cases()) {
+    const Vector<T> p = normal<T>(n, 1);
+    std::vector<Scalar> expected;
+    for (T value : to_host(p)) expected.push_back({value});
+    Optimizer<T> optimizer(c.config, n);
+    for (int t = 1; t <= 5; ++t) {
+      const Vector<T> g = normal<T>(n, 10 + t);
+      const double lr = 0.1 / t;
+      optimizer.step(p, g, static_cast<T>(lr));
+      const auto hg = to_host(g), hp = to_host(p);
+      for (Size i = 0; i < n; ++i) {
+        c.rule(expected[i], hg[i], lr, t);
+        EXPECT_NEAR(hp[i], expected[i].p, 20 * std::numeric_limits<T>::epsilon())
+            << c.name << " step " << t;
+      }
+    }
+    EXPECT_EQ(optimizer.steps(), 5);
+  }
+}
+
+TYPED_TEST(OptimizerOf, ShardsUpdatedApartAreTheWholeBitForBit) {
+  using T = TypeParam;
+  constexpr Size n = 101, parts = 3;
+  for (const Case& c : cases()) {
+    const Vector<T> whole = normal<T>(n, 1), sharded = normal<T>(n, 1);
+    Optimizer<T> optimizer(c.config, n);
+    std::vector<Optimizer<T>> shards;
+    for (Size i = 0; i < parts; ++i)
+      shards.emplace_back(c.config, balanced_split(n, parts, i).count);
+    for (int t = 1; t <= 3; ++t) {
+      const Vector<T> g = normal<T>(n, 10 + t);
+      optimizer.step(whole, g, T(0.01), T(0.7));
+      for (Size i = 0; i < parts; ++i) {
+        const Range r = balanced_split(n, parts, i);
+        shards[i].step(Vector<T>(sharded.data() + r.begin, r.count),
+                       Vector<const T>(g.data() + r.begin, r.count), T(0.01), T(0.7));
+      }
+    }
+    EXPECT_EQ(to_host(sharded), to_host(whole)) << c.name;
+  }
+}
+
+TYPED_TEST(OptimizerOf, TheGradientScaleIsAppliedBeforeTheRule) {
+  using T = TypeParam;
+  for (const Case& c : cases()) {
+    const Vector<T> scaled = normal<T>(9, 1), direct = normal<T>(9, 1);
+    Optimizer<T> first(c.config, 9), second(c.config, 9);
+    std::vector<T> g = to_host(normal<T>(9, 2));
+    first.step(scaled, to_device(g), T(0.1), T(0.25));
+    for (T& gi : g) gi *= T(0.25);
+    second.step(direct, to_device(g), T(0.1));
+    for (int i = 0; i < 9; ++i) {
+      EXPECT_NEAR(to_host(scaled)[i], to_host(direct)[i], 4 * std::numeric_limits<T>::epsilon());
+    }
+  }
+}
+
+TEST(Adam, HalvingTheRateHalvesTheUpdateButHalvingTheGradientDoesNot) {
+  const auto update = [](double rate, double grad_scale) {
+    const Vector<double> p("p", 5);
+    Optimizer<double> adam({}, 5);
+    adam.step(p, normal<double>(5, 3), rate, grad_scale);
+    return to_host(p);
+  };
+  const auto full = update(1e-3, 1), scheduled = update(0.5e-3, 1), normalised = update(1e-3, 0.5);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_DOUBLE_EQ(scheduled[i], full[i] / 2);
+    EXPECT_NEAR(normalised[i] / full[i], 1, 1e-5);  // a schedule there would do nothing
+  }
+}
+
+TEST(AdamW, DecayIsDecoupledFromTheGradient) {
+  const auto p = to_device<double>({2});
+  Optimizer<double> adamw({.kind = OptimizerKind::adamw, .weight_decay = 0.1}, 1);
+  adamw.step(p, to_device<double>({0}), 0.5);
+  EXPECT_DOUBLE_EQ(to_host(p)[0], 2 - 0.5 * 0.1 * 2);
+}
+
+TEST(Optimizer, StateIsFlatAndComesBack) {
+  const OptimizerConfig config;
+  const Vector<double> p = normal<double>(7, 1), q = normal<double>(7, 1);
+  Optimizer<double> a(config, 7);
+  a.step(p, normal<double>(7, 2), 0.1);
+  ASSERT_EQ(a.moments().extent(0), 14u);
+  EXPECT_EQ(a.moment(1).data(), a.moments().data() + 7);
+  Optimizer<double> b(config, 7);
+  b.step(q, normal<double>(7, 2), 0.1);
+  Optimizer<double> restored(config, 7);
+  Kokkos::deep_copy(restored.moments(), b.moments());
+  restored.set_steps(b.steps());
+  a.step(p, normal<double>(7, 3), 0.1);
+  restored.step(q, normal<double>(7, 3), 0.1);
+  EXPECT_EQ(to_host(p), to_host(q));
+}
+
+TEST(Optimizer, MomentsPerParameterAreWhatIsAllocated) {
+  for (const Case& c : cases()) {
+    EXPECT_EQ(static_cast<Size>(Optimizer<float>(c.config, 11).moments().extent(0)),
+              11 * moments_per_parameter(c.config));
+  }
+  EXPECT_EQ(moments_per_parameter({.kind = OptimizerKind::sgd}), 0);
+  EXPECT_EQ(moments_per_parameter({.kind = OptimizerKind::sgd, .momentum = 0.9}), 1);
+  EXPECT_EQ(moments_per_parameter({.kind = OptimizerKind::rmsprop}), 1);
+  EXPECT_EQ(moments_per_parameter({.kind = OptimizerKind::adamw}), 2);
+}
+
+TEST(Optimizer, AnEmptyShardIsFineAndAWrongExtentIsNot) {
+  Optimizer<float> empty({}, 0);
+  empty.step({}, {}, 0.1f);
+  EXPECT_EQ(empty.steps(), 1);
+  Optimizer<float> adam({}, 3);
+  EXPECT_THROW(adam.step(Vector<float>("p", 4), Vector<float>("g", 4), 0.1f), Error);
+  EXPECT_EQ(adam.steps(), 0);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <tessera/optim/schedule.hpp>
+
+namespace tessera {
+namespace {
+
+using enum ScheduleKind;
+constexpr double base = 0.2;
+
+TEST(Schedule, ConstantNeverMoves) {
+  for (Size s : {0, 1, 1000000}) EXPECT_EQ(learning_rate_at({}, base, s), base);
+}
+
+TEST(Schedule, ExponentialDecaysByTheRateOverTheSteps) {
+  const ScheduleConfig c{.kind = exponential, .steps = 10, .rate = 0.5};
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 5), base * std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 30), base / 8);
+}
+
+TEST(Schedule, StepDecaysInStairs) {
+  const ScheduleConfig c{.kind = step, .steps = 10, .rate = 0.5};
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 10), base / 2);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 39), base / 8);
+}
+
+TEST(Schedule, CosineEndsAtItsFactorAndStaysThere) {
+  const ScheduleConfig c{.kind = cosine, .steps = 8, .end_factor = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base * (0.9 * 0.5 + 0.1));
+  EXPECT_NEAR(learning_rate_at(c, base, 2), base * (0.9 * (0.5 + std::sqrt(0.125)) + 0.1), 1e-15);
+  EXPECT_NEAR(learning_rate_at(c, base, 8), base * 0.1, 1e-15);
+  EXPECT_NEAR(learning_rate_at(c, base, 80), base * 0.1, 1e-15);
+}
+
+TEST(Schedule, LinearEndsAtItsFactorAndStaysThere) {
+  const ScheduleConfig c{.kind = linear, .steps = 8, .end_factor = 0.5};
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base * 0.75);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 8), base * 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base * 0.5);
+}
+
+TEST(Schedule, WarmUpRisesToTheBaseAndTheCosineTakesTheRest) {
+  const ScheduleConfig c{.kind = warmup_cosine,
+                         .steps = 14,
+                         .end_factor = 0.2,
+                         .warmup_steps = 4,
+                         .start_factor = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base * 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 2), base * 0.55);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base);
+  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base * 0.6);
+  EXPECT_NEAR(learning_rate_at(c, base, 14), base * 0.2, 1e-15);
+  EXPECT_NEAR(learning_rate_at(c, base, 99), base * 0.2, 1e-15);
+}
+
+}  // namespace
+}  // namespace tessera

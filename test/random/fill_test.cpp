@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include <tessera/base/split.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "../nn/device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using testing_data::to_host;
+
+double sum_of_squares(const std::vector<float>& values) {
+  double sum = 0;
+  for (double v : values) sum += v * v;
+  return sum;
+}
+
+/// Nine printed digits identify a float; log1p may be an ulp off in another libm.
+void expect_golden(const std::vector<float>& values, const std::vector<float>& golden) {
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    EXPECT_NEAR(values[i], golden[i], 1.2e-7 * std::abs(golden[i])) << i;
+  }
+}
+
+std::vector<float> kernel(Size in, Size out, std::uint32_t stream) {
+  Matrix<float> w("w", in, out);
+  initialize(w, Initializer::lecun_normal, fold_in(key(42), stream), {}, in, out);
+  return to_host(w);
+}
+
+TEST(Golden, TutorialInputsAreJaxs) {
+  Matrix<float> x("x", 256, 4);
+  fill_normal(x, key(0));
+  const std::vector<float> values = to_host(x);
+  expect_golden(values, {1.62264216, 2.02526474, -0.433594435, -0.0786173493, 0.176090896,
+                         -0.972089231, -0.495298743, 0.494378597});
+  EXPECT_NEAR(sum_of_squares(values), 986.74628, 2e-5);
+}
+
+TEST(Golden, TutorialKernelsAreJaxs) {
+  const std::vector<float> w1 = kernel(4, 64, 0), w2 = kernel(64, 1, 2);
+  expect_golden(w1, {0.0411906205, -0.262907386, 0.677245557, 0.280739814});
+  expect_golden(w2, {0.058470428, 0.0792248398, -0.15113087, -0.0505946167});
+  EXPECT_NEAR(sum_of_squares(w1), 64.737854, 2e-6);
+  EXPECT_NEAR(sum_of_squares(w2), 1.115541, 1e-6);
+}
+
+template <class T>
+class Fill : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(Fill, Scalars);
+
+constexpr Size rows = 7, cols = 13;
+
+template <class T>
+std::vector<T> whole_kernel() {
+  Matrix<T> w("w", rows, cols);
+  initialize(w, Initializer::glorot_normal, key(9), {}, rows, cols);
+  return to_host(w);
+}
+
+TYPED_TEST(Fill, ABlockIsTheSliceOfTheWhole) {
+  using T = TypeParam;
+  const std::vector<T> whole = whole_kernel<T>();
+  for (Size parts : {1, 2, 3, 8, 16}) {
+    for (Size part = 0; part < parts; ++part) {
+      const Range r = balanced_split(rows, parts, part), c = balanced_split(cols, parts, part);
+      Matrix<T> block("block", r.count, c.count);
+      initialize(block, Initializer::glorot_normal, key(9), {r.begin, c.begin, cols}, rows, cols);
+      const std::vector<T> values = to_host(block);
+      for (Size i = 0; i < r.count; ++i) {
+        for (Size j = 0; j < c.count; ++j) {
+          EXPECT_EQ(values[i * c.count + j], whole[(r.begin + i) * cols + c.begin + j]);
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Fill, ARunIsTheSliceOfItsBlock) {
+  using T = TypeParam;
+  const std::vector<T> whole = whole_kernel<T>();
+  const GlobalBlock block{2, 3, cols};
+  constexpr Size block_rows = 4, block_cols = 5;
+  for (Size part = 0; part < 3; ++part) {
+    const Range r = balanced_split(block_rows * block_cols, 3, part);
+    Vector<T> run("run", r.count);
+    initialize_run(run, Initializer::glorot_normal, key(9), {block, block_cols, r.begin}, rows,
+                   cols);
+    const std::vector<T> values = to_host(run);
+    for (Size i = 0; i < r.count; ++i) {
+      const Size row = 2 + (r.begin + i) / block_cols, col = 3 + (r.begin + i) % block_cols;
+      EXPECT_EQ(values[i], whole[row * cols + col]);
+    }
+  }
+}
+
+TEST(Precision, DoublesAreTheFloatsWidened) {
+  const std::vector<float> narrow = whole_kernel<float>();
+  const std::vector<double> wide = whole_kernel<double>();
+  for (std::size_t i = 0; i < narrow.size(); ++i) EXPECT_EQ(wide[i], narrow[i]);
+}
+
+struct Moments {
+  double mean, variance, largest;
+};
+
+template <class F>
+Moments moments_of(const F& fill) {
+  Matrix<float> m("m", 500, 200);
+  fill(m);
+  Moments result{0, 0, 0};
+  const std::vector<float> values = to_host(m);
+  for (double v : values) {
+    result.mean += v / values.size();
+    result.variance += v * v / values.size();
+    result.largest = std::max(result.largest, std::abs(v));
+  }
+  return result;
+}
+
+TEST(Distributions, HaveTheirMoments) {
+  // 1e5 draws: a mean is good to 0.003 deviations, a variance to half a percent or so.
+  const Moments uniform = moments_of([](auto& m) { fill_uniform(m, key(1), -2, 2); });
+  EXPECT_NEAR(uniform.mean, 0, 0.02);
+  EXPECT_NEAR(uniform.variance, 4.0 / 3, 0.02);
+  EXPECT_LE(uniform.largest, 2);
+  const Moments normal = moments_of([](auto& m) { fill_normal(m, key(2)); });
+  EXPECT_NEAR(normal.mean, 0, 0.02);
+  EXPECT_NEAR(normal.variance, 1, 0.02);
+  EXPECT_GT(normal.largest, 3.5);
+  const Moments truncated = moments_of([](auto& m) { fill_truncated_normal(m, key(3)); });
+  EXPECT_NEAR(truncated.mean, 0, 0.02);
+  EXPECT_NEAR(truncated.variance, 0.87962566 * 0.87962566, 0.015);
+  EXPECT_LT(truncated.largest, 2);
+}
+
+TEST(Initializers, HaveTheVarianceOfTheirFan) {
+  constexpr Size in = 500, out = 200;
+  const auto variance = [](Initializer i) {
+    return moments_of([i](auto& m) { initialize(m, i, key(4), {}, in, out); }).variance;
+  };
+  EXPECT_EQ(variance(Initializer::zeros), 0);
+  for (const auto& [initializer, expected] : {std::pair{Initializer::lecun_normal, 1.0 / in},
+                                              {Initializer::lecun_uniform, 1.0 / in},
+                                              {Initializer::he_normal, 2.0 / in},
+                                              {Initializer::he_uniform, 2.0 / in},
+                                              {Initializer::glorot_normal, 2.0 / (in + out)},
+                                              {Initializer::glorot_uniform, 2.0 / (in + out)}}) {
+    EXPECT_NEAR(variance(initializer) / expected, 1, 0.02) << name_of(initializer);
+  }
+}
+
+TEST(Initializers, UniformOnesStayWithinTheirLimit) {
+  constexpr Size in = 500;
+  const Moments he =
+      moments_of([](auto& m) { initialize(m, Initializer::he_uniform, key(4), {}, in, 200); });
+  EXPECT_LE(he.largest, std::sqrt(6.0 / in) * (1 + 1e-6));
+  EXPECT_GT(he.largest, std::sqrt(6.0 / in) * 0.999);
+}
+
+}  // namespace
+}  // namespace tessera
