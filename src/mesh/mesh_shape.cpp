@@ -154,6 +154,27 @@ Size MeshShape::size_of(std::string_view name) const {
   return a ? axes_[*a].size : 1;
 }
 
+std::vector<std::size_t> MeshShape::effective(const std::vector<std::string>& names) const {
+  std::vector<std::size_t> result;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    const bool named = std::find(names.begin(), names.end(), axes_[a].name) != names.end();
+    if (named && axes_[a].size > 1) result.push_back(a);
+  }
+  return result;
+}
+
+std::string MeshShape::group_name(const std::vector<std::string>& names) const {
+  std::vector<std::string> members;
+  for (const std::size_t a : effective(names)) members.push_back(axes_[a].name);
+  return join(members, "+");
+}
+
+Size MeshShape::group_size(const std::vector<std::string>& names) const {
+  Size ranks = 1;
+  for (const std::size_t a : effective(names)) ranks *= axes_[a].size;
+  return ranks;
+}
+
 Size MeshShape::coordinate(Size rank, std::size_t axis) const {
   return rank / strides_[axis] % axes_[axis].size;
 }

@@ -48,6 +48,14 @@ class MeshShape {
   /// 1 for an axis that the mesh does not have.
   Size size_of(std::string_view name) const;
 
+  /// The axes among `names` that are larger than 1, in the order of the mesh.
+  std::vector<std::size_t> effective(const std::vector<std::string>& names) const;
+  /// Name, in the ledger and in plans, of the group over several axes: "data+fsdp"; only axes
+  /// larger than 1 count. "" if there are none: a group of one rank communicates nothing.
+  std::string group_name(const std::vector<std::string>& names) const;
+  /// Ranks in that group.
+  Size group_size(const std::vector<std::string>& names) const;
+
   /// Coordinate of a rank along each axis.
   std::vector<Size> coordinates(Size rank) const;
   Size coordinate(Size rank, std::size_t axis) const;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include <tessera/comm/operation.hpp>
 #include <tessera/mesh/placement.hpp>
 
 namespace tessera {
@@ -29,10 +31,23 @@ constexpr Transition transition(Placement from, Placement to) {
   return to.is_shard() ? Transition::all_to_all : Transition::embed;
 }
 
-constexpr bool is_collective(Transition t) {
-  return t == Transition::all_reduce || t == Transition::reduce_scatter ||
-         t == Transition::all_gather || t == Transition::all_to_all;
+/// The call of the communicator; none for local transitions.
+constexpr std::optional<Operation> operation_of(Transition t) {
+  switch (t) {
+    case Transition::all_reduce:
+      return Operation::all_reduce;
+    case Transition::reduce_scatter:
+      return Operation::reduce_scatter;
+    case Transition::all_gather:
+      return Operation::all_gather;
+    case Transition::all_to_all:
+      return Operation::all_to_all;
+    default:
+      return std::nullopt;
+  }
 }
+
+constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }
 
 std::string_view name_of(Transition t);
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/mesh/parts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tessera {
+namespace {
+
+/// Copies the runs (outer index, part) between whole and packed memory. A team takes whole runs, so
+/// the divisions are per run and not per element.
+template <class T, bool kPack>
+struct CopyRuns {
+  Vector<T> whole;
+  Vector<T> packed;
+  Size outer, n, inner, count;  // as in Parts
+  Size first, runs_per_row;     // the parts that are copied; packed memory starts with `first`
+
+  KOKKOS_INLINE_FUNCTION Size begin_of(Size part) const {
+    const Size extra = n % count;
+    return part * (n / count) + (part < extra ? part : extra);
+  }
+
+  using Policy = Kokkos::TeamPolicy<ExecSpace>;
+  KOKKOS_FUNCTION void operator()(const typename Policy::member_type& team) const {
+    for (Size run = team.league_rank(); run < outer * runs_per_row; run += team.league_size()) {
+      const Size row = run / runs_per_row;
+      const Size part = first + run - row * runs_per_row;
+      const Size begin = begin_of(part);
+      const Size length = (begin_of(part + 1) - begin) * inner;
+      T* const in_whole = whole.data() + (row * n + begin) * inner;
+      T* const in_packed = packed.data() + outer * (begin - begin_of(first)) * inner + row * length;
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, length), [&](const Size i) {
+        if (kPack) {
+          in_packed[i] = in_whole[i];
+        } else {
+          in_whole[i] = in_packed[i];
+        }
+      });
+    }
+  }
+};
+
+template <class T, bool kPack>
+void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& parts, Size first,
+               Size last) {
+  const Size runs = parts.outer * (last - first);
+  if (runs == 0 || packed.extent(0) == 0) return;
+  constexpr Size kMaxLeague = 1 << 20;
+  const typename CopyRuns<T, kPack>::Policy policy(static_cast<int>(std::min(runs, kMaxLeague)),
+                                                   Kokkos::AUTO);
+  Kokkos::parallel_for(kPack ? "tessera::pack" : "tessera::unpack", policy,
+                       CopyRuns<T, kPack>{whole, packed, parts.outer, parts.n, parts.inner,
+                                          parts.count, first, last - first});
+}
+
+template <class T>
+Vector<T> contiguous_part(const Vector<T>& whole, const Parts& parts, Size part) {
+  const Range range = balanced_split(parts.n, parts.count, part);
+  const Size step = parts.outer * parts.inner;  // 0 where the tensor is empty
+  return Kokkos::subview(whole, std::pair(static_cast<std::size_t>(range.begin * step),
+                                          static_cast<std::size_t>(range.end() * step)));
+}
+
+}  // namespace
+
+Parts::Parts(const Shape& shape, int dim, Size parts) : count(parts) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const int position = static_cast<int>(d);
+    (position < dim ? outer : position == dim ? n : inner) *= shape[d];
+  }
+}
+
+std::vector<Size> Parts::part_counts() const {
+  std::vector<Size> counts(static_cast<std::size_t>(count));
+  for (Size p = 0; p < count; ++p) counts[static_cast<std::size_t>(p)] = part_elements(p);
+  return counts;
+}
+
+template <class T>
+void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed) {
+  copy_runs<T, true>(whole, packed, parts, 0, parts.count);
+}
+
+template <class T>
+void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole) {
+  copy_runs<T, false>(whole, packed, parts, 0, parts.count);
+}
+
+template <class T>
+Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part) {
+  if (parts.contiguous()) return contiguous_part(whole, parts, part);
+  const Vector<T> piece(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::part"),
+                        static_cast<std::size_t>(parts.part_elements(part)));
+  copy_runs<T, true>(whole, piece, parts, part, part + 1);
+  return piece;
+}
+
+template <class T>
+void put_part(const Vector<T>& piece, const Parts& parts, Size part, const Vector<T>& whole) {
+  if (parts.contiguous()) {
+    Kokkos::deep_copy(contiguous_part(whole, parts, part), piece);
+  } else {
+    copy_runs<T, false>(whole, piece, parts, part, part + 1);
+  }
+}
+
+#define TESSERA_INSTANTIATE(T)                                            \
+  template void pack(const Vector<T>&, const Parts&, const Vector<T>&);   \
+  template void unpack(const Vector<T>&, const Parts&, const Vector<T>&); \
+  template Vector<T> take_part(const Vector<T>&, const Parts&, Size);     \
+  template void put_part(const Vector<T>&, const Parts&, Size, const Vector<T>&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::int32_t)
+TESSERA_INSTANTIATE(std::int64_t)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera

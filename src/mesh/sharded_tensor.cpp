@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/mesh/sharded_tensor.hpp>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+const Shape& checked(const Shape& shape) {
+  if (shape.size() > kMaxTensorRank) {
+    throw Error(ExitCode::usage, fmt::format("shape {}: a tensor has at most {} dimensions",
+                                             to_string(shape), kMaxTensorRank));
+  }
+  for (const Size extent : shape) {
+    if (extent < 0) {
+      throw Error(ExitCode::usage,
+                  fmt::format("shape {}: extents must not be negative", to_string(shape)));
+    }
+  }
+  return shape;
+}
+
+Block block_of(const Mesh& mesh, const Shape& shape, const Placements& placements) {
+  check_placements(placements, mesh.shape(), checked(shape).size());
+  return local_block(shape, placements, mesh.shape(), mesh.rank());
+}
+
+}  // namespace
+
+template <class T>
+ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placements,
+                                Vector<T> local)
+    : mesh_(std::move(mesh)),
+      global_shape_(std::move(global_shape)),
+      placements_(std::move(placements)),
+      block_(block_of(mesh_, global_shape_, placements_)),
+      local_(std::move(local)) {
+  if (static_cast<Size>(local_.extent(0)) != num_elements(block_.extent)) {
+    throw Error(ExitCode::usage,
+                fmt::format("the block {} of a tensor {} has {} elements, the View has {}",
+                            to_string(block_.extent), to_string(global_shape_),
+                            num_elements(block_.extent), local_.extent(0)));
+  }
+}
+
+template <class T>
+ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placements)
+    : mesh_(std::move(mesh)),
+      global_shape_(std::move(global_shape)),
+      placements_(std::move(placements)),
+      block_(block_of(mesh_, global_shape_, placements_)),
+      local_("tessera::sharded_tensor", static_cast<std::size_t>(num_elements(block_.extent))) {}
+
+template <class T>
+Matrix<T> ShardedTensor<T>::local_matrix() const {
+  const Shape& extent = block_.extent;
+  if (extent.size() != 1 && extent.size() != 2) {
+    throw Error(ExitCode::usage,
+                fmt::format("a tensor {} is not a matrix", to_string(global_shape_)));
+  }
+  return Matrix<T>(local_.data(), static_cast<std::size_t>(extent.size() == 2 ? extent[0] : 1),
+                   static_cast<std::size_t>(extent.back()));
+}
+
+namespace detail {
+
+GlobalIndex::GlobalIndex(const Shape& global_shape, const Block& block) {
+  const std::size_t pad = kMaxTensorRank - global_shape.size();
+  Size running = 1;
+  for (std::size_t d = kMaxTensorRank; d-- > 0;) {
+    extent[d] = d < pad ? 1 : block.extent[d - pad];
+    offset[d] = d < pad ? 0 : block.offset[d - pad];
+    stride[d] = running;
+    running *= d < pad ? 1 : global_shape[d - pad];
+  }
+}
+
+}  // namespace detail
+
+template class ShardedTensor<float>;
+template class ShardedTensor<double>;
+template class ShardedTensor<std::int32_t>;
+template class ShardedTensor<std::int64_t>;
+
+}  // namespace tessera

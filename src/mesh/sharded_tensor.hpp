@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/view.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/mesh/placement.hpp>
+
+namespace tessera {
+
+inline constexpr std::size_t kMaxTensorRank = 4;
+
+/// A tensor of rank 0 to 4 over a mesh: this rank's block as flat row-major memory, the global
+/// shape, and one placement per mesh axis. A handle like a View: copies share the memory.
+/// Defined for float, double, int32 and int64.
+template <class T>
+class ShardedTensor {
+ public:
+  /// Takes over `local`, whose extent is that of local_block(); Error (usage) otherwise.
+  ShardedTensor(Mesh mesh, Shape global_shape, Placements placements, Vector<T> local);
+  /// Allocates the block, filled with zeros.
+  ShardedTensor(Mesh mesh, Shape global_shape, Placements placements);
+
+  const Mesh& mesh() const { return mesh_; }
+  const Shape& global_shape() const { return global_shape_; }
+  const Placements& placements() const { return placements_; }
+  /// Where the block lies in the tensor.
+  const Block& block() const { return block_; }
+
+  /// The block, flat.
+  const Vector<T>& local() const { return local_; }
+  /// The block of a tensor of rank 2, or of rank 1 as one row: an alias.
+  Matrix<T> local_matrix() const;
+
+ private:
+  Mesh mesh_;
+  Shape global_shape_;
+  Placements placements_;
+  Block block_;
+  Vector<T> local_;
+};
+
+namespace detail {
+
+/// Flat index in the tensor of a flat index in a block; dimensions are padded to kMaxTensorRank.
+struct GlobalIndex {
+  Size extent[kMaxTensorRank];
+  Size offset[kMaxTensorRank];
+  Size stride[kMaxTensorRank];
+
+  GlobalIndex(const Shape& global_shape, const Block& block);
+
+  KOKKOS_INLINE_FUNCTION Size operator()(Size i) const {
+    Size global = 0;
+    for (int d = static_cast<int>(kMaxTensorRank) - 1; d >= 0; --d) {
+      const Size rest = i / extent[d];
+      global += (offset[d] + i - rest * extent[d]) * stride[d];
+      i = rest;
+    }
+    return global;
+  }
+};
+
+template <class T, class F>
+struct FillFromFunction {
+  Vector<T> local;
+  GlobalIndex global_index;
+  F function;
+  KOKKOS_FUNCTION void operator()(Size i) const { local(i) = function(global_index(i)); }
+};
+
+}  // namespace detail
+
+/// Each rank computes its own block: element i (flat, row-major, in the whole tensor) is
+/// function(i), a device callable. Along Partial axes the rank with coordinate 0 holds the value,
+/// the others zeros. No communication.
+template <class T, class F>
+ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
+                               const Placements& placements, const F& function) {
+  ShardedTensor<T> tensor(mesh, global_shape, placements);
+  for (std::size_t a = 0; a < placements.size(); ++a) {
+    if (placements[a].is_partial() && mesh.coordinates()[a] != 0) return tensor;
+  }
+  Kokkos::parallel_for(
+      "tessera::from_function",
+      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, tensor.local().extent(0)),
+      detail::FillFromFunction<T, F>{tensor.local(),
+                                     detail::GlobalIndex(global_shape, tensor.block()), function});
+  return tensor;
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include <tessera/mesh/parts.hpp>
+
+#include "host.hpp"
+
+namespace tessera {
+namespace {
+
+using test::to_device;
+using test::to_host;
+
+std::vector<float> counting(Size n) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  std::iota(values.begin(), values.end(), 0.F);
+  return values;
+}
+
+/// What pack must give, element by element.
+std::vector<float> packed_reference(const Parts& parts) {
+  std::vector<float> packed;
+  for (Size p = 0; p < parts.count; ++p) {
+    const Range range = balanced_split(parts.n, parts.count, p);
+    for (Size o = 0; o < parts.outer; ++o) {
+      for (Size i = range.begin * parts.inner; i < range.end() * parts.inner; ++i) {
+        packed.push_back(static_cast<float>(o * parts.n * parts.inner + i));
+      }
+    }
+  }
+  return packed;
+}
+
+TEST(Parts, PackAndUnpackAreInverse) {
+  for (const Shape& shape : {Shape{3, 7, 2}, Shape{1, 5, 3}, Shape{5, 1, 1}, Shape{4, 0, 3},
+                             Shape{0, 4, 3}, Shape{2, 13, 5}}) {
+    for (const int dim : {0, 1, 2}) {
+      for (const Size count : {1, 2, 3, 8}) {
+        const Parts parts(shape, dim, count);
+        ASSERT_EQ(parts.elements(), num_elements(shape));
+        const Vector<float> whole = to_device(counting(parts.elements()));
+        const Vector<float> packed("packed", whole.extent(0));
+        const Vector<float> again("again", whole.extent(0));
+        pack(whole, parts, packed);
+        unpack(packed, parts, again);
+        EXPECT_EQ(to_host(packed), packed_reference(parts));
+        EXPECT_EQ(to_host(again), to_host(whole));
+      }
+    }
+  }
+}
+
+TEST(Parts, TakeAndPutOnePart) {
+  const Parts parts({3, 7, 2}, 1, 3);
+  const Vector<float> whole = to_device(counting(parts.elements()));
+  const Vector<float> rebuilt("rebuilt", whole.extent(0));
+  for (Size p = 0; p < 3; ++p) {
+    const Vector<float> piece = take_part(whole, parts, p);
+    EXPECT_EQ(static_cast<Size>(piece.extent(0)), parts.part_elements(p));
+    put_part(piece, parts, p, rebuilt);
+  }
+  EXPECT_EQ(to_host(rebuilt), to_host(whole));
+}
+
+TEST(Parts, AreEmptyWhereAnOuterDimensionIs) {
+  EXPECT_EQ(take_part(Vector<float>("whole", 0), Parts({0, 7, 2}, 1, 3), 1).extent(0), 0u);
+}
+
+TEST(Parts, TakesAContiguousPartWithoutACopy) {
+  const Parts parts({7, 2}, 0, 3);
+  const Vector<float> whole("whole", 14);
+  EXPECT_EQ(take_part(whole, parts, 1).data(), whole.data() + 6);
+}
+
+}  // namespace
+}  // namespace tessera
