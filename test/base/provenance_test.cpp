@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <tessera/base/host_info.hpp>
+#include <tessera/base/provenance.hpp>
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+TEST(Provenance, EnvironmentHoldsListedNamesOnly) {
+  const char* const environment[] = {"HOME=/root",
+                                     "SECRET_TOKEN=x",
+                                     "OMP_NUM_THREADS=2",
+                                     "OPENBLAS_CORETYPE=Haswell",
+                                     "KOKKOS_NUM_THREADS=1",
+                                     "CUDA_VISIBLE_DEVICES=0,1",
+                                     "CUDA_VISIBLE_DEVICES_EXTRA=no",
+                                     "OMPI_MCA_btl=self,vader",
+                                     "OMPI_MCA_orte_precondition_transports=key",
+                                     "SLURM_NTASKS=4",
+                                     "SLURM_JOB_USER=me",
+                                     "MKL_NUM_THREADS=a=b",
+                                     "no equals sign",
+                                     nullptr};
+  const std::map<std::string, std::string> expected = {
+      {"OMP_NUM_THREADS", "2"},       {"OPENBLAS_CORETYPE", "Haswell"},
+      {"KOKKOS_NUM_THREADS", "1"},    {"CUDA_VISIBLE_DEVICES", "0,1"},
+      {"OMPI_MCA_btl", "self,vader"}, {"SLURM_NTASKS", "4"},
+      {"MKL_NUM_THREADS", "a=b"}};
+  EXPECT_EQ(allowed_environment(environment), expected);
+  EXPECT_TRUE(allowed_environment(nullptr).empty());
+}
+
+TEST(Provenance, NamesTheSchedulersJob) {
+  EXPECT_EQ(scheduler_job([](const char*) -> const char* { return nullptr; }), std::nullopt);
+  EXPECT_EQ(scheduler_job([](const char* name) {
+              return std::string(name) == "PBS_JOBID" ? "17.host" : nullptr;
+            }),
+            "PBS_JOBID=17.host");
+}
+
+TEST(Provenance, TimeIsIso8601InUtc) {
+  EXPECT_TRUE(
+      std::regex_match(utc_time(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ)")))
+      << utc_time();
+}
+
+TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
+  Provenance p;
+  p.arguments = {"tessera", "\xff"};
+  p.environment = {{"OMP_X", "\xfe"}};
+  const nlohmann::json json = to_json(p);
+  EXPECT_TRUE(json["cuda_version"].is_null());
+  EXPECT_TRUE(json["nccl_version"].is_null());
+  EXPECT_TRUE(json["scheduler_job"].is_null());
+  EXPECT_TRUE(json["rank"]["gpu"].is_null());
+  EXPECT_FALSE(json["git_dirty"]);
+  EXPECT_TRUE(json["kokkos"].contains("backend"));
+  EXPECT_NO_THROW(static_cast<void>(json.dump()));
+  p.nccl_version = "2.18.5";
+  EXPECT_EQ(to_json(p)["nccl_version"], "2.18.5");
+}
+
+TEST(Provenance, TextHasTheValuesBelowEachOther) {
+  Provenance p;
+  p.version = "1.2.3";
+  p.git_revision = "abc";
+  p.git_dirty = true;
+  p.environment = {{"OMP_NUM_THREADS", "2"}};
+  const std::string text = to_text(p);
+  std::size_t column = 0;
+  for (const std::string& line : split_text(trim(text), '\n')) {
+    const std::size_t colon = line.find(':');
+    ASSERT_NE(colon, std::string::npos) << line;
+    const std::size_t value = line.find_first_not_of(' ', colon + 1);
+    if (value == std::string::npos) continue;
+    if (column == 0) column = value;
+    EXPECT_EQ(value, column) << line;
+  }
+  EXPECT_NE(text.find("abc (with local changes)"), std::string::npos);
+  EXPECT_NE(text.find("1.2.3\n"), std::string::npos);
+  EXPECT_NE(text.find("OMP_NUM_THREADS:"), std::string::npos);
+}
+
+TEST(HostInfo, TellsTheProcessorsOfThisThread) {
+  EXPECT_FALSE(host_name().empty());
+  EXPECT_FALSE(cpu_model().empty());
+  const std::vector<int> processors = cpu_set();
+  ASSERT_FALSE(processors.empty());
+  EXPECT_NE(std::find(processors.begin(), processors.end(), sched_getcpu()), processors.end());
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way in which a program can end per scenario, for runtime_test.cmake to look at from outside.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/provenance.hpp>
+#include <tessera/base/run_main.hpp>
+
+namespace {
+
+using tessera::Error;
+using tessera::ExitCode;
+using tessera::Runtime;
+
+ExitCode print_info(Runtime& runtime, int argc, char** argv) {
+  const tessera::Provenance provenance = tessera::collect_provenance(runtime);
+  const nlohmann::json json = to_json(provenance);
+  if (runtime.world_rank() != 0) return ExitCode::ok;
+  std::cout << to_text(provenance);
+  std::cout << "world " << runtime.world_size() << " local " << runtime.local_size() << " json "
+            << json["world_size"] << " left";
+  for (int i = 2; i < argc; ++i) std::cout << ' ' << argv[i];
+  std::cout << '\n';
+  return ExitCode::ok;
+}
+
+ExitCode fail_alone(Runtime& runtime) {
+  if (runtime.world_rank() == runtime.world_size() - 1) throw std::runtime_error("disk full");
+  return ExitCode::ok;
+}
+
+// The others wait for a message of the rank that failed.
+ExitCode fail_while_others_wait(Runtime& runtime) {
+  const int last = runtime.world_size() - 1;
+  if (runtime.world_rank() == last) throw Error(ExitCode::communication, "lost");
+  int message = 0;
+  MPI_Recv(&message, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return ExitCode::ok;
+}
+
+ExitCode start_twice(int argc, char** argv) {
+  Runtime second(argc, argv);
+  return ExitCode::ok;
+}
+
+// The caller's MPI and Kokkos outlive the runtime, and it can start again.
+int leave_callers_libraries(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  Kokkos::initialize(argc, argv);
+  for (int i = 0; i < 2; ++i) Runtime(argc, argv);
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  const bool left_alone = finalized == 0 && Kokkos::is_initialized();
+  Kokkos::finalize();
+  MPI_Finalize();
+  return left_alone ? 0 : 1;
+}
+
+int start_after_mpi(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Finalize();
+  return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string scenario = argc > 1 ? argv[1] : "";
+  if (scenario == "leave") return leave_callers_libraries(argc, argv);
+  if (scenario == "after-mpi") return start_after_mpi(argc, argv);
+  const std::map<std::string, std::function<ExitCode(Runtime&)>> scenarios = {
+      {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},
+      {"bad-input",
+       [](Runtime&) -> ExitCode { throw tessera::ConfigError("epochs", "0", "must be positive"); }},
+      {"alone", fail_alone},
+      {"others-wait", fail_while_others_wait},
+      {"twice", [&](Runtime&) { return start_twice(argc, argv); }},
+      {"wrong-result", [](Runtime&) { return ExitCode::wrong_result; }},
+      {"abort", [](Runtime&) -> ExitCode { tessera::abort_job(ExitCode::timeout); }},
+  };
+  return tessera::run_main(argc, argv, scenarios.at(scenario), {},
+                           scenario == "others-wait" ? 0.5 : 30);
+}
