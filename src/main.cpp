@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <optional>
 #include <variant>
-
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
-#include <tessera/base/runtime.hpp>
+#include <tessera/base/run_main.hpp>
 #include <tessera/train/command_line.hpp>
 #include <tessera/train/info_command.hpp>
 #include <tessera/train/plan_command.hpp>
@@ -19,51 +18,44 @@ namespace {
 
 using namespace tessera;
 
-/// Runs the command; starts the runtime only for those that need it.
-int execute(const Command& command, const std::optional<Launch>& launch,
-            std::optional<Runtime>& runtime, int& argc, char**& argv) {
-  const bool alone =
-      std::holds_alternative<ShowText>(command) || std::holds_alternative<PlanOptions>(command);
-  // The answer is the same from every process, and no other process waits for it.
-  if (alone && launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
-  if (const auto* show = std::get_if<ShowText>(&command)) {
-    std::fputs(show->text.c_str(), stdout);
+/// What needs neither MPI nor a device.
+int answer_alone(const Command& command) {
+  try {
+    if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
+    std::fputs(std::get<ShowText>(command).text.c_str(), stdout);
     return static_cast<int>(ExitCode::ok);
+  } catch (const Error& error) {
+    log_error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    log_error("out of memory");
+    return static_cast<int>(ExitCode::out_of_memory);
   }
-  if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
-  runtime.emplace(argc, argv);
-  if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*runtime, *run);
-  return info_command(*runtime);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::optional<Launch> launch = detect_launch([](const char* n) { return std::getenv(n); });
-  std::optional<Runtime> runtime;
+  Command command;
   try {
-    Command command;
-    try {
-      command = parse_command_line({argv + 1, argv + argc});
-    } catch (const Error&) {
-      // One of several processes must speak, and none may exit before it has: launchers kill the
-      // others when one fails.
-      if (launch && launch->size > 1) runtime.emplace(argc, argv);
-      throw;
-    }
-    return execute(command, launch, runtime, argc, argv);
+    command = parse_command_line({argv + 1, argv + argc});
   } catch (const Error& error) {
-    // All ranks have agreed on an error, except that one that concerns messages cannot be.
-    const bool agreed = error.code() != ExitCode::communication;
-    if (!runtime || !agreed || runtime->world_rank() == 0) log_error(error.what());
-    if (runtime && !agreed) runtime->abort(error.code());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-    const ExitCode code = memory ? ExitCode::out_of_memory : ExitCode::wrong_result;
-    log_error(runtime ? fmt::format("rank {}: {}", runtime->world_rank(), error.what())
-                      : error.what());
-    if (runtime) runtime->abort(code);
-    return static_cast<int>(code);
+    if (!launch || launch->size == 1) {
+      log_error(error.what());
+      return static_cast<int>(error.code());
+    }
+    // One process must speak, and none may exit before it has: launchers kill the others of a
+    // process that fails. The runtime brings them together.
+    return run_main(argc, argv, [&](Runtime&) -> ExitCode { throw error; });
   }
+  if (std::holds_alternative<ShowText>(command) || std::holds_alternative<PlanOptions>(command)) {
+    // Every process of a launch would answer the same.
+    if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
+    return answer_alone(command);
+  }
+  return run_main(argc, argv, [&](Runtime& runtime) {
+    const auto* run = std::get_if<RunOptions>(&command);
+    return static_cast<ExitCode>(run ? run_command(runtime, *run) : info_command(runtime));
+  });
 }

@@ -26,8 +26,7 @@ void add_source(CLI::App& command, ConfigSource& source) {
   command.add_option("FILE", source.file, "Configuration, TOML")->required();
   command.add_option("--set", source.overrides, "Override one key of the file")
       ->type_name("SECTION.KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   command.add_option("--mesh", source.mesh, "Mesh of ranks; one size may be -1, the rest")
       ->type_name("AXIS=N[,AXIS=N...]");
   command.add_option("--strategy", source.strategy, "Parallel strategy")->type_name("NAME");
@@ -55,12 +54,14 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   plan.add_option("--json", options.json, "Write the plan to a file")->type_name("FILE");
 }
 
+const std::string hint = "; tessera --help shows the usage";
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App app("Train neural networks that are sharded over a named mesh of MPI ranks", "tessera");
   app.set_version_flag("--version", "tessera " + std::string(version()));
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.footer(examples);
   RunOptions run;
   PlanOptions plan;
@@ -77,11 +78,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     std::ostringstream out;
     std::ostringstream unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
-    throw Error(ExitCode::usage, one_line(error.what()) + "; tessera --help shows the usage");
+    throw Error(ExitCode::usage, one_line(error.what()) + hint);
   }
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("plan")) return plan;
-  return InfoOptions{};
+  if (app.got_subcommand("info")) return InfoOptions{};
+  throw Error(ExitCode::usage, "a command is required: run, plan or info" + hint);
 }
 
 }  // namespace tessera

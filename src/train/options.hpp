@@ -9,24 +9,24 @@ namespace tessera {
 
 /// Where a configuration comes from, weakest first: the file, key=value overrides, short flags.
 struct ConfigSource {
-  std::string file;
-  std::vector<std::string> overrides;         ///< "training.batch_size=64"
-  std::optional<std::string> mesh;            ///< "data=4": replaces shape and names together
-  std::optional<std::string> strategy;        ///< distributed.strategy
-  std::optional<std::string> ranks_expected;  ///< distributed.world_size
-  bool check_collectives = false;             ///< true: comm.check_collectives = true
+  std::string file{};
+  std::vector<std::string> overrides{};         ///< "training.batch_size=64"
+  std::optional<std::string> mesh{};            ///< "data=4": replaces shape and names together
+  std::optional<std::string> strategy{};        ///< distributed.strategy
+  std::optional<std::string> ranks_expected{};  ///< distributed.world_size
+  bool check_collectives = false;               ///< true: comm.check_collectives = true
 };
 
 struct RunOptions {
-  ConfigSource source;
-  std::string json;  ///< file for the results; empty: none
+  ConfigSource source{};
+  std::string json{};  ///< file for the results; empty: none
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
 };
 
 struct PlanOptions {
-  ConfigSource source;
-  std::string json;  ///< file for the plan; empty: none
+  ConfigSource source{};
+  std::string json{};  ///< file for the plan; empty: none
 };
 
 }  // namespace tessera

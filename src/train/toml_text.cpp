@@ -97,8 +97,9 @@ std::string to_toml(const nlohmann::json& value) {
   if (value.is_array() || value.is_object()) {
     std::vector<std::string> parts;
     for (const auto& [key, item] : value.items())
-      parts.push_back(value.is_array() ? to_toml(item) : key + " = " + to_toml(item));
-    return value.is_array() ? "[" + join(parts) + "]" : "{" + join(parts) + "}";
+      parts.push_back(value.is_array() ? to_toml(item)
+                                       : fmt::format("{} = {}", key, to_toml(item)));
+    return value.is_array() ? fmt::format("[{}]", join(parts)) : fmt::format("{{{}}}", join(parts));
   }
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -11,8 +11,8 @@ namespace tessera {
 /// "section.key" and the value that somebody gave it. Values are JSON because TOML scalars and
 /// lists map onto it one to one; dates and times, which nothing here wants, become their text.
 struct GivenValue {
-  std::string key;
-  nlohmann::json value;
+  std::string key{};
+  nlohmann::json value{};
 };
 
 /// The keys of a TOML document in the order of its text, tables flattened with dots; an empty table
