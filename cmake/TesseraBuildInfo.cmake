@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# <tessera_build_info.hpp>, private to the library: what this build is. The git revision is looked up at
+# every build, the header is rewritten only when its text changes.
+
+# tessera_add_build_info(<target>): lets the sources of <target> include the header.
+function(tessera_add_build_info target)
+  set(dir ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  set(flags ${CMAKE_CXX_FLAGS})
+  foreach(config Debug Release RelWithDebInfo MinSizeRel)
+    string(TOUPPER ${config} upper)
+    string(APPEND flags "$<$<CONFIG:${config}>: ${CMAKE_CXX_FLAGS_${upper}}>")
+  endforeach()
+  if(TESSERA_NATIVE)
+    string(APPEND flags " -march=native")
+  endif()
+  add_custom_target(${target}_build_info
+    COMMAND ${CMAKE_COMMAND}
+      -D SOURCE_DIR=${PROJECT_SOURCE_DIR}
+      -D OUTPUT=${dir}/tessera_build_info.hpp
+      -D VERSION=${PROJECT_VERSION}
+      -D BUILD_TYPE=$<CONFIG>
+      -D "COMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
+      -D "CXX_FLAGS=${flags}"
+      -P ${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake
+    BYPRODUCTS ${dir}/tessera_build_info.hpp
+    COMMENT "Checking the git revision"
+    VERBATIM)
+  add_dependencies(${target} ${target}_build_info)
+  target_include_directories(${target} PRIVATE ${dir})
+endfunction()

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# The installed library: headers under include/tessera, and a package config that gives tessera::tessera.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(tessera_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+
+set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_include_directories(tessera PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS tessera EXPORT tesseraTargets)
+if(TARGET tessera_cli)
+  install(TARGETS tessera_cli)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera
+  FILES_MATCHING PATTERN "*.hpp")
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${tessera_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/TesseraKokkos.cmake ${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake
+  DESTINATION ${tessera_package_dir})

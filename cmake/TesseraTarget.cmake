@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# How our own code is compiled. Nothing of it reaches users of the library.
+include(CheckCXXCompilerFlag)
+
+# nvcc splits our sources into host code that is not pedantic, and that the host compiler warns about.
+set(tessera_werror_default ${PROJECT_IS_TOP_LEVEL})
+if("CUDA" IN_LIST Kokkos_DEVICES)
+  set(tessera_werror_default OFF)
+endif()
+option(TESSERA_WERROR "Treat warnings as errors" ${tessera_werror_default})
+
+add_library(tessera_warnings INTERFACE)
+target_compile_options(tessera_warnings INTERFACE -Wall -Wextra)
+if(NOT "CUDA" IN_LIST Kokkos_DEVICES)
+  target_compile_options(tessera_warnings INTERFACE -Wpedantic)
+endif()
+if(TESSERA_WERROR)
+  target_compile_options(tessera_warnings INTERFACE -Werror)
+endif()
+
+add_library(tessera_native INTERFACE)
+if(TESSERA_NATIVE)
+  check_cxx_compiler_flag(-march=native TESSERA_HAVE_MARCH_NATIVE)
+  if(NOT TESSERA_HAVE_MARCH_NATIVE)
+    message(FATAL_ERROR "TESSERA_NATIVE = ON: ${CMAKE_CXX_COMPILER} does not accept -march=native")
+  endif()
+  target_compile_options(tessera_native INTERFACE -march=native)
+endif()
+
+# tessera_target(<target>): warnings, and the processor that TESSERA_NATIVE asks for.
+function(tessera_target target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_warnings>
+                                          $<BUILD_INTERFACE:tessera_native>)
+endfunction()

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck source-path=SCRIPTDIR
+usage() {
+  cat <<'TEXT'
+usage: scripts/test.sh [--release-only] [options of ctest]
+
+Installs what is missing (see scripts/setup.sh), then builds and runs
+  all tests in build/release, and
+  the tests of one process and of 2 ranks in build/asan, with address and undefined-behaviour sanitizers.
+Ends with the counts of both, and with an exit code other than 0 if anything failed.
+
+  --release-only    leave the sanitizers out
+
+All other arguments are passed to ctest, for example: scripts/test.sh -R mesh
+TEXT
+}
+
+presets=(release asan)
+declare -a options=()
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage; exit 0 ;;
+    --release-only) presets=(release) ;;
+    *) options+=("$argument") ;;
+  esac
+done
+
+# shellcheck source=setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+install_missing
+cd "$root"
+
+# Every preset is built and run even after a failure, so that one run shows all of them.
+declare -A result
+status=0
+for preset in "${presets[@]}"; do
+  log=build/$preset/ctest.log
+  if ! build "$preset"; then
+    result[$preset]="the build failed"
+    status=1
+    continue
+  fi
+  say "Testing build/$preset"
+  ctest --preset "$preset" -j "$jobs" "${options[@]}" 2>&1 | tee "$log" || status=1
+  result[$preset]=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")
+done
+
+echo
+for preset in "${presets[@]}"; do printf '%-8s %s\n' "$preset" "${result[$preset]}"; done
+exit "$status"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs COMMAND, which must end in time, with success only if SUCCEEDS, and print each regex of SAYS.
+cmake_minimum_required(VERSION 3.22)
+execute_process(COMMAND ${COMMAND} TIMEOUT 30
+  RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+message("${text}")
+if(status MATCHES "timeout")
+  message(FATAL_ERROR "hung for 30 s")
+elseif(SUCCEEDS AND NOT status EQUAL 0)
+  message(FATAL_ERROR "failed: ${status}")
+elseif(NOT SUCCEEDS AND status EQUAL 0)
+  message(FATAL_ERROR "ended with success")
+endif()
+foreach(regex IN LISTS SAYS)
+  if(NOT text MATCHES "${regex}")
+    message(FATAL_ERROR "did not say '${regex}'")
+  endif()
+endforeach()
+foreach(regex IN LISTS NEVER_SAYS)
+  if(text MATCHES "${regex}")
+    message(FATAL_ERROR "said '${regex}'")
+  endif()
+endforeach()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# The top level holds what the design lists and dotfiles, and every folder of src/ says what lives there.
+# Usage: cmake -D SOURCE_DIR=<repository> -P layout.cmake
+cmake_minimum_required(VERSION 3.22)
+
+set(allowed src bench test inputs scripts cmake CMakeLists.txt CMakePresets.json README.md LICENSE
+  spack.yaml)
+
+# Tracked files where there is a checkout, because build directories live next to them.
+find_program(git_program git)
+set(status 1)
+if(git_program AND EXISTS ${SOURCE_DIR}/.git)
+  execute_process(COMMAND ${git_program} -C ${SOURCE_DIR} ls-files OUTPUT_VARIABLE files
+    RESULT_VARIABLE status ERROR_QUIET)
+endif()
+if(status EQUAL 0)
+  string(REGEX REPLACE "(/[^\n]*)?\n" ";" entries "${files}")
+  list(REMOVE_DUPLICATES entries)
+else()
+  file(GLOB entries RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/*)
+  list(FILTER entries EXCLUDE REGEX "^(build|results)")
+endif()
+foreach(entry IN LISTS entries)
+  if(NOT entry IN_LIST allowed AND NOT entry MATCHES "^\\.|^$")
+    message(SEND_ERROR "${entry} does not belong at the top level")
+  endif()
+endforeach()
+foreach(entry src test scripts cmake CMakeLists.txt CMakePresets.json LICENSE spack.yaml)
+  if(NOT EXISTS ${SOURCE_DIR}/${entry})
+    message(SEND_ERROR "${entry} is missing at the top level")
+  endif()
+endforeach()
+
+file(GLOB folders LIST_DIRECTORIES true ${SOURCE_DIR}/src/*)
+foreach(folder IN LISTS folders)
+  if(IS_DIRECTORY ${folder} AND NOT EXISTS ${folder}/README.md)
+    message(SEND_ERROR "${folder} has no README.md")
+  endif()
+endforeach()
