@@ -81,7 +81,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw Error(ExitCode::usage, one_line(error.what()) + hint);
   }
   if (app.got_subcommand("run")) return run;
-  if (app.got_subcommand("plan")) return plan;
+  if (app.got_subcommand("plan")) {
+    if (reversed.size() != arguments.size())
+      throw Error(ExitCode::usage, "plan starts no Kokkos and takes no --kokkos- arguments" + hint);
+    return plan;
+  }
   if (app.got_subcommand("info")) return InfoOptions{};
   throw Error(ExitCode::usage, "a command is required: run, plan or info" + hint);
 }

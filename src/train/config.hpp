@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tessera/base/types.hpp>
+#include <tessera/comm/comm_options.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/model_spec.hpp>
@@ -75,11 +76,7 @@ struct DataConfig {
 
 struct CommConfig {
   double timeout_seconds = 300;  ///< a collective that takes longer ends the job; 0: never
-#ifdef NDEBUG
-  bool check_collectives = false;
-#else
-  bool check_collectives = true;
-#endif
+  bool check_collectives = check_collectives_by_default;  ///< agree on every call before it
 };
 
 /// Everything that a run depends on.

@@ -63,6 +63,8 @@ void check_training(const Config& config) {
 
 /// The sizes that other launch systems ask for must be those that the launcher gave.
 void check_launch(const DistributedConfig& config, Size ranks) {
+  if (ranks < 1 || ranks > std::numeric_limits<int>::max())
+    reject("ranks", ranks, "must be from 1 to 2^31 - 1, as many as MPI can number");
   if (!config.enabled && ranks != 1)
     reject("distributed.enabled", false, fmt::format("needs one rank, but there are {}", ranks));
   if (config.num_nodes && config.num_processes_per_node) {

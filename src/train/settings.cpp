@@ -55,9 +55,15 @@ constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) 
     throw ConfigError(key, to_toml(value), "must be at most 2^63 - 1, TOML's largest integer");
 };
 
-template <const auto& known>
-constexpr auto known_name =
-    [](const std::string& key, const std::string& value) { check_name(key, value, known); };
+/// A string out of a table of names.
+template <const auto& known, class Member>
+Setting named(std::string key, std::string doc, Member member) {
+  std::vector<std::string_view> available;
+  for (const KnownName& entry : known)
+    if (entry.unavailable.empty()) available.push_back(entry.name);
+  return setting(std::move(key), std::move(doc) + ": " + join(available), member,
+                 [](const std::string& k, const std::string& v) { check_name(k, v, known); });
+}
 
 #define TESSERA_MEMBER(path) \
   [](auto& c) -> auto& { return c.path; }
@@ -98,28 +104,32 @@ std::vector<Setting> make_settings() {
 
       setting("optimizer.kind", "update rule", TESSERA_MEMBER(training.optimizer.kind),
               one_of_names),
-      setting("optimizer.momentum", "sgd", TESSERA_MEMBER(training.optimizer.momentum), no_rule),
-      setting("optimizer.nesterov", "sgd with momentum",
-              TESSERA_MEMBER(training.optimizer.nesterov), no_rule),
-      setting("optimizer.beta1", "adam, adamw", TESSERA_MEMBER(training.optimizer.beta1), no_rule),
-      setting("optimizer.beta2", "adam, adamw", TESSERA_MEMBER(training.optimizer.beta2), no_rule),
-      setting("optimizer.epsilon", "adam, adamw, rmsprop",
-              TESSERA_MEMBER(training.optimizer.epsilon), no_rule),
-      setting("optimizer.weight_decay", "adamw", TESSERA_MEMBER(training.optimizer.weight_decay),
+      setting("optimizer.momentum", "of sgd, below 1", TESSERA_MEMBER(training.optimizer.momentum),
               no_rule),
-      setting("optimizer.decay", "rmsprop", TESSERA_MEMBER(training.optimizer.decay), no_rule),
+      setting("optimizer.nesterov", "of sgd with momentum",
+              TESSERA_MEMBER(training.optimizer.nesterov), no_rule),
+      setting("optimizer.beta1", "of adam and adamw, below 1",
+              TESSERA_MEMBER(training.optimizer.beta1), no_rule),
+      setting("optimizer.beta2", "of adam and adamw, below 1",
+              TESSERA_MEMBER(training.optimizer.beta2), no_rule),
+      setting("optimizer.epsilon", "of adam, adamw and rmsprop",
+              TESSERA_MEMBER(training.optimizer.epsilon), no_rule),
+      setting("optimizer.weight_decay", "of adamw", TESSERA_MEMBER(training.optimizer.weight_decay),
+              no_rule),
+      setting("optimizer.decay", "of rmsprop, below 1", TESSERA_MEMBER(training.optimizer.decay),
+              no_rule),
 
       setting("schedule.kind", "learning rate over the steps",
               TESSERA_MEMBER(training.schedule.kind), one_of_names),
-      setting("schedule.steps", "length, all but constant", TESSERA_MEMBER(training.schedule.steps),
-              no_rule),
-      setting("schedule.rate", "exponential, step", TESSERA_MEMBER(training.schedule.rate),
-              no_rule),
-      setting("schedule.end_factor", "cosine, linear, warmup_cosine",
+      setting("schedule.steps", "length; of all but constant",
+              TESSERA_MEMBER(training.schedule.steps), no_rule),
+      setting("schedule.rate", "factor per length; of exponential and step",
+              TESSERA_MEMBER(training.schedule.rate), no_rule),
+      setting("schedule.end_factor", "last rate over the base; of cosine, linear, warmup_cosine",
               TESSERA_MEMBER(training.schedule.end_factor), no_rule),
-      setting("schedule.warmup_steps", "warmup_cosine",
+      setting("schedule.warmup_steps", "part of steps; of warmup_cosine",
               TESSERA_MEMBER(training.schedule.warmup_steps), no_rule),
-      setting("schedule.start_factor", "warmup_cosine",
+      setting("schedule.start_factor", "first rate over the base; of warmup_cosine",
               TESSERA_MEMBER(training.schedule.start_factor), no_rule),
 
       setting("clip.global_norm", "largest norm of the gradient",
@@ -131,8 +141,8 @@ std::vector<Setting> make_settings() {
               TESSERA_MEMBER(training.distributed.enabled), no_rule),
       setting("distributed.world_size", "number of ranks",
               TESSERA_MEMBER(training.distributed.world_size), positive_if_set),
-      setting("distributed.backend", "what carries messages",
-              TESSERA_MEMBER(training.distributed.backend), known_name<known_backends>),
+      named<known_backends>("distributed.backend", "what carries messages",
+                            TESSERA_MEMBER(training.distributed.backend)),
       setting("distributed.num_nodes", "times num_processes_per_node is world_size",
               TESSERA_MEMBER(training.distributed.num_nodes), positive_if_set),
       setting("distributed.num_processes_per_node", "times num_nodes is world_size",
@@ -145,14 +155,14 @@ std::vector<Setting> make_settings() {
               TESSERA_MEMBER(training.distributed.mesh_shape), no_rule),
       setting("distributed.mesh_axis_names", "one per entry of mesh_shape",
               TESSERA_MEMBER(training.distributed.mesh_axis_names), no_rule),
-      setting("distributed.strategy", "what is split and what is replicated",
-              TESSERA_MEMBER(training.distributed.strategy), known_name<known_strategies>),
-      setting("distributed.gradient_reduce_type", "mean over the batch, or sum",
-              TESSERA_MEMBER(training.distributed.gradient_reduce_type),
-              known_name<known_gradient_reduce_types>),
-      setting("distributed.mixed_precision", "no, fp16 or bf16",
-              TESSERA_MEMBER(training.distributed.mixed_precision),
-              known_name<known_mixed_precisions>),
+      named<known_strategies>("distributed.strategy", "what is split and what is replicated",
+                              TESSERA_MEMBER(training.distributed.strategy)),
+      named<known_gradient_reduce_types>("distributed.gradient_reduce_type",
+                                         "of the gradient over the batch",
+                                         TESSERA_MEMBER(training.distributed.gradient_reduce_type)),
+      named<known_mixed_precisions>("distributed.mixed_precision",
+                                    "type of compute and activations",
+                                    TESSERA_MEMBER(training.distributed.mixed_precision)),
       setting("distributed.bucket_bytes", "gradients reduced in one call, at most",
               TESSERA_MEMBER(training.distributed.bucket_bytes), positive),
       setting("distributed.overlap", "reduce buckets while the backward pass goes on",

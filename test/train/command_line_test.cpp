@@ -60,6 +60,8 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"run", "a.toml", "--set"}, "--set"},
       {{"run", "a.toml", "--mesh"}, "--mesh"},
       {{"plan", "a.toml", "--quiet"}, "--quiet"},
+      {{"plan", "a.toml", "--kokkos-num-threads=2"}, "--kokkos-"},
+      {{"run", "a.toml", "--mesh", "data=1", "--mesh", "data=2"}, "--mesh"},
       {{"info", "x"}, "x"},
       {{"run", "a.toml", "plan", "b.toml"}, "plan"},
   };

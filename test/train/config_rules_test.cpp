@@ -175,6 +175,11 @@ TEST(ConfigRules, LaunchSizes) {
   validate(single, 1);
 }
 
+TEST(ConfigRules, NumberOfRanks) {
+  for (Size ranks : {Size{0}, Size{-4}, Size{1} << 31})
+    refuse([](Config&) {}, {"ranks = " + std::to_string(ranks), "must be from 1"}, ranks);
+}
+
 TEST(ConfigRules, MeshLists) {
   refuse_distributed([](auto& d) { d.mesh_axis_names = {"data"}; },
                      {"distributed.mesh_axis_names = [\"data\"]", "needs distributed.mesh_shape"});

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Bad input to the built program: one line on stderr from one rank, exit code 1 on all ranks, no hang,
+# nothing written.
+# usage: bad_input_test.sh PROGRAM INPUTS RANKS LAUNCHER...   (LAUNCHER starts RANKS processes)
+set -u
+program=$1 inputs=$2 ranks=$3
+shift 3
+launcher=("$@")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# Every process leaves its output and exit code in files of its own, and succeeds, so that the launcher
+# neither stops the others nor adds words of its own.
+cat > "$work/process.sh" <<'SCRIPT'
+logs=$1
+shift
+"$@" > "$logs/out.$$" 2> "$logs/err.$$"
+echo $? > "$logs/code.$$"
+SCRIPT
+
+# launch NAME ARGUMENTS...: runs the program in the empty directory $here, with logs in $logs.
+launch() {
+  name=$1 here=$work/$1/here logs=$work/$1/logs
+  shift
+  mkdir -p "$here" "$logs"
+  (cd "$here" && timeout --kill-after=5 20 "${launcher[@]}" bash "$work/process.sh" "$logs" \
+    "$program" "$@") > "$work/$name/launcher" 2>&1
+  status=$?
+  if [ $status -ne 0 ]; then fail "the launch ended with $status: $(cat "$work/$name/launcher")"; fi
+}
+
+fail() {
+  echo "FAILED $name: $1"
+  cat "$logs"/err.* 2> /dev/null
+  failures=$((failures + 1))
+}
+
+# expect_codes CODE: on every rank.
+expect_codes() {
+  local codes
+  codes=$(cat "$logs"/code.* 2> /dev/null | sort | uniq -c | xargs)
+  [ "$codes" = "$ranks $1" ] || fail "exit codes (count code): '$codes', expected '$ranks $1'"
+}
+
+# bad NAME PIECE ARGUMENTS...: the line must contain PIECE.
+bad() {
+  local piece=$2
+  local case=$1
+  shift 2
+  launch "$case" "$@"
+  expect_codes 1
+  local lines
+  lines=$(cat "$logs"/err.* | wc -l)
+  [ "$lines" -eq 1 ] || fail "$lines lines on stderr, expected 1"
+  grep -qF -- "$piece" "$logs"/err.* || fail "stderr lacks '$piece'"
+  [ -z "$(cat "$logs"/out.*)" ] || fail "wrote to stdout: $(cat "$logs"/out.*)"
+  [ -z "$(ls -A "$here")" ] || fail "left files: $(ls -A "$here")"
+}
+
+# bad_tutorial NAME PIECE ARGUMENTS...: `tessera run` of the tutorial with these arguments.
+bad_tutorial() {
+  local case=$1 piece=$2
+  shift 2
+  bad "$case" "$piece" run "$inputs/tutorial.toml" --json out.json "$@"
+}
+
+printf '[model]\nwidths = [4, 64\n' > "$work/malformed.toml"
+printf '[distributed]\nrank = 0\n' > "$work/rank.toml"
+
+bad no-command "a command is required"
+bad unknown-flag "--fast" run "$inputs/tutorial.toml" --fast
+bad no-file-given "FILE" run
+bad missing-file "missing.toml: cannot be read" run missing.toml --json out.json
+bad malformed-file "malformed.toml:" run "$work/malformed.toml" --json out.json
+bad launcher-key "distributed.rank = 0: comes from the launcher" run "$work/rank.toml"
+bad_tutorial unknown-key "did you mean training.batch_size?" --set training.batchsize=3
+bad_tutorial wrong-type 'training.batch_size = "many": must be an integer' \
+  --set training.batch_size=many
+bad_tutorial zero-size "training.batch_size = 0: must be positive" --set training.batch_size=0
+bad_tutorial nan "training.learning_rate = nan" --set training.learning_rate=nan
+bad_tutorial two-rests "distributed.mesh_shape = [-1, -1]" --mesh data=-1,model=-1
+bad_tutorial mesh-too-large "distributed.mesh_shape = [$((ranks + 1))]" --mesh data=$((ranks + 1))
+bad_tutorial not-available 'distributed.strategy = "fsdp": is not available yet' --strategy fsdp
+bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
+bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
+bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
+
+# The checks above would pass on nothing if the program refused everything: this must succeed, and what
+# it prints must be a configuration that resolves to itself.
+launch print-config run "$inputs/tutorial.toml" --print-config
+expect_codes 0
+cat "$logs"/out.* > "$work/printed.toml"
+launch print-again run "$work/printed.toml" --print-config
+expect_codes 0
+grep -q "batch_size = 32" "$work/printed.toml" || fail "printed no configuration"
+cat "$logs"/out.* | cmp - "$work/printed.toml" || fail "the printed configuration does not print itself"
+
+# Planning needs no launcher.
+name=plan-alone logs=$work/plan-alone
+mkdir -p "$logs"
+timeout 20 "$program" plan "$inputs/missing.toml" > "$logs/out.0" 2> "$logs/err.0"
+code=$?
+[ $code -eq 1 ] || fail "exit code $code, expected 1"
+[ "$(wc -l < "$logs/err.0")" -eq 1 ] || fail "not one line on stderr"
+
+[ $failures -eq 0 ] && echo "all passed"
+exit $((failures > 0))
