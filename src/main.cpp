@@ -19,17 +19,17 @@ namespace {
 using namespace tessera;
 
 /// What needs neither MPI nor a device.
-int answer_alone(const Command& command) {
+ExitCode answer_alone(const Command& command) {
   try {
     if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
     std::fputs(std::get<ShowText>(command).text.c_str(), stdout);
-    return static_cast<int>(ExitCode::ok);
+    return ExitCode::ok;
   } catch (const Error& error) {
     log_error(error.what());
-    return static_cast<int>(error.code());
+    return error.code();
   } catch (const std::bad_alloc&) {
     log_error("out of memory");
-    return static_cast<int>(ExitCode::out_of_memory);
+    return ExitCode::out_of_memory;
   }
 }
 
@@ -52,10 +52,10 @@ int main(int argc, char** argv) {
   if (std::holds_alternative<ShowText>(command) || std::holds_alternative<PlanOptions>(command)) {
     // Every process of a launch would answer the same.
     if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
-    return answer_alone(command);
+    return static_cast<int>(answer_alone(command));
   }
   return run_main(argc, argv, [&](Runtime& runtime) {
     const auto* run = std::get_if<RunOptions>(&command);
-    return static_cast<ExitCode>(run ? run_command(runtime, *run) : info_command(runtime));
+    return run ? run_command(runtime, *run) : info_command(runtime);
   });
 }

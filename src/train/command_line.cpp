@@ -72,6 +72,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed;  // as CLI11 wants them
   for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
     if (!argument->starts_with("--kokkos-")) reversed.push_back(*argument);
+  const bool for_kokkos = reversed.size() != arguments.size();
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
@@ -82,7 +83,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("plan")) {
-    if (reversed.size() != arguments.size())
+    if (for_kokkos)
       throw Error(ExitCode::usage, "plan starts no Kokkos and takes no --kokkos- arguments" + hint);
     return plan;
   }
