@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include <Kokkos_Core.hpp>
 #include <tessera/nn/activation.hpp>
+#include <tessera/nn/exponential.hpp>
 
 /// The activations and their derivatives for one element, for device code. A NaN passes through.
 namespace tessera::detail {
+
+/// tanh |z| = (1 - e) / (1 + e) with e = exp(-2 |z|).
+template <class T>
+KOKKOS_INLINE_FUNCTION T tanh_of(T z) {
+  const T less = expm1_of_nonpositive(z < T(0) ? z + z : -(z + z));
+  const T magnitude = less / (T(2) + less);
+  return z < T(0) ? magnitude : -magnitude;
+}
+
+/// 1 / (1 + exp(-z)), from the exponential that cannot overflow.
+template <class T>
+KOKKOS_INLINE_FUNCTION T sigmoid_of(T z) {
+  const T e = exp_of_nonpositive(z < T(0) ? z : -z);
+  return (z < T(0) ? e : T(1)) / (T(1) + e);
+}
 
 template <Activation>
 struct ActivationMath;
@@ -42,8 +56,7 @@ template <>
 struct ActivationMath<Activation::tanh> {
   template <class T>
   KOKKOS_INLINE_FUNCTION static T value(T z) {
-    using std::tanh;
-    return tanh(z);
+    return tanh_of(z);
   }
   template <class T>
   KOKKOS_INLINE_FUNCTION static T slope(T y) {
@@ -55,8 +68,7 @@ template <>
 struct ActivationMath<Activation::sigmoid> {
   template <class T>
   KOKKOS_INLINE_FUNCTION static T value(T z) {
-    using std::exp;
-    return T(1) / (T(1) + exp(-z));
+    return sigmoid_of(z);
   }
   template <class T>
   KOKKOS_INLINE_FUNCTION static T slope(T y) {
@@ -82,8 +94,7 @@ struct ActivationMath<Activation::gelu> {
   static constexpr double cubic = 0.044715;
   template <class T>
   KOKKOS_INLINE_FUNCTION static T inner(T z) {
-    using std::tanh;
-    return tanh(T(sqrt_2_over_pi) * (z + T(cubic) * z * z * z));
+    return tanh_of(T(sqrt_2_over_pi) * (z + T(cubic) * z * z * z));
   }
 };
 

@@ -28,9 +28,10 @@ void element_loss(const Range& elements, const T* p, const T* t, T scale, const 
     Kokkos::parallel_reduce(
         "tessera::mae", elements,
         KOKKOS_LAMBDA(Size i, double& s) {
+          using std::fabs;
           const T d = p[i] - t[i];
           if (g) g[i] = scale * static_cast<T>((d > T(0)) - (d < T(0)));
-          s += static_cast<double>(d < T(0) ? -d : d);
+          s += fabs(static_cast<double>(d));
         },
         sum);
   }

@@ -56,7 +56,7 @@ TYPED_TEST(ActivationOf, ValuesFollowTheirDefinitionOverTheWholeRange) {
       // gelu far left is a small difference of numbers near 1.
       const double slack = a == Activation::gelu ? std::abs(z[i]) : std::abs(expected);
       EXPECT_NEAR(values[i], expected,
-                  8 * std::numeric_limits<T>::epsilon() * slack + std::numeric_limits<T>::min())
+                  8 * std::numeric_limits<T>::epsilon() * slack + 2 * std::numeric_limits<T>::min())
           << name_of(a) << " of " << z[i];
     }
   }

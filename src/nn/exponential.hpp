@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <Kokkos_Core.hpp>
+
+/// exp of a number that is not positive, written without branches or library calls so that loops
+/// over it vectorise: y = n ln 2 + r with |r| <= ln 2 / 2 and a Taylor polynomial in r.
+namespace tessera::detail {
+
+template <class T>
+struct ExponentialTraits;
+
+template <>
+struct ExponentialTraits<float> {
+  using Bits = std::uint32_t;
+  static constexpr int mantissa_bits = 23, bias = 127, degree = 8;
+  static constexpr float lowest = -87.336f;  // below it exp is not a normal number
+  static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
+};
+
+template <>
+struct ExponentialTraits<double> {
+  using Bits = std::uint64_t;
+  static constexpr int mantissa_bits = 52, bias = 1023, degree = 14;
+  static constexpr double lowest = -708.39;
+  static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
+};
+
+/// exp(y) = power (1 + rest), power = 2^n.
+template <class T>
+struct SplitExponential {
+  T power, rest;
+};
+
+/// y <= 0; below `lowest` it counts as `lowest`. A NaN ends up in `rest`.
+template <class T>
+KOKKOS_INLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
+  using Traits = ExponentialTraits<T>;
+  using Bits = typename Traits::Bits;
+  // Adding 1.5 * 2^mantissa_bits rounds to an integer and leaves it in the low bits of the sum.
+  constexpr T shift = T(1.5) * static_cast<T>(Bits(1) << Traits::mantissa_bits);
+  y = y < Traits::lowest ? Traits::lowest : y;
+  const T shifted = y * T(1.44269504088896340736) + shift;
+  const T n = shifted - shift;
+  const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;
+  T sum = 1;
+  for (int k = Traits::degree; k > 1; --k) sum = sum * r * (T(1) / T(k)) + T(1);
+  Bits bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + Traits::bias) << Traits::mantissa_bits;
+  T power;
+  std::memcpy(&power, &bits, sizeof power);
+  return {power, sum * r};
+}
+
+/// exp(y) - 1, without cancellation near zero.
+template <class T>
+KOKKOS_INLINE_FUNCTION T expm1_of_nonpositive(T y) {
+  const SplitExponential<T> e = split_exponential(y);
+  return e.power * e.rest + (e.power - T(1));
+}
+
+template <class T>
+KOKKOS_INLINE_FUNCTION T exp_of_nonpositive(T y) {
+  const SplitExponential<T> e = split_exponential(y);
+  return e.power * e.rest + e.power;
+}
+
+}  // namespace tessera::detail
