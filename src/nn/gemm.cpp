@@ -3,6 +3,7 @@
 
 #include <KokkosBlas3_gemm.hpp>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -91,16 +92,18 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<con
 }
 
 void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
-  // As integers the bits grow with the magnitude: half a unit added, then the 13 low bits cut.
-  const auto* const from = reinterpret_cast<const std::uint32_t*>(in.data());
-  auto* const to = reinterpret_cast<std::uint32_t*>(out.data());
+  const float* const from = in.data();
+  float* const to = out.data();
   Kokkos::parallel_for(
       "tessera::round_to_tf32",
       Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, in.extent(0)),
       KOKKOS_LAMBDA(Size i) {
-        const std::uint32_t bits = from[i];
+        // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
+        std::uint32_t bits;
+        std::memcpy(&bits, from + i, sizeof bits);
         const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-        to[i] = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+        bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+        std::memcpy(to + i, &bits, sizeof bits);
       });
 }
 

@@ -11,6 +11,9 @@ namespace {
 
 using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
 using Team = TeamPolicy::member_type;
+template <class T>
+using Scratch =
+    Kokkos::View<T*, ExecSpace::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 constexpr bool on_host =
     Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, MemSpace>::accessible &&
@@ -50,7 +53,7 @@ struct ActivationBiasBackward {
     const Size first = team.league_rank() * block;
     const Size width = first + block < cols ? block : cols - first;
     const Size threads = team.team_size();
-    T* const partial = static_cast<T*>(team.team_shmem().get_shmem(threads * block * sizeof(T)));
+    T* const partial = Scratch<T>(team.team_scratch(0), threads * block).data();
     T* const mine = partial + team.team_rank() * block;
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
     for (Size i = team.team_rank(); i < rows; i += threads) {
@@ -74,6 +77,14 @@ struct ActivationBiasBackward {
     });
   }
 };
+
+/// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
+/// for vectors and small enough for the partial sums to stay in the first cache.
+Size column_block(Size cols) {
+  if (!on_host) return 32;
+  static const Size threads = ExecSpace().concurrency();
+  return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
+}
 
 /// Calls f(std::integral_constant<Activation, a>).
 template <class F>
@@ -114,12 +125,11 @@ void activation_bias_backward(Activation activation, const Matrix<const T>& save
                               const Matrix<T>& dy, const Vector<T>& dbias, bool accumulate) {
   const Size rows = dy.extent(0), cols = dy.extent(1);
   if (cols == 0 || (dbias.extent(0) == 0 && activation == Activation::identity)) return;
-  constexpr Size block_limit = on_host ? 1024 : 32;
-  const Size block = std::min(cols, block_limit);
-  const Size blocks = (cols + block - 1) / block;
+  const Size block = column_block(cols);
   const int threads = on_host ? 1 : 8;
-  const auto policy = TeamPolicy(blocks, threads, on_host ? 1 : 32)
-                          .set_scratch_size(0, Kokkos::PerTeam(threads * block * sizeof(T)));
+  const auto policy =
+      TeamPolicy((cols + block - 1) / block, threads, on_host ? 1 : 32)
+          .set_scratch_size(0, Kokkos::PerTeam(Scratch<T>::shmem_size(threads * block)));
   dispatch(activation, [&](auto a) {
     Kokkos::parallel_for("tessera::activation_bias_backward", policy,
                          ActivationBiasBackward<T, decltype(a)::value>{
