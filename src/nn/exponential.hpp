@@ -42,7 +42,8 @@ KOKKOS_INLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   using Bits = typename Traits::Bits;
   // Adding 1.5 * 2^mantissa_bits rounds to an integer and leaves it in the low bits of the sum.
   constexpr T shift = T(1.5) * static_cast<T>(Bits(1) << Traits::mantissa_bits);
-  y = y < Traits::lowest ? Traits::lowest : y;
+  constexpr T lowest = Traits::lowest;
+  y = y < lowest ? lowest : y;
   const T shifted = y * T(1.44269504088896340736) + shift;
   const T n = shifted - shift;
   const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;

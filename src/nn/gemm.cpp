@@ -12,6 +12,10 @@
 namespace tessera {
 namespace {
 
+// Made once: a launch then needs no memory for its label.
+const std::string gemm_scale_label = "tessera::gemm_scale";
+const std::string round_to_tf32_label = "tessera::round_to_tf32";
+
 struct Shape {
   Size rows, cols;
 };
@@ -36,7 +40,7 @@ void scale(const Matrix<T>& c, T beta) {
   }
   T* const data = c.data();
   Kokkos::parallel_for(
-      "tessera::gemm_scale", Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, c.span()),
+      gemm_scale_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, c.span()),
       KOKKOS_LAMBDA(Size i) { data[i] *= beta; });
 }
 
@@ -95,8 +99,7 @@ void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
   const float* const from = in.data();
   float* const to = out.data();
   Kokkos::parallel_for(
-      "tessera::round_to_tf32",
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, in.extent(0)),
+      round_to_tf32_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, in.extent(0)),
       KOKKOS_LAMBDA(Size i) {
         // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
         std::uint32_t bits;

@@ -2,12 +2,17 @@
 #include <tessera/nn/linear.hpp>
 
 #include <algorithm>
+#include <string>
 #include <type_traits>
 
 #include <tessera/nn/activation_math.hpp>
 
 namespace tessera {
 namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string bias_activation_label = "tessera::bias_activation";
+const std::string activation_bias_backward_label = "tessera::activation_bias_backward";
 
 using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
 using Team = TeamPolicy::member_type;
@@ -115,7 +120,7 @@ void bias_activation(Activation activation, const Matrix<T>& z, const Vector<con
   const TeamPolicy policy = on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 1);
   dispatch(activation, [&](auto a) {
     Kokkos::parallel_for(
-        "tessera::bias_activation", policy,
+        bias_activation_label, policy,
         BiasActivation<T, decltype(a)::value>{z.data(), bias.data(), y.data(), cols});
   });
 }
@@ -131,7 +136,7 @@ void activation_bias_backward(Activation activation, const Matrix<const T>& save
       TeamPolicy((cols + block - 1) / block, threads, on_host ? 1 : 32)
           .set_scratch_size(0, Kokkos::PerTeam(Scratch<T>::shmem_size(threads * block)));
   dispatch(activation, [&](auto a) {
-    Kokkos::parallel_for("tessera::activation_bias_backward", policy,
+    Kokkos::parallel_for(activation_bias_backward_label, policy,
                          ActivationBiasBackward<T, decltype(a)::value>{
                              saved.data(), dy.data(), dbias.data(), rows, cols, block, accumulate});
   });

@@ -2,22 +2,28 @@
 #include <tessera/nn/loss.hpp>
 
 #include <cmath>
+#include <string>
 
 #include <tessera/base/error.hpp>
 
 namespace tessera {
 namespace {
 
-using Range = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+// Made once: a launch then needs no memory for its label.
+const std::string mse_label = "tessera::mse";
+const std::string mae_label = "tessera::mae";
+const std::string relative_l2_label = "tessera::relative_l2";
+
+using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
 /// One pass: reads p and t, writes the gradient, adds up the loss.
 template <class T>
-void element_loss(const Range& elements, const T* p, const T* t, T scale, const Sum& sum, T* g,
+void element_loss(const Elements& elements, const T* p, const T* t, T scale, const Sum& sum, T* g,
                   bool squared) {
   if (squared) {
     Kokkos::parallel_reduce(
-        "tessera::mse", elements,
+        mse_label, elements,
         KOKKOS_LAMBDA(Size i, double& s) {
           const T d = p[i] - t[i];
           if (g) g[i] = T(2) * d * scale;
@@ -26,7 +32,7 @@ void element_loss(const Range& elements, const T* p, const T* t, T scale, const 
         sum);
   } else {
     Kokkos::parallel_reduce(
-        "tessera::mae", elements,
+        mae_label, elements,
         KOKKOS_LAMBDA(Size i, double& s) {
           using std::fabs;
           const T d = p[i] - t[i];
@@ -41,7 +47,7 @@ void element_loss(const Range& elements, const T* p, const T* t, T scale, const 
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Sum& sum, T* g) {
   Kokkos::parallel_reduce(
-      "tessera::relative_l2", Range(0, rows),
+      relative_l2_label, Elements(0, rows),
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::sqrt;
         const T* const pi = p + i * cols;
@@ -76,7 +82,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   if (kind == LossKind::relative_l2) {
     relative_l2(rows, cols, prediction.data(), target.data(), scale, sum, gradient.data());
   } else {
-    element_loss(Range(0, rows * cols), prediction.data(), target.data(), scale, sum,
+    element_loss(Elements(0, rows * cols), prediction.data(), target.data(), scale, sum,
                  gradient.data(), kind == LossKind::mse);
   }
 }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/optim/clipping.hpp>
 
+#include <string>
+
 namespace tessera {
 namespace {
 
-using Range = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+// Made once: a launch then needs no memory for its label.
+const std::string sum_of_squares_label = "tessera::sum_of_squares";
+const std::string clip_by_value_label = "tessera::clip_by_value";
+
+using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 
 }  // namespace
 
@@ -16,7 +22,7 @@ void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size s
   // would wait for each addition, not for memory.
   const Size groups = n / 8;
   Kokkos::parallel_reduce(
-      "tessera::sum_of_squares", Range(0, groups + n % 8),
+      sum_of_squares_label, Elements(0, groups + n % 8),
       KOKKOS_LAMBDA(Size i, double& sum) {
         if (i >= groups) {
           const double x = data[n - 1 - (i - groups)];
@@ -37,7 +43,7 @@ template <class T>
 void clip_by_value(const Vector<T>& v, T limit) {
   T* const data = v.data();
   Kokkos::parallel_for(
-      "tessera::clip_by_value", Range(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
+      clip_by_value_label, Elements(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
         const T x = data[i];
         data[i] = x > limit ? limit : x < -limit ? -limit : x;
       });

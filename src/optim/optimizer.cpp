@@ -9,6 +9,12 @@
 namespace tessera {
 namespace {
 
+// Made once: a launch then needs no memory for its label.
+const std::string sgd_label = "tessera::sgd";
+const std::string momentum_sgd_label = "tessera::momentum_sgd";
+const std::string adam_label = "tessera::adam";
+const std::string rmsprop_label = "tessera::rmsprop";
+
 // Plain pointers: a loop over them vectorises, and a shard may begin at any element.
 
 template <class T>
@@ -25,7 +31,7 @@ void sgd(const Arguments<T>& a) {
   const T* const g = a.g;
   const T rate = a.learning_rate * a.scale;
   Kokkos::parallel_for(
-      "tessera::sgd", a.range, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
+      sgd_label, a.range, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
 }
 
 template <class T>
@@ -36,7 +42,7 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
   // The step is m, or one more turn of it with nesterov.
   const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
   Kokkos::parallel_for(
-      "tessera::momentum_sgd", a.range, KOKKOS_LAMBDA(Size i) {
+      momentum_sgd_label, a.range, KOKKOS_LAMBDA(Size i) {
         const T gi = g[i] * scale;
         const T mi = gi + momentum * m[i];
         m[i] = mi;
@@ -56,7 +62,7 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T epsilon = static_cast<T>(config.epsilon);
   const T weight_decay = static_cast<T>(config.weight_decay);
   Kokkos::parallel_for(
-      "tessera::adam", a.range, KOKKOS_LAMBDA(Size i) {
+      adam_label, a.range, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T mi = c1 * gi + b1 * m[i];
@@ -76,7 +82,7 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
   const T decay = static_cast<T>(config.decay), rest = static_cast<T>(1 - config.decay);
   const T epsilon = static_cast<T>(config.epsilon);
   Kokkos::parallel_for(
-      "tessera::rmsprop", a.range, KOKKOS_LAMBDA(Size i) {
+      rmsprop_label, a.range, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T vi = rest * (gi * gi) + decay * v[i];
