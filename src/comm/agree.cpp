@@ -6,6 +6,7 @@
 #include <new>
 
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/call_check.hpp>
 #include <tessera/comm/communicator_state.hpp>
 
 namespace tessera {
@@ -44,7 +45,12 @@ void raise_first_failure(const Communicator& comm, const std::optional<Failure>&
     if (mine) throw Error(mine->code, mine->message);
     return;
   }
+  Call call;
+  call.operation = Operation::agree;
+  call.site = site;
+  const detail::CallScope scope(*state, call);
   const MPI_Comm control = state->control.get();
+  if (state->world->options.check_collectives) agree_on_call(control, call, {}, state->axis);
   int first = mine ? state->rank : std::numeric_limits<int>::max();
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, control), "MPI_Allreduce",
             site);

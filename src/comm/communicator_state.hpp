@@ -9,6 +9,7 @@
 #include <tessera/comm/mpi_handle.hpp>
 #include <tessera/comm/request.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/comm/watchdog.hpp>
 
 namespace tessera::detail {
 
@@ -16,6 +17,7 @@ namespace tessera::detail {
 struct World {
   CommOptions options;
   Ledger ledger;
+  std::unique_ptr<Watchdog> watchdog;  ///< null: off
 };
 
 /// What stands behind a Communicator. With one rank there is no MPI in it.
@@ -28,6 +30,10 @@ struct CommunicatorState {
   Ledger::Counts* counts = nullptr;
   MpiHandle control;  ///< splits and agreements; never the traffic of the caller
   std::unique_ptr<Transport> transport;
+  std::shared_ptr<WatchedGroup> group;  ///< null: the watchdog is off
+  std::uint64_t id = 1;                 ///< the same on all ranks
+  std::uint64_t sequence = 0;           ///< collective calls so far
+  std::uint64_t splits = 0;
 
   static const std::shared_ptr<CommunicatorState>& of(const Communicator& comm) {
     return comm.state_;
@@ -41,6 +47,27 @@ struct InFlight {
   std::unique_ptr<PendingCall> pending;
   Operation operation = Operation::barrier;
   Site site{};
+  CallNote note{};  ///< for the watchdog, in wait()
+};
+
+/// For the time that a call may block: a profiling region, and a note for the watchdog.
+class CallScope {
+ public:
+  /// Counts the call as the next collective one of `comm`, unless it is a message.
+  CallScope(CommunicatorState& comm, const Call& call);
+  /// Waits for a call that has been counted before.
+  explicit CallScope(const InFlight& call);
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  ~CallScope();
+
+  const CallNote& note() const { return note_; }
+
+ private:
+  void enter(Operation operation);
+  Watchdog* watchdog_;
+  CallNote note_;
+  bool has_region_ = false;
 };
 
 }  // namespace tessera::detail

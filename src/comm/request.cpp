@@ -38,15 +38,20 @@ void Request::require_finished() noexcept {
 
 void Request::wait() {
   if (!call_) return;
-  const std::unique_ptr<detail::InFlight> call = std::move(call_);
+  // After an error the library may still write to the Views: they are never given back then.
+  detail::InFlight* const call = call_.release();
+  const detail::CallScope scope(*call);
   call->pending->wait();
+  delete call;
 }
 
 bool Request::test() {
   if (!call_) return true;
-  if (!call_->pending->test()) return false;
-  call_.reset();
-  return true;
+  detail::InFlight* const call = call_.release();
+  const bool finished = call->pending->test();
+  call_.reset(call);
+  if (finished) call_.reset();
+  return finished;
 }
 
 void wait_all(std::span<Request> requests) {
