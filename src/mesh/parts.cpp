@@ -13,12 +13,12 @@ template <class T, bool kPack>
 struct CopyRuns {
   Vector<T> whole;
   Vector<T> packed;
-  Size outer, n, inner, count;  // as in Parts
-  Size first, runs_per_row;     // the parts that are copied; packed memory starts with `first`
+  Size outer, n, inner;      // as in Parts
+  Size base, extra;          // of the balanced split: divided once, not per run
+  Size first, runs_per_row;  // the parts that are copied; packed memory starts with `first`
 
   KOKKOS_INLINE_FUNCTION Size begin_of(Size part) const {
-    const Size extra = n % count;
-    return part * (n / count) + (part < extra ? part : extra);
+    return part * base + (part < extra ? part : extra);
   }
 
   using Policy = Kokkos::TeamPolicy<ExecSpace>;
@@ -30,13 +30,10 @@ struct CopyRuns {
       const Size length = (begin_of(part + 1) - begin) * inner;
       T* const in_whole = whole.data() + (row * n + begin) * inner;
       T* const in_packed = packed.data() + outer * (begin - begin_of(first)) * inner + row * length;
-      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, length), [&](const Size i) {
-        if (kPack) {
-          in_packed[i] = in_whole[i];
-        } else {
-          in_whole[i] = in_packed[i];
-        }
-      });
+      const T* const from = kPack ? in_whole : in_packed;
+      T* const to = kPack ? in_packed : in_whole;
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, length),
+                           [=](const Size i) { to[i] = from[i]; });
     }
   }
 };
@@ -49,9 +46,10 @@ void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& par
   constexpr Size kMaxLeague = 1 << 20;
   const typename CopyRuns<T, kPack>::Policy policy(static_cast<int>(std::min(runs, kMaxLeague)),
                                                    Kokkos::AUTO);
-  Kokkos::parallel_for(kPack ? "tessera::pack" : "tessera::unpack", policy,
-                       CopyRuns<T, kPack>{whole, packed, parts.outer, parts.n, parts.inner,
-                                          parts.count, first, last - first});
+  Kokkos::parallel_for(
+      kPack ? "tessera::pack" : "tessera::unpack", policy,
+      CopyRuns<T, kPack>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
+                         parts.n % parts.count, first, last - first});
 }
 
 template <class T>
