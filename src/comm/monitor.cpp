@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <tessera/comm/monitor.hpp>
@@ -18,16 +18,10 @@ using namespace std::chrono_literals;
 constexpr auto grace = 1s;                // for answers
 constexpr auto permission_grace = 500ms;  // for rank 0 to say who reports
 constexpr auto reporter_grace = 5s;       // for another rank to print and abort
+constexpr auto end_interval = 200us;
 
 std::string call_site(const CallNote& note) {
   return fmt::format("{}:{}", basename_of(note.file), note.line);
-}
-
-/// One write, so that lines of several processes do not mix.
-void print_line(const std::string& line) {
-  const std::string text = "tessera: " + line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
 }
 
 std::string quiet_threads(int level) {
@@ -68,28 +62,63 @@ Watchdog::Monitor::~Monitor() {
   MPI_Comm_free_keyval(&finalize_hook_);
 }
 
+/// A rank that is done waits for the others, so that its thread can say so when it is missed. Not
+/// with an exception on its way up: the others are told, and not waited for.
 void Watchdog::Monitor::stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    end_requested_ = true;
+    others_awaited_ = thread_level_ == MPI_THREAD_MULTIPLE && std::uncaught_exceptions() == 0;
   }
   wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void Watchdog::Monitor::run() {
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval_, [this] { return stopping_; })) {
-    lock.unlock();
-    try {
-      if (thread_level_ == MPI_THREAD_MULTIPLE) read_mail();
-      watch(Clock::now());
-    } catch (const Error& error) {
-      print_line(fmt::format("the watchdog failed: {}", error.what()));
-      abort_job(ExitCode::communication);
+  try {
+    for (bool done = false; !done;) {
+      if (is_ending_) {
+        std::this_thread::sleep_for(end_interval);
+      } else {
+        std::unique_lock lock(mutex_);
+        wake_.wait_for(lock, interval_, [this] { return end_requested_; });
+        is_ending_ = end_requested_;
+        waits_for_others_ = others_awaited_;
+      }
+      tick();
+      done = is_ending_ && (all_ended_ || !waits_for_others_);
     }
-    lock.lock();
+  } catch (const Error& error) {
+    print_line(fmt::format("the watchdog failed: {}", error.what()));
+    abort_job(ExitCode::communication);
   }
+}
+
+void Watchdog::Monitor::tick() {
+  if (thread_level_ == MPI_THREAD_MULTIPLE) {
+    if (is_ending_) end();
+    read_mail();
+  }
+  watch(Clock::now());
+}
+
+/// Rank 0 counts who is done, and tells all when everybody is, or when it cannot wait itself.
+void Watchdog::Monitor::end() {
+  if (!std::exchange(has_told_end_, true)) {
+    tell(0, Letter::Kind::ended);
+    if (mail_.rank() == 0 && !waits_for_others_) num_ended_ = mail_.size();
+  }
+  if (mail_.rank() != 0 || num_ended_ < mail_.size() || all_ended_) return;
+  for (int rank = 0; rank < mail_.size(); ++rank) tell(rank, Letter::Kind::all_ended);
+  all_ended_ = true;
+}
+
+void Watchdog::Monitor::tell(int to, Letter::Kind kind, std::uint64_t ticket) {
+  Letter letter;
+  letter.kind = kind;
+  letter.ticket = ticket;
+  mail_.send(to, letter);
 }
 
 void Watchdog::Monitor::read_mail() {
@@ -107,10 +136,8 @@ void Watchdog::Monitor::read_mail() {
           reporter_ = letter->from;
           reporter_until_ = Clock::now() + reporter_grace;
         }
-        Letter reply;
-        reply.kind = reporter_ == letter->from ? Letter::Kind::yes : Letter::Kind::no;
-        reply.ticket = letter->ticket;
-        mail_.send(letter->from, reply);
+        tell(letter->from, reporter_ == letter->from ? Letter::Kind::yes : Letter::Kind::no,
+             letter->ticket);
         break;
       }
       case Letter::Kind::yes:
@@ -121,6 +148,12 @@ void Watchdog::Monitor::read_mail() {
           inquiry_.reset();
           not_before_ = Clock::now() + reporter_grace;
         }
+        break;
+      case Letter::Kind::ended:
+        ++num_ended_;
+        break;
+      case Letter::Kind::all_ended:
+        all_ended_ = true;
         break;
     }
   }
@@ -195,11 +228,7 @@ void Watchdog::Monitor::pursue(Time now) {
   if (!inquiry.permission_due) {
     if (now < inquiry.answers_due && inquiry.answers.size() < inquiry.members.size()) return;
     inquiry.permission_due = now + permission_grace;
-    Letter request;
-    request.kind = Letter::Kind::may_i_report;
-    request.ticket = ticket_;
-    mail_.send(0, request);
-    return;
+    return tell(0, Letter::Kind::may_i_report, ticket_);
   }
   if (inquiry.permitted || now >= *inquiry.permission_due) report(inquiry);
 }
@@ -227,14 +256,16 @@ std::string Watchdog::Monitor::describe_call(const CallNote& note) const {
         fmt::format(" {} rank {} with tag {}", note.operation == Operation::send ? "to" : "from",
                     group ? group->world_ranks[peer] : note.peer, note.tag);
   }
-  return text + fmt::format(" over axis {} at {}", group ? group->axis : "(gone)", call_site(note));
+  if (group) text += " over axis " + group->axis;
+  return text + " at " + call_site(note);
 }
 
 std::string Watchdog::Monitor::describe_here() const {
   const CallBoard::Reading reading = board_.read();
-  if (reading.version == 0) return "computing, has made no call yet";
+  const std::string state = is_ending_ ? "ended" : "computing";
+  if (reading.version == 0) return state + ", has made no call";
   if (reading.inside) return "in " + describe_call(reading.note);
-  return "computing since " + describe_call(reading.note);
+  return state + " after " + describe_call(reading.note);
 }
 
 /// Ranks that do the same are named together.

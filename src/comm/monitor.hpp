@@ -44,7 +44,10 @@ class Watchdog::Monitor {
 
   void run();
   void stop();
+  void tick();
   void read_mail();
+  void tell(int to, Letter::Kind kind, std::uint64_t ticket = 0);
+  void end();
   void answer(const Letter& question);
   void watch(Time now);
   void ask(const CallBoard::Reading& reading, Time now);
@@ -72,10 +75,16 @@ class Watchdog::Monitor {
   std::optional<Inquiry> inquiry_;
   int reporter_ = -1;  ///< on rank 0: who may report, until reporter_until_
   Time reporter_until_;
+  int num_ended_ = 0;  ///< on rank 0: ranks whose callers have ended
+  bool is_ending_ = false;
+  bool waits_for_others_ = false;
+  bool has_told_end_ = false;
+  bool all_ended_ = false;  ///< or rank 0 does not wait for them
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;
+  bool end_requested_ = false;   ///< the caller is done
+  bool others_awaited_ = false;  ///< ... and waits until all are
   std::thread thread_;
 };
 

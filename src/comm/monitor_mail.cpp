@@ -6,6 +6,7 @@ namespace tessera {
 MonitorMail::MonitorMail(MPI_Comm world, const Site& site)
     : comm_(MpiHandle::duplicate(world, site)) {
   check_mpi(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank", site);
+  check_mpi(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size", site);
 }
 
 MonitorMail::~MonitorMail() {

@@ -12,7 +12,7 @@ namespace tessera {
 
 /// What the watchdog threads say to each other.
 struct Letter {
-  enum class Kind : std::int32_t { question, answer, may_i_report, yes, no };
+  enum class Kind : std::int32_t { question, answer, may_i_report, yes, no, ended, all_ended };
   Kind kind = Kind::question;
   std::int32_t from = 0;          ///< world rank
   std::uint64_t ticket = 0;       ///< of the inquiry that it belongs to
@@ -33,6 +33,7 @@ class MonitorMail {
   MonitorMail& operator=(const MonitorMail&) = delete;
 
   int rank() const { return rank_; }
+  int size() const { return size_; }
   void send(int to, Letter letter);
   std::optional<Letter> receive();
 
@@ -43,6 +44,7 @@ class MonitorMail {
   };
   MpiHandle comm_;
   int rank_ = 0;
+  int size_ = 1;
   std::list<Outgoing> outgoing_;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
@@ -17,6 +18,12 @@ void raise_mpi_error(int code, const char* function, const Site& site) {
   throw Error(ExitCode::communication,
               fmt::format("{} at {} failed: {}", function, to_string(site),
                           std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+void print_line(const std::string& line) {
+  const std::string text = "tessera: " + line + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
 }
 
 void abort_job(ExitCode code) {

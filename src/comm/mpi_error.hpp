@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <string>
+
 #include <tessera/base/error.hpp>
 #include <tessera/comm/site.hpp>
 
@@ -17,6 +19,9 @@ inline void check_mpi(int code, const char* function, const Site& site) {
     raise_mpi_error(code, function, site);
   }
 }
+
+/// "tessera: <line>" on stderr, in one write so that lines of several processes do not mix.
+void print_line(const std::string& line);
 
 /// Ends the job on all ranks, from any thread. Gives the launcher time to forward what was printed.
 [[noreturn]] void abort_job(ExitCode code);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
 
 #include <tessera/comm/communicator_state.hpp>
@@ -29,10 +28,8 @@ void Request::require_finished() noexcept {
     static_cast<void>(call_.release());
     return;
   }
-  std::fputs(fmt::format("{} over axis {} started at {}: its request was dropped unfinished\n",
-                         name_of(call_->operation), call_->comm->axis, to_string(call_->site))
-                 .c_str(),
-             stderr);
+  print_line(fmt::format("{} over axis {} started at {}: its request was dropped unfinished",
+                         name_of(call_->operation), call_->comm->axis, to_string(call_->site)));
   abort_job(ExitCode::communication);
 }
 
