@@ -2,10 +2,12 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -216,6 +218,8 @@ const char* name_of(ThreadLevel level) {
 
 void abort_job(ExitCode code) {
   std::fflush(nullptr);
+  // Launchers drop what they have not forwarded when the job dies.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (mpi_is_initialized() && !mpi_is_finalized())
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));

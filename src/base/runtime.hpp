@@ -58,7 +58,7 @@ class Runtime {
   std::unique_ptr<State> state_;
 };
 
-/// Ends every process of the job with this code, at once and without clean-up.
+/// Ends every process of the job with this code, from any thread, without clean-up.
 [[noreturn]] void abort_job(ExitCode code);
 
 }  // namespace tessera

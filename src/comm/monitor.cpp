@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include <tessera/base/runtime.hpp>
 #include <tessera/comm/monitor.hpp>
 #include <tessera/comm/mpi_error.hpp>
 #include <tessera/comm/rank_list.hpp>

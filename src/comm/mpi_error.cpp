@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
-#include <thread>
 
 #include <tessera/comm/mpi_error.hpp>
 
@@ -24,12 +21,6 @@ void print_line(const std::string& line) {
   const std::string text = "tessera: " + line + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
-}
-
-void abort_job(ExitCode code) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
-  std::_Exit(static_cast<int>(code));
 }
 
 }  // namespace tessera

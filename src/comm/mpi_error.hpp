@@ -23,7 +23,4 @@ inline void check_mpi(int code, const char* function, const Site& site) {
 /// "tessera: <line>" on stderr, in one write so that lines of several processes do not mix.
 void print_line(const std::string& line);
 
-/// Ends the job on all ranks, from any thread. Gives the launcher time to forward what was printed.
-[[noreturn]] void abort_job(ExitCode code);
-
 }  // namespace tessera

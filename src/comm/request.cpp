@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include <tessera/base/runtime.hpp>
 #include <tessera/comm/communicator_state.hpp>
 
 namespace tessera {

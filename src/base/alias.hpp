@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <tessera/base/split.hpp>
+#include <tessera/base/types.hpp>
+#include <tessera/base/view.hpp>
+
+namespace tessera {
+
+/// Views of memory that somebody else owns and keeps alive.
+template <class T>
+Vector<T> alias_vector(T* data, Size n) {
+  return Vector<T>(data, static_cast<std::size_t>(n));
+}
+template <class T>
+Matrix<T> alias_matrix(T* data, Size rows, Size cols) {
+  return Matrix<T>(data, static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
+}
+
+/// New memory, not initialised. What would be empty is not allocated: Kokkos spends a header on it.
+template <class T>
+Vector<T> allocate_vector(const std::string& label, Size n) {
+  if (n == 0) return {};
+  return Vector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
+                   static_cast<std::size_t>(n));
+}
+template <class T>
+Matrix<T> allocate_matrix(const std::string& label, Size rows, Size cols) {
+  if (rows == 0 || cols == 0) return alias_matrix<T>(nullptr, rows, cols);
+  return Matrix<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
+                   static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
+}
+
+/// Some rows of a matrix, contiguous like the matrix itself.
+template <class T>
+Matrix<T> rows_of(const Matrix<T>& matrix, Range rows) {
+  const Size cols = static_cast<Size>(matrix.extent(1));
+  return alias_matrix(matrix.data() + rows.begin * cols, rows.count, cols);
+}
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+namespace tessera {
+
+/// A Kokkos profiling region for the life of this object; Kokkos Tools and Caliper see it. Costs
+/// nothing but a test while no tool is loaded.
+class Region {
+ public:
+  explicit Region(const char* name) : open_(Kokkos::Profiling::profileLibraryLoaded()) {
+    if (open_) Kokkos::Profiling::pushRegion(name);
+  }
+  ~Region() {
+    if (open_) Kokkos::Profiling::popRegion();
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+ private:
+  bool open_;
+};
+
+}  // namespace tessera
