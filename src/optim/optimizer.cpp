@@ -96,7 +96,9 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config), n_(n) {
   validate(config);
-  moments_ = Vector<T>("tessera::optimizer_moments", moments_per_parameter(config) * n);
+  // Kokkos spends a header on an empty allocation.
+  if (const Size elements = moments_per_parameter(config) * n; elements > 0)
+    moments_ = Vector<T>("tessera::optimizer_moments", elements);
 }
 
 template <class T>
