@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/train/info_command.hpp>
+
+#include <cstdio>
+
+#include <tessera/base/provenance.hpp>
+
+namespace tessera {
+
+ExitCode info_command(Runtime& runtime) {
+  const std::string text = to_text(collect_provenance(runtime));
+  if (runtime.world_rank() == 0) std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/train/plan_command.hpp>
+
+#include <cstdio>
+
+#include <tessera/plan/plan_text.hpp>
+#include <tessera/train/config_io.hpp>
+#include <tessera/train/config_rules.hpp>
+#include <tessera/train/plan_input.hpp>
+#include <tessera/train/result_file.hpp>
+
+namespace tessera {
+
+ExitCode plan_command(const PlanOptions& options) {
+  if (!options.json.empty()) check_writable("--json", options.json);
+  const Config config = load_config(options.source);
+  const Size ranks = planned_ranks(config);
+  validate(config, ranks);
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, ranks)));
+  std::fputs(to_text(plan).c_str(), stdout);
+  if (!options.json.empty()) write_json(options.json, to_json(plan));
+  return ExitCode::ok;
+}
+
+}  // namespace tessera

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/train/run_report.hpp>
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string rule(60, '=');
+
+/// Python's spelling of a tuple of names: "('data',)", "('data', 'model')".
+std::string tuple_text(const std::vector<std::string>& names) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "'" : ", '") + names[i] + "'";
+  return text + (names.size() == 1 ? ",)" : ")");
+}
+
+Shape sizes_of(const MeshShape& mesh) {
+  Shape sizes;
+  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
+  return sizes;
+}
+
+std::string row_text(const LedgerRow& row) {
+  return fmt::format("{} {}: {} calls, {} B", row.axis, name_of(row.operation),
+                     with_thousands(row.calls), with_thousands(row.payload_bytes));
+}
+
+std::string traffic_text(const std::vector<LedgerRow>& rows) {
+  std::string text;
+  for (const LedgerRow& row : rows) text += (text.empty() ? "" : "; ") + row_text(row);
+  return text.empty() ? "none" : text;
+}
+
+nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LedgerRow& row : rows)
+    list.push_back({{"axis", row.axis},
+                    {"operation", name_of(row.operation)},
+                    {"calls", row.calls},
+                    {"payload_bytes", row.payload_bytes}});
+  return list;
+}
+
+}  // namespace
+
+std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
+  const ModelSpec model = mlp(config.model.mlp);
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "{0}\nDistributed Data-Parallel Training\n{0}\n"
+                 "Kokkos backend: {1}\n"
+                 "Devices:      {2}\n"
+                 "Model parameters: {3}\n"
+                 "Mesh shape:   {4}\n"
+                 "Axis names:   {5}\n"
+                 "Strategy:     {6}\n"
+                 "Trainer created with distributed config\n"
+                 "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
+                 "Training...\n",
+                 rule, backend, mesh.num_ranks(), model.num_parameters(), to_string(sizes_of(mesh)),
+                 tuple_text(mesh.axis_names()), config.training.distributed.strategy,
+                 config.data.samples, model.input_width(), model.output_width());
+  return out;
+}
+
+std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh) {
+  const bool as_planned = plan_violation(metrics).empty();
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "\n{0}\nRESULTS\n{0}\n"
+                 "  Devices used:    {1}\n"
+                 "  Initial loss:    {2:.6f}\n"
+                 "  Final loss:      {3:.6f}\n"
+                 "  Wall time:       {4}\n"
+                 "  Time per step:   {5}\n"
+                 "  Samples/s:       {6}\n"
+                 "  Traffic:         {7}\n"
+                 "  Memory:          {8} per rank\n"
+                 "  As planned:      {9}\n"
+                 "{0}\n",
+                 rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
+                 human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
+                 with_thousands(static_cast<Size>(metrics.samples_per_second())),
+                 traffic_text(metrics.measured_traffic), human_bytes(metrics.measured_bytes),
+                 as_planned ? "yes, calls, bytes and memory" : "no");
+  return out;
+}
+
+nlohmann::json results_json(const TrainingMetrics& metrics) {
+  return {{"initial_loss", metrics.initial_loss()},
+          {"final_loss", metrics.final_loss()},
+          {"epoch_losses", metrics.epoch_losses},
+          {"steps", metrics.steps},
+          {"samples", metrics.samples},
+          {"wall_seconds", metrics.wall_seconds},
+          {"stepping_seconds", metrics.stepping_seconds},
+          {"seconds_per_step", metrics.seconds_per_step()},
+          {"samples_per_second", metrics.samples_per_second()},
+          {"planned",
+           {{"traffic", traffic_json(metrics.planned_traffic)},
+            {"device_bytes", metrics.planned_bytes}}},
+          {"measured",
+           {{"traffic", traffic_json(metrics.measured_traffic)},
+            {"device_bytes", metrics.measured_bytes}}}};
+}
+
+std::string plan_violation(const TrainingMetrics& metrics) {
+  if (metrics.measured_traffic != metrics.planned_traffic)
+    return fmt::format("measured traffic ({}) differs from the plan ({})",
+                       traffic_text(metrics.measured_traffic),
+                       traffic_text(metrics.planned_traffic));
+  if (metrics.measured_bytes != metrics.planned_bytes)
+    return fmt::format("allocated {} B of device memory where the plan says {} B",
+                       metrics.measured_bytes, metrics.planned_bytes);
+  return "";
+}
+
+}  // namespace tessera

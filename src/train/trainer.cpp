@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/train/trainer.hpp>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <tessera/base/allocation_tracker.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/timer.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/plan/traffic.hpp>
+#include <tessera/train/config_rules.hpp>
+#include <tessera/train/plan_input.hpp>
+
+namespace tessera {
+namespace {
+
+Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommConfig& comm) {
+  Config config{model, {}, training, comm};
+  // The data arrive with fit(); until then any that suit the model and the batch.
+  config.data.kind = DataKind::random;
+  config.data.samples = training.batch_size;
+  return config;
+}
+
+CommOptions comm_options(const CommConfig& config) {
+  CommOptions options;
+  options.timeout_seconds = config.timeout_seconds;
+  options.check_collectives = config.check_collectives;
+  return options;
+}
+
+MeshShape valid_mesh(const Config& config, Size ranks) {
+  validate(config, ranks);
+  return resolve_mesh(config, ranks);
+}
+
+template <class T>
+void check_dtype(DType dtype) {
+  if (dtype != dtype_of<T>())
+    throw ConfigError("model.dtype", name_of(dtype),
+                      fmt::format("must be {}, the trainer's", name_of(dtype_of<T>())));
+}
+
+StepOptions step_options(const TrainingConfig& training) {
+  return {training.loss, training.optimizer, training.clip,
+          training.distributed.gradient_reduce_type == "sum"};
+}
+
+/// The plan of an epoch's last batch, which may be smaller than the others.
+Plan plan_last_batch(const Plan& plan) {
+  const Size remainder = plan.input.samples % plan.input.global_batch;
+  if (remainder == 0) return plan;
+  PlanInput input = plan.input;
+  input.global_batch = remainder;
+  return make_plan(input);
+}
+
+/// Seconds of the slowest rank; nobody waits for a clock while steps are timed.
+void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
+  const Kokkos::View<double[2], Kokkos::HostSpace> seconds("tessera::seconds");
+  seconds(0) = metrics.stepping_seconds;
+  seconds(1) = metrics.wall_seconds;
+  world.all_reduce(seconds, ReduceOp::max);
+  metrics.stepping_seconds = seconds(0);
+  metrics.wall_seconds = seconds(1);
+}
+
+}  // namespace
+
+template <class T>
+Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
+                    const CommConfig& comm)
+    : config_(assemble(model, training, comm)),
+      world_(Communicator::world(comm_options(comm))),
+      mesh_(world_, valid_mesh(config_, world_.size())),
+      model_(mlp(config_.model.mlp)) {
+  check_dtype<T>(model.dtype);
+}
+
+template <class T>
+Plan Trainer<T>::plan(Size samples) const {
+  Config config = config_;
+  config.data.samples = samples;
+  validate(config, mesh_.shape().num_ranks());
+  return make_plan(plan_input(config, mesh_.shape()));
+}
+
+template <class T>
+TrainingMetrics Trainer<T>::fit(const Matrix<T>& x, const Matrix<T>& y,
+                                const EpochObserver& observe) {
+  return train(
+      plan(static_cast<Size>(x.extent(0))),
+      [&](const Plan& plan) { return Dataset<T>::wrap(plan, mesh_.rank(), x, y); }, observe);
+}
+
+template <class T>
+TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& observe) {
+  Config config = config_;
+  config.data = data;
+  validate(config, mesh_.shape().num_ranks());
+  return train(
+      plan(data.samples),
+      [&](const Plan& plan) { return Dataset<T>::generate(plan, mesh_.rank(), data); }, observe);
+}
+
+template <class T>
+template <class MakeData>
+TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
+                                  const EpochObserver& observe) {
+  const Timer wall;
+  TrainingMetrics metrics;
+  std::optional<Dataset<T>> data;
+  engine_.reset();
+  {
+    const AllocationScope allocations("tessera::");
+    collectively(world_, [&] {
+      data.emplace(make_data(plan));
+      engine_.emplace(plan, mesh_, step_options(config_.training));
+    });
+    metrics.measured_bytes = allocations.current_bytes();
+  }
+  metrics.planned_bytes = plan.memory(mesh_.rank()).total();
+  if (!data->owns_memory()) metrics.planned_bytes -= plan.memory(mesh_.rank()).data;
+
+  mesh_.world().ledger().reset();
+  run_epochs(plan, *data, observe, metrics);
+  metrics.measured_traffic = mesh_.world().ledger().rows();
+  metrics.wall_seconds = wall.seconds();
+  take_slowest(world_, metrics);
+  return metrics;
+}
+
+template <class T>
+void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const EpochObserver& observe,
+                            TrainingMetrics& metrics) {
+  const TrainingConfig& training = config_.training;
+  const Size batches = data.num_batches();
+  const Plan last_plan = plan_last_batch(plan);
+  std::vector<Size> global_rows(batches, plan.input.global_batch);
+  global_rows.back() = last_plan.input.global_batch;
+
+  for (Size epoch = 1; epoch <= training.num_epochs; ++epoch) {
+    const Timer stepping;
+    for (Size k = 0; k < batches; ++k) {
+      const Plan& step_plan = k + 1 == batches ? last_plan : plan;
+      engine_->step(step_plan, data.batch(k), k,
+                    learning_rate_at(training.schedule, training.learning_rate, metrics.steps++));
+    }
+    Kokkos::fence();
+    metrics.stepping_seconds += stepping.seconds();
+
+    const std::vector<double> losses = engine_->losses(global_rows);
+    const double loss =
+        std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(batches);
+    metrics.epoch_losses.push_back(loss);
+    metrics.samples += data.num_samples();
+    if (!std::isfinite(loss))
+      throw Error(ExitCode::wrong_result,
+                  fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss));
+    if (observe) observe(epoch, loss);
+  }
+  metrics.planned_traffic =
+      planned_traffic({{&plan, (batches - 1) * training.num_epochs, training.num_epochs},
+                       {&last_plan, training.num_epochs, 0}});
+}
+
+template class Trainer<float>;
+template class Trainer<double>;
+
+}  // namespace tessera
