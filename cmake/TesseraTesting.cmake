@@ -11,8 +11,10 @@ else()
   set(tessera_mpiexec_flags "")
 endif()
 
-# One BLAS thread a rank; MPI libraries keep memory until the process ends, which is not our leak.
+# One BLAS thread a rank. Ranks that wait leave their core to those that work. MPI libraries keep memory
+# until the process ends, which is not our leak.
 set(tessera_test_environment OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 OMP_PROC_BIND=false
+  OMPI_MCA_mpi_yield_when_idle=1
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
 execute_process(COMMAND id -u OUTPUT_VARIABLE tessera_user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(tessera_user STREQUAL "0")

@@ -26,6 +26,9 @@ for argument in "$@"; do
   esac
 done
 
+# A selection by hand may well be empty in one of the two.
+if ((${#options[@]} > 0)); then options+=(--no-tests=ignore); fi
+
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 install_missing
