@@ -14,8 +14,8 @@ endif()
 
 # Two installations mixed would compile against the headers of one and link the other.
 if(TARGET trilinos_kokkoskernels)
-  get_filename_component(tessera_kokkos_home ${Kokkos_DIR} DIRECTORY)
-  get_filename_component(tessera_kernels_home ${KokkosKernels_DIR} DIRECTORY)
+  file(REAL_PATH ${Kokkos_DIR}/.. tessera_kokkos_home)
+  file(REAL_PATH ${KokkosKernels_DIR}/.. tessera_kernels_home)
   if(NOT tessera_kokkos_home STREQUAL tessera_kernels_home)
     message(FATAL_ERROR "Kokkos (${Kokkos_DIR}) and Kokkos Kernels (${KokkosKernels_DIR}) come from "
       "different installations. Add the Kokkos Kernels built with that Kokkos to CMAKE_PREFIX_PATH "
