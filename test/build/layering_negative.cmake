@@ -29,5 +29,7 @@ expect_violation("more than one file includes <nccl.h>"
   comm/a.cpp "#include <nccl.h>" comm/b.cpp "#include <nccl.h>")
 expect_violation("included as <tessera" base/a.cpp "#include \"b.hpp\"")
 expect_violation("no folder src/misc" misc/a.hpp "")
+expect_violation("the plan knows neither MPI nor Views"
+  plan/a.hpp "#include <tessera/base/view.hpp>" base/view.hpp "")
 expect_violation("plan/a.hpp reaches <tessera/comm/c.hpp>"
   plan/a.hpp "#include <tessera/mesh/b.hpp>" mesh/b.hpp "#include <tessera/comm/c.hpp>" comm/c.hpp "")
