@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -42,6 +44,8 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
     // The runtime could not start; it throws the same on every rank.
     const Outcome outcome = describe_current_exception();
     report(outcome);
+    // MPI is gone, and launchers kill the others of a process that fails: let rank 0 speak first.
+    if (log_rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return static_cast<int>(outcome.code);
   }
 }
