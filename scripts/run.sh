@@ -10,7 +10,7 @@ Installs what is missing (see scripts/setup.sh), builds Tessera in build/release
   --ranks N    number of MPI ranks (4)
   FILE.toml    what to run (inputs/tutorial.toml)
 
-All other arguments are passed on, for example: scripts/run.sh --ranks 2 --set training.epochs=5
+All other arguments are passed on, for example: scripts/run.sh --ranks 2 --set training.num_epochs=5
 TEXT
 }
 

@@ -11,16 +11,13 @@ namespace tessera {
 /// through MPI.
 enum class Backend : std::uint8_t { mpi, nccl };
 
-#ifdef NDEBUG
-inline constexpr bool check_collectives_by_default = false;
-#else
-inline constexpr bool check_collectives_by_default = true;
-#endif
+/// Whether the library was built for debugging.
+bool check_collectives_by_default();
 
 /// Shared by a world communicator and everything split from it.
 struct CommOptions {
   double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never
-  bool check_collectives = check_collectives_by_default;  ///< agree on every call before it
+  bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
   Size max_count = Size{1} << 30;  ///< elements per library call, 1 to 2^31 - 1; more is cut
   Backend backend = Backend::mpi;
   bool stage_through_host = false;  ///< copy through host memory even where that is not needed

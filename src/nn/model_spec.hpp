@@ -52,7 +52,7 @@ struct ModelSpec {
 };
 
 struct MlpConfig {
-  std::vector<Size> widths;  ///< input, hidden ..., output
+  std::vector<Size> widths{};  ///< input, hidden ..., output
   Activation activation = Activation::relu;
   Activation output_activation = Activation::identity;
   bool bias = true;

@@ -8,8 +8,8 @@ namespace tessera {
 
 /// What is done to the averaged gradient before the optimizer: first by value, then by norm.
 struct ClipConfig {
-  std::optional<double> global_norm;  ///< c: g c / norm if norm >= c; positive
-  std::optional<double> value;        ///< each element into [-value, value]; positive
+  std::optional<double> global_norm{};  ///< c: g c / norm if norm >= c; positive
+  std::optional<double> value{};        ///< each element into [-value, value]; positive
 
   friend bool operator==(const ClipConfig&, const ClipConfig&) = default;
 };

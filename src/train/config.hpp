@@ -76,7 +76,7 @@ struct DataConfig {
 
 struct CommConfig {
   double timeout_seconds = 300;  ///< a collective that takes longer ends the job; 0: never
-  bool check_collectives = check_collectives_by_default;  ///< agree on every call before it
+  bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
 };
 
 /// Everything that a run depends on.

@@ -1,41 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program outside of the repository: headers, Kokkos, MPI and the library must all arrive.
-#include <mpi.h>
-
-#include <Kokkos_Core.hpp>
+// Step 1: includes
 #include <cstdio>
-#include <tessera/base/split.hpp>
-#include <tessera/base/version.hpp>
-#include <tessera/base/view.hpp>
 
-namespace {
+#include <tessera/tessera.hpp>
 
-tessera::Size sum_of_ones(tessera::Size n) {
-  const tessera::Vector<double> ones("ones", static_cast<std::size_t>(n));
-  Kokkos::deep_copy(ones, 1.0);
-  double sum = 0;
-  Kokkos::parallel_reduce(
-      "sum", Kokkos::RangePolicy<tessera::ExecSpace>(0, n),
-      KOKKOS_LAMBDA(const int i, double& s) { s += ones(i); }, sum);
-  return static_cast<tessera::Size>(sum);
+// y = sum of x squared along each row, on the device
+void sum_of_squares(const tessera::Matrix<float>& x, const tessera::Matrix<float>& y) {
+  Kokkos::parallel_for(
+      "sum_of_squares", Kokkos::RangePolicy<tessera::ExecSpace>(0, x.extent(0)),
+      KOKKOS_LAMBDA(const int i) {
+        for (int j = 0; j < 4; ++j) y(i, 0) += x(i, j) * x(i, j);
+      });
 }
 
-}  // namespace
-
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  bool right = !tessera::version().empty();
-  {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    int rank = 0;
-    int size = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const tessera::Range rows = tessera::balanced_split(7, size, rank);
-    std::printf("rank %d of %d holds rows %d to %d\n", rank, size, static_cast<int>(rows.begin),
-                static_cast<int>(rows.end() - 1));
-    right = right && sum_of_ones(rows.count) == rows.count;
-  }
-  MPI_Finalize();
-  return right ? 0 : 1;
+  return tessera::run_main(argc, argv, [](tessera::Runtime& runtime) {
+    // Step 2: define the model
+    const tessera::ModelConfig model{.mlp = {.widths = {4, 64, 1}, .seed = 42}};
+
+    // Step 3: configure distributed training
+    const tessera::DistributedConfig distributed{
+        .mesh_shape = {runtime.world_size()}, .mesh_axis_names = {"data"}, .strategy = "data"};
+    const tessera::TrainingConfig training{
+        .num_epochs = 20, .learning_rate = 1e-3, .batch_size = 32, .distributed = distributed};
+
+    // Step 4: train
+    tessera::Trainer trainer(model, training);
+    const tessera::Matrix<float> x("x", 256, 4), y("y", 256, 1);
+    tessera::fill_normal(x, tessera::key(0));
+    sum_of_squares(x, y);
+    const tessera::TrainingMetrics metrics = trainer.fit(x, y);
+
+    if (runtime.world_rank() == 0)
+      std::printf("%d ranks: initial loss %.6f, final loss %.6f\n", runtime.world_size(),
+                  metrics.initial_loss(), metrics.final_loss());
+    return tessera::ExitCode::ok;
+  });
 }
