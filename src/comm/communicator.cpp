@@ -147,6 +147,7 @@ Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
 
 Communicator Communicator::world(const CommOptions& options, Site site) {
   check_options(options);
+  if (options.backend == Backend::nccl) require_nccl();
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (!initialized) {

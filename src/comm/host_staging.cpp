@@ -41,7 +41,7 @@ class StagedCall {
  public:
   StagedCall(const Call& call, int rank, bool everything, BlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
-    const bool one_view = call.in.data == call.out.data;
+    const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
     if (must_stage(call.in, everything)) {
       in_ = stage(staged_.in);
       if (reads_in(call, rank)) copy(call.in, staged_.in);

@@ -4,9 +4,14 @@
 
 namespace tessera {
 
-std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport>, MPI_Comm,
+void require_nccl() {
+  throw ConfigError("backend", "nccl", "this build has no NCCL; must be mpi");
+}
+
+std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm,
                                                const CommOptions&, const Site&) {
-  throw ConfigError("backend", "nccl", "this build has no NCCL; use mpi");
+  require_nccl();
+  return host;
 }
 
 }  // namespace tessera

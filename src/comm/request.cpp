@@ -38,8 +38,10 @@ void Request::wait() {
   if (!call_) return;
   // After an error the library may still write to the Views: they are never given back then.
   detail::InFlight* const call = call_.release();
-  const detail::CallScope scope(*call);
-  call->pending->wait();
+  {
+    const detail::CallScope scope(*call);
+    call->pending->wait();
+  }
   delete call;
 }
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/comm/agree.hpp>
+
+#include "comm_test_support.hpp"
+
+namespace tessera {
+namespace {
+
+TEST(Collectively, ReturnsTheResultWhenAllSucceed) {
+  const Communicator comm = Communicator::world();
+  EXPECT_EQ(collectively(comm, [&] { return comm.rank() + 5; }), comm.rank() + 5);
+  int runs = 0;
+  collectively(comm, [&] { ++runs; });
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(comm.ledger().rows().empty());
+}
+
+TEST(Collectively, ThrowsTheErrorOfTheLowestFailingRankOnAll) {
+  CommOptions options;
+  options.max_count = 100;
+  const Communicator comm = Communicator::world(options);
+  const int first = comm.size() > 2 ? 1 : 0;
+  for (const std::size_t length : {0, 1, 100, 5000}) {
+    const auto text = [&](int rank) { return std::string(length, static_cast<char>('a' + rank)); };
+    try {
+      collectively(comm, [&] {
+        if (comm.rank() >= first) throw Error(ExitCode::wrong_result, text(comm.rank()));
+      });
+      FAIL() << "no Error on rank " << comm.rank();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::wrong_result);
+      EXPECT_EQ(error.what(), text(first));
+    }
+  }
+  comm.barrier();
+}
+
+TEST(Collectively, TurnsOtherExceptionsIntoErrors) {
+  const Communicator comm = Communicator::world();
+  const auto code_of = [&](const auto& f) {
+    try {
+      collectively(comm, f);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ExitCode::ok;
+  };
+  EXPECT_EQ(code_of([] { throw std::bad_alloc(); }), ExitCode::out_of_memory);
+  EXPECT_EQ(code_of([] { throw std::runtime_error("x"); }), ExitCode::usage);
+  EXPECT_EQ(code_of([] { throw 3; }), ExitCode::usage);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include <tessera/base/split.hpp>
+
+#include "comm_test_support.hpp"
+
+namespace tessera {
+namespace {
+
+using test::all_ways;
+using test::make_vector;
+using test::to_host;
+using test::value_of;
+
+template <class T>
+class Collectives : public testing::Test {
+ protected:
+  /// Extents around the number of ranks and the pieces that calls are cut into.
+  static constexpr Size extents[] = {0, 1, 2, 3, 7, 8, 23, 64};
+
+  static Vector<T> own(Size n, int rank) {
+    return make_vector<T>(n, [&](Size i) { return value_of<T>(i, rank); });
+  }
+  static std::vector<T> reduced(Size n, int size, ReduceOp op) {
+    std::vector<T> result(static_cast<std::size_t>(n));
+    for (Size i = 0; i < n; ++i) {
+      T x = value_of<T>(i, 0);
+      for (int r = 1; r < size; ++r) {
+        const T y = value_of<T>(i, r);
+        x = op == ReduceOp::sum ? x + y : op == ReduceOp::max ? std::max(x, y) : std::min(x, y);
+      }
+      result[static_cast<std::size_t>(i)] = x;
+    }
+    return result;
+  }
+  static std::vector<T> part(const std::vector<T>& all, Range range) {
+    return {all.begin() + range.begin, all.begin() + range.end()};
+  }
+  /// Shares that are not the balanced ones: rank r has 2r, so that rank 0 is empty.
+  static std::vector<Size> growing(int size) {
+    std::vector<Size> counts(static_cast<std::size_t>(size));
+    for (int r = 0; r < size; ++r) counts[static_cast<std::size_t>(r)] = 2 * r;
+    return counts;
+  }
+};
+
+using ElementTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(Collectives, ElementTypes);
+
+TYPED_TEST(Collectives, AllReduceGivesEveryRankTheReduction) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
+        const auto expected = this->reduced(n, comm.size(), op);
+        const auto v = this->own(n, comm.rank());
+        comm.all_reduce(v, op);
+        EXPECT_EQ(to_host(v), expected);
+        const auto w = this->own(n, comm.rank());
+        comm.iall_reduce(w, op).wait();
+        EXPECT_EQ(to_host(w), expected);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Collectives, ReduceScatterGivesEveryRankItsBalancedShare) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      const Range share = balanced_split(n, comm.size(), comm.rank());
+      const auto in = this->own(n, comm.rank());
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
+        const auto expected = this->part(this->reduced(n, comm.size(), op), share);
+        const Vector<TypeParam> out("out", static_cast<std::size_t>(share.count));
+        comm.reduce_scatter(in, out, op);
+        EXPECT_EQ(to_host(out), expected);
+        const Vector<TypeParam> late("late", static_cast<std::size_t>(share.count));
+        comm.ireduce_scatter(in, late, op).wait();
+        EXPECT_EQ(to_host(late), expected);
+      }
+      EXPECT_EQ(to_host(in), to_host(this->own(n, comm.rank()))) << "the input must stay";
+    }
+  }
+}
+
+TYPED_TEST(Collectives, AllGatherPutsTheSharesInOrder) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      const Range share = balanced_split(n, comm.size(), comm.rank());
+      const auto expected = to_host(this->own(n, 0));
+      const auto in = make_vector<TypeParam>(
+          share.count, [&](Size i) { return value_of<TypeParam>(share.begin + i, 0); });
+      const Vector<TypeParam> out("out", static_cast<std::size_t>(n));
+      comm.all_gather(in, out);
+      EXPECT_EQ(to_host(out), expected);
+      const Vector<TypeParam> late("late", static_cast<std::size_t>(n));
+      comm.iall_gather(in, late).wait();
+      EXPECT_EQ(to_host(late), expected);
+    }
+  }
+}
+
+TYPED_TEST(Collectives, AllGatherWorksInPlace) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      const Range share = balanced_split(n, comm.size(), comm.rank());
+      const auto all = make_vector<TypeParam>(n, [&](Size i) {
+        return i >= share.begin && i < share.end() ? value_of<TypeParam>(i, 0) : TypeParam(-1);
+      });
+      comm.all_gather(Kokkos::subview(all, std::pair(share.begin, share.end())), all);
+      EXPECT_EQ(to_host(all), to_host(this->own(n, 0)));
+    }
+  }
+}
+
+TYPED_TEST(Collectives, SharesMayBeGiven) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    const std::vector<Size> counts = this->growing(comm.size());
+    const Size n = std::accumulate(counts.begin(), counts.end(), Size{0});
+    const Size begin = std::accumulate(counts.begin(), counts.begin() + comm.rank(), Size{0});
+    const Size count = 2 * comm.rank();
+    const auto in = this->own(n, comm.rank());
+    const Vector<TypeParam> share("share", static_cast<std::size_t>(count));
+    comm.reduce_scatter(in, share, counts);
+    const auto sum = this->reduced(n, comm.size(), ReduceOp::sum);
+    EXPECT_EQ(to_host(share), this->part(sum, {begin, count}));
+    const Vector<TypeParam> all("all", static_cast<std::size_t>(n));
+    comm.all_gather(share, all, counts);
+    EXPECT_EQ(to_host(all), sum);
+    Kokkos::deep_copy(share, TypeParam(0));
+    Kokkos::deep_copy(all, TypeParam(0));
+    comm.ireduce_scatter(in, share, counts).wait();
+    comm.iall_gather(share, all, counts).wait();
+    EXPECT_EQ(to_host(all), sum);
+  }
+}
+
+TYPED_TEST(Collectives, BroadcastGivesEveryRankTheRootsValues) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      for (int root = 0; root < comm.size(); ++root) {
+        const auto v = this->own(n, comm.rank());
+        comm.broadcast(v, root);
+        EXPECT_EQ(to_host(v), to_host(this->own(n, root)));
+        const auto w = this->own(n, comm.rank());
+        comm.ibroadcast(w, root).wait();
+        EXPECT_EQ(to_host(w), to_host(this->own(n, root)));
+      }
+    }
+  }
+}
+
+// Rank i sends (i + 2 j) mod 5 elements to rank j, each of them 100 i + j: some parts are empty.
+TYPED_TEST(Collectives, AllToAllExchangesUnevenParts) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    const auto count = [](int from, int to) { return Size{(from + 2 * to) % 5}; };
+    std::vector<Size> send_counts, receive_counts;
+    std::vector<TypeParam> in, expected;
+    for (int other = 0; other < comm.size(); ++other) {
+      send_counts.push_back(count(comm.rank(), other));
+      receive_counts.push_back(count(other, comm.rank()));
+      in.insert(in.end(), static_cast<std::size_t>(send_counts.back()),
+                static_cast<TypeParam>(100 * comm.rank() + other));
+      expected.insert(expected.end(), static_cast<std::size_t>(receive_counts.back()),
+                      static_cast<TypeParam>(100 * other + comm.rank()));
+    }
+    const auto from = make_vector<TypeParam>(
+        static_cast<Size>(in.size()), [&](Size i) { return in[static_cast<std::size_t>(i)]; });
+    const Vector<TypeParam> to("to", expected.size());
+    comm.all_to_all(from, send_counts, to, receive_counts);
+    EXPECT_EQ(to_host(to), expected);
+    Kokkos::deep_copy(to, TypeParam(0));
+    comm.iall_to_all(from, send_counts, to, receive_counts).wait();
+    EXPECT_EQ(to_host(to), expected);
+  }
+}
+
+// Around the ring, with collectives between the posting and the arrival, and tags out of order.
+TYPED_TEST(Collectives, MessagesMeetByRankAndTagAndDoNotDisturbCollectives) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    if (comm.size() == 1) continue;
+    const int next = (comm.rank() + 1) % comm.size();
+    const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+    for (const Size n : this->extents) {
+      const Vector<TypeParam> a("a", static_cast<std::size_t>(n)), b("b", a.extent(0));
+      std::vector<Request> requests;
+      requests.push_back(comm.ireceive(a, previous, 1));
+      requests.push_back(comm.ireceive(b, previous, 2));
+      const auto v = this->own(n, comm.rank());
+      comm.all_reduce(v);
+      requests.push_back(comm.isend(this->own(n, comm.rank() + 10), next, 2));
+      requests.push_back(comm.isend(this->own(n, comm.rank()), next, 1));
+      wait_all(requests);
+      EXPECT_EQ(to_host(a), to_host(this->own(n, previous)));
+      EXPECT_EQ(to_host(b), to_host(this->own(n, previous + 10)));
+      if (comm.rank() % 2 == 0) {
+        if (comm.rank() + 1 < comm.size()) comm.send(v, next, 3);
+      } else {
+        comm.receive(a, previous, 3);
+        EXPECT_EQ(to_host(a), this->reduced(n, comm.size(), ReduceOp::sum));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Collectives, SeveralRequestsAreInFlightAtOnce) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    std::vector<Vector<TypeParam>> views;
+    std::vector<Request> requests;
+    for (const Size n : this->extents) {
+      views.push_back(this->own(n, comm.rank()));
+      requests.push_back(comm.iall_reduce(views.back()));
+    }
+    for (auto request = requests.rbegin(); request != requests.rend(); ++request) {
+      while (!request->test()) {
+      }
+    }
+    for (const auto& v : views) {
+      EXPECT_EQ(to_host(v), this->reduced(static_cast<Size>(v.size()), comm.size(), ReduceOp::sum));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera

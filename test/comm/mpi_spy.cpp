@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi_spy.hpp"
+
+#include <mpi.h>
+
+#include <map>
+#include <string>
+
+namespace {
+
+std::map<std::string, int, std::less<>>& counts() {
+  static std::map<std::string, int, std::less<>> map;
+  return map;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Allreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  ++counts()["MPI_Allreduce"];
+  return PMPI_Allreduce(in, out, n, type, op, comm);
+}
+int MPI_Iallreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++counts()["MPI_Iallreduce"];
+  return PMPI_Iallreduce(in, out, n, type, op, comm, request);
+}
+int MPI_Bcast(void* v, int n, MPI_Datatype type, int root, MPI_Comm comm) {
+  ++counts()["MPI_Bcast"];
+  return PMPI_Bcast(v, n, type, root, comm);
+}
+int MPI_Barrier(MPI_Comm comm) {
+  ++counts()["MPI_Barrier"];
+  return PMPI_Barrier(comm);
+}
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  ++counts()["MPI_Comm_dup"];
+  return PMPI_Comm_dup(comm, made);
+}
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
+  ++counts()["MPI_Comm_split"];
+  return PMPI_Comm_split(comm, color, key, made);
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+  ++counts()["MPI_Comm_free"];
+  return PMPI_Comm_free(comm);
+}
+
+}  // extern "C"
+
+namespace tessera::test {
+
+void MpiSpy::reset() { counts().clear(); }
+
+int MpiSpy::count(std::string_view function) {
+  const auto found = counts().find(function);
+  return found == counts().end() ? 0 : found->second;
+}
+
+int MpiSpy::calls() {
+  return count("MPI_Allreduce") + count("MPI_Iallreduce") + count("MPI_Bcast") +
+         count("MPI_Barrier") + communicators_made();
+}
+
+int MpiSpy::communicators_made() { return count("MPI_Comm_dup") + count("MPI_Comm_split"); }
+
+}  // namespace tessera::test
