@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -22,9 +21,9 @@ void check_options(const CommOptions& options) {
     throw ConfigError("comm.max_count", std::to_string(options.max_count),
                       "must be from 1 to 2147483647");
   }
-  if (!(options.timeout_seconds >= 0) || std::isinf(options.timeout_seconds)) {
+  if (!(options.timeout_seconds >= 0) || options.timeout_seconds > 1e9) {
     throw ConfigError("comm.timeout_seconds", fmt::format("{}", options.timeout_seconds),
-                      "must be 0 (never) or a positive number of seconds");
+                      "must be 0 (never) or from 0 to 1e9 seconds");
   }
 }
 

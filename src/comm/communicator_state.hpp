@@ -42,6 +42,13 @@ struct CommunicatorState {
 
 /// A call in flight: the communicator and the Views stay alive as long as it does.
 struct InFlight {
+  /// For a call that will not be completed: the library may still write to the Views, which are
+  /// never given back. The communicator is.
+  void abandon() noexcept {
+    static_cast<void>(views.release());
+    static_cast<void>(pending.release());
+  }
+
   std::shared_ptr<CommunicatorState> comm;
   std::unique_ptr<KeepAlive> views;
   std::unique_ptr<PendingCall> pending;

@@ -64,7 +64,8 @@ Watchdog::Monitor::~Monitor() {
 }
 
 /// A rank that is done waits for the others, so that its thread can say so when it is missed. Not
-/// with an exception on its way up: the others are told, and not waited for.
+/// with an exception on its way up: the others are told, and not waited for. Nor longer than the
+/// timeout.
 void Watchdog::Monitor::stop() {
   if (!thread_.joinable()) return;
   {
@@ -78,6 +79,7 @@ void Watchdog::Monitor::stop() {
 
 void Watchdog::Monitor::run() {
   try {
+    Time end_due;
     for (bool done = false; !done;) {
       if (is_ending_) {
         std::this_thread::sleep_for(end_interval);
@@ -86,9 +88,10 @@ void Watchdog::Monitor::run() {
         wake_.wait_for(lock, interval_, [this] { return end_requested_; });
         is_ending_ = end_requested_;
         waits_for_others_ = others_awaited_;
+        end_due = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
       }
       tick();
-      done = is_ending_ && (all_ended_ || !waits_for_others_);
+      done = is_ending_ && (all_ended_ || !waits_for_others_ || Clock::now() > end_due);
     }
   } catch (const Error& error) {
     print_line(fmt::format("the watchdog failed: {}", error.what()));

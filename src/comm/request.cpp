@@ -22,13 +22,9 @@ Request& Request::operator=(Request&& other) noexcept {
 
 Request::~Request() { require_finished(); }
 
-/// The library still reads or writes the Views: they cannot be given back.
 void Request::require_finished() noexcept {
   if (!call_) return;
-  if (std::uncaught_exceptions() > 0) {
-    static_cast<void>(call_.release());
-    return;
-  }
+  if (std::uncaught_exceptions() > 0) return call_->abandon();
   print_line(fmt::format("{} over axis {} started at {}: its request was dropped unfinished",
                          name_of(call_->operation), call_->comm->axis, to_string(call_->site)));
   abort_job(ExitCode::communication);
@@ -36,22 +32,27 @@ void Request::require_finished() noexcept {
 
 void Request::wait() {
   if (!call_) return;
-  // After an error the library may still write to the Views: they are never given back then.
-  detail::InFlight* const call = call_.release();
-  {
-    const detail::CallScope scope(*call);
+  const std::unique_ptr<detail::InFlight> call = std::move(call_);
+  const detail::CallScope scope(*call);
+  try {
     call->pending->wait();
+  } catch (...) {
+    call->abandon();
+    throw;
   }
-  delete call;
 }
 
 bool Request::test() {
   if (!call_) return true;
-  detail::InFlight* const call = call_.release();
-  const bool finished = call->pending->test();
-  call_.reset(call);
-  if (finished) call_.reset();
-  return finished;
+  try {
+    if (!call_->pending->test()) return false;
+  } catch (...) {
+    call_->abandon();
+    call_.reset();
+    throw;
+  }
+  call_.reset();
+  return true;
 }
 
 void wait_all(std::span<Request> requests) {
