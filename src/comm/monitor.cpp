@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 constexpr auto grace = 1s;                // for answers
 constexpr auto permission_grace = 500ms;  // for rank 0 to say who reports
 constexpr auto reporter_grace = 5s;       // for another rank to print and abort
+constexpr auto end_grace = 10s;           // beyond the timeout, for ranks that are done
 constexpr auto end_interval = 200us;
 
 std::string call_site(const CallNote& note) {
@@ -64,8 +65,8 @@ Watchdog::Monitor::~Monitor() {
 }
 
 /// A rank that is done waits for the others, so that its thread can say so when it is missed. Not
-/// with an exception on its way up: the others are told, and not waited for. Nor longer than the
-/// timeout.
+/// with an exception on its way up: the others are told, and not waited for. Nor for ever:
+/// beyond the timeout somebody has reported, or nobody will.
 void Watchdog::Monitor::stop() {
   if (!thread_.joinable()) return;
   {
@@ -88,7 +89,7 @@ void Watchdog::Monitor::run() {
         wake_.wait_for(lock, interval_, [this] { return end_requested_; });
         is_ending_ = end_requested_;
         waits_for_others_ = others_awaited_;
-        end_due = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
+        end_due = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_ + end_grace);
       }
       tick();
       done = is_ending_ && (all_ended_ || !waits_for_others_ || Clock::now() > end_due);
@@ -198,9 +199,11 @@ void Watchdog::Monitor::watch(Time now) {
   // The lower ranks ask first, the others then have their answer from them.
   const auto here = std::find(group->world_ranks.begin(), group->world_ranks.end(), mail_.rank());
   const auto place = static_cast<int>(here - group->world_ranks.begin());
-  const Seconds stagger = std::min<Seconds>(place * std::max<Seconds>(2 * interval_, 20ms), 3s);
+  const bool can_ask = thread_level_ == MPI_THREAD_MULTIPLE;
+  const Seconds turn = can_ask ? std::max<Seconds>(2 * interval_, 20ms) : Seconds(500ms);
+  const Seconds stagger = std::min<Seconds>(place * turn, 3s);
   if (waited_ < timeout_ + stagger) return;
-  if (thread_level_ != MPI_THREAD_MULTIPLE) report_alone(reading.note);
+  if (!can_ask) report_alone(reading.note);
   ask(reading, now);
 }
 

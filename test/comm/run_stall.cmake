@@ -6,7 +6,8 @@ execute_process(COMMAND ${COMMAND} RESULT_VARIABLE code OUTPUT_VARIABLE out ERRO
 if(NOT code EQUAL CODE)
   message(FATAL_ERROR "exit code ${code}, expected ${CODE}:\n${out}\n${err}")
 endif()
-string(REGEX MATCHALL "tessera: [^\n]*" lines "${out}\n${err}")
+string(REPLACE ";" "," err "${err}")  # no list
+string(REGEX MATCHALL "tessera: [^\n]*" lines "${err}")
 list(LENGTH lines number)
 if(NOT number EQUAL LINES)
   message(FATAL_ERROR "${number} lines, expected ${LINES}:\n${lines}")
