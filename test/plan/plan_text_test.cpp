@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <tessera/base/timer.hpp>
+#include <tessera/plan/plan_text.hpp>
+
+#include "plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+using plan_test::tutorial;
+
+/// Expects a line of `text` that has all of `pieces`, in this order.
+void expect_line(const std::string& text, const std::vector<std::string>& pieces) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::size_t at = begin;
+    bool all = true;
+    for (const std::string& piece : pieces) {
+      at = text.find(piece, at);
+      all = all && at != std::string::npos && at + piece.size() <= end;
+      if (!all) break;
+      at += piece.size();
+    }
+    if (all) return;
+    begin = end + 1;
+  }
+  ADD_FAILURE() << "no line with " << testing::PrintToString(pieces) << " in\n" << text;
+}
+
+const json* find_tensor(const json& plan, const std::string& path) {
+  for (const json& tensor : plan["tensors"])
+    if (tensor["path"] == path) return &tensor;
+  return nullptr;
+}
+
+TEST(PlanText, ShowsTheMeshAsAGridOfRanks) {
+  const std::string text = to_text(make_plan(tutorial({{"data", 3}})));
+  expect_line(text, {"Mesh data=3", "3 ranks", "strategy data"});
+  expect_line(text, {"data |", "0", "1", "2"});
+  expect_line(text, {"rank |", "0", "1", "2"});
+  const std::string grid = to_text(make_plan(tutorial({{"data", 2}, {"model", 2}})));
+  expect_line(grid, {"0 |", "0", "1"});
+  expect_line(grid, {"1 |", "2", "3"});
+}
+
+TEST(PlanText, ShowsEveryTensorWithItsLocalShapes) {
+  const std::string text = to_text(make_plan(tutorial({{"data", 3}})));
+  expect_line(
+      text, {"batch/x", "(32, 4)", "P('data', None)", "(11, 4) on ranks 0-1", "(10, 4) on rank 2"});
+  expect_line(text, {"activation", "layer1/output", "(32, 64)", "P('data', None)", "(11, 64)"});
+  expect_line(text, {"parameter", "layer1/kernel", "(4, 64)", "(4, 64) on every rank"});
+  expect_line(text, {"gradient", "layer2/bias.gradient", "(1,)", "(1,) on every rank"});
+  expect_line(text, {"moment", "layer2/kernel.moment2", "(64, 1)", "on every rank"});
+}
+
+TEST(PlanText, ShowsMemoryOfEveryRank) {
+  const std::string text = to_text(make_plan(tutorial({{"data", 3}})));
+  expect_line(text, {"ranks 0-1:", "13.40 KiB"});
+  expect_line(text, {"rank 2:", "12.73 KiB"});
+  for (const char* line : {"parameters", "gradients"}) expect_line(text, {line, "1,544 B"});
+  expect_line(text, {"moments", "3,080 B"});
+  expect_line(text, {"activations", "5,720 B"});
+  expect_line(text, {"activations", "5,200 B"});
+  expect_line(text, {"data", "1,760 B"});
+}
+
+TEST(PlanText, ShowsCollectivesScheduleAndWork) {
+  PlanInput input = tutorial({{"data", 3}});
+  input.bucket_bytes = 300;
+  const std::string text = to_text(make_plan(input));
+  expect_line(text, {"per step", "data", "all_reduce", "2 calls", "1,540 B", "gradients"});
+  expect_line(text, {"per epoch", "data", "all_reduce", "1 call ", "64 B", "loss sums"});
+  expect_line(text, {"forward(1) forward(2) loss backward(2) backward(1) reduce(bucket 0)"});
+  expect_line(text, {"Steps of an epoch: 8"});
+  expect_line(text, {"FLOPs", "45,056", "20,480", "24,576"});
+  expect_line(to_text(make_plan(tutorial({{"data", 1}}))), {"none"});
+}
+
+TEST(PlanJson, HoldsWhatTheTextShows) {
+  PlanInput input = tutorial({{"data", 3}});
+  input.bucket_bytes = 300;
+  const json plan = to_json(make_plan(input));
+  EXPECT_EQ(plan["mesh"]["shape"], json({3}));
+  EXPECT_EQ(plan["mesh"]["axis_names"], json({"data"}));
+  EXPECT_EQ(plan["num_ranks"], 3);
+  EXPECT_EQ(plan["strategy"], "data");
+  EXPECT_EQ(plan["dtype"], "float32");
+  EXPECT_EQ(plan["parameters"], 385);
+  EXPECT_EQ(plan["steps_per_epoch"], 8);
+  EXPECT_EQ(plan["flops"], (json{{"forward", 20480}, {"backward", 24576}}));
+
+  const json* x = find_tensor(plan, "batch/x");
+  ASSERT_NE(x, nullptr);
+  EXPECT_EQ((*x)["shape"], json({32, 4}));
+  EXPECT_EQ((*x)["spec"], "P('data', None)");
+  EXPECT_EQ((*x)["local"], json::parse(R"([{"shape": [11, 4], "ranks": "0-1"},
+                                           {"shape": [10, 4], "ranks": "2"}])"));
+  ASSERT_NE(find_tensor(plan, "layer2/kernel.moment2"), nullptr);
+
+  ASSERT_EQ(plan["memory"].size(), 2u);
+  EXPECT_EQ(plan["memory"][0]["ranks"], "0-1");
+  EXPECT_EQ(plan["memory"][0]["bytes"]["total"], 13720);
+  EXPECT_EQ(plan["memory"][1]["ranks"], "2");
+  EXPECT_EQ(plan["memory"][1]["bytes"]["activations"], 5200);
+
+  EXPECT_EQ(plan["collectives"], json::parse(R"([
+    {"axis": "data", "operation": "all_reduce", "calls": 2, "payload_bytes": 1540,
+     "cadence": "step", "what": "gradients"},
+    {"axis": "data", "operation": "all_reduce", "calls": 1, "payload_bytes": 64,
+     "cadence": "epoch", "what": "loss sums"}])"));
+  ASSERT_EQ(plan["actions"].size(), 8u);
+  EXPECT_EQ(plan["actions"][3],
+            json::parse(R"({"kind": "backward", "index": 1, "microbatch": 0})"));
+}
+
+// Login nodes plan for machines; the time is shown, not judged.
+TEST(PlanText, HundredThousandRanks) {
+  PlanInput input = tutorial({{"data", 100000}});
+  input.model = mlp({.widths = {1024, 4096, 4096, 4096, 1024}});
+  input.global_batch = 1234567;
+  input.samples = 50000000;
+  input.microbatches = 3;
+  const Timer timer;
+  const Plan plan = make_plan(input);
+  const std::string text = to_text(plan);
+  const json document = to_json(plan);
+  std::printf("planned and wrote 100,000 ranks in %.2f s\n", timer.seconds());
+  EXPECT_LT(text.size(), 20000u);
+  expect_line(text, {"batch/x", "(5, 1024) on ranks 0-34566", "(4, 1024) on ranks 34567-99999"});
+  EXPECT_EQ(document["num_ranks"], 100000);
+}
+
+}  // namespace
+}  // namespace tessera
