@@ -31,6 +31,11 @@ if(TESSERA_NATIVE)
     message(FATAL_ERROR "TESSERA_NATIVE = ON: ${CMAKE_CXX_COMPILER} does not accept -march=native")
   endif()
   target_compile_options(tessera_native INTERFACE -march=native)
+  # g++ 12 with 512-bit vectors stores wrong constants (eight 64-bit integers from a list, for one).
+  # 256 is what it prefers on the processors that it knows.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(tessera_native INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-mprefer-vector-width=256>)
+  endif()
 endif()
 
 # tessera_target(<target>): warnings, and the processor that TESSERA_NATIVE asks for.
