@@ -108,6 +108,12 @@ void dispatch(Activation a, const F& f) {
   }
 }
 
+/// Null for an empty View, which may still point somewhere: a layer without bias in a flat arena.
+template <class T>
+T* data_or_null(const Vector<T>& v) {
+  return v.extent(0) == 0 ? nullptr : v.data();
+}
+
 }  // namespace
 
 template <class T>
@@ -121,7 +127,7 @@ void bias_activation(Activation activation, const Matrix<T>& z, const Vector<con
   dispatch(activation, [&](auto a) {
     Kokkos::parallel_for(
         bias_activation_label, policy,
-        BiasActivation<T, decltype(a)::value>{z.data(), bias.data(), y.data(), cols});
+        BiasActivation<T, decltype(a)::value>{z.data(), data_or_null(bias), y.data(), cols});
   });
 }
 
@@ -136,9 +142,10 @@ void activation_bias_backward(Activation activation, const Matrix<const T>& save
       TeamPolicy((cols + block - 1) / block, threads, on_host ? 1 : 32)
           .set_scratch_size(0, Kokkos::PerTeam(Scratch<T>::shmem_size(threads * block)));
   dispatch(activation, [&](auto a) {
-    Kokkos::parallel_for(activation_bias_backward_label, policy,
-                         ActivationBiasBackward<T, decltype(a)::value>{
-                             saved.data(), dy.data(), dbias.data(), rows, cols, block, accumulate});
+    Kokkos::parallel_for(
+        activation_bias_backward_label, policy,
+        ActivationBiasBackward<T, decltype(a)::value>{saved.data(), dy.data(), data_or_null(dbias),
+                                                      rows, cols, block, accumulate});
   });
 }
 
