@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 
 namespace tessera {
@@ -68,8 +69,8 @@ Gemm<T>::Gemm(MatmulPrecision precision, Size scratch_a, Size scratch_b) : preci
   if (!std::is_same_v<T, float>) {
     throw ConfigError("model.matmul_precision", name_of(precision), "needs dtype float32");
   }
-  scratch_a_ = Vector<T>("tessera::gemm_scratch_a", scratch_a);
-  scratch_b_ = Vector<T>("tessera::gemm_scratch_b", scratch_b);
+  scratch_a_ = allocate_vector<T>("tessera::gemm_scratch_a", scratch_a);
+  scratch_b_ = allocate_vector<T>("tessera::gemm_scratch_b", scratch_b);
 }
 
 template <class T>
