@@ -2,6 +2,7 @@
 #include <tessera/train/trainer.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <string>
 
@@ -59,6 +60,17 @@ Plan plan_last_batch(const Plan& plan) {
   return make_plan(input);
 }
 
+/// Throws the same ConfigError on every rank unless all of them give the same value.
+void check_same_everywhere(const Communicator& world, const char* key, Size value) {
+  const Kokkos::View<std::int64_t[2], Kokkos::HostSpace> largest("tessera::agreed_value");
+  largest(0) = value;
+  largest(1) = -value;
+  world.all_reduce(largest, ReduceOp::max);
+  if (largest(0) != -largest(1))
+    throw ConfigError(key, std::to_string(-largest(1)),
+                      fmt::format("must be the same on every rank, but one has {}", largest(0)));
+}
+
 /// Seconds of the slowest rank; nobody waits for a clock while steps are timed.
 void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
   const Kokkos::View<double[2], Kokkos::HostSpace> seconds("tessera::seconds");
@@ -92,9 +104,11 @@ Plan Trainer<T>::plan(Size samples) const {
 template <class T>
 TrainingMetrics Trainer<T>::fit(const Matrix<T>& x, const Matrix<T>& y,
                                 const EpochObserver& observe) {
+  const Plan common = collectively(world_, [&] { return plan(static_cast<Size>(x.extent(0))); });
+  check_same_everywhere(world_, "rows of x", common.input.samples);
   return train(
-      plan(static_cast<Size>(x.extent(0))),
-      [&](const Plan& plan) { return Dataset<T>::wrap(plan, mesh_.rank(), x, y); }, observe);
+      common, [&](const Plan& plan) { return Dataset<T>::wrap(plan, mesh_.rank(), x, y); },
+      observe);
 }
 
 template <class T>
