@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fit() takes, and what it does when it cannot go on.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include <tessera/base/error.hpp>
+
+#include "training_support.hpp"
+
+namespace tessera {
+namespace {
+
+using train_test::Experiment;
+using train_test::primes;
+using train_test::Samples;
+using train_test::samples_of;
+using train_test::trainer_of;
+
+/// The error of `f`, expected on every rank with the same words. Collective.
+std::string error_everywhere(const std::function<void()>& f, ExitCode code = ExitCode::usage) {
+  std::string message;
+  try {
+    f();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    message = error.what();
+    EXPECT_EQ(error.code(), code) << message;
+  }
+  train_test::expect_same_on_all_ranks(Communicator::world(),
+                                       {static_cast<double>(std::hash<std::string>{}(message))},
+                                       "error messages");
+  return message;
+}
+
+template <class T>
+class Fit : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Fit, Types);
+
+TYPED_TEST(Fit, GivenArraysTrainAsGeneratedDataDo) {
+  for (DataKind kind : {DataKind::random, DataKind::sum_of_squares}) {
+    Experiment setup = primes();
+    setup.data.kind = kind;
+    setup.data.seed = 7;
+    if (kind == DataKind::sum_of_squares) setup.model.mlp.widths.back() = 1;
+    const Samples<TypeParam> all = samples_of<TypeParam>(setup);
+    Trainer<TypeParam> trainer = trainer_of<TypeParam>(setup);
+    const TrainingMetrics generated = trainer.fit(setup.data), given = trainer.fit(all.x, all.y);
+    const double tolerance = sizeof(TypeParam) == 4 ? 1e-6 : 1e-14;
+    EXPECT_LE(train_test::relative_difference(given.epoch_losses, generated.epoch_losses),
+              tolerance);
+    EXPECT_EQ(given.steps, generated.steps);
+    EXPECT_EQ(given.measured_traffic, generated.measured_traffic);
+    EXPECT_EQ(plan_violation(given), "");
+    const MemoryPlan memory = trainer.plan(setup.data.samples).memory(trainer.mesh().rank());
+    EXPECT_EQ(given.measured_bytes, memory.total() - memory.data) << "arrays are not copied";
+  }
+}
+
+TYPED_TEST(Fit, EveryCallStartsFromTheInitialParameters) {
+  const Experiment setup = primes();
+  Trainer<TypeParam> trainer = trainer_of<TypeParam>(setup);
+  EXPECT_EQ(trainer.fit(setup.data).epoch_losses, trainer.fit(setup.data).epoch_losses);
+}
+
+TEST(FitReports, ReportsEveryEpoch) {
+  Experiment setup = primes();
+  setup.training.num_epochs = 3;
+  Trainer<float> trainer = trainer_of<float>(setup);
+  std::vector<Size> epochs;
+  std::vector<double> losses;
+  const TrainingMetrics metrics = trainer.fit(setup.data, [&](Size epoch, double loss) {
+    epochs.push_back(epoch);
+    losses.push_back(loss);
+  });
+  EXPECT_EQ(epochs, (std::vector<Size>{1, 2, 3}));
+  EXPECT_EQ(losses, metrics.epoch_losses);
+  EXPECT_GT(metrics.stepping_seconds, 0);
+  EXPECT_GE(metrics.wall_seconds, metrics.stepping_seconds);
+  train_test::expect_same_on_all_ranks(trainer.mesh().world(),
+                                       {metrics.stepping_seconds, metrics.wall_seconds}, "times");
+}
+
+TEST(FitErrors, RefusesArraysOfOtherShapes) {
+  Trainer<float> trainer = trainer_of<float>(primes());  // 3 in, 2 out, batches of 13
+  const auto refused = [&](Size x_rows, Size x_cols, Size y_rows, Size y_cols) {
+    const Matrix<float> x("x", x_rows, x_cols), y("y", y_rows, y_cols);
+    return error_everywhere([&] { trainer.fit(x, y); });
+  };
+  EXPECT_EQ(refused(20, 4, 20, 2), "columns of x = 4: must be the model's input width, 3");
+  EXPECT_EQ(refused(20, 3, 20, 1), "columns of y = 1: must be the model's output width, 2");
+  EXPECT_EQ(refused(20, 3, 19, 2), "rows of y = 19: must be those of x, 20");
+  EXPECT_NE(refused(12, 3, 12, 2).find("training.batch_size = 13: must be at most"),
+            std::string::npos);
+  EXPECT_NE(refused(0, 3, 0, 2).find("must be positive"), std::string::npos);
+}
+
+TEST(FitErrors, ArraysWrongOnOneRankOnlyStopAllRanks) {
+  Trainer<float> trainer = trainer_of<float>(primes());
+  const int ranks = trainer.mesh().world().size();
+  const bool odd = trainer.mesh().world().rank() == ranks - 1;
+  const Matrix<float> narrow("x", 20, odd ? 2 : 3), short_x("x", odd ? 12 : 20, 3);
+  const Matrix<float> y("y", 20, 2), short_y("y", odd ? 12 : 20, 2);
+  EXPECT_EQ(error_everywhere([&] { trainer.fit(narrow, y); }),
+            "columns of x = 2: must be the model's input width, 3");
+  EXPECT_NE(error_everywhere([&] { trainer.fit(short_x, short_y); }).find("12"), std::string::npos);
+}
+
+// Each rank's arrays would do by themselves, but the ranks would take different steps.
+TEST(FitErrors, ArraysOfDifferentLengthStopAllRanks) {
+  Trainer<float> trainer = trainer_of<float>(primes());
+  const Communicator& world = trainer.mesh().world();
+  if (world.size() == 1) return;
+  const Size rows = world.rank() == world.size() - 1 ? 40 : 20;
+  const Matrix<float> x("x", rows, 3), y("y", rows, 2);
+  EXPECT_NE(error_everywhere([&] { trainer.fit(x, y); }).find("on every rank"), std::string::npos);
+}
+
+TEST(FitErrors, RefusesAnotherScalarType) {
+  Experiment setup = primes();
+  setup.model.dtype = DType::float32;
+  EXPECT_EQ(error_everywhere([&] { Trainer<double>(setup.model, setup.training); }),
+            "model.dtype = float32: must be float64, the trainer's");
+}
+
+TEST(FitErrors, RefusesAMeshThatDoesNotFit) {
+  Experiment setup = primes();
+  setup.training.distributed.mesh_shape = {Communicator::world().size() + 1};
+  setup.training.distributed.mesh_axis_names = {"data"};
+  EXPECT_NE(error_everywhere([&] { trainer_of<float>(setup); }).find("distributed.mesh_shape"),
+            std::string::npos);
+}
+
+TEST(FitErrors, DivergenceStopsAllRanksWithTheSameWords) {
+  for (bool overlap : {false, true}) {
+    Experiment setup = primes();
+    setup.model.mlp.activation = Activation::relu;
+    setup.training.optimizer.kind = OptimizerKind::sgd;
+    setup.training.learning_rate = 1e30;
+    setup.training.distributed.overlap = overlap;
+    Trainer<float> trainer = trainer_of<float>(setup);
+    const std::string message =
+        error_everywhere([&] { trainer.fit(setup.data); }, ExitCode::wrong_result);
+    EXPECT_NE(message.find("training diverged: the loss of epoch 1 is "), std::string::npos)
+        << message;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
