@@ -33,8 +33,9 @@ if(TESSERA_NATIVE)
   target_compile_options(tessera_native INTERFACE -march=native)
   # g++ 12 with 512-bit vectors stores wrong constants (eight 64-bit integers from a list, for one).
   # 256 is what it prefers on the processors that it knows.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(tessera_native INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-mprefer-vector-width=256>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13
+     AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(tessera_native INTERFACE -mprefer-vector-width=256)
   endif()
 endif()
 
