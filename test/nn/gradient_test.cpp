@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include <tessera/base/alias.hpp>
+
 #include "device_data.hpp"
 #include "serial_mlp.hpp"
 
@@ -127,6 +129,21 @@ TEST(Accumulation, TwoHalvesAddUpToTheWhole) {
   backward(4, 3, dw, db, true);
   for (std::size_t i = 0; i < 15; ++i) EXPECT_NEAR(to_host(dw)[i], to_host(whole_dw)[i], 1e-14);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(to_host(db)[i], to_host(whole_db)[i], 1e-14);
+}
+
+TEST(EmptyBias, IsNotReadOrWrittenWhereItPoints) {
+  // What a layer without bias has in an arena: no elements, at the address of the next layer's.
+  const auto x = normal(4, 3, 1), w = normal(3, 5, 2), dy = normal(4, 5, 3);
+  const Vector<double> next("next", 5);
+  Kokkos::deep_copy(next, 7);
+  const auto none = alias_vector<double>(nullptr, 0), empty = alias_vector(next.data(), 0);
+  const Matrix<double> y("y", 4, 5), expected("expected", 4, 5), dw("dw", 3, 5);
+  const Gemm<double> gemm;
+  linear_forward<double>(gemm, Activation::relu, x, w, empty, y, y);
+  linear_forward<double>(gemm, Activation::relu, x, w, none, expected, expected);
+  EXPECT_EQ(to_host(y), to_host(expected));
+  linear_backward<double>(gemm, Activation::relu, x, w, y, dy, dw, empty, {}, false);
+  EXPECT_EQ(to_host(next), std::vector<double>(5, 7));
 }
 
 template <class T>
