@@ -104,7 +104,7 @@ void initialize_kokkos(int& argc, char** argv, const KokkosSettings& settings) {
 
 bool is_allocation_failure(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  return std::string_view(error.what()).find("failed to allocate memory") != std::string_view::npos;
+  return std::string_view(error.what()).find("failed to allocate") != std::string_view::npos;
 }
 
 }  // namespace tessera

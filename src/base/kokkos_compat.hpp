@@ -5,11 +5,16 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
 namespace tessera {
+
+/// What create_mirror_view() makes of a View: the name of the member type changed in Kokkos 4.5.
+template <class V>
+using HostMirror = decltype(Kokkos::create_mirror_view(std::declval<const V&>()));
 
 /// What the runtime decides for Kokkos; empty leaves the choice to Kokkos.
 struct KokkosSettings {

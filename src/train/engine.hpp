@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/request.hpp>
 #include <tessera/mesh/mesh.hpp>
@@ -73,7 +74,7 @@ class Engine {
   Optimizer<T> optimizer_;
   Gemm<T> gemm_;
   Vector<double> sums_;  ///< loss sums by (step, microbatch), then the squared gradient norm
-  typename Vector<double>::HostMirror host_sums_;
+  HostMirror<Vector<double>> host_sums_;
   std::vector<Request> pending_;  ///< started reductions, by bucket
   T gradient_scale_ = 1;          ///< what clipping by norm makes of the gradients
 };
