@@ -135,7 +135,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
       data.emplace(make_data(plan));
       engine_.emplace(plan, mesh_, step_options(config_.training));
     });
-    metrics.measured_bytes = allocations.current_bytes();
+    metrics.measured_bytes = allocations.by_space()[MemSpace::name()].current_bytes;
   }
   metrics.planned_bytes = plan.memory(mesh_.rank()).total();
   if (!data->owns_memory()) metrics.planned_bytes -= plan.memory(mesh_.rank()).data;
