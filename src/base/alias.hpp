@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
+#include <tessera/base/huge_pages.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
@@ -20,18 +22,38 @@ Matrix<T> alias_matrix(T* data, Size rows, Size cols) {
   return Matrix<T>(data, static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
 }
 
-/// New memory, not initialised. What would be empty is not allocated: Kokkos spends a header on it.
+namespace detail {
+/// A View's new memory, before anything touches it.
+template <class V>
+V in_huge_pages(const V& view) {
+  if constexpr (std::is_same_v<MemSpace, Kokkos::HostSpace>)
+    advise_huge_pages(view.data(), static_cast<Size>(view.span() * sizeof(typename V::value_type)));
+  return view;
+}
+}  // namespace detail
+
+/// New memory, not initialised, in huge pages if it is large. What would be empty is not allocated:
+/// Kokkos spends a header on it.
 template <class T>
 Vector<T> allocate_vector(const std::string& label, Size n) {
   if (n == 0) return {};
-  return Vector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
-                   static_cast<std::size_t>(n));
+  return detail::in_huge_pages(Vector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
+                                         static_cast<std::size_t>(n)));
 }
 template <class T>
 Matrix<T> allocate_matrix(const std::string& label, Size rows, Size cols) {
   if (rows == 0 || cols == 0) return alias_matrix<T>(nullptr, rows, cols);
-  return Matrix<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
-                   static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
+  return detail::in_huge_pages(Matrix<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
+                                         static_cast<std::size_t>(rows),
+                                         static_cast<std::size_t>(cols)));
+}
+
+/// The same, zero.
+template <class T>
+Vector<T> allocate_zeros(const std::string& label, Size n) {
+  const Vector<T> zeros = allocate_vector<T>(label, n);
+  Kokkos::deep_copy(zeros, T(0));
+  return zeros;
 }
 
 /// Some rows of a matrix, contiguous like the matrix itself.

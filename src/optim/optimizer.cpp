@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 
 namespace tessera {
@@ -96,9 +97,7 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config), n_(n) {
   validate(config);
-  // Kokkos spends a header on an empty allocation.
-  if (const Size elements = moments_per_parameter(config) * n; elements > 0)
-    moments_ = Vector<T>("tessera::optimizer_moments", elements);
+  moments_ = allocate_zeros<T>("tessera::optimizer_moments", moments_per_parameter(config) * n);
 }
 
 template <class T>

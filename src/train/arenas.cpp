@@ -8,7 +8,7 @@ namespace tessera {
 
 template <class T>
 ParameterArena<T>::ParameterArena(const std::string& label, const ModelSpec& model)
-    : flat_(label, model.num_parameters()) {
+    : flat_(allocate_zeros<T>(label, model.num_parameters())) {
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const LinearSpec& layer = model.layers[l];
     units_.push_back(
