@@ -224,12 +224,25 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  /// f(address, count) for each piece that one MPI call may carry; no piece of an empty buffer.
+  /// f(address, count) for each piece of at most `limit` elements; no piece of an empty buffer.
+  template <class F>
+  static void for_pieces(const Buffer& buffer, Size limit, const F& f) {
+    for (Size begin = 0; begin < buffer.count; begin += limit) {
+      f(buffer.at(begin), static_cast<int>(std::min(limit, buffer.count - begin)));
+    }
+  }
+  /// The pieces that one MPI call may carry.
   template <class F>
   void for_pieces(const Buffer& buffer, const F& f) const {
-    for (Size begin = 0; begin < buffer.count; begin += max_count_) {
-      f(buffer.at(begin), static_cast<int>(std::min(max_count_, buffer.count - begin)));
-    }
+    for_pieces(buffer, max_count_, f);
+  }
+
+  /// Elements of an all-reduce in one MPI call: a ring then sends messages of 4 MiB. That is well
+  /// beyond the latency of any network. More only makes MPI receive into memory that it takes from
+  /// the system and gives back at every call, whose page faults cost more than the messages.
+  Size reduced_at_once(DType type) const {
+    constexpr Size message_bytes = Size{4} << 20;
+    return std::min(max_count_, message_bytes / size_of(type) * size_);
   }
 
   template <class Mode>
@@ -238,8 +251,9 @@ class MpiTransport final : public Transport {
     const MPI_Comm comm = collectives_.get();
     switch (call.operation) {
       case Operation::all_reduce:
-        return for_pieces(
-            call.out, [&](void* v, int n) { mode.all_reduce(v, n, type, mpi_op(call.op), comm); });
+        return for_pieces(call.out, reduced_at_once(call.out.type), [&](void* v, int n) {
+          mode.all_reduce(v, n, type, mpi_op(call.op), comm);
+        });
       case Operation::broadcast:
         return for_pieces(call.out,
                           [&](void* v, int n) { mode.broadcast(v, n, type, call.peer, comm); });
