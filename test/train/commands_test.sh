@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# plan, info, --print-config, every file of inputs/, and files that cannot be written.
+# usage: commands_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3 ranks=$4
+shift 4
+several=("$@")
+launcher=()
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+begin plan
+launch plan "$inputs/tutorial.toml" --mesh data=3 --json out.json
+expect_code 0
+expect_files out.json
+expect_line "Mesh data=3 \(3 ranks\), strategy data"
+expect_line " +rank \| +0 +1 +2"
+expect_line " +batch +batch/x +\(32, 4\) +P\('data', None\) +\(11, 4\) on ranks 0-1; \(10, 4\) on rank 2"
+expect_line " +parameter +layer1/kernel +\(4, 64\) +P\(.*\) +\(4, 64\) on every rank"
+expect_line " +moment +layer2/bias.moment2 .*on every rank"
+expect_line " +per step +data +all_reduce +1 call +1,540 B +gradients"
+expect_line " +activations +5,200 B"
+expect_json /mesh/shape "[3]"
+expect_json /collectives/0/payload_bytes 1540
+expect_json /memory/1/ranks 2
+expect_json /memory/1/bytes/total 13040
+
+begin plan-of-many
+launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \
+  --set data.samples=2000000
+expect_code 0
+grep -qF "(100000 ranks)" "$out" || fail "does not plan 100000 ranks"
+
+begin plan-launched
+launcher=("${several[@]}")
+launch plan "$inputs/tutorial.toml" --mesh data=3 --json out.json
+launcher=()
+expect_code 0
+cmp -s "$out" "$work/plan.out" || fail "$ranks processes print another plan, or more than once"
+cmp -s "$here/out.json" "$work/plan/out.json" || fail "$ranks processes write another plan"
+
+begin info
+launch info
+expect_code 0
+for key in version "git revision" build compiler flags Kokkos "Kokkos Kernels" BLAS MPI "MPI thread level" \
+  CUDA NCCL ranks host processor GPU; do
+  expect_line "$key: +[^ ].*"
+done
+
+begin info-launched
+launcher=("${several[@]}")
+launch info
+launcher=()
+expect_line "ranks: +$ranks"
+[ "$(grep -c '^version:' "$out")" -eq 1 ] || fail "was printed more than once"
+
+# What --print-config prints is a file that trains the same.
+begin round-trip
+launch run "$inputs/tutorial.toml" --set training.num_epochs=3 --set schedule.kind=cosine \
+  --set schedule.steps=24 --set model.activation=gelu --json out.json
+expected=$(json /epoch_losses)
+launch run "$inputs/tutorial.toml" --set training.num_epochs=3 --set schedule.kind=cosine \
+  --set schedule.steps=24 --set model.activation=gelu --print-config
+expect_code 0
+cp "$out" "$work/printed.toml"
+launch run "$work/printed.toml" --json out.json
+expect_code 0
+expect_json /epoch_losses "$expected"
+
+# Every file of inputs/ is planned whole, and run small on one process and on several.
+for file in "$inputs"/*.toml; do
+  input=$(basename "$file" .toml)
+  case $input in
+    tutorial) small=() ;;
+    large) small=(--set 'model.widths=[16, 32, 32, 16]' --set training.batch_size=32 --set data.samples=128) ;;
+    *) fail "inputs/$input.toml: say in commands_test.sh how it is made small" && continue ;;
+  esac
+  begin "input-$input"
+  launch plan "$file"
+  expect_code 0
+  launch run "$file" --json out.json ${small[@]+"${small[@]}"}
+  expect_code 0
+  expected=$(json /final_loss)
+  launcher=("${several[@]}")
+  launch run "$file" --json out.json ${small[@]+"${small[@]}"}
+  launcher=()
+  expect_code 0
+  expect_line " +Devices used: +$ranks"
+  expect_near "the final loss on $ranks ranks" "$(json /final_loss)" "$expected" 2e-5
+done
+
+# A file that cannot be written. Known beforehand: nothing is trained.
+begin no-directory
+launch run "$inputs/tutorial.toml" --json missing/out.json
+expect_code 1
+expect_one_error "missing/out.json"
+[ ! -s "$out" ] || fail "trained before it looked where to write"
+expect_files
+begin is-directory
+mkdir "$here/out.json"
+launch plan "$inputs/tutorial.toml" --json out.json
+expect_code 1
+expect_one_error "must be a file, not a directory"
+[ ! -s "$out" ] || fail "planned before it looked where to write"
+
+# A disk that is full: known only when it is written. /dev/full stands for one; a limit on the size of
+# files for one that fills up, and what was there before is still there.
+begin full-disk
+ln -s /dev/full "$here/out.json"
+launch run "$inputs/tutorial.toml" --json out.json --set training.num_epochs=1
+expect_code 1
+expect_one_error "cannot write out.json: No space left on device"
+[ -c "$here/out.json" ] || fail "replaced the device"
+expect_files out.json
+begin disk-fills-up
+echo '"old"' > "$here/out.json"
+# What is printed goes to a pipe, which has no such limit.
+(cd "$here" && trap '' XFSZ && ulimit -f 1 && exec "$program" plan "$inputs/tutorial.toml" --json out.json) \
+  2> "$err" | cat > "$out"
+code=${PIPESTATUS[0]}
+expect_code 1
+expect_one_error "cannot write out.json: File too large"
+expect_files out.json
+expect_json "" old
+
+# What is no plain file is written to, not replaced.
+begin pipe
+mkfifo "$here/out.json"
+timeout 20 cat "$here/out.json" > "$work/piped.json" &
+launch plan "$inputs/tutorial.toml" --json out.json
+expect_code 0
+[ -p "$here/out.json" ] || fail "replaced the pipe"
+wait
+[ "$("$json_get" "$work/piped.json" /parameters)" = 385 ] || fail "wrote something else into the pipe"
+
+# Killed in the middle: no file, whole or in part.
+begin killed
+(cd "$here" && exec "$program" run "$inputs/tutorial.toml" --json out.json --set training.num_epochs=100000000) \
+  > "$out" 2> "$err" &
+victim=$!
+for _ in $(seq 100); do
+  grep -q "Training\.\.\." "$out" && break
+  sleep 0.1
+done
+grep -q "Training\.\.\." "$out" || fail "did not begin to train"
+sleep 0.2
+kill -KILL $victim
+wait $victim 2> /dev/null
+expect_files
+
+conclude

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The tutorial end to end: what is printed and written, and the published digits.
+# usage: run_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3 ranks=$4
+shift 4
+launcher=("$@")
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+begin tutorial
+launch run "$inputs/tutorial.toml" --json out.json
+expect_code 0
+expect_files out.json
+[ ! -s "$err" ] || fail "wrote to stderr"
+[ "$(grep -c RESULTS "$out")" -eq 1 ] || fail "the results were not printed once"
+expect_line "Distributed Data-Parallel Training"
+expect_line "Kokkos backend: [A-Za-z]+"
+expect_line "Devices: +$ranks"
+expect_line "Model parameters: 385"
+expect_line "Mesh shape: +\($ranks,\)"
+expect_line "Axis names: +\('data',\)"
+expect_line "Strategy: +data"
+expect_line "Training data: x=\(256, 4\), y=\(256, 1\)"
+expect_line " +Devices used: +$ranks"
+expect_line " +Initial loss: +[0-9]+\.[0-9]{6}"
+expect_line " +Final loss: +[0-9]+\.[0-9]{6}"
+expect_line " +Wall time: +[0-9.]+ (ns|us|ms|s)"
+expect_line " +Time per step: +[0-9.]+ (ns|us|ms|s)"
+expect_line " +Samples/s: +[0-9,]+"
+expect_line " +As planned: +yes.*"
+expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304867 1.1e-5
+expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199372 1.1e-5
+
+# The file says the same, and where the numbers come from.
+expect_json /schema_version 1
+expect_json /parameters 385
+expect_json /steps 160
+expect_json /samples 5120
+expect_near initial_loss "$(json /initial_loss)" 20.304867 1e-5
+expect_near final_loss "$(json /final_loss)" 3.199372 1e-5
+expect_json /epoch_losses/0 "$(json /initial_loss)"
+expect_json /epoch_losses/19 "$(json /final_loss)"
+expect_near "loss of epoch 10" "$(json /epoch_losses/9)" 7.131884 1e-5
+"$json_get" "$here/out.json" /epoch_losses/20 > /dev/null 2>&1 && fail "more than 20 epochs"
+expect_json /measured/traffic "$(json /planned/traffic)"
+expect_json /measured/device_bytes "$(json /planned/device_bytes)"
+if [ "$ranks" -gt 1 ]; then
+  expect_json /measured/traffic/0/calls 180
+  expect_json /measured/traffic/0/payload_bytes 247680
+else
+  expect_json /measured/traffic "[]"
+fi
+for key in /wall_seconds /stepping_seconds /seconds_per_step /samples_per_second; do
+  awk -v v="$(json $key)" 'BEGIN { exit !(v > 0) }' || fail "$key is '$(json $key)'"
+done
+expect_json /config/model/widths "[4,64,1]"
+expect_json /config/distributed/mesh_shape "[$ranks]"
+expect_json /config/distributed/world_size "$ranks"
+expect_json /provenance/world_size "$ranks"
+expect_json "/provenance/ranks/$((ranks - 1))/rank" $((ranks - 1))
+for key in version git_revision compiler cxx_flags kokkos/backend blas mpi/library; do
+  [ -n "$(json "/provenance/$key")" ] || fail "provenance/$key is empty"
+done
+! grep -qiE '(nan|inf|null)' <<< "$(json /epoch_losses)" || fail "a loss is not a number"
+
+begin quiet
+launch run "$inputs/tutorial.toml" --quiet --json out.json --check-collectives \
+  --set training.num_epochs=2 --set distributed.overlap=true --set distributed.bucket_bytes=300
+expect_code 0
+expect_silence
+expect_files out.json
+expect_near final_loss "$(json /final_loss)" 18.196810 1e-5
+
+if [ "$ranks" -eq 1 ]; then
+  begin tf32
+  launch run "$inputs/tutorial.toml" --set model.matmul_precision=tf32
+  expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304531 2.5e-6
+  expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199348 2.5e-6
+  begin float64
+  launch run "$inputs/tutorial.toml" --set model.dtype=float64
+  expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304859 2.5e-6
+  expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199354 2.5e-6
+fi
+
+# Exit code 2, one line, no results.
+begin diverges
+launch run "$inputs/tutorial.toml" --json out.json --quiet --set optimizer.kind=sgd \
+  --set training.learning_rate=1e30
+# The launcher adds words of its own about processes that fail.
+[ "$(grep -c "training diverged: the loss of epoch 1" "$err")" -eq 1 ] ||
+  fail "not one line says that training diverged"
+[ ! -s "$out" ] || fail "printed results"
+expect_code 2
+expect_files
+
+conclude

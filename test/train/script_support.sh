@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the end-to-end tests. They set `program`, `json_get` and `launcher` (may be empty).
+set -u
+work=$(mktemp -d)
+failures=0
+finish() {
+  chmod -R u+w "$work"
+  rm -rf "$work"
+}
+trap finish EXIT
+
+fail() {
+  echo "FAILED ${name:-}: $1"
+  if [ -s "${err:-}" ]; then sed 's/^/  stderr: /' "$err"; fi
+  failures=$((failures + 1))
+}
+
+# begin NAME: an empty directory $here, and $out and $err outside of it for what is printed.
+begin() {
+  name=$1 here=$work/$1 out=$work/$1.out err=$work/$1.err
+  mkdir "$here"
+  : > "$out"
+  : > "$err"
+}
+
+# launch ARGUMENTS...: the program under the launcher, in $here. Sets $code.
+launch() {
+  (cd "$here" && timeout --kill-after=5 60 ${launcher[@]+"${launcher[@]}"} "$program" "$@") > "$out" 2> "$err"
+  code=$?
+}
+
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code, expected $1"; }
+
+# expect_files NAME...: what the program left in $here.
+expect_files() {
+  local found
+  found=$(ls -A "$here" | xargs)
+  [ "$found" = "$*" ] || fail "left '$found', expected '$*'"
+}
+
+expect_line() { grep -qxE -- "$1" "$out" || fail "no line '$1' in
+$(cat "$out")"; }
+
+expect_silence() {
+  [ ! -s "$out" ] || fail "wrote to stdout: $(head -3 "$out")"
+  [ ! -s "$err" ] || fail "wrote to stderr"
+}
+
+# expect_one_error PIECE: one line on stderr, which contains it.
+expect_one_error() {
+  [ "$(wc -l < "$err")" -eq 1 ] || fail "$(wc -l < "$err") lines on stderr, expected 1"
+  grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
+}
+
+# expect_near WHAT VALUE WANTED TOLERANCE
+expect_near() {
+  awk -v v="$2" -v w="$3" -v t="$4" \
+    'BEGIN { exit !(v ~ /^-?[0-9]/ && v - w <= t && w - v <= t) }' || fail "$1 is '$2', expected $3"
+}
+
+# json POINTER: the value in $here/out.json.
+json() { "$json_get" "$here/out.json" "$1" 2>&1; }
+expect_json() {
+  local value
+  value=$(json "$1")
+  [ "$value" = "$2" ] || fail "$1 is '$value', expected '$2'"
+}
+
+conclude() {
+  [ $failures -eq 0 ] && echo "all passed"
+  exit $((failures > 0))
+}
