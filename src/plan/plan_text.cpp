@@ -73,7 +73,7 @@ void write_mesh(std::string& out, const Plan& plan) {
 
 void write_tensors(std::string& out, const Plan& plan) {
   fmt::format_to(
-      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<11} {:<26} {:<14} {:<18} {}\n",
+      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
       name_of(plan.input.dtype), "  role", "path", "global shape", "PartitionSpec", "local shape");
   LocalShapes local_shapes(plan);
   for (const TensorPlan& tensor : plan.tensors) {
