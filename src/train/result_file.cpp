@@ -25,17 +25,42 @@ void check_writable(const std::string& key, const fs::path& path) {
     throw ConfigError(key, path.string(), "must be writable");
 }
 
-void write_json(const fs::path& path, const nlohmann::json& document) {
-  const fs::path temporary = path.string() + ".partial-" + std::to_string(getpid());
+namespace {
+
+/// Errors and a short disk show at the latest when the file is closed. Returns the reason, or "".
+std::string write_text(const fs::path& path, const std::string& text) {
   errno = 0;
-  std::ofstream file(temporary);
-  file << document.dump(2) << '\n';
+  std::ofstream file(path);
+  file << text;
   file.close();
-  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const std::string reason = errno != 0 ? std::strerror(errno) : "not everything was written";
+  if (file) return "";
+  return errno != 0 ? std::strerror(errno) : "not everything was written";
+}
+
+/// A pipe, a device or a link must be written to; a rename would put a file in its place.
+bool is_replaceable(const fs::path& path) {
   std::error_code unused;
-  fs::remove(temporary, unused);
-  throw Error(ExitCode::usage, "cannot write " + path.string() + ": " + reason);
+  const fs::file_status status = fs::symlink_status(path, unused);
+  return !fs::exists(status) || fs::is_regular_file(status);
+}
+
+}  // namespace
+
+void write_json(const fs::path& path, const nlohmann::json& document) {
+  const std::string text = document.dump(2) + "\n";
+  std::string reason;
+  if (!is_replaceable(path)) {
+    reason = write_text(path, text);
+  } else {
+    const fs::path temporary = path.string() + ".partial-" + std::to_string(getpid());
+    reason = write_text(temporary, text);
+    if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) != 0)
+      reason = std::strerror(errno);
+    std::error_code unused;
+    if (!reason.empty()) fs::remove(temporary, unused);
+  }
+  if (!reason.empty())
+    throw Error(ExitCode::usage, "cannot write " + path.string() + ": " + reason);
 }
 
 }  // namespace tessera
