@@ -21,6 +21,17 @@ constexpr std::array<double, 20> golden_losses{
     9.027621,  8.016229,  7.131884,  6.366156,  5.710284,  5.154799,  4.689025,
     4.302612,  3.984879,  3.724764,  3.513017,  3.340585,  3.199372};
 
+/// y = the sum of squares of each row of x; not a constructor's kernel, which nvcc would refuse.
+template <class T>
+void fill_targets(const Matrix<T>& x, const Matrix<T>& y) {
+  Kokkos::parallel_for(
+      "tutorial_targets", Kokkos::RangePolicy<ExecSpace>(0, x.extent(0)), KOKKOS_LAMBDA(int i) {
+        T sum = 0;
+        for (int j = 0; j < 4; ++j) sum += x(i, j) * x(i, j);
+        y(i, 0) = sum;
+      });
+}
+
 /// The tutorial's data: x normal (256, 4), y the sum of squares of a row.
 template <class T>
 struct TutorialData {
@@ -29,13 +40,7 @@ struct TutorialData {
 
   TutorialData() {
     fill_normal<T>(x, key(0));
-    const Matrix<T> from = x, to = y;
-    Kokkos::parallel_for(
-        "tutorial_targets", Kokkos::RangePolicy<ExecSpace>(0, samples), KOKKOS_LAMBDA(int i) {
-          T sum = 0;
-          for (int j = 0; j < 4; ++j) sum += from(i, j) * from(i, j);
-          to(i, 0) = sum;
-        });
+    fill_targets<T>(x, y);
   }
   Matrix<const T> x_batch(Size b) const {
     return Matrix<const T>(x.data() + b * batch * 4, batch, 4);
