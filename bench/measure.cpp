@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
+
+#include <mpi.h>
 
 namespace tessera::bench {
 namespace {

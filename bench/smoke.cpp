@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <optional>
 
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <tessera/base/log.hpp>
 #include <tessera/base/run_main.hpp>

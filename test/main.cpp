@@ -4,10 +4,6 @@
 // A test has failed if it failed on any rank, and every rank learns that at the end of each test. A
 // rank that leaves a test early may have left the others inside a collective that it never joined.
 // It therefore waits for them for a grace period only, and then ends the job.
-#include <gtest/gtest.h>
-#include <mpi.h>
-
-#include <Kokkos_Core.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +13,10 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <gtest/gtest.h>
+#include <mpi.h>
 
 namespace {
 

@@ -2,11 +2,11 @@
 // How the ranks of a job agree on how something ended.
 #pragma once
 
-#include <mpi.h>
-
 #include <exception>
 #include <optional>
 #include <string>
+
+#include <mpi.h>
 
 #include <tessera/base/error.hpp>
 

@@ -10,8 +10,8 @@ namespace tessera {
 /// What a process of ours returns to the shell; the same on every rank.
 enum class ExitCode : int {
   ok = 0,
-  usage = 1,          ///< bad file, flag, mesh or shape; found before training
-  wrong_result = 2,   ///< diverged, or measured differs from planned
+  usage = 1,         ///< bad file, flag, mesh or shape; found before training
+  wrong_result = 2,  ///< diverged, or measured differs from planned
   out_of_memory = 3,
   timeout = 4,
   communication = 5,  ///< mismatched, stalled or failed message passing

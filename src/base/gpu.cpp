@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <Kokkos_Core.hpp>
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/gpu.hpp>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sched.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <sched.h>
 #include <string_view>
+#include <unistd.h>
 
 #include <tessera/base/host_info.hpp>
 #include <tessera/base/text.hpp>

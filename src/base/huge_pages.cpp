@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/base/huge_pages.hpp>
-
+#include <cstdint>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
+#include <tessera/base/huge_pages.hpp>
 
 namespace tessera {
 

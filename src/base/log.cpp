@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <atomic>
+#include <unistd.h>
 
 #include <fmt/format.h>
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mpi.h>
-#include <unistd.h>
-
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
+#include <unistd.h>
 
 #include <KokkosKernels_config.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <tessera/base/gpu.hpp>
 #include <tessera/base/host_info.hpp>

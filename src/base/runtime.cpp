@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mpi.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <type_traits>
 
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <tessera/base/agreement.hpp>
 #include <tessera/base/gpu.hpp>

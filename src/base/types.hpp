@@ -15,9 +15,9 @@ using Size = std::int64_t;
 enum class DType : std::uint8_t { float32, float64, int32, int64 };
 
 template <class T>
-inline constexpr bool is_element_v = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                     std::is_same_v<T, std::int32_t> ||
-                                     std::is_same_v<T, std::int64_t>;
+inline constexpr bool is_element_v =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
+    std::is_same_v<T, std::int64_t>;
 
 template <class T>
 constexpr DType dtype_of() {
@@ -35,10 +35,14 @@ constexpr Size size_of(DType type) {
 
 constexpr std::string_view name_of(DType type) {
   switch (type) {
-    case DType::float32: return "float32";
-    case DType::float64: return "float64";
-    case DType::int32: return "int32";
-    case DType::int64: return "int64";
+    case DType::float32:
+      return "float32";
+    case DType::float64:
+      return "float64";
+    case DType::int32:
+      return "int32";
+    case DType::int64:
+      return "int64";
   }
   return "unknown";
 }

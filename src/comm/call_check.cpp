@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/call_check.hpp>

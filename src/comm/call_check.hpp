@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mpi.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <mpi.h>
 
 #include <tessera/comm/call.hpp>
 #include <tessera/comm/transport.hpp>

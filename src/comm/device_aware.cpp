@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mpi.h>
-
 #include <cstdlib>
 #include <string_view>
 
 #include <Kokkos_Core.hpp>
+#include <mpi.h>
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/call_check.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <tessera/base/runtime.hpp>
 #include <tessera/comm/monitor.hpp>

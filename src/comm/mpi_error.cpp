@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include <tessera/comm/mpi_error.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mpi.h>
-
 #include <utility>
+
+#include <mpi.h>
 
 #include <tessera/comm/mpi_error.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <type_traits>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/mpi_handle.hpp>

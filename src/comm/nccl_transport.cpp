@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where Kokkos has no CUDA device this is compiled, so that it stays correct, and never used.
-#include <cuda_runtime_api.h>
-#include <fmt/format.h>
-#include <nccl.h>
-
 #include <chrono>
 #include <cstddef>
 #include <thread>
 #include <utility>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/mpi_error.hpp>
@@ -276,7 +276,8 @@ std::unique_ptr<PendingCall> NcclTransport::start(const Call& call) {
 
 void require_nccl() {
 #ifndef KOKKOS_ENABLE_CUDA
-  throw ConfigError("distributed.backend", "nccl", "Kokkos has no CUDA device in this build; must be mpi");
+  throw ConfigError("distributed.backend", "nccl",
+                    "Kokkos has no CUDA device in this build; must be mpi");
 #endif
 }
 

@@ -4,7 +4,9 @@
 
 namespace tessera {
 
-void require_nccl() { throw ConfigError("distributed.backend", "nccl", "this build has no NCCL; must be mpi"); }
+void require_nccl() {
+  throw ConfigError("distributed.backend", "nccl", "this build has no NCCL; must be mpi");
+}
 
 std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm,
                                                const CommOptions&, const Site&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <exception>
+
+#include <fmt/format.h>
 
 #include <tessera/base/runtime.hpp>
 #include <tessera/comm/communicator_state.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mpi.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <mpi.h>
 
 #include <tessera/comm/call_board.hpp>
 #include <tessera/comm/site.hpp>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/inspect.hpp>
-
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/mesh/inspect.hpp>
 #include <tessera/mesh/partition_spec.hpp>
 
 namespace tessera {

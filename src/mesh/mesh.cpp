@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/mesh.hpp>
-
 #include <map>
+
+#include <tessera/mesh/mesh.hpp>
 
 namespace tessera {
 

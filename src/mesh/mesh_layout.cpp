@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/mesh_layout.hpp>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
 
 namespace tessera {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/partition_spec.hpp>
-
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/mesh/partition_spec.hpp>
 
 namespace tessera {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/parts.hpp>
-
 #include <algorithm>
 #include <cstdint>
+
+#include <tessera/mesh/parts.hpp>
 
 namespace tessera {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/placement.hpp>
-
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>
+#include <tessera/mesh/placement.hpp>
 
 namespace tessera {
 

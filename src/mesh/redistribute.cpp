@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/redistribute.hpp>
-
 #include <cstdint>
 #include <span>
 
 #include <tessera/mesh/parts.hpp>
+#include <tessera/mesh/redistribute.hpp>
 
 namespace tessera {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/redistribute_plan.hpp>
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 #include <tuple>
+
+#include <tessera/mesh/redistribute_plan.hpp>
 
 namespace tessera {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/rules.hpp>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/mesh/rules.hpp>
 
 namespace tessera {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/sharded_tensor.hpp>
-
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/mesh/sharded_tensor.hpp>
 
 namespace tessera {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/verbs.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -12,6 +10,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/redistribute.hpp>
 #include <tessera/mesh/rules.hpp>
+#include <tessera/mesh/verbs.hpp>
 
 namespace tessera {
 namespace {

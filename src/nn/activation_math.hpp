@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+
 #include <tessera/nn/activation.hpp>
 #include <tessera/nn/exponential.hpp>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/nn/gemm.hpp>
-
-#include <KokkosBlas3_gemm.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <type_traits>
 
+#include <KokkosBlas3_gemm.hpp>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/nn/gemm.hpp>
 
 namespace tessera {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/nn/linear.hpp>
-
 #include <algorithm>
 #include <string>
 #include <type_traits>
 
 #include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/linear.hpp>
 
 namespace tessera {
 namespace {

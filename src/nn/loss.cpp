@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/nn/loss.hpp>
-
 #include <cmath>
 #include <string>
 
 #include <tessera/base/error.hpp>
+#include <tessera/nn/loss.hpp>
 
 namespace tessera {
 namespace {

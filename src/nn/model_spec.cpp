@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/nn/model_spec.hpp>
-
 #include <tessera/base/error.hpp>
+#include <tessera/nn/model_spec.hpp>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/optim/clipping.hpp>
-
 #include <string>
+
+#include <tessera/optim/clipping.hpp>
 
 namespace tessera {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/optim/optimizer.hpp>
-
 #include <cmath>
 #include <string>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/optim/optimizer.hpp>
 
 namespace tessera {
 namespace {

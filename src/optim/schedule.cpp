@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/optim/schedule.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include <tessera/optim/schedule.hpp>
 
 namespace tessera {
 namespace {

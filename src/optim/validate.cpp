@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <cmath>
 #include <string>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/optim/clip_config.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/action.hpp>
-
 #include <fmt/format.h>
+
+#include <tessera/plan/action.hpp>
 
 namespace tessera {
 

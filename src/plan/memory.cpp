@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/memory.hpp>
-
 #include <algorithm>
+
+#include <tessera/plan/memory.hpp>
 
 namespace tessera {
 

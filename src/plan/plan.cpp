@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/plan.hpp>
-
 #include <algorithm>
 #include <string>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/flops.hpp>
+#include <tessera/plan/plan.hpp>
 #include <tessera/plan/schedule.hpp>
 
 namespace tessera {

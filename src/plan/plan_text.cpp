@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/plan_text.hpp>
-
 #include <array>
 #include <iterator>
 #include <tuple>
@@ -10,6 +8,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/mesh/partition_spec.hpp>
+#include <tessera/plan/plan_text.hpp>
 #include <tessera/plan/rank_groups.hpp>
 
 namespace tessera {

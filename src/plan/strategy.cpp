@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/strategy.hpp>
-
 #include <array>
+
+#include <tessera/plan/strategy.hpp>
 
 namespace tessera {
 namespace {

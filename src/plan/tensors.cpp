@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/plan/tensors.hpp>
-
 #include <tessera/base/split.hpp>
+#include <tessera/plan/tensors.hpp>
 
 namespace tessera {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/random/fill.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <string>
 
 #include <tessera/random/distributions.hpp>
+#include <tessera/random/fill.hpp>
 
 namespace tessera {
 namespace {

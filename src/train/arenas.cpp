@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/arenas.hpp>
-
 #include <tessera/base/alias.hpp>
 #include <tessera/plan/memory.hpp>
+#include <tessera/train/arenas.hpp>
 
 namespace tessera {
 

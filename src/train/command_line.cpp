@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
-
 #include <sstream>
+
+#include <CLI/CLI.hpp>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>

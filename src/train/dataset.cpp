@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/dataset.hpp>
-
 #include <string>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
+#include <tessera/train/dataset.hpp>
 
 namespace tessera {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/engine.hpp>
-
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/nn/linear.hpp>
@@ -8,6 +6,7 @@
 #include <tessera/optim/clipping.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
+#include <tessera/train/engine.hpp>
 
 namespace tessera {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/gather_json.hpp>
-
 #include <string>
 
 #include <Kokkos_Core.hpp>
+
+#include <tessera/train/gather_json.hpp>
 
 namespace tessera {
 namespace {

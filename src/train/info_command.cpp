@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/info_command.hpp>
-
 #include <cstdio>
 
 #include <tessera/base/provenance.hpp>
+#include <tessera/train/info_command.hpp>
 
 namespace tessera {
 

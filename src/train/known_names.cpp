@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/known_names.hpp>
-
 #include <vector>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/train/known_names.hpp>
 #include <tessera/train/toml_text.hpp>
 
 namespace tessera {

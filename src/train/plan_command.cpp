@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/plan_command.hpp>
-
 #include <cstdio>
 
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/train/config_io.hpp>
 #include <tessera/train/config_rules.hpp>
+#include <tessera/train/plan_command.hpp>
 #include <tessera/train/plan_input.hpp>
 #include <tessera/train/result_file.hpp>
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/result_file.hpp>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/train/result_file.hpp>
 
 namespace tessera {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/run_command.hpp>
-
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -12,6 +10,7 @@
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/gather_json.hpp>
 #include <tessera/train/result_file.hpp>
+#include <tessera/train/run_command.hpp>
 #include <tessera/train/run_report.hpp>
 #include <tessera/train/trainer.hpp>
 

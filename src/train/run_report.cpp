@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/run_report.hpp>
-
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/train/run_report.hpp>
 
 namespace tessera {
 namespace {

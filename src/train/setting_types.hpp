@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
 #include <tessera/train/config.hpp>

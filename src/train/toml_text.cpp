@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>

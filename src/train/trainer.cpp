@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/train/trainer.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -15,6 +13,7 @@
 #include <tessera/plan/traffic.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
+#include <tessera/train/trainer.hpp>
 
 namespace tessera {
 namespace {

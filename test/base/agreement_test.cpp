@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-#include <mpi.h>
-
 #include <new>
 #include <stdexcept>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <tessera/base/agreement.hpp>
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +6,8 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
+
+#include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
 

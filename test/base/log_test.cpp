@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstdio>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include <tessera/base/log.hpp>
 #include <tessera/base/timer.hpp>

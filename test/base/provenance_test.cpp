@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
-#include <sched.h>
-
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
+#include <sched.h>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/host_info.hpp>
 #include <tessera/base/provenance.hpp>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One way in which a program can end per scenario, for runtime_test.cmake to look at from outside.
-#include <mpi.h>
-#include <unistd.h>
-
 #include <functional>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 #include <Kokkos_Core.hpp>
+#include <mpi.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/run_main.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include <tessera/comm/call_board.hpp>
 #include <tessera/comm/rank_list.hpp>

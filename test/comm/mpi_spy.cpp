@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi_spy.hpp"
 
-#include <mpi.h>
-
 #include <map>
 #include <string>
+
+#include <mpi.h>
 
 namespace {
 

@@ -2,13 +2,13 @@
 //
 // Programs that go wrong on purpose, for stall_test.cmake: stall CASE TIMEOUT. Rank 2 is the
 // culprit. Never ends well.
-#include <mpi.h>
-#include <signal.h>
-
 #include <chrono>
 #include <cstdlib>
+#include <signal.h>
 #include <string_view>
 #include <thread>
+
+#include <mpi.h>
 
 #include <tessera/comm/communicator.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>

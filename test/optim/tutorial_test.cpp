@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cmath>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <tessera/optim/optimizer.hpp>
 

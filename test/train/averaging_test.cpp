@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One averaging rule: the sum of local sums over the global count. Each test shows that the mistake
 // it is named after would be seen in the numbers it compares.
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "training_support.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on any number of ranks equals training on one, written down a second time (Reference).
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "training_support.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fit() takes, and what it does when it cannot go on.
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tutorial's published numbers on every number of ranks.
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "training_support.hpp"
 

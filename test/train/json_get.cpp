@@ -3,6 +3,7 @@
 // Ends with 1 if the file is not JSON (NaN and infinity are not) or has no such value.
 #include <cstdio>
 #include <fstream>
+
 #include <nlohmann/json.hpp>
 
 int main(int argc, char** argv) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run measures of itself: traffic, memory, allocations.
-#include <gtest/gtest.h>
-
 #include <optional>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include <tessera/base/allocation_tracker.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that go wrong on the last rank only; harness tests look at how the launch ends.
-#include <gtest/gtest.h>
-#include <mpi.h>
-
 #include <csignal>
 #include <stdexcept>
+
+#include <gtest/gtest.h>
+#include <mpi.h>
 
 namespace {
 
