@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <optional>
 #include <variant>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
+#include <tessera/base/outcome.hpp>
 #include <tessera/base/run_main.hpp>
 #include <tessera/train/command_line.hpp>
 #include <tessera/train/info_command.hpp>
@@ -24,12 +24,10 @@ ExitCode answer_alone(const Command& command) {
     if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
     std::fputs(std::get<ShowText>(command).text.c_str(), stdout);
     return ExitCode::ok;
-  } catch (const Error& error) {
-    log_error(error.what());
-    return error.code();
-  } catch (const std::bad_alloc&) {
-    log_error("out of memory");
-    return ExitCode::out_of_memory;
+  } catch (...) {
+    const Outcome outcome = describe_current_exception();
+    log_error(outcome.message);
+    return outcome.code;
   }
 }
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/agreement.hpp>
-#include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
 
@@ -39,21 +38,6 @@ bool wait_for(MPI_Request& request, bool forever, double seconds) {
 }
 
 }  // namespace
-
-Outcome describe_current_exception() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  } catch (const std::exception& error) {
-    if (is_allocation_failure(error)) {
-      return {ExitCode::out_of_memory, fmt::format("out of memory: {}", error.what())};
-    }
-    return {ExitCode::usage, fmt::format("unexpected: {}", error.what())};
-  } catch (...) {
-    return {ExitCode::usage, "unexpected: an exception of unknown type"};
-  }
-}
 
 std::optional<Outcome> agree_on_outcome(MPI_Comm comm, const Outcome& mine, double grace_seconds) {
   int rank = 0;

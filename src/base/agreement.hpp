@@ -2,25 +2,13 @@
 // How the ranks of a job agree on how something ended.
 #pragma once
 
-#include <exception>
 #include <optional>
-#include <string>
 
 #include <mpi.h>
 
-#include <tessera/base/error.hpp>
+#include <tessera/base/outcome.hpp>
 
 namespace tessera {
-
-/// How a piece of the program ended: an exit code, and the error message if there is one.
-struct Outcome {
-  ExitCode code = ExitCode::ok;
-  std::string message;
-  bool failed() const { return code != ExitCode::ok; }
-};
-
-/// The outcome that the exception being handled stands for. Call it in a catch block.
-Outcome describe_current_exception();
 
 /// Collective over `comm`: the outcome of the lowest rank that failed, the same on every rank.
 /// Its message begins with "rank N: " unless every rank failed with the same message.

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include <tessera/base/blas_check.hpp>
-#include <tessera/base/error.hpp>
+#include <tessera/base/outcome.hpp>
 
 namespace tessera {
-
-struct Outcome;
 
 enum class ThreadLevel { single, funneled, serialized, multiple };
 const char* name_of(ThreadLevel level);

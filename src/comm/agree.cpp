@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <limits>
-#include <new>
+#include <string>
 
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/call_check.hpp>
@@ -25,24 +24,10 @@ void broadcast_text(MPI_Comm comm, int root, std::string& text, Size piece, cons
 
 }  // namespace
 
-Failure current_failure() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  } catch (const std::bad_alloc&) {
-    return {ExitCode::out_of_memory, "out of memory"};
-  } catch (const std::exception& error) {
-    return {ExitCode::usage, error.what()};
-  } catch (...) {
-    return {ExitCode::usage, "an unknown exception"};
-  }
-}
-
-void raise_first_failure(const Communicator& comm, const std::optional<Failure>& mine, Site site) {
+void raise_first_failure(const Communicator& comm, const Outcome& mine, Site site) {
   const auto& state = detail::CommunicatorState::of(comm);
   if (comm.size() == 1) {
-    if (mine) throw Error(mine->code, mine->message);
+    if (mine.failed()) throw Error(mine.code, mine.message);
     return;
   }
   Call call;
@@ -51,15 +36,15 @@ void raise_first_failure(const Communicator& comm, const std::optional<Failure>&
   const detail::CallScope scope(*state, call);
   const MPI_Comm control = state->control.get();
   if (state->world->options.check_collectives) agree_on_call(control, call, {}, state->axis);
-  int first = mine ? state->rank : std::numeric_limits<int>::max();
+  int first = mine.failed() ? state->rank : std::numeric_limits<int>::max();
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, control), "MPI_Allreduce",
             site);
   if (first == std::numeric_limits<int>::max()) return;
-  Failure failure = mine.value_or(Failure());
-  int code = static_cast<int>(failure.code);
+  int code = static_cast<int>(mine.code);
   check_mpi(MPI_Bcast(&code, 1, MPI_INT, first, control), "MPI_Bcast", site);
-  broadcast_text(control, first, failure.message, state->world->options.max_count, site);
-  throw Error(static_cast<ExitCode>(code), failure.message);
+  std::string message = mine.message;
+  broadcast_text(control, first, message, state->world->options.max_count, site);
+  throw Error(static_cast<ExitCode>(code), message);
 }
 
 }  // namespace tessera

@@ -22,7 +22,8 @@ namespace {
 std::string read_file(const std::string& path) {
   // A device would never end, and no configuration comes near this size.
   constexpr std::streamsize limit = 1 << 20;
-  if (std::filesystem::is_directory(path)) reject_file(path, std::strerror(EISDIR));
+  std::error_code unused;
+  if (std::filesystem::is_directory(path, unused)) reject_file(path, std::strerror(EISDIR));
   std::ifstream file(path, std::ios::binary);
   if (!file) reject_file(path, std::strerror(errno));
   std::string text(limit, '\0');

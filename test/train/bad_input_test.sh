@@ -73,6 +73,8 @@ bad no-command "a command is required"
 bad unknown-flag "--fast" run "$inputs/tutorial.toml" --fast
 bad no-file-given "FILE" run
 bad missing-file "missing.toml: cannot be read" run missing.toml --json out.json
+long_name=$(printf 'a%.0s' {1..300})
+bad long-name "$long_name: cannot be read" run "$long_name" --json out.json
 bad malformed-file "malformed.toml:" run "$work/malformed.toml" --json out.json
 bad launcher-key "distributed.rank = 0: comes from the launcher" run "$work/rank.toml"
 bad_tutorial unknown-key "did you mean training.batch_size?" --set training.batchsize=3
@@ -100,10 +102,12 @@ cat "$logs"/out.* | cmp - "$work/printed.toml" || fail "the printed configuratio
 # Planning needs no launcher.
 name=plan-alone logs=$work/plan-alone
 mkdir -p "$logs"
-timeout 20 "$program" plan "$inputs/missing.toml" > "$logs/out.0" 2> "$logs/err.0"
-code=$?
-[ $code -eq 1 ] || fail "exit code $code, expected 1"
-[ "$(wc -l < "$logs/err.0")" -eq 1 ] || fail "not one line on stderr"
+for file in "$inputs/missing.toml" "$long_name"; do
+  timeout 20 "$program" plan "$file" > "$logs/out.0" 2> "$logs/err.0"
+  code=$?
+  [ $code -eq 1 ] || fail "exit code $code, expected 1"
+  [ "$(wc -l < "$logs/err.0")" -eq 1 ] || fail "not one line on stderr"
+done
 
 [ $failures -eq 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+
+#include <fmt/format.h>
+
+#include <tessera/base/kokkos_compat.hpp>
+#include <tessera/base/outcome.hpp>
+
+namespace tessera {
+
+Outcome describe_current_exception() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    if (is_allocation_failure(error)) {
+      return {ExitCode::out_of_memory, fmt::format("out of memory: {}", error.what())};
+    }
+    return {ExitCode::usage, fmt::format("unexpected: {}", error.what())};
+  } catch (...) {
+    return {ExitCode::usage, "unexpected: an exception of unknown type"};
+  }
+}
+
+}  // namespace tessera
