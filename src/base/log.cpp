@@ -26,13 +26,14 @@ void set_log_rank(int rank) { this_rank = rank; }
 int log_rank() { return this_rank; }
 
 void log_note(std::string_view message) {
-  if (log_rank() == 0) write_line("tessera: ", message);
+  if (log_rank() == 0) log_from_this_rank(message);
 }
 
 void log_warning(std::string_view message) {
   if (log_rank() == 0) write_line("tessera: warning: ", message);
 }
 
+void log_from_this_rank(std::string_view message) { write_line("tessera: ", message); }
 void log_error(std::string_view message) { write_line("tessera: error: ", message); }
 
 bool progress_is_visible() { return log_rank() == 0 && isatty(STDERR_FILENO) != 0; }

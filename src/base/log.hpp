@@ -17,7 +17,9 @@ int log_rank();
 void log_note(std::string_view message);
 void log_warning(std::string_view message);
 
-/// "tessera: error: <message>" on stderr from whichever rank calls; always one line.
+/// "tessera: <message>" and "tessera: error: <message>" on stderr from whichever rank calls; always
+/// one line.
+void log_from_this_rank(std::string_view message);
 void log_error(std::string_view message);
 
 /// Whether stderr is a terminal and this is the rank that writes to it.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/log.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/comm/monitor.hpp>
 #include <tessera/comm/mpi_error.hpp>
@@ -95,7 +96,7 @@ void Watchdog::Monitor::run() {
       done = is_ending_ && (all_ended_ || !waits_for_others_ || Clock::now() > end_due);
     }
   } catch (const Error& error) {
-    print_line(fmt::format("the watchdog failed: {}", error.what()));
+    log_from_this_rank(fmt::format("the watchdog failed: {}", error.what()));
     abort_job(ExitCode::communication);
   }
 }
@@ -241,15 +242,16 @@ void Watchdog::Monitor::pursue(Time now) {
 }
 
 void Watchdog::Monitor::report(const Inquiry& inquiry) {
-  print_line(fmt::format("{} has waited {:.1f} s; {}", describe_call(inquiry.reading.note),
-                         waited_.count(), describe_missing(inquiry)));
+  log_from_this_rank(fmt::format("{} has waited {:.1f} s; {}", describe_call(inquiry.reading.note),
+                                 waited_.count(), describe_missing(inquiry)));
   abort_job(ExitCode::communication);
 }
 
 /// Nobody can be asked: the lowest of the ranks that wait comes first, and ends the job.
 void Watchdog::Monitor::report_alone(const CallNote& note) {
-  print_line(fmt::format("rank {}: {} has waited {:.1f} s; {}", mail_.rank(), describe_call(note),
-                         waited_.count(), quiet_threads(thread_level_)));
+  log_from_this_rank(fmt::format("rank {}: {} has waited {:.1f} s; {}", mail_.rank(),
+                                 describe_call(note), waited_.count(),
+                                 quiet_threads(thread_level_)));
   abort_job(ExitCode::communication);
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,12 +14,6 @@ void raise_mpi_error(int code, const char* function, const Site& site) {
   throw Error(ExitCode::communication,
               fmt::format("{} at {} failed: {}", function, to_string(site),
                           std::string_view(text, static_cast<std::size_t>(length))));
-}
-
-void print_line(const std::string& line) {
-  const std::string text = "tessera: " + line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
 }
 
 }  // namespace tessera

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include <mpi.h>
 
 #include <tessera/base/error.hpp>
@@ -19,8 +17,5 @@ inline void check_mpi(int code, const char* function, const Site& site) {
     raise_mpi_error(code, function, site);
   }
 }
-
-/// "tessera: <line>" on stderr, in one write so that lines of several processes do not mix.
-void print_line(const std::string& line);
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/log.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/comm/communicator_state.hpp>
 
@@ -25,8 +26,9 @@ Request::~Request() { require_finished(); }
 void Request::require_finished() noexcept {
   if (!call_) return;
   if (std::uncaught_exceptions() > 0) return call_->abandon();
-  print_line(fmt::format("{} over axis {} started at {}: its request was dropped unfinished",
-                         name_of(call_->operation), call_->comm->axis, to_string(call_->site)));
+  log_from_this_rank(
+      fmt::format("{} over axis {} started at {}: its request was dropped unfinished",
+                  name_of(call_->operation), call_->comm->axis, to_string(call_->site)));
   abort_job(ExitCode::communication);
 }
 
