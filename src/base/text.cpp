@@ -132,17 +132,17 @@ std::string human_seconds(double seconds) {
   return digits(seconds) + " s";
 }
 
-std::string number_ranges(std::span<const int> sorted) {
-  std::string text;
+std::string number_ranges(std::span<const int> sorted, std::size_t shortest) {
+  std::vector<std::string> parts;
   for (std::size_t i = 0; i < sorted.size();) {
-    std::size_t last = i;
-    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text +=
-        last == i ? fmt::format("{}", sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[last]);
-    i = last + 1;
+    std::size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
+    if (end - i < shortest) end = i + 1;
+    parts.push_back(end == i + 1 ? fmt::format("{}", sorted[i])
+                                 : fmt::format("{}-{}", sorted[i], sorted[end - 1]));
+    i = end;
   }
-  return text;
+  return join(parts, ",");
 }
 
 std::string one_line(std::string_view text) {

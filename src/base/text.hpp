@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,8 +41,9 @@ std::string with_thousands(Size n);
 /// "850 ns", "12.3 us", "4.56 ms", "1.23 s": three significant digits.
 std::string human_seconds(double seconds);
 
-/// Sorted numbers as ranges: {0, 1, 2, 5} is "0-2,5"; "" when there are none.
-std::string number_ranges(std::span<const int> sorted);
+/// Sorted numbers as ranges: {0, 1, 2, 5} is "0-2,5"; "" when there are none. Runs of fewer than
+/// `shortest` numbers are written out.
+std::string number_ranges(std::span<const int> sorted, std::size_t shortest = 2);
 
 /// One line from any text: line breaks and other control characters become single spaces.
 std::string one_line(std::string_view text);
