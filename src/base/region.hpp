@@ -9,11 +9,11 @@ namespace tessera {
 /// nothing but a test while no tool is loaded.
 class Region {
  public:
-  explicit Region(const char* name) : open_(Kokkos::Profiling::profileLibraryLoaded()) {
-    if (open_) Kokkos::Profiling::pushRegion(name);
+  explicit Region(const char* name) : open_(Kokkos::Tools::profileLibraryLoaded()) {
+    if (open_) Kokkos::Tools::pushRegion(name);
   }
   ~Region() {
-    if (open_) Kokkos::Profiling::popRegion();
+    if (open_) Kokkos::Tools::popRegion();
   }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;

@@ -7,8 +7,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Built once: a region's name is a std::string.
-const std::string& region_name(Operation operation) {
+const char* region_name(Operation operation) {
   static const auto names = [] {
     std::array<std::string, num_operations> made;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -16,13 +15,13 @@ const std::string& region_name(Operation operation) {
     }
     return made;
   }();
-  return names[static_cast<std::size_t>(operation)];
+  return names[static_cast<std::size_t>(operation)].c_str();
 }
 
 }  // namespace
 
 CallScope::CallScope(CommunicatorState& comm, const Call& call)
-    : watchdog_(comm.world->watchdog.get()) {
+    : region_(region_name(call.operation)), watchdog_(comm.world->watchdog.get()) {
   if (watchdog_ != nullptr) {
     note_.group = comm.id;
     note_.file = call.site.file_name();
@@ -35,26 +34,23 @@ CallScope::CallScope(CommunicatorState& comm, const Call& call)
       comm.group->arrive(note_.sequence, call.operation);
     }
   }
-  enter(call.operation);
+  enter();
 }
 
 CallScope::CallScope(const InFlight& call)
-    : watchdog_(call.comm->world->watchdog.get()), note_(call.note) {
+    : region_(region_name(call.operation)),
+      watchdog_(call.comm->world->watchdog.get()),
+      note_(call.note) {
   note_.waiting = true;
-  enter(call.operation);
+  enter();
 }
 
-void CallScope::enter(Operation operation) {
-  if (Kokkos::Tools::profileLibraryLoaded()) {
-    Kokkos::Tools::pushRegion(region_name(operation));
-    has_region_ = true;
-  }
+void CallScope::enter() {
   if (watchdog_ != nullptr) watchdog_->enter(note_);
 }
 
 CallScope::~CallScope() {
   if (watchdog_ != nullptr) watchdog_->leave();
-  if (has_region_) Kokkos::Tools::popRegion();
 }
 
 }  // namespace tessera::detail

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include <tessera/base/region.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/mpi_handle.hpp>
 #include <tessera/comm/request.hpp>
@@ -71,10 +72,10 @@ class CallScope {
   const CallNote& note() const { return note_; }
 
  private:
-  void enter(Operation operation);
+  void enter();
+  Region region_;
   Watchdog* watchdog_;
   CallNote note_;
-  bool has_region_ = false;
 };
 
 }  // namespace tessera::detail
