@@ -7,9 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/error.hpp>
-#include <tessera/base/view.hpp>
 #include <tessera/comm/communicator.hpp>
+
+#include "../device_data.hpp"
+#include "../expect_error.hpp"
 
 namespace tessera::test {
 
@@ -42,23 +43,10 @@ Vector<T> make_vector(Size n, const F& f) {
   return v;
 }
 
-template <class T>
-std::vector<T> to_host(const Vector<T>& v) {
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), v);
-  return std::vector<T>(host.data(), host.data() + host.size());
-}
-
 /// The message of the Error (communication) that f throws.
 template <class F>
 std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::communication);
-    return error.what();
-  }
-  ADD_FAILURE() << "no Error was thrown";
-  return "";
+  return error_of(f, ExitCode::communication);
 }
 
 inline void expect_contains(const std::string& text, const std::string& part) {

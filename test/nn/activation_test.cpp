@@ -7,13 +7,13 @@
 
 #include <tessera/nn/linear.hpp>
 
-#include "device_data.hpp"
+#include "../device_data.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::to_device;
-using testing_data::to_host;
+using test::to_device;
+using test::to_host;
 
 template <class T>
 class ActivationOf : public testing::Test {};

@@ -9,13 +9,13 @@
 #include <tessera/nn/gemm.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "device_data.hpp"
+#include "../device_data.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::to_device;
-using testing_data::to_host;
+using test::to_device;
+using test::to_host;
 
 template <class T>
 Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {

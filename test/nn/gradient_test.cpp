@@ -9,15 +9,15 @@
 
 #include <tessera/base/alias.hpp>
 
-#include "device_data.hpp"
+#include "../device_data.hpp"
 #include "serial_mlp.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::SerialMlp;
-using testing_data::to_device;
-using testing_data::to_host;
+using test::SerialMlp;
+using test::to_device;
+using test::to_host;
 
 constexpr std::array activations{Activation::identity, Activation::relu, Activation::tanh,
                                  Activation::sigmoid, Activation::gelu};

@@ -11,7 +11,7 @@
 #include <tessera/nn/model_spec.hpp>
 #include <tessera/random/fill.hpp>
 
-namespace tessera::testing_data {
+namespace tessera::test {
 
 /// Losses and gradients of a model on one rank with nothing but the pieces: one flat buffer for
 /// parameters, one for gradients, and activations for one batch.
@@ -105,4 +105,4 @@ class SerialMlp {
   std::vector<Matrix<T>> outputs_, preactivations_, output_gradients_;
 };
 
-}  // namespace tessera::testing_data
+}  // namespace tessera::test

@@ -8,13 +8,13 @@
 #include <tessera/optim/clipping.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../nn/device_data.hpp"
+#include "../device_data.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::to_device;
-using testing_data::to_host;
+using test::to_device;
+using test::to_host;
 
 template <class T>
 class ClippingOf : public testing::Test {};

@@ -11,13 +11,13 @@
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../nn/device_data.hpp"
+#include "../device_data.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::to_device;
-using testing_data::to_host;
+using test::to_device;
+using test::to_host;
 
 /// One parameter and its state, by the formulas of optax in double.
 struct Scalar {

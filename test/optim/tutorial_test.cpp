@@ -7,14 +7,14 @@
 
 #include <tessera/optim/optimizer.hpp>
 
-#include "../nn/device_data.hpp"
+#include "../device_data.hpp"
 #include "../nn/serial_mlp.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::SerialMlp;
-using testing_data::to_host;
+using test::SerialMlp;
+using test::to_host;
 
 constexpr std::array<double, 20> golden_losses{
     20.304867, 18.196810, 16.266327, 14.503105, 12.904068, 11.463385, 10.173880,

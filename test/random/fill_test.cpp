@@ -7,12 +7,12 @@
 #include <tessera/base/split.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../nn/device_data.hpp"
+#include "../device_data.hpp"
 
 namespace tessera {
 namespace {
 
-using testing_data::to_host;
+using test::to_host;
 
 double sum_of_squares(const std::vector<float>& values) {
   double sum = 0;

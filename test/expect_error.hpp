@@ -9,13 +9,14 @@
 
 namespace tessera::test {
 
-/// The message of the Error that `action` throws; a failure, and "", if it throws none.
+/// The message of the Error with this code that `action` throws; a failure, and "", if it throws
+/// none.
 template <class Action>
-std::string error_of(Action action) {
+std::string error_of(const Action& action, ExitCode code = ExitCode::usage) {
   try {
     action();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.code(), code);
     return error.what();
   }
   ADD_FAILURE() << "no error was thrown";

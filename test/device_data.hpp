@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 
-namespace tessera::testing_data {
+/// Values into device memory and out of it.
+namespace tessera::test {
 
 template <class T>
 Vector<T> to_device(const std::vector<T>& values) {
@@ -36,4 +38,4 @@ std::vector<std::remove_const_t<T>> to_host(const Matrix<T>& m) {
   return to_host(Vector<T>(m.data(), m.extent(0) * m.extent(1)));
 }
 
-}  // namespace tessera::testing_data
+}  // namespace tessera::test
