@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kShownBlocks = 16;
+constexpr std::size_t shown_blocks = 16;
 
 std::string sharding_of(const Placements& placements, const MeshShape& mesh, std::size_t dims) {
   const bool partial =
@@ -44,8 +44,8 @@ std::string inspect_sharding(std::string_view name, const Shape& global_shape,
                   sharding_of(placements, mesh, global_shape.size()), mesh.num_ranks());
   std::size_t lines = 0;
   for (const auto& [block, ranks] : holders) {
-    if (++lines > kShownBlocks) {
-      return text + fmt::format("  ... and {} more blocks\n", holders.size() - kShownBlocks);
+    if (++lines > shown_blocks) {
+      return text + fmt::format("  ... and {} more blocks\n", holders.size() - shown_blocks);
     }
     const bool empty = std::find(block.second.begin(), block.second.end(), 0) != block.second.end();
     text +=

@@ -9,20 +9,20 @@
 namespace tessera {
 namespace {
 
-constexpr Size kGap = -1;
+constexpr Size gap = -1;
 
 /// 0..n-1, with a gap before the last where there are more than `limit`.
 std::vector<Size> shown(Size n, Size limit) {
   std::vector<Size> indices;
   for (Size i = 0; i < std::min(n, limit); ++i) indices.push_back(i);
   if (n > limit) {
-    indices[indices.size() - 2] = kGap;
+    indices[indices.size() - 2] = gap;
     indices.back() = n - 1;
   }
   return indices;
 }
 
-std::string cell(Size number) { return number == kGap ? "..." : fmt::format("{}", number); }
+std::string cell(Size number) { return number == gap ? "..." : fmt::format("{}", number); }
 
 /// One grid of rows x columns (rows = 1 for a 1-D mesh) whose first rank is `first`.
 std::string grid(const MeshShape& mesh, Size first) {
@@ -44,7 +44,7 @@ std::string grid(const MeshShape& mesh, Size first) {
                       width * shown(columns, 12).size());
   for (const Size r : shown(has_rows ? mesh.axes()[last - 1].size : 1, 12)) {
     text += line(has_rows ? cell(r) : "rank",
-                 [&](Size c) { return r == kGap || c == kGap ? kGap : first + r * columns + c; });
+                 [&](Size c) { return r == gap || c == gap ? gap : first + r * columns + c; });
   }
   return text;
 }
@@ -57,7 +57,7 @@ std::string layout_text(const MeshShape& mesh) {
   const Size plane = mesh.axes()[outer].size * mesh.axes()[outer + 1].size;
   std::string text;
   for (const Size p : shown(mesh.num_ranks() / plane, 4)) {
-    if (p == kGap) {
+    if (p == gap) {
       text += "...\n";
       continue;
     }

@@ -9,7 +9,7 @@ namespace {
 
 /// Copies the runs (outer index, part) between whole and packed memory. A team takes whole runs, so
 /// the divisions are per run and not per element.
-template <class T, bool kPack>
+template <class T, bool packs>
 struct CopyRuns {
   Vector<T> whole;
   Vector<T> packed;
@@ -30,25 +30,25 @@ struct CopyRuns {
       const Size length = (begin_of(part + 1) - begin) * inner;
       T* const in_whole = whole.data() + (row * n + begin) * inner;
       T* const in_packed = packed.data() + outer * (begin - begin_of(first)) * inner + row * length;
-      const T* const from = kPack ? in_whole : in_packed;
-      T* const to = kPack ? in_packed : in_whole;
+      const T* const from = packs ? in_whole : in_packed;
+      T* const to = packs ? in_packed : in_whole;
       Kokkos::parallel_for(Kokkos::TeamVectorRange(team, length),
                            [=](const Size i) { to[i] = from[i]; });
     }
   }
 };
 
-template <class T, bool kPack>
+template <class T, bool packs>
 void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& parts, Size first,
                Size last) {
   const Size runs = parts.outer * (last - first);
   if (runs == 0 || packed.extent(0) == 0) return;
-  constexpr Size kMaxLeague = 1 << 20;
-  const typename CopyRuns<T, kPack>::Policy policy(static_cast<int>(std::min(runs, kMaxLeague)),
+  constexpr Size max_league = 1 << 20;
+  const typename CopyRuns<T, packs>::Policy policy(static_cast<int>(std::min(runs, max_league)),
                                                    Kokkos::AUTO);
   Kokkos::parallel_for(
-      kPack ? "tessera::pack" : "tessera::unpack", policy,
-      CopyRuns<T, kPack>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
+      packs ? "tessera::pack" : "tessera::unpack", policy,
+      CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
                          parts.n % parts.count, first, last - first});
 }
 

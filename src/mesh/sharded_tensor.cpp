@@ -8,9 +8,9 @@ namespace tessera {
 namespace {
 
 const Shape& checked(const Shape& shape) {
-  if (shape.size() > kMaxTensorRank) {
+  if (shape.size() > max_tensor_rank) {
     throw Error(ExitCode::usage, fmt::format("shape {}: a tensor has at most {} dimensions",
-                                             to_string(shape), kMaxTensorRank));
+                                             to_string(shape), max_tensor_rank));
   }
   for (const Size extent : shape) {
     if (extent < 0) {
@@ -66,9 +66,9 @@ Matrix<T> ShardedTensor<T>::local_matrix() const {
 namespace detail {
 
 GlobalIndex::GlobalIndex(const Shape& global_shape, const Block& block) {
-  const std::size_t pad = kMaxTensorRank - global_shape.size();
+  const std::size_t pad = max_tensor_rank - global_shape.size();
   Size running = 1;
-  for (std::size_t d = kMaxTensorRank; d-- > 0;) {
+  for (std::size_t d = max_tensor_rank; d-- > 0;) {
     extent[d] = d < pad ? 1 : block.extent[d - pad];
     offset[d] = d < pad ? 0 : block.offset[d - pad];
     stride[d] = running;

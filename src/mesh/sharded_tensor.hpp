@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-inline constexpr std::size_t kMaxTensorRank = 4;
+inline constexpr std::size_t max_tensor_rank = 4;
 
 /// A tensor of rank 0 to 4 over a mesh: this rank's block as flat row-major memory, the global
 /// shape, and one placement per mesh axis. A handle like a View: copies share the memory.
@@ -41,17 +41,17 @@ class ShardedTensor {
 
 namespace detail {
 
-/// Flat index in the tensor of a flat index in a block; dimensions are padded to kMaxTensorRank.
+/// Flat index in the tensor of a flat index in a block; dimensions are padded to max_tensor_rank.
 struct GlobalIndex {
-  Size extent[kMaxTensorRank];
-  Size offset[kMaxTensorRank];
-  Size stride[kMaxTensorRank];
+  Size extent[max_tensor_rank];
+  Size offset[max_tensor_rank];
+  Size stride[max_tensor_rank];
 
   GlobalIndex(const Shape& global_shape, const Block& block);
 
   KOKKOS_INLINE_FUNCTION Size operator()(Size i) const {
     Size global = 0;
-    for (int d = static_cast<int>(kMaxTensorRank) - 1; d >= 0; --d) {
+    for (int d = static_cast<int>(max_tensor_rank) - 1; d >= 0; --d) {
       const Size rest = i / extent[d];
       global += (offset[d] + i - rest * extent[d]) * stride[d];
       i = rest;
