@@ -54,6 +54,8 @@ Range share_of(const Call& call, int size, int rank) {
           call.counts[static_cast<std::size_t>(rank)]};
 }
 
+bool is_even(const Call& call, int size) { return call.balanced && call.full().count % size == 0; }
+
 Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
   switch (call.operation) {

@@ -42,6 +42,9 @@ struct Call {
 /// The elements of the full buffer that belong to `rank` in a reduce_scatter or all_gather.
 Range share_of(const Call& call, int size, int rank);
 
+/// Whether all shares of a reduce_scatter or all_gather have the same number of elements.
+bool is_even(const Call& call, int size);
+
 /// What is wrong with the call on this rank alone: memory that is not contiguous, extents that do
 /// not match, a peer out of range, overlapping memory. Nothing when all is well.
 std::optional<std::string> find_problem(const Call& call, int size, int rank, int max_tag);
