@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,20 +13,16 @@
 namespace tessera {
 
 /// How parameters, gradients and optimizer state lie on the axes that split the batch.
-enum class Strategy {
+enum class Strategy : std::uint8_t {
   data,  ///< replicated; gradients are all-reduced (DDP)
 };
 
-/// One strategy's name and what the field says of it.
-struct StrategyRow {
-  Strategy strategy;
-  std::string_view name;
-  std::string_view meaning;
-};
+/// The names in the order of the enumerators.
+inline constexpr std::array<std::string_view, 1> strategy_names{"data"};
 
-/// Every strategy that can run, in the order in which they are listed to users.
-std::span<const StrategyRow> strategies();
-std::string_view name_of(Strategy strategy);
+constexpr std::string_view name_of(Strategy strategy) {
+  return strategy_names[static_cast<std::size_t>(strategy)];
+}
 
 /// The axes of `mesh` over which the batch is split, in mesh order.
 std::vector<std::string> batch_axes(const MeshShape& mesh);

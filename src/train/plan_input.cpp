@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
 #include <tessera/train/plan_input.hpp>
 
 namespace tessera {
+namespace {
+
+/// `name` is that of an available strategy, which validate() sees to.
+Strategy strategy_of(const std::string& name) {
+  const auto found = std::find(strategy_names.begin(), strategy_names.end(), name);
+  return static_cast<Strategy>(found - strategy_names.begin());
+}
+
+}  // namespace
 
 PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   const TrainingConfig& training = config.training;
   PlanInput input;
   input.model = mlp(config.model.mlp);
   input.mesh = mesh;
+  input.strategy = strategy_of(training.distributed.strategy);
   input.dtype = config.model.dtype;
   input.precision = config.model.matmul_precision;
   input.global_batch = training.batch_size;
