@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <KokkosKernels_config.h>
 #include <fmt/chrono.h>
@@ -156,7 +157,7 @@ RankProvenance collect_rank_provenance(const Runtime& runtime) {
   return rank;
 }
 
-Provenance collect_provenance(const Runtime& runtime) {
+Provenance collect_provenance(const Runtime& runtime, std::optional<std::string> nccl_version) {
   Provenance p;
   p.version = build_info::version;
   p.git_revision = build_info::git_revision;
@@ -177,6 +178,7 @@ Provenance collect_provenance(const Runtime& runtime) {
   p.mpi_standard = mpi_standard();
   p.mpi_thread_level = name_of(runtime.thread_level());
   p.cuda_version = cuda_version();
+  p.nccl_version = std::move(nccl_version);
   p.world_size = runtime.world_size();
   p.scheduler_job = scheduler_job(std::getenv);
   p.arguments = runtime.arguments();

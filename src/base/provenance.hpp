@@ -48,7 +48,7 @@ struct Provenance {
   std::string mpi_standard;      ///< "3.1"
   std::string mpi_thread_level;  ///< what MPI granted
   std::optional<std::string> cuda_version;
-  std::optional<std::string> nccl_version;  ///< filled in by who includes NCCL
+  std::optional<std::string> nccl_version;  ///< none: built without
 
   int world_size = 1;
   std::optional<std::string> scheduler_job;  ///< "SLURM_JOB_ID=123"
@@ -58,8 +58,9 @@ struct Provenance {
   RankProvenance rank;                             ///< of the rank that collected this
 };
 
-/// Not collective.
-Provenance collect_provenance(const Runtime& runtime);
+/// Not collective. This folder knows no NCCL: whoever does gives its version.
+Provenance collect_provenance(const Runtime& runtime,
+                              std::optional<std::string> nccl_version = std::nullopt);
 RankProvenance collect_rank_provenance(const Runtime& runtime);
 
 /// Of the variables "NAME=value", those that may appear in a result: settings of the libraries,

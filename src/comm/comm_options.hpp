@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include <tessera/base/types.hpp>
 
@@ -11,12 +13,18 @@ namespace tessera {
 /// through MPI.
 enum class Backend : std::uint8_t { mpi, nccl };
 
+/// The NCCL that this library was built with, "2.28.3"; none if without.
+std::optional<std::string> nccl_version();
+
 /// Whether the library was built for debugging.
 bool check_collectives_by_default();
 
+/// Longer ones than these thirty years do not fit the clocks.
+inline constexpr double longest_timeout_seconds = 1e9;
+
 /// Shared by a world communicator and everything split from it.
 struct CommOptions {
-  double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never
+  double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never; at most 1e9
   bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
   Size max_count = Size{1} << 30;  ///< elements per library call, 1 to 2^31 - 1; more is cut
   Backend backend = Backend::mpi;

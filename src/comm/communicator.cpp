@@ -21,9 +21,9 @@ void check_options(const CommOptions& options) {
     throw ConfigError("comm.max_count", std::to_string(options.max_count),
                       "must be from 1 to 2147483647");
   }
-  if (!(options.timeout_seconds >= 0) || options.timeout_seconds > 1e9) {
+  if (!(options.timeout_seconds >= 0) || options.timeout_seconds > longest_timeout_seconds) {
     throw ConfigError("comm.timeout_seconds", fmt::format("{}", options.timeout_seconds),
-                      "must be 0 (never) or from 0 to 1e9 seconds");
+                      "must be from 0 (never) to 1e9 seconds");
   }
 }
 

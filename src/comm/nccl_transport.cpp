@@ -186,10 +186,8 @@ class NcclTransport final : public Transport {
     }
   }
 
-  bool is_even(const Call& call) const { return call.balanced && call.full().count % size_ == 0; }
-
   void reduce_scatter(const Call& call, ncclDataType_t type) {
-    if (is_even(call)) {
+    if (is_even(call, size_)) {
       return check_nccl(ncclReduceScatter(call.in.data, call.out.data, to_count(call.out.count),
                                           type, nccl_op(call.op), comm_, stream_),
                         "ncclReduceScatter", call.site);
@@ -206,7 +204,7 @@ class NcclTransport final : public Transport {
   }
 
   void all_gather(const Call& call, ncclDataType_t type) {
-    if (is_even(call)) {
+    if (is_even(call, size_)) {
       return check_nccl(
           ncclAllGather(call.in.data, call.out.data, to_count(call.in.count), type, comm_, stream_),
           "ncclAllGather", call.site);
@@ -273,6 +271,10 @@ std::unique_ptr<PendingCall> NcclTransport::start(const Call& call) {
 }
 
 }  // namespace
+
+std::optional<std::string> nccl_version() {
+  return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+}
 
 void require_nccl() {
 #ifndef KOKKOS_ENABLE_CUDA

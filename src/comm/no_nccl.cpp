@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+std::optional<std::string> nccl_version() { return std::nullopt; }
+
 void require_nccl() {
   throw ConfigError("distributed.backend", "nccl", "this build has no NCCL; must be mpi");
 }

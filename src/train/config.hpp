@@ -75,7 +75,8 @@ struct DataConfig {
 };
 
 struct CommConfig {
-  double timeout_seconds = 300;  ///< a collective that takes longer ends the job; 0: never
+  double timeout_seconds =
+      300;  ///< a collective that takes longer ends the job; 0: never; at most 1e9
   bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
 };
 

@@ -32,7 +32,8 @@ void check_network(const ModelConfig& config) {
   for (const LinearSpec& layer : model.layers)
     elements = saturating_sum(elements, saturating_product(layer.in, saturating_sum(layer.out, 1)));
   if (elements > largest / size_of(DType::float64))
-    reject("model.widths", config.mlp.widths, "more parameters than memory can address");
+    reject("model.widths", config.mlp.widths,
+           "must not make more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
@@ -45,7 +46,7 @@ void check_data(const Config& config) {
            "must end with 1, the output width of data.kind = \"sum_of_squares\"");
   const Size row = saturating_sum(widths.front(), widths.back());
   if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
-    reject("data.samples", config.data.samples, "more data than memory can address");
+    reject("data.samples", config.data.samples, "must not make more data than memory can address");
 }
 
 void check_training(const Config& config) {
@@ -59,6 +60,11 @@ void check_training(const Config& config) {
   validate(training.optimizer);
   validate(training.schedule);
   validate(training.clip);
+}
+
+void check_comm(const CommConfig& config) {
+  if (config.timeout_seconds > longest_timeout_seconds)
+    reject("comm.timeout_seconds", config.timeout_seconds, "must be from 0 (never) to 1e9 seconds");
 }
 
 /// The sizes that other launch systems ask for must be those that the launcher gave.
@@ -170,6 +176,7 @@ void validate(const Config& config, Size ranks) {
   check_network(config.model);
   check_data(config);
   check_training(config);
+  check_comm(config.comm);
   check_launch(config.training.distributed, ranks);
   resolve_mesh(config, ranks);
 }

@@ -2,12 +2,13 @@
 #include <cstdio>
 
 #include <tessera/base/provenance.hpp>
+#include <tessera/comm/comm_options.hpp>
 #include <tessera/train/info_command.hpp>
 
 namespace tessera {
 
 ExitCode info_command(Runtime& runtime) {
-  const std::string text = to_text(collect_provenance(runtime));
+  const std::string text = to_text(collect_provenance(runtime, nccl_version()));
   if (runtime.world_rank() == 0) std::fputs(text.c_str(), stdout);
   return ExitCode::ok;
 }

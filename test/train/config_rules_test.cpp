@@ -69,6 +69,8 @@ TEST(ConfigRules, LearningRateAndTimeout) {
            {"comm.timeout_seconds = ", "must be finite and not negative"});
   }
   refuse([](Config& c) { c.training.learning_rate = nan; }, {"training.learning_rate = nan"});
+  refuse([](Config& c) { c.comm.timeout_seconds = 2e9; },
+         {"comm.timeout_seconds = 2", "must be from 0 (never) to 1e9 seconds"});
 }
 
 TEST(ConfigRules, Model) {
