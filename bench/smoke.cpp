@@ -11,7 +11,7 @@
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/train/config_io.hpp>
-#include <tessera/train/gather_json.hpp>
+#include <tessera/train/share_json.hpp>
 
 #include "measure.hpp"
 #include "reduce_case.hpp"
@@ -132,8 +132,9 @@ void reduce_rows(const Options& options, const Communicator& world, Size element
 ExitCode smoke(Runtime& runtime, const Options& options) {
   const Communicator world = Communicator::world();
   const Cases cases = load(options, world.size());
-  const std::string circumstances = circumstances_text(
-      collect_provenance(runtime), gather_json(world, to_json(collect_rank_provenance(runtime))));
+  const std::string circumstances =
+      circumstances_text(collect_provenance(runtime, nccl_version()),
+                         gather_json(world, to_json(collect_rank_provenance(runtime))));
 
   std::vector<Row> rows;
   std::optional<double> one_rank;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <unistd.h>
@@ -45,7 +46,8 @@ bool is_replaceable(const fs::path& path) {
 }  // namespace
 
 void write_json(const fs::path& path, const nlohmann::json& document) {
-  const std::string text = document.dump(2) + "\n";
+  const std::string text =
+      document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::string reason;
   if (!is_replaceable(path)) {
     reason = write_text(path, text);

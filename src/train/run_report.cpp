@@ -67,8 +67,7 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
   return out;
 }
 
-std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh) {
-  const bool as_planned = plan_violation(metrics).empty();
+std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned) {
   std::string out;
   fmt::format_to(std::back_inserter(out),
                  "\n{0}\nRESULTS\n{0}\n"

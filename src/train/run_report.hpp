@@ -15,8 +15,9 @@ namespace tessera {
 /// What `tessera run` prints before training: back end, devices, mesh, model and data.
 std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend);
 
-/// What it prints after training: losses, times, and planned beside measured traffic and memory.
-std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh);
+/// What it prints after training: losses, times, and this rank's measured traffic and memory.
+/// `as_planned`: they are the plan's on every rank.
+std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned);
 
 /// The results as data; the caller adds configuration and provenance.
 nlohmann::json results_json(const TrainingMetrics& metrics);

@@ -11,6 +11,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/plan/traffic.hpp>
+#include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
 #include <tessera/train/trainer.hpp>
@@ -33,9 +34,11 @@ CommOptions comm_options(const CommConfig& config) {
   return options;
 }
 
-MeshShape valid_mesh(const Config& config, Size ranks) {
-  validate(config, ranks);
-  return resolve_mesh(config, ranks);
+/// Collective: the ranks agree on the configuration before anything is split by it.
+MeshShape valid_mesh(const Config& config, const Communicator& world) {
+  check_same_on_all_ranks(world, config);
+  validate(config, world.size());
+  return resolve_mesh(config, world.size());
 }
 
 template <class T>
@@ -87,7 +90,7 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
                     const CommConfig& comm)
     : config_(assemble(model, training, comm)),
       world_(Communicator::world(comm_options(comm))),
-      mesh_(world_, valid_mesh(config_, world_.size())),
+      mesh_(world_, valid_mesh(config_, world_)),
       model_(mlp(config_.model.mlp)) {
   check_dtype<T>(model.dtype);
 }
@@ -114,6 +117,7 @@ template <class T>
 TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& observe) {
   Config config = config_;
   config.data = data;
+  check_same_on_all_ranks(world_, config);
   validate(config, mesh_.shape().num_ranks());
   return train(
       plan(data.samples),

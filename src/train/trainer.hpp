@@ -43,8 +43,8 @@ using EpochObserver = std::function<void(Size epoch, double loss)>;
 template <class T = float>
 class Trainer {
  public:
-  /// Validates both configurations against the launched ranks and makes the mesh. Throws
-  /// ConfigError, the same on every rank.
+  /// Validates the configurations against the launched ranks and makes the mesh. Throws
+  /// ConfigError, the same on every rank; also where ranks were given different ones.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
                    const CommConfig& comm = {});
 

@@ -118,6 +118,22 @@ TEST(FitErrors, ArraysOfDifferentLengthStopAllRanks) {
   EXPECT_NE(error_everywhere([&] { trainer.fit(x, y); }).find("on every rank"), std::string::npos);
 }
 
+// Each rank's configuration would do by itself.
+TEST(FitErrors, ConfigurationsThatDifferStopAllRanks) {
+  const Communicator world = Communicator::world();
+  if (world.size() == 1) return;
+  Experiment setup = primes();
+  Experiment other = setup;
+  other.training.batch_size = 11;
+  other.data.seed = 7;
+  const bool odd = world.rank() > 0;
+  EXPECT_EQ(error_everywhere([&] { trainer_of<float>(odd ? other : setup); }),
+            "training.batch_size = 11: on rank 1, must be the same on every rank, rank 0 has 13");
+  Trainer<float> trainer = trainer_of<float>(setup);
+  EXPECT_EQ(error_everywhere([&] { trainer.fit(odd ? other.data : setup.data); }),
+            "data.seed = 7: on rank 1, must be the same on every rank, rank 0 has 0");
+}
+
 TEST(FitErrors, RefusesAnotherScalarType) {
   Experiment setup = primes();
   setup.model.dtype = DType::float32;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Documents between ranks. For set-up and reports: nothing here is fast.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,10 @@
 
 namespace tessera {
 
-/// Every rank's document, by rank, on every rank. Collective. For reports: nothing here is fast.
+/// Every rank's document, by rank, on every rank. Collective.
 std::vector<nlohmann::json> gather_json(const Communicator& world, const nlohmann::json& mine);
+
+/// Rank 0's document, on every rank. Collective.
+nlohmann::json broadcast_json(const Communicator& world, const nlohmann::json& mine);
 
 }  // namespace tessera
