@@ -36,10 +36,19 @@ void add_source(CLI::App& command, ConfigSource& source) {
       ->type_name("N");
 }
 
+/// An empty name, as of a variable that is not set, would mean no file.
+void add_json(CLI::App& command, std::string& file, const std::string& what) {
+  command.add_option("--json", file, "Write the " + what + " to a file")
+      ->type_name("FILE")
+      ->check([](const std::string& name) {
+        return name.empty() ? std::string("must name a file") : std::string();
+      });
+}
+
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
-  run.add_option("--json", options.json, "Write the results to a file")->type_name("FILE");
+  add_json(run, options.json, "results");
   run.add_flag("--quiet", options.quiet, "Print nothing but errors");
   run.add_flag("--print-config", options.print_config,
                "Print the resolved configuration as TOML and stop");
@@ -51,7 +60,7 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App& plan = *app.add_subcommand(
       "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
   add_source(plan, options.source);
-  plan.add_option("--json", options.json, "Write the plan to a file")->type_name("FILE");
+  add_json(plan, options.json, "plan");
 }
 
 const std::string hint = "; tessera --help shows the usage";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -22,6 +23,10 @@ void check_writable(const std::string& key, const fs::path& path) {
   if (access(parent.c_str(), W_OK | X_OK) != 0 ||
       (fs::exists(path, unused) && access(path.c_str(), W_OK) != 0))
     throw ConfigError(key, path.string(), "must be writable");
+  // A name that is too long, a link to itself. No file yet is what is usual.
+  if (access(path.c_str(), F_OK) != 0 && errno != ENOENT)
+    throw ConfigError(key, path.string(),
+                      std::string("cannot be written: ") + std::strerror(errno));
 }
 
 namespace {
@@ -43,6 +48,13 @@ bool is_replaceable(const fs::path& path) {
   return !fs::exists(status) || fs::is_regular_file(status);
 }
 
+/// Of a name that is as long as names may be, the end gives way.
+fs::path temporary_beside(const fs::path& path) {
+  const std::string suffix = ".partial-" + std::to_string(getpid());
+  const std::string name = path.filename().string().substr(0, NAME_MAX - suffix.size());
+  return path.parent_path() / (name + suffix);
+}
+
 }  // namespace
 
 void write_json(const fs::path& path, const nlohmann::json& document) {
@@ -52,7 +64,7 @@ void write_json(const fs::path& path, const nlohmann::json& document) {
   if (!is_replaceable(path)) {
     reason = write_text(path, text);
   } else {
-    const fs::path temporary = path.string() + ".partial-" + std::to_string(getpid());
+    const fs::path temporary = temporary_beside(path);
     reason = write_text(temporary, text);
     if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) != 0)
       reason = std::strerror(errno);

@@ -37,6 +37,17 @@ nlohmann::json to_json(const toml::node& node) {
   return text.str();
 }
 
+/// The parser walks through nested tables by recursion and bounds those of brackets only; dots nest
+/// as well: a.a.a = 1.
+void check_depth(std::string_view text, const std::string& source) {
+  constexpr Size limit = 1000;
+  const std::vector<std::string> lines = split_text(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (std::count(lines[i].begin(), lines[i].end(), '.') > limit)
+      throw Error(ExitCode::usage,
+                  fmt::format("{}:{}: more than {} dots in one line", source, i + 1, limit));
+}
+
 struct Located {
   toml::source_position position;
   GivenValue given;
@@ -55,6 +66,7 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<Lo
 }  // namespace
 
 std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source) {
+  check_depth(document, source);
   std::vector<Located> located;
   try {
     flatten(toml::parse(document, source), "", located);
@@ -76,6 +88,7 @@ GivenValue parse_assignment(const std::string& text) {
   if (equals == std::string::npos || key.empty())
     throw ConfigError("--set", text, "must be section.key=value");
   const std::string value(trim(std::string_view(text).substr(equals + 1)));
+  check_depth(value, "--set " + key);
   try {
     const toml::table parsed = toml::parse("value = " + value);
     if (parsed.size() == 1) return {key, to_json(*parsed.get("value"))};

@@ -68,6 +68,9 @@ bad_tutorial() {
 
 printf '[model]\nwidths = [4, 64\n' > "$work/malformed.toml"
 printf '[distributed]\nrank = 0\n' > "$work/rank.toml"
+ln -s loop.toml "$work/loop.toml"
+{ printf 'a.%.0s' {1..50000} && echo 'a = 1'; } > "$work/deep.toml"
+long_name=$(printf 'a%.0s' {1..300})
 
 bad no-command "a command is required"
 bad unknown-flag "--fast" run "$inputs/tutorial.toml" --fast
@@ -77,6 +80,8 @@ long_name=$(printf 'a%.0s' {1..300})
 bad long-name "$long_name: cannot be read" run "$long_name" --json out.json
 bad malformed-file "malformed.toml:" run "$work/malformed.toml" --json out.json
 bad launcher-key "distributed.rank = 0: comes from the launcher" run "$work/rank.toml"
+bad endless-link "loop.toml: cannot be read: Too many levels of symbolic links" run "$work/loop.toml"
+bad deep-key "deep.toml:1: more than 1000 dots" run "$work/deep.toml"
 bad_tutorial unknown-key "did you mean training.batch_size?" --set training.batchsize=3
 bad_tutorial wrong-type 'training.batch_size = "many": must be an integer' \
   --set training.batch_size=many
@@ -88,6 +93,9 @@ bad_tutorial not-available 'distributed.strategy = "fsdp": is not available yet'
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
 bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
+bad result-link "loop.toml: cannot be written: Too many levels" run "$inputs/tutorial.toml" --json "$work/loop.toml"
+bad long-result-name "cannot be written: File name too long" run "$inputs/tutorial.toml" --json "$long_name"
+bad no-result-name "--json: must name a file" run "$inputs/tutorial.toml" --json ""
 
 # The checks above would pass on nothing if the program refused everything: this must succeed, and what
 # it prints must be a configuration that resolves to itself.
@@ -102,7 +110,7 @@ cat "$logs"/out.* | cmp - "$work/printed.toml" || fail "the printed configuratio
 # Planning needs no launcher.
 name=plan-alone logs=$work/plan-alone
 mkdir -p "$logs"
-for file in "$inputs/missing.toml" "$long_name"; do
+for file in "$inputs/missing.toml" "$work/loop.toml" "$work/deep.toml" "$long_name"; do
   timeout 20 "$program" plan "$file" > "$logs/out.0" 2> "$logs/err.0"
   code=$?
   [ $code -eq 1 ] || fail "exit code $code, expected 1"
