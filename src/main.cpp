@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 #include <variant>
 
+#include <tessera/base/agreement.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/outcome.hpp>
 #include <tessera/base/run_main.hpp>
+#include <tessera/base/standard_streams.hpp>
 #include <tessera/train/command_line.hpp>
 #include <tessera/train/info_command.hpp>
 #include <tessera/train/plan_command.hpp>
@@ -22,7 +24,7 @@ using namespace tessera;
 ExitCode answer_alone(const Command& command) {
   try {
     if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
-    std::fputs(std::get<ShowText>(command).text.c_str(), stdout);
+    print_output(std::get<ShowText>(command).text);
     return ExitCode::ok;
   } catch (...) {
     const Outcome outcome = describe_current_exception();
@@ -34,6 +36,7 @@ ExitCode answer_alone(const Command& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   const std::optional<Launch> launch = detect_launch([](const char* n) { return std::getenv(n); });
   Command command;
   try {
@@ -52,6 +55,8 @@ int main(int argc, char** argv) {
     if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
     return static_cast<int>(answer_alone(command));
   }
+  // A reader that leaves must not end a run whose results also go to a file.
+  if (std::holds_alternative<RunOptions>(command)) std::signal(SIGPIPE, SIG_IGN);
   return run_main(argc, argv, [&](Runtime& runtime) {
     const auto* run = std::get_if<RunOptions>(&command);
     return run ? run_command(runtime, *run) : info_command(runtime);

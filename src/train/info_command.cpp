@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-
 #include <tessera/base/provenance.hpp>
+#include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/train/info_command.hpp>
 
@@ -9,7 +8,7 @@ namespace tessera {
 
 ExitCode info_command(Runtime& runtime) {
   const std::string text = to_text(collect_provenance(runtime, nccl_version()));
-  if (runtime.world_rank() == 0) std::fputs(text.c_str(), stdout);
+  if (runtime.world_rank() == 0) print_output(text);
   return ExitCode::ok;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-
+#include <tessera/base/standard_streams.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/train/config_io.hpp>
 #include <tessera/train/config_rules.hpp>
@@ -16,7 +15,7 @@ ExitCode plan_command(const PlanOptions& options) {
   const Size ranks = planned_ranks(config);
   validate(config, ranks);
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, ranks)));
-  std::fputs(to_text(plan).c_str(), stdout);
+  print_output(to_text(plan));
   if (!options.json.empty()) write_json(options.json, to_json(plan));
   return ExitCode::ok;
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
+#include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_io.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/result_file.hpp>
@@ -17,32 +20,53 @@
 namespace tessera {
 namespace {
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+/// Runs f, and returns how it ended.
+template <class F>
+Outcome outcome_of(F&& f) {
+  try {
+    f();
+  } catch (...) {
+    return describe_current_exception();
+  }
+  return {};
 }
 
 /// Collective: what differs from the plan on the lowest rank where anything does; empty if nothing.
 std::string violation_on_any_rank(const Communicator& world, const TrainingMetrics& metrics) {
-  try {
+  const Outcome outcome = outcome_of([&] {
     collectively(world, [&] {
       const std::string mine = plan_violation(metrics);
       if (!mine.empty()) throw Error(ExitCode::wrong_result, mine);
     });
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::wrong_result) throw;
-    return error.what();
-  }
-  return "";
+  });
+  if (outcome.failed() && outcome.code != ExitCode::wrong_result)
+    throw Error(outcome.code, outcome.message);
+  return outcome.message;
+}
+
+nlohmann::json result_document(const Config& config, const TrainingMetrics& metrics,
+                               const std::string& violation, const Provenance& provenance,
+                               const std::vector<nlohmann::json>& ranks) {
+  nlohmann::json document = results_json(metrics);
+  document["schema_version"] = 1;
+  document["as_planned"] = violation.empty();
+  document["config"] = config_as_json(config);
+  document["parameters"] = mlp(config.model.mlp).num_parameters();
+  document["provenance"] = to_json(provenance);
+  document["provenance"]["ranks"] = ranks;
+  return document;
 }
 
 template <class T>
 ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options) {
   const bool speaks = runtime.world_rank() == 0 && !options.quiet;
   Trainer<T> trainer(config.model, config.training, config.comm);
+  const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
   const Provenance provenance = collect_provenance(runtime, nccl_version());
-  if (speaks) print(opening_text(config, trainer.mesh().shape(), provenance.kokkos_backend));
+  collectively(world, [&] {
+    if (speaks) print_output(opening_text(config, mesh, provenance.kokkos_backend));
+  });
 
   TrainingMetrics metrics;
   {
@@ -54,36 +78,39 @@ ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options
     });
   }
   const std::string violation = violation_on_any_rank(world, metrics);
-  if (speaks) print(results_text(metrics, trainer.mesh().shape(), violation.empty()));
-
+  // What cannot be printed may still be written to the file.
+  const Outcome printed = outcome_of([&] {
+    if (speaks) print_output(results_text(metrics, mesh, violation.empty()));
+  });
   const std::vector<nlohmann::json> ranks =
       gather_json(world, to_json(collect_rank_provenance(runtime)));
   collectively(world, [&] {
-    if (options.json.empty() || world.rank() != 0) return;
-    nlohmann::json document = results_json(metrics);
-    document["schema_version"] = 1;
-    document["as_planned"] = violation.empty();
-    document["config"] = config_as_json(config);
-    document["parameters"] = trainer.model().num_parameters();
-    document["provenance"] = to_json(provenance);
-    document["provenance"]["ranks"] = ranks;
-    write_json(options.json, document);
+    if (!options.json.empty() && world.rank() == 0)
+      write_json(options.json, result_document(config, metrics, violation, provenance, ranks));
   });
+  raise_first_failure(world, printed, Site::current());
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
   return ExitCode::ok;
+}
+
+/// Collective: a file may be missing, or a directory read-only, on one node only.
+Config agreed_config(Runtime& runtime, const RunOptions& options) {
+  const Communicator world = Communicator::world();
+  const Config config = collectively(world, [&] {
+    Config resolved = resolve(load_config(options.source), runtime.world_size());
+    if (!options.json.empty() && world.rank() == 0) check_writable("--json", options.json);
+    return resolved;
+  });
+  check_same_on_all_ranks(world, config);
+  return config;
 }
 
 }  // namespace
 
 ExitCode run_command(Runtime& runtime, const RunOptions& options) {
-  Config config;
-  // Agreed on: a file may be missing, or a directory read-only, on one node only.
-  collectively(Communicator::world(), [&] {
-    config = resolve(load_config(options.source), runtime.world_size());
-    if (!options.json.empty() && runtime.world_rank() == 0) check_writable("--json", options.json);
-  });
+  const Config config = agreed_config(runtime, options);
   if (options.print_config) {
-    if (runtime.world_rank() == 0) print(config_as_toml(config));
+    if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
   return config.model.dtype == DType::float64 ? train<double>(runtime, config, options)

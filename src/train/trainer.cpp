@@ -27,18 +27,18 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   return config;
 }
 
-CommOptions comm_options(const CommConfig& config) {
+/// Collective: ranks whose options differ cannot even agree through a communicator that has them.
+CommOptions agreed_options(const Config& config) {
+  check_same_on_all_ranks(Communicator::world(), config);
   CommOptions options;
-  options.timeout_seconds = config.timeout_seconds;
-  options.check_collectives = config.check_collectives;
+  options.timeout_seconds = config.comm.timeout_seconds;
+  options.check_collectives = config.comm.check_collectives;
   return options;
 }
 
-/// Collective: the ranks agree on the configuration before anything is split by it.
-MeshShape valid_mesh(const Config& config, const Communicator& world) {
-  check_same_on_all_ranks(world, config);
-  validate(config, world.size());
-  return resolve_mesh(config, world.size());
+MeshShape valid_mesh(const Config& config, Size ranks) {
+  validate(config, ranks);
+  return resolve_mesh(config, ranks);
 }
 
 template <class T>
@@ -89,8 +89,8 @@ template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
                     const CommConfig& comm)
     : config_(assemble(model, training, comm)),
-      world_(Communicator::world(comm_options(comm))),
-      mesh_(world_, valid_mesh(config_, world_)),
+      world_(Communicator::world(agreed_options(config_))),
+      mesh_(world_, valid_mesh(config_, world_.size())),
       model_(mlp(config_.model.mlp)) {
   check_dtype<T>(model.dtype);
 }

@@ -76,7 +76,6 @@ bad no-command "a command is required"
 bad unknown-flag "--fast" run "$inputs/tutorial.toml" --fast
 bad no-file-given "FILE" run
 bad missing-file "missing.toml: cannot be read" run missing.toml --json out.json
-long_name=$(printf 'a%.0s' {1..300})
 bad long-name "$long_name: cannot be read" run "$long_name" --json out.json
 bad malformed-file "malformed.toml:" run "$work/malformed.toml" --json out.json
 bad launcher-key "distributed.rank = 0: comes from the launcher" run "$work/rank.toml"

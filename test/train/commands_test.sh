@@ -123,6 +123,30 @@ expect_one_error "cannot write out.json: File too large"
 expect_files out.json
 expect_json "" old
 
+# Output that cannot be printed is an error; the file is written none the less, and holds nothing else.
+begin full-output
+for arguments in "run $inputs/tutorial.toml" "plan $inputs/tutorial.toml" info --help; do
+  # shellcheck disable=SC2086
+  timeout 60 "$program" $arguments > /dev/full 2> "$err"
+  code=$?
+  expect_code 1
+  expect_one_error "cannot write to standard output: No space left on device"
+done
+begin closed-output
+(cd "$here" && "$program" run "$inputs/tutorial.toml" --json out.json --quiet <&- >&- 2>&-)
+code=$?
+expect_code 0
+expect_json /steps 160
+(cd "$here" && "$program" plan "$inputs/tutorial.toml" >&-) 2> "$err"
+code=$?
+expect_code 1
+expect_one_error "cannot write to standard output: Bad file descriptor"
+begin reader-leaves
+(cd "$here" && "$program" run "$inputs/tutorial.toml" --json out.json --set training.num_epochs=20000) \
+  2> "$err" | head -1 > "$out"
+expect_one_error "cannot write to standard output: Broken pipe"
+expect_json /steps 160000
+
 # What is no plain file is written to, not replaced.
 begin pipe
 mkfifo "$here/out.json"

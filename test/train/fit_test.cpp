@@ -129,6 +129,11 @@ TEST(FitErrors, ConfigurationsThatDifferStopAllRanks) {
   const bool odd = world.rank() > 0;
   EXPECT_EQ(error_everywhere([&] { trainer_of<float>(odd ? other : setup); }),
             "training.batch_size = 11: on rank 1, must be the same on every rank, rank 0 has 13");
+  CommConfig comm;
+  comm.timeout_seconds = odd ? 0 : 60;
+  EXPECT_EQ(
+      error_everywhere([&] { Trainer<float>(setup.model, setup.training, comm); }),
+      "comm.timeout_seconds = 0.0: on rank 1, must be the same on every rank, rank 0 has 60.0");
   Trainer<float> trainer = trainer_of<float>(setup);
   EXPECT_EQ(error_everywhere([&] { trainer.fit(odd ? other.data : setup.data); }),
             "data.seed = 7: on rank 1, must be the same on every rank, rank 0 has 0");
