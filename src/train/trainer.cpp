@@ -29,7 +29,8 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
 
 /// Collective: ranks whose options differ cannot even agree through a communicator that has them.
 CommOptions agreed_options(const Config& config) {
-  check_same_on_all_ranks(Communicator::world(), config);
+  // Without the stand-in for the data, which nobody gave.
+  check_same_on_all_ranks(Communicator::world(), {config.model, {}, config.training, config.comm});
   CommOptions options;
   options.timeout_seconds = config.comm.timeout_seconds;
   options.check_collectives = config.comm.check_collectives;
