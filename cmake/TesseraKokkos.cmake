@@ -54,3 +54,8 @@ if("CUDA" IN_LIST Kokkos_DEVICES AND Kokkos_VERSION VERSION_LESS 5
   message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} was built for CUDA without lambdas "
     "(CMake: -DKokkos_ENABLE_CUDA_LAMBDA=ON; Spack: kokkos +cuda_lambda)")
 endif()
+
+# fmt before 10 takes constexpr from half of its functions where it meets nvcc, which the other half needs.
+if("CUDA" IN_LIST Kokkos_DEVICES)
+  target_compile_definitions(tessera::kokkos INTERFACE FMT_USE_CONSTEXPR=1)
+endif()
