@@ -37,6 +37,7 @@ expect_json /schema_version 1
 expect_json /parameters 385
 expect_json /steps 160
 expect_json /samples 5120
+expect_json /as_planned true
 expect_near initial_loss "$(json /initial_loss)" 20.304867 1e-5
 expect_near final_loss "$(json /final_loss)" 3.199372 1e-5
 expect_json /epoch_losses/0 "$(json /initial_loss)"
