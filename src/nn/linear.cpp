@@ -30,6 +30,7 @@ struct BiasActivation {
   const T* bias;
   T* y;
   Size cols;
+  static constexpr bool keeps_sum = needs_preactivation(A);  // which is a host function
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     T* const z_row = z + team.league_rank() * cols;
@@ -37,7 +38,7 @@ struct BiasActivation {
     const T* const b = bias;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
       const T sum = b ? z_row[j] + b[j] : z_row[j];
-      if (needs_preactivation(A)) z_row[j] = sum;
+      if (keeps_sum) z_row[j] = sum;
       y_row[j] = detail::ActivationMath<A>::value(sum);
     });
   }
