@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <sched.h>
 #include <string>
 #include <vector>
@@ -49,9 +48,11 @@ TEST(Provenance, NamesTheSchedulersJob) {
 }
 
 TEST(Provenance, TimeIsIso8601InUtc) {
-  EXPECT_TRUE(
-      std::regex_match(utc_time(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ)")))
-      << utc_time();
+  std::string shape = utc_time();
+  EXPECT_TRUE(shape.starts_with("20")) << shape;
+  for (char& c : shape)
+    if (c >= '0' && c <= '9') c = '0';
+  EXPECT_EQ(shape, "0000-00-00T00:00:00Z");
 }
 
 TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
