@@ -28,22 +28,17 @@ while (($# > 0)); do
   esac
   shift || { echo "error: --ranks needs a number" >&2; exit 1; }
 done
-if ! [[ $ranks =~ ^[1-9][0-9]*$ ]]; then
-  echo "error: --ranks '$ranks': must be a positive number" >&2
-  exit 1
-fi
-
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+require_ranks "$ranks"
 install_missing
 build release tessera_smoke
 
 # One core for each rank where there are enough: a rank that wanders loses its caches.
 declare -a launch=(mpirun -n "$ranks")
-version=$(mpirun --version 2>&1)
-if [[ $version =~ Open\ MPI|OpenRTE|PRRTE ]]; then
+if is_open_mpi; then
   if ((ranks <= jobs)); then launch+=(--bind-to core); else launch+=(--oversubscribe --bind-to none); fi
-elif [[ $version == *HYDRA* ]] && ((ranks <= jobs)); then
+elif ((ranks <= jobs)) && [[ $(mpirun --version 2>&1) == *HYDRA* ]]; then
   launch+=(-bind-to core)
 fi
 say "${launch[*]} build/release/bin/tessera-smoke ${options[*]}"

@@ -28,18 +28,14 @@ while (($# > 0)); do
   esac
   shift || { echo "error: --ranks needs a number" >&2; exit 1; }
 done
-if ! [[ $ranks =~ ^[1-9][0-9]*$ ]]; then
-  echo "error: --ranks '$ranks': must be a positive number" >&2
-  exit 1
-fi
-
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+require_ranks "$ranks"
 install_missing
 build release tessera_cli
 
 declare -a launch=(mpirun -n "$ranks")
-if ((ranks > jobs)) && mpirun --version 2>&1 | grep -qE 'Open MPI|OpenRTE|PRRTE'; then
+if ((ranks > jobs)) && is_open_mpi; then
   launch+=(--oversubscribe)
 fi
 say "${launch[*]} build/release/bin/tessera run ${input:-inputs/tutorial.toml} ${options[*]}"

@@ -17,6 +17,13 @@ die() {
   exit 1
 }
 
+require_ranks() {
+  [[ $1 =~ ^[1-9][0-9]*$ ]] || die "--ranks '$1': must be a positive number"
+}
+
+# Reads all of what mpirun says: a pipe that ends early would fail under pipefail.
+is_open_mpi() { [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; }
+
 # Prints the directory of a Kokkos that the user points CMake at, if there is one.
 find_kokkos() {
   local prefix directory
