@@ -23,8 +23,8 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
   return {};
 }
 
-/// `share` is this rank's part, `full` has everybody's. An all_gather may work in place: its share
-/// lies in `full` where it belongs.
+/// `share` is this rank's part, `full` has everybody's. The share may lie in `full` where it
+/// belongs in an all_gather, and in a reduce_scatter that says so: all ranks must.
 Problem share_problem(const Call& call, const Buffer& share, const Buffer& full, int size,
                       int rank) {
   if (!call.balanced) {
@@ -35,7 +35,8 @@ Problem share_problem(const Call& call, const Buffer& share, const Buffer& full,
     return fmt::format("the share of rank {} of {} elements is {}, its View has {}", rank,
                        full.count, own.count, share.count);
   }
-  const bool in_place = call.operation == Operation::all_gather && share.data == full.at(own.begin);
+  const bool may_be_in_place = call.operation == Operation::all_gather || call.in_place;
+  const bool in_place = may_be_in_place && share.data == full.at(own.begin);
   if (overlap(share, full) && !in_place) return "the two Views overlap";
   return {};
 }

@@ -23,6 +23,7 @@ namespace tessera {
 ///   all_to_all      parts by receiver    parts by sender       parts sent, one per rank
 ///   send, receive   v                    v
 ///
+/// In place, the own share of a reduce_scatter lies in `in` where it belongs.
 struct Call {
   Operation operation = Operation::barrier;
   Site site{};
@@ -31,6 +32,7 @@ struct Call {
   ReduceOp op = ReduceOp::sum;
   int peer = -1;  ///< root of a broadcast, destination of a send, source of a receive
   int tag = 0;
+  bool in_place = false;  ///< of a reduce_scatter, the same on all ranks
   bool balanced = false;  ///< shares are the balanced split of the full buffer; no counts
   std::span<const Size> counts{};
   std::span<const Size> receive_counts{};  ///< all_to_all: parts received, one per rank

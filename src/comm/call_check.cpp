@@ -37,7 +37,7 @@ std::int64_t hash_of(std::span<const Size> counts) {
 }
 
 /// What must be equal on all ranks, in numbers.
-std::array<std::int64_t, 8> fingerprint(const Call& call, bool has_problem) {
+std::array<std::int64_t, 9> fingerprint(const Call& call, bool has_problem) {
   const bool common = has_common_count(call);
   const std::string_view file = basename_of(call.site.file_name());
   return {static_cast<std::int64_t>(call.operation),
@@ -46,6 +46,7 @@ std::array<std::int64_t, 8> fingerprint(const Call& call, bool has_problem) {
           common ? call.full().count : 0,
           common ? hash_of(call.counts) : 0,
           call.peer,
+          call.in_place ? 1 : 0,
           static_cast<std::int64_t>(std::hash<std::string_view>{}(file) >> 2) + call.site.line(),
           has_problem ? 1 : 0};
 }
@@ -60,6 +61,7 @@ std::string text_of(const Call& call) {
   if (call.in.count > 0 || call.out.count > 0) {
     text += fmt::format(" of {} {}", call.full().count, name_of(call.full().type));
   }
+  if (call.in_place) text += " in place";
   if (!call.counts.empty()) text += fmt::format(" in shares {}", fmt::join(call.counts, ","));
   return text + " at " + to_string(call.site);
 }

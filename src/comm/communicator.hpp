@@ -72,6 +72,17 @@ class Communicator {
                           Site site = Site::current()) const {
     return start(two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site), in, out);
   }
+  /// In place: this rank's share of v, where it belongs = its part of the elementwise sum of every
+  /// rank's v; the rest of v is undefined after that. Shares are the balanced split of v's extent.
+  template <class V>
+  void reduce_scatter(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    run(own_share_of(Operation::reduce_scatter, v, op, site));
+  }
+  template <class V>
+  Request ireduce_scatter(const V& v, ReduceOp op = ReduceOp::sum,
+                          Site site = Site::current()) const {
+    return start(own_share_of(Operation::reduce_scatter, v, op, site), v);
+  }
   /// Other shares: one count per rank, the same on all ranks.
   template <class In, class Out>
   void reduce_scatter(const In& in, const Out& out, std::span<const Size> counts,
@@ -175,6 +186,16 @@ class Communicator {
     call.op = op;
     call.peer = peer;
     call.tag = tag;
+    return call;
+  }
+
+  /// `in` is all of v, `out` the own share in it.
+  template <class V>
+  Call own_share_of(Operation operation, const V& v, ReduceOp op, const Site& site) const {
+    Call call = in_place<V>(operation, v, op, -1, 0, site);
+    const Range own = balanced_split(call.in.count, size(), rank());
+    call.out = call.in.slice(own.begin, own.count);
+    call.balanced = call.in_place = true;
     return call;
   }
 

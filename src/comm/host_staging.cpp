@@ -42,12 +42,13 @@ class StagedCall {
   StagedCall(const Call& call, int rank, bool everything, BlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
+    const bool out_in_in = one_view || call.in_place;
     if (must_stage(call.in, everything)) {
       in_ = stage(staged_.in);
       if (reads_in(call, rank)) copy(call.in, staged_.in);
-      if (one_view) staged_.out = staged_.in;
+      if (out_in_in) staged_.out = staged_.in.slice(offset_in(call), call.out.count);
     }
-    if (!one_view && must_stage(call.out, everything)) out_ = stage(staged_.out);
+    if (!out_in_in && must_stage(call.out, everything)) out_ = stage(staged_.out);
     copy_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
   }
   StagedCall(const StagedCall&) = delete;
@@ -73,6 +74,11 @@ class StagedCall {
   static bool writes_out(const Call& call, int rank) {
     if (call.operation == Operation::broadcast) return call.peer != rank;
     return call.operation != Operation::send;
+  }
+  /// Elements of `in` before `out`, which lies in it.
+  static Size offset_in(const Call& call) {
+    return (static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data)) /
+           size_of(call.in.type);
   }
   Block stage(Buffer& buffer) {
     Block block = pool_.take(buffer.bytes());

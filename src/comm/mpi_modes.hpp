@@ -80,6 +80,8 @@ struct Blocking {
     check_mpi(MPI_Recv(v, n, type, peer, tag, comm, &status), "MPI_Recv", site);
     check_received(status, n, type, site);
   }
+  /// After what has been called so far.
+  void copy_then(const Buffer& from, const Buffer& to) const { copy(from, to); }
   void barrier(MPI_Comm comm) const { check_mpi(MPI_Barrier(comm), "MPI_Barrier", site); }
 };
 
@@ -98,6 +100,10 @@ class MpiPending final : public PendingCall {
     return &parts_.back().request;
   }
   IntCounts& ints() { return ints_; }
+  void copy_at_end(const Buffer& from, const Buffer& to) {
+    from_ = from;
+    to_ = to;
+  }
 
   void wait() override {
     for (; finished_ < parts_.size(); ++finished_) {
@@ -105,6 +111,7 @@ class MpiPending final : public PendingCall {
       check_mpi(MPI_Wait(&parts_[finished_].request, &status), "MPI_Wait", site_);
       check_part(status);
     }
+    copy(from_, to_);
   }
   bool test() override {
     for (; finished_ < parts_.size(); ++finished_) {
@@ -114,6 +121,7 @@ class MpiPending final : public PendingCall {
       if (!flag) return false;
       check_part(status);
     }
+    copy(from_, to_);
     return true;
   }
 
@@ -127,6 +135,7 @@ class MpiPending final : public PendingCall {
   std::vector<Part> parts_;
   std::size_t finished_ = 0;
   IntCounts ints_;
+  Buffer from_, to_;
 };
 
 /// The same functions, started only.
@@ -171,6 +180,7 @@ struct NonBlocking {
   void receive(void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
     check_mpi(MPI_Irecv(v, n, type, peer, tag, comm, pending.next(n, type)), "MPI_Irecv", site);
   }
+  void copy_then(const Buffer& from, const Buffer& to) const { pending.copy_at_end(from, to); }
   void barrier(MPI_Comm comm) const {
     check_mpi(MPI_Ibarrier(comm, pending.next()), "MPI_Ibarrier", site);
   }

@@ -116,7 +116,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  /// Beyond max_count: one reduction per share.
+  /// Beyond max_count: one reduction per share. In place, MPI leaves the share at the beginning of
+  /// the buffer; no balanced share overlaps that unless it begins there.
   template <class Mode>
   void reduce_scatter(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
@@ -127,17 +128,22 @@ class MpiTransport final : public Transport {
         const Range share = share_of(call, size_, root);
         Size done = 0;
         for_pieces(call.in.slice(share.begin, share.count), [&](void* in, int n) {
-          mode.reduce(in, root == rank_ ? call.out.at(done) : nullptr, n, type, op, root, comm);
+          void* const out = root == rank_ ? call.out.at(done) : nullptr;
+          mode.reduce(in == out ? MPI_IN_PLACE : in, out, n, type, op, root, comm);
           done += n;
         });
       }
-    } else if (is_even(call, size_)) {
-      mode.reduce_scatter_even(call.in.data, call.out.data, static_cast<int>(call.out.count), type,
-                               op, comm);
+      return;
+    }
+    const void* in = call.in_place ? MPI_IN_PLACE : call.in.data;
+    void* out = call.in_place ? call.in.data : call.out.data;
+    if (is_even(call, size_)) {
+      mode.reduce_scatter_even(in, out, static_cast<int>(call.out.count), type, op, comm);
     } else {
       mode.ints.fill(call, size_);
-      mode.reduce_scatter(call.in.data, call.out.data, type, op, comm);
+      mode.reduce_scatter(in, out, type, op, comm);
     }
+    if (call.in_place) mode.copy_then(call.in.slice(0, call.out.count), call.out);
   }
 
   /// The own share is put in place first: MPI wants "in place" from all ranks or from none, and a

@@ -86,6 +86,36 @@ TYPED_TEST(Collectives, ReduceScatterGivesEveryRankItsBalancedShare) {
   }
 }
 
+TYPED_TEST(Collectives, ReduceScatterLeavesTheShareWhereItBelongs) {
+  for (const CommOptions& way : all_ways()) {
+    const Communicator comm = Communicator::world(way);
+    for (const Size n : this->extents) {
+      const Range share = balanced_split(n, comm.size(), comm.rank());
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
+        const auto expected = this->part(this->reduced(n, comm.size(), op), share);
+        const auto v = this->own(n, comm.rank());
+        comm.reduce_scatter(v, op);
+        EXPECT_EQ(this->part(to_host(v), share), expected);
+        const auto w = this->own(n, comm.rank());
+        comm.ireduce_scatter(w, op).wait();
+        EXPECT_EQ(this->part(to_host(w), share), expected);
+        const auto x = this->own(n, comm.rank());
+        for (Request request = comm.ireduce_scatter(x, op); !request.test();) {
+        }
+        EXPECT_EQ(this->part(to_host(x), share), expected);
+      }
+    }
+    if (comm.size() == 1) continue;
+    for (const LedgerRow& row : comm.ledger().rows()) {
+      EXPECT_EQ(row.operation, Operation::reduce_scatter);
+      EXPECT_EQ(row.calls, static_cast<Size>(6 * std::size(this->extents)));
+      EXPECT_EQ(row.payload_bytes,
+                6 * static_cast<Size>(sizeof(TypeParam)) *
+                    std::accumulate(std::begin(this->extents), std::end(this->extents), Size{0}));
+    }
+  }
+}
+
 TYPED_TEST(Collectives, AllGatherPutsTheSharesInOrder) {
   for (const CommOptions& way : all_ways()) {
     const Communicator comm = Communicator::world(way);

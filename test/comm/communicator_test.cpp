@@ -86,6 +86,8 @@ TEST(Communicator, OneRankCallsNothingAndRecordsNothingButCopies) {
     comm.ibarrier().wait();
     EXPECT_EQ(to_host(v), values);
     const Vector<float> a("a", 3), b("b", 3), c("c", 3);
+    comm.reduce_scatter(v);
+    comm.ireduce_scatter(v).wait();
     comm.reduce_scatter(v, a);
     comm.iall_gather(v, b).wait();
     comm.all_to_all(v, std::vector<Size>{3}, c, std::vector<Size>{3});

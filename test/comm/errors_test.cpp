@@ -45,6 +45,7 @@ TEST(CallErrors, StridedViewsAreRejectedAndContiguousOnesOfBothLayoutsAccepted) 
     }
     const Vector<double> target("target", 4);
     expect_contains(message_of([&] { comm.broadcast(column, 0); }), "not contiguous");
+    expect_contains(message_of([&] { comm.reduce_scatter(column); }), "not contiguous");
     comm.all_reduce(Kokkos::subview(right, 2, Kokkos::ALL));
     comm.all_reduce(Kokkos::subview(right, std::pair(1, 3), Kokkos::ALL));
   }
@@ -92,6 +93,7 @@ TEST(CallErrors, ViewsMustNotOverlap) {
   }
   expect_contains(message_of([&] { comm.reduce_scatter(full, share); }), "overlap");
   comm.all_gather(share, full);
+  comm.reduce_scatter(full);
 }
 
 TEST(CallErrors, AMessageOfAnotherExtentIsAnError) {
@@ -163,6 +165,9 @@ TEST_F(CollectiveCheck, NamesDifferentCountsTypesReductionsAndRoots) {
   all(message_of([&] { comm.all_reduce(odd_one ? w : v); }), "of 7 float32");
   all(message_of([&] { comm.all_reduce(v, odd_one ? ReduceOp::max : ReduceOp::sum); }), "(max)");
   all(message_of([&] { comm.broadcast(v, odd_one ? 1 : 0); }), "from rank 1");
+  const Vector<float> share("share", balanced_split(6, comm.size(), comm.rank()).count);
+  all(message_of([&] { odd_one ? comm.reduce_scatter(v) : comm.reduce_scatter(v, share); }),
+      "in place");
   const auto reduce = [&](const auto& view) { comm.all_reduce(view); };
   all(message_of([&] { odd_one ? reduce(x) : reduce(v); }), "of 6 int32");
   EXPECT_TRUE(comm.split(0, 0, "x").size() == comm.size()) << "and goes on after that";
