@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
+
 #include <tessera/base/types.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/mesh/rules.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/model_spec.hpp>
 #include <tessera/plan/strategy.hpp>
@@ -23,7 +27,16 @@ struct PlanInput {
   Size moments = 2;              ///< optimizer moments per parameter
   Size bucket_bytes = 25 << 20;  ///< most bytes that one reduction carries, unless a unit is larger
   bool overlap = false;          ///< a bucket's reduction starts while the backward pass goes on
-  bool clips = false;            ///< gradients are clipped, by value or by global norm
+  MeshRules rules = default_rules();  ///< mesh axes of the parameters' logical dimensions
+  std::map<std::string, PartitionSpec> parameter_specs{};  ///< by path, instead of the rules
+  bool prefetch = true;               ///< gather a unit while the one before it is used
+  bool reshard_after_forward = true;  ///< false: gathered units stay until their backward pass
+  bool keep_last_unit = true;  ///< the last unit stays gathered between its forward and backward
+  bool sequence_parallel = false;  ///< reduce-scatter and all-gather in place of an all-reduce
+  bool check_finite = false;       ///< a step whose gradients are not finite stops the run
+  bool clips_by_value = false;
+  bool clips_by_norm = false;     ///< by the global norm
+  Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
 };
 
 }  // namespace tessera

@@ -34,7 +34,7 @@ std::vector<Action> make_schedule(const PlanInput& input, const std::vector<Buck
   const Size last = input.microbatches - 1;
   const ActionKind kind = input.overlap ? ActionKind::finish_reduce : ActionKind::reduce;
   for (Size b = 0; reduces && b < num_buckets; ++b) actions.push_back({kind, b, last});
-  if (input.clips) actions.push_back({ActionKind::clip, 0, last});
+  if (input.clips_by_value || input.clips_by_norm) actions.push_back({ActionKind::clip, 0, last});
   actions.push_back({ActionKind::update, 0, last});
   return actions;
 }

@@ -6,7 +6,7 @@ namespace tessera {
 std::vector<std::string> batch_axes(const MeshShape& mesh) {
   std::vector<std::string> axes;
   for (const Axis& axis : mesh.axes())
-    if (axis.name == "data") axes.push_back(axis.name);
+    if (axis.name == "data" || axis.name == "fsdp") axes.push_back(axis.name);
   return axes;
 }
 

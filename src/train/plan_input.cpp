@@ -29,7 +29,8 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.moments = moments_per_parameter(training.optimizer);
   input.bucket_bytes = training.distributed.bucket_bytes;
   input.overlap = training.distributed.overlap;
-  input.clips = training.clip.value || training.clip.global_norm;
+  input.clips_by_value = training.clip.value.has_value();
+  input.clips_by_norm = training.clip.global_norm.has_value();
   return input;
 }
 

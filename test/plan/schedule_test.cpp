@@ -26,7 +26,7 @@ TEST(Schedule, OneMicrobatch) {
   EXPECT_EQ(schedule(input),
             "forward(1) forward(2) loss backward(2) backward(1) "
             "reduce(bucket 0) reduce(bucket 1) update");
-  input.clips = true;
+  input.clips_by_norm = true;
   input.bucket_bytes = 1 << 20;
   EXPECT_EQ(schedule(input),
             "forward(1) forward(2) loss backward(2) backward(1) reduce(bucket 0) clip update");
@@ -70,7 +70,7 @@ TEST(Schedule, ThreeMicrobatchesReduceOnceInTheLast) {
   EXPECT_EQ(schedule(input), passes + "backward(1, m2) reduce(bucket 0) update");
   input.overlap = true;
   input.bucket_bytes = 1;
-  input.clips = true;
+  input.clips_by_norm = true;
   EXPECT_EQ(schedule(input), passes +
                                  "start_reduce(bucket 0) backward(1, m2) start_reduce(bucket 1) "
                                  "finish_reduce(bucket 0) finish_reduce(bucket 1) clip update");
