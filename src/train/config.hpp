@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,14 @@ struct DistributedConfig {
   std::string mixed_precision = "no";
   Size bucket_bytes = 25 * 1024 * 1024;  ///< gradients reduced in one call, at most
   bool overlap = false;                  ///< start a bucket as soon as its gradients are ready
+  /// Logical name of a dimension -> mesh axes; replaces the rule that the name has by default.
+  std::map<std::string, std::vector<std::string>> mesh_rules{};
+  /// "layer1/kernel" -> "P(None, 'model')"; of these parameters the rules say nothing.
+  std::map<std::string, std::string> parameter_specs{};
+  bool prefetch = true;               ///< gather the next unit while this one is used
+  bool reshard_after_forward = true;  ///< false: gathered units stay until their backward pass
+  bool keep_last_unit = true;  ///< the last unit stays gathered between its forward and backward
+  bool sequence_parallel = false;  ///< reduce-scatter and all-gather in place of an all-reduce
 };
 
 struct TrainingConfig {
@@ -49,6 +58,8 @@ struct TrainingConfig {
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};
+  bool check_finite = false;      ///< stop at the first gradient that is not finite
+  Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
   DistributedConfig distributed{};
 };
 

@@ -10,6 +10,8 @@
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/known_names.hpp>
 #include <tessera/train/settings.hpp>
+#include <tessera/train/sharding_rules.hpp>
+#include <tessera/train/strategy_rules.hpp>
 #include <tessera/train/toml_text.hpp>
 
 namespace tessera {
@@ -102,13 +104,10 @@ void check_launch(const DistributedConfig& config, Size ranks) {
 }
 
 const KnownName& known_axis(const DistributedConfig& config, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const KnownName& axis : known_axes) {
+  for (const KnownName& axis : known_axes)
     if (axis.name == name) return axis;
-    names.push_back(axis.name);
-  }
   reject("distributed.mesh_axis_names", config.mesh_axis_names,
-         to_toml(name) + " " + must_be_one_of(name, names));
+         to_toml(name) + " " + must_be_one_of(name, names_of(known_axes)));
 }
 
 /// The named mesh, -1 filled in.
@@ -139,7 +138,7 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
                        mesh.size_of(axis)));
 }
 
-/// Axes that only other strategies use must not be larger than 1. Blames the key that made them so.
+/// An axis that nothing uses yet must not be larger than 1. Blames the key that made it so.
 void check_available(const DistributedConfig& config, const MeshShape& mesh, bool named) {
   for (const Axis& axis : mesh.axes()) {
     const std::string_view unavailable = known_axis(config, axis.name).unavailable;
@@ -147,10 +146,19 @@ void check_available(const DistributedConfig& config, const MeshShape& mesh, boo
     const std::string reason =
         fmt::format("a mesh axis \"{}\" larger than 1 {}", axis.name, unavailable);
     if (named) reject("distributed.mesh_shape", config.mesh_shape, reason);
-    reject(axis.name == "model" ? "distributed.tensor_parallel_size"
-                                : "distributed.pipeline_parallel_size",
-           axis.size, reason);
+    reject("distributed.pipeline_parallel_size", axis.size, reason);
   }
+}
+
+/// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
+/// the strategy that splits nothing but layers.
+MeshShape mesh_from_sizes(const DistributedConfig& config, Size ranks) {
+  const Size pipeline = config.pipeline_parallel_size.value_or(1);
+  if (strategy_of(config) != Strategy::tensor)
+    return auto_mesh({.pipeline = pipeline, .model = config.tensor_parallel_size.value_or(1)},
+                     ranks);
+  if (ranks == 1) return MeshShape({{"model", 1}});
+  return auto_mesh({.pipeline = pipeline, .data = 1, .model = -1}, ranks);
 }
 
 }  // namespace
@@ -159,15 +167,13 @@ MeshShape resolve_mesh(const Config& config, Size ranks) {
   const DistributedConfig& distributed = config.training.distributed;
   const bool named = !distributed.mesh_shape.empty() || !distributed.mesh_axis_names.empty();
   const MeshShape mesh =
-      named ? named_mesh(distributed, ranks)
-            : auto_mesh({.pipeline = distributed.pipeline_parallel_size.value_or(1),
-                         .model = distributed.tensor_parallel_size.value_or(1)},
-                        ranks);
+      named ? named_mesh(distributed, ranks) : mesh_from_sizes(distributed, ranks);
   check_axis_size(mesh, "model", "distributed.tensor_parallel_size",
                   distributed.tensor_parallel_size);
   check_axis_size(mesh, "pipeline", "distributed.pipeline_parallel_size",
                   distributed.pipeline_parallel_size);
   check_available(distributed, mesh, named);
+  check_mesh_of_strategy(distributed, mesh);
   return mesh;
 }
 
@@ -178,7 +184,9 @@ void validate(const Config& config, Size ranks) {
   check_training(config);
   check_comm(config.comm);
   check_launch(config.training.distributed, ranks);
-  resolve_mesh(config, ranks);
+  const MeshShape mesh = resolve_mesh(config, ranks);
+  check_options_of_strategy(config.training.distributed, mesh);
+  check_sharding(config, mesh);
 }
 
 Size planned_ranks(const Config& config) {

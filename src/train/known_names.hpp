@@ -5,6 +5,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <tessera/plan/strategy.hpp>
 
 namespace tessera {
 
@@ -17,14 +20,12 @@ struct KnownName {
 
 inline constexpr std::string_view not_available_yet = "is not available yet";
 
-inline constexpr std::array known_strategies{
-    KnownName{"data"},
-    KnownName{"zero1", not_available_yet},
-    KnownName{"zero2", not_available_yet},
-    KnownName{"fsdp", not_available_yet},
-    KnownName{"hybrid", not_available_yet},
-    KnownName{"tensor", not_available_yet},
-};
+/// Every strategy that plans know.
+inline constexpr auto known_strategies = [] {
+  std::array<KnownName, strategy_names.size()> known{};
+  for (std::size_t s = 0; s < known.size(); ++s) known[s].name = strategy_names[s];
+  return known;
+}();
 
 inline constexpr std::array known_backends{
     KnownName{"mpi"},
@@ -45,9 +46,12 @@ inline constexpr std::array known_mixed_precisions{
 inline constexpr std::array known_axes{
     KnownName{"pipeline", not_available_yet},
     KnownName{"data"},
-    KnownName{"fsdp", not_available_yet},
-    KnownName{"model", not_available_yet},
+    KnownName{"fsdp"},
+    KnownName{"model"},
 };
+
+/// All of them, available or not.
+std::vector<std::string_view> names_of(std::span<const KnownName> known);
 
 /// "must be one of mean, sum", with the nearest of the names when `wrong` looks like one.
 std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,6 +117,36 @@ void assign(std::string_view key, const nlohmann::json& value, std::optional<T>&
 }
 
 template <class T>
+inline constexpr bool is_table = false;
+template <class T>
+inline constexpr bool is_table<std::map<std::string, T>> = true;
+
+/// One entry of a table. A single string is a list of one.
+template <class T>
+void assign_entry(std::string_view key, const std::string& name, const nlohmann::json& value,
+                  std::map<std::string, T>& table) {
+  const std::string path = entry_key(key, name);
+  T entry{};
+  if (std::is_same_v<T, std::vector<std::string>> && value.is_string())
+    assign(path, nlohmann::json::array({value}), entry);
+  else
+    assign(path, value, entry);
+  table[name] = std::move(entry);
+}
+
+/// Replaces the table as a whole.
+template <class T>
+void assign(std::string_view key, const nlohmann::json& value, std::map<std::string, T>& member) {
+  if (!value.is_object())
+    throw ConfigError(
+        key, to_toml(value),
+        "must be a table, as in {} or {name = ...}, each of " + std::string(Reader<T>::expected));
+  std::map<std::string, T> table;
+  for (const auto& [name, entry] : value.items()) assign_entry(key, name, entry, table);
+  member = std::move(table);
+}
+
+template <class T>
 nlohmann::json as_json(const T& member) {
   if constexpr (std::is_enum_v<T>) {
     const Names names = names_of(T{});
@@ -124,6 +155,14 @@ nlohmann::json as_json(const T& member) {
   } else {
     return member;
   }
+}
+
+/// An object also where it is empty.
+template <class T>
+nlohmann::json as_json(const std::map<std::string, T>& member) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [name, entry] : member) object[name] = entry;
+  return object;
 }
 
 template <class T>

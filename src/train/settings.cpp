@@ -11,6 +11,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/train/setting_types.hpp>
 #include <tessera/train/settings.hpp>
+#include <tessera/train/sharding_rules.hpp>
 
 namespace tessera {
 namespace {
@@ -20,10 +21,16 @@ template <class Member, class Check>
 Setting setting(std::string key, std::string doc, Member member, Check check) {
   using T = std::decay_t<decltype(member(std::declval<Config&>()))>;
   if constexpr (std::is_enum_v<T>) doc += ": " + join(setting_types::names_of(T{}));
-  return {key, std::move(doc),
-          [=](Config& c, const nlohmann::json& v) { setting_types::assign(key, v, member(c)); },
-          [=](const Config& c) { return setting_types::as_json(member(c)); },
-          [=](const Config& c) { check(key, member(c)); }};
+  Setting made{
+      key, std::move(doc),
+      [=](Config& c, const nlohmann::json& v) { setting_types::assign(key, v, member(c)); },
+      [=](const Config& c) { return setting_types::as_json(member(c)); },
+      [=](const Config& c) { check(key, member(c)); }};
+  if constexpr (setting_types::is_table<T>)
+    made.set_entry = [=](Config& c, const std::string& name, const nlohmann::json& v) {
+      setting_types::assign_entry(key, name, v, member(c));
+    };
+  return made;
 }
 
 /// Any value of the type will do, or config_rules.cpp sees to it.
@@ -45,9 +52,11 @@ constexpr auto positive_if_set = [](const std::string& key, const auto& value) {
   if (value) positive(key, *value);
 };
 
-constexpr auto not_negative = [](const std::string& key, double value) {
-  if (!(value >= 0) || !std::isfinite(value))
-    throw ConfigError(key, to_toml(value), "must be finite and not negative");
+constexpr auto not_negative = [](const std::string& key, const auto& value) {
+  constexpr bool real = std::is_floating_point_v<std::decay_t<decltype(value)>>;
+  if (!(value >= 0) || !std::isfinite(static_cast<double>(value)))
+    throw ConfigError(key, to_toml(value),
+                      real ? "must be finite and not negative" : "must not be negative");
 };
 
 constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) {
@@ -101,6 +110,10 @@ std::vector<Setting> make_settings() {
               TESSERA_MEMBER(training.microbatches), positive),
       setting("training.loss", "over the global batch", TESSERA_MEMBER(training.loss),
               one_of_names),
+      setting("training.check_finite", "stop at the first gradient that is not finite",
+              TESSERA_MEMBER(training.check_finite), no_rule),
+      setting("training.check_replicas_every", "steps between checks of replicas; 0: never",
+              TESSERA_MEMBER(training.check_replicas_every), not_negative),
 
       setting("optimizer.kind", "update rule", TESSERA_MEMBER(training.optimizer.kind),
               one_of_names),
@@ -167,6 +180,20 @@ std::vector<Setting> make_settings() {
               TESSERA_MEMBER(training.distributed.bucket_bytes), positive),
       setting("distributed.overlap", "reduce buckets while the backward pass goes on",
               TESSERA_MEMBER(training.distributed.overlap), no_rule),
+      setting("distributed.prefetch", "gather a unit while the one before it is used",
+              TESSERA_MEMBER(training.distributed.prefetch), no_rule),
+      setting("distributed.reshard_after_forward",
+              "false: gathered units stay until their backward pass",
+              TESSERA_MEMBER(training.distributed.reshard_after_forward), no_rule),
+      setting("distributed.keep_last_unit", "gathered between its forward and its backward pass",
+              TESSERA_MEMBER(training.distributed.keep_last_unit), no_rule),
+      setting("distributed.mesh_rules", "mesh axes of batch, embed, mlp; default mlp = [\"model\"]",
+              TESSERA_MEMBER(training.distributed.mesh_rules), check_mesh_rules),
+      setting("distributed.parameter_specs", "PartitionSpec by parameter, instead of the rules",
+              TESSERA_MEMBER(training.distributed.parameter_specs), check_parameter_specs),
+      setting("distributed.sequence_parallel",
+              "reduce-scatter and all-gather in place of an all-reduce on model",
+              TESSERA_MEMBER(training.distributed.sequence_parallel), no_rule),
 
       setting("comm.timeout_seconds", "a collective that takes longer ends the job",
               TESSERA_MEMBER(comm.timeout_seconds), not_negative),
@@ -220,6 +247,9 @@ const std::vector<Setting>& settings() {
 void set(Config& config, const std::string& key, const nlohmann::json& value) {
   for (const Setting& known : settings())
     if (known.key == key) return known.set(config, value);
+  for (const Setting& known : settings())
+    if (known.set_entry && key.starts_with(known.key + "."))
+      return known.set_entry(config, key.substr(known.key.size() + 1), value);
   if (value.is_object() && value.empty() && is_section(key)) return;
   reject_unknown(key, value);
 }

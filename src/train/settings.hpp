@@ -22,6 +22,8 @@ struct Setting {
   std::function<nlohmann::json(const Config&)> get;
   /// Throws ConfigError for a value that no run can have, whatever the other settings are.
   std::function<void(const Config&)> check;
+  /// Of a table: sets one entry, "section.name.entry", and leaves the others. Empty for the rest.
+  std::function<void(Config&, const std::string&, const nlohmann::json&)> set_entry{};
 };
 
 /// All settings, those of a section together, in the order in which they are printed.

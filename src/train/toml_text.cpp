@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -63,6 +64,26 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<Lo
   }
 }
 
+/// The key without its quotes. What TOML does not take for one key stays as it is: it is the
+/// settings' to say that they have no such key.
+std::string unquote_key(const std::string& key) {
+  if (key != one_line(key)) return key;  // more than a key
+  try {
+    std::vector<Located> located;
+    flatten(toml::parse(key + " = 0"), "", located);
+    if (located.size() == 1) return located[0].given.key;
+  } catch (const toml::parse_error&) {
+    // Such as the bare slash of distributed.parameter_specs.layer1/kernel.
+  }
+  return key;
+}
+
+/// A part of a key as TOML writes it.
+std::string key_part(const std::string& name) {
+  const auto bare = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), bare) ? name : to_toml(name);
+}
+
 }  // namespace
 
 std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source) {
@@ -88,14 +109,20 @@ GivenValue parse_assignment(const std::string& text) {
   if (equals == std::string::npos || key.empty())
     throw ConfigError("--set", text, "must be section.key=value");
   const std::string value(trim(std::string_view(text).substr(equals + 1)));
+  check_depth(key, "--set");
   check_depth(value, "--set " + key);
+  const std::string unquoted = unquote_key(key);
   try {
     const toml::table parsed = toml::parse("value = " + value);
-    if (parsed.size() == 1) return {key, to_json(*parsed.get("value"))};
+    if (parsed.size() == 1) return {unquoted, to_json(*parsed.get("value"))};
   } catch (const toml::parse_error&) {
     // A bare word such as adamw is no TOML value; what it may be is the setting's to say.
   }
-  return {key, value};
+  return {unquoted, value};
+}
+
+std::string entry_key(std::string_view table, const std::string& name) {
+  return fmt::format("{}.{}", table, key_part(name));
 }
 
 std::string to_toml(const nlohmann::json& value) {
@@ -110,7 +137,7 @@ std::string to_toml(const nlohmann::json& value) {
     std::vector<std::string> parts;
     for (const auto& [key, item] : value.items())
       parts.push_back(value.is_array() ? to_toml(item)
-                                       : fmt::format("{} = {}", key, to_toml(item)));
+                                       : fmt::format("{} = {}", key_part(key), to_toml(item)));
     return value.is_array() ? fmt::format("[{}]", join(parts)) : fmt::format("{{{}}}", join(parts));
   }
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

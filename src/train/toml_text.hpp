@@ -21,9 +21,13 @@ struct GivenValue {
 /// `source` is named in errors. Throws ConfigError with the line of a malformed document.
 std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source);
 
-/// "section.key=value" from a command line: the value is TOML, or else a bare word that stands for
-/// a string. Throws ConfigError if there is no key or no "=".
+/// "section.key=value" from a command line: the key may quote its parts as TOML does, the value is
+/// TOML, or else a bare word that stands for a string. Throws ConfigError if there is no key or no
+/// "=".
 GivenValue parse_assignment(const std::string& text);
+
+/// section.table.name, the name quoted unless it is made of letters, digits, - and _.
+std::string entry_key(std::string_view table, const std::string& name);
 
 /// A value as TOML writes it, on one line.
 std::string to_toml(const nlohmann::json& value);

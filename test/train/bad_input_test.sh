@@ -88,7 +88,12 @@ bad_tutorial zero-size "training.batch_size = 0: must be positive" --set trainin
 bad_tutorial nan "training.learning_rate = nan" --set training.learning_rate=nan
 bad_tutorial two-rests "distributed.mesh_shape = [-1, -1]" --mesh data=-1,model=-1
 bad_tutorial mesh-too-large "distributed.mesh_shape = [$((ranks + 1))]" --mesh data=$((ranks + 1))
-bad_tutorial not-available 'distributed.strategy = "fsdp": is not available yet' --strategy fsdp
+bad_tutorial not-available 'distributed.backend = "nccl": is not available yet' --set distributed.backend=nccl
+bad_tutorial no-fsdp-axis 'distributed.strategy = "hybrid": needs a mesh with an axis fsdp' --strategy hybrid
+bad_tutorial unused-option "distributed.prefetch = false: needs distributed.strategy" \
+  --set distributed.prefetch=false
+bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
+  --set "distributed.parameter_specs.\"layer1/kernel\"=P('data')"
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
 bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
