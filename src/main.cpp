@@ -13,6 +13,7 @@
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/train/command_line.hpp>
 #include <tessera/train/info_command.hpp>
+#include <tessera/train/inspect_command.hpp>
 #include <tessera/train/plan_command.hpp>
 #include <tessera/train/run_command.hpp>
 
@@ -58,7 +59,9 @@ int main(int argc, char** argv) {
   // A reader that leaves must not end a run whose results also go to a file.
   if (std::holds_alternative<RunOptions>(command)) std::signal(SIGPIPE, SIG_IGN);
   return run_main(argc, argv, [&](Runtime& runtime) {
-    const auto* run = std::get_if<RunOptions>(&command);
-    return run ? run_command(runtime, *run) : info_command(runtime);
+    if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(runtime, *run);
+    if (const auto* inspect = std::get_if<InspectOptions>(&command))
+      return inspect_command(runtime, *inspect);
+    return info_command(runtime);
   });
 }

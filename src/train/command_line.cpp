@@ -6,6 +6,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/version.hpp>
+#include <tessera/plan/strategy.hpp>
 #include <tessera/train/command_line.hpp>
 
 namespace tessera {
@@ -18,7 +19,11 @@ Examples:
   mpirun -n 4 tessera run inputs/tutorial.toml --mesh data=4 --ranks-expected 4
   tessera run inputs/tutorial.toml --set model.dtype=float64 --json result.json
   tessera run inputs/tutorial.toml --print-config   every key, its value and meaning
-  tessera plan inputs/tutorial.toml --mesh data=8   what 8 ranks would hold and send
+  mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
+                                                    parameters in shards, too
+  tessera plan inputs/tutorial.toml --mesh data=2,model=4
+                                                    what 8 ranks would hold and send
+  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each of the ranks holds
 
 Bad input ends with exit code 1. Arguments that begin with --kokkos- go to Kokkos.)";
 
@@ -29,7 +34,8 @@ void add_source(CLI::App& command, ConfigSource& source) {
       ->allow_extra_args(false);
   command.add_option("--mesh", source.mesh, "Mesh of ranks; one size may be -1, the rest")
       ->type_name("AXIS=N[,AXIS=N...]");
-  command.add_option("--strategy", source.strategy, "Parallel strategy")->type_name("NAME");
+  command.add_option("--strategy", source.strategy, "Parallel strategy: " + join(strategy_names))
+      ->type_name("NAME");
   command
       .add_option("--ranks-expected", source.ranks_expected,
                   "Number of ranks; a run on any other is an error")
@@ -63,6 +69,12 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   add_json(plan, options.json, "plan");
 }
 
+void add_inspect(CLI::App& app, InspectOptions& options) {
+  CLI::App& inspect =
+      *app.add_subcommand("inspect", "Show which part of every tensor each rank of a launch holds");
+  add_source(inspect, options.source);
+}
+
 const std::string hint = "; tessera --help shows the usage";
 
 }  // namespace
@@ -76,6 +88,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   PlanOptions plan;
   add_run(app, run);
   add_plan(app, plan);
+  InspectOptions inspect;
+  add_inspect(app, inspect);
   app.add_subcommand("info", "Show what this program was built with and runs on");
 
   std::vector<std::string> reversed;  // as CLI11 wants them
@@ -96,8 +110,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       throw Error(ExitCode::usage, "plan starts no Kokkos and takes no --kokkos- arguments" + hint);
     return plan;
   }
+  if (app.got_subcommand("inspect")) return inspect;
   if (app.got_subcommand("info")) return InfoOptions{};
-  throw Error(ExitCode::usage, "a command is required: run, plan or info" + hint);
+  throw Error(ExitCode::usage, "a command is required: run, plan, inspect or info" + hint);
 }
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ struct ShowText {
   std::string text;
 };
 
-using Command = std::variant<ShowText, RunOptions, PlanOptions, InfoOptions>;
+using Command = std::variant<ShowText, RunOptions, PlanOptions, InspectOptions, InfoOptions>;
 
 /// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -7,6 +7,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/train/config_agreement.hpp>
+#include <tessera/train/config_io.hpp>
+#include <tessera/train/config_rules.hpp>
 #include <tessera/train/settings.hpp>
 #include <tessera/train/share_json.hpp>
 #include <tessera/train/toml_text.hpp>
@@ -26,6 +28,13 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
                                     world.rank(), first[i].get<std::string>()));
     }
   });
+}
+
+Config agreed_config(const Communicator& world, const ConfigSource& source) {
+  const Config config =
+      collectively(world, [&] { return resolve(load_config(source), world.size()); });
+  check_same_on_all_ranks(world, config);
+  return config;
 }
 
 }  // namespace tessera

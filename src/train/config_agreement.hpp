@@ -3,6 +3,7 @@
 
 #include <tessera/comm/communicator.hpp>
 #include <tessera/train/config.hpp>
+#include <tessera/train/options.hpp>
 
 namespace tessera {
 
@@ -10,5 +11,9 @@ namespace tessera {
 /// configuration: files may differ between nodes, and ranks that plan different steps wait for each
 /// other in vain. Names the first key of the lowest rank that differs from rank 0.
 void check_same_on_all_ranks(const Communicator& world, const Config& config);
+
+/// Collective. The configuration of a launch, resolved on its ranks and the same on all of them: a
+/// file may be missing on one node only.
+Config agreed_config(const Communicator& world, const ConfigSource& source);
 
 }  // namespace tessera

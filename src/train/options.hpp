@@ -29,4 +29,9 @@ struct PlanOptions {
   std::string json{};  ///< file for the plan; empty: none
 };
 
+/// Shows what each rank holds.
+struct InspectOptions {
+  ConfigSource source{};
+};
+
 }  // namespace tessera

@@ -10,7 +10,6 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_io.hpp>
-#include <tessera/train/config_rules.hpp>
 #include <tessera/train/result_file.hpp>
 #include <tessera/train/run_command.hpp>
 #include <tessera/train/run_report.hpp>
@@ -93,22 +92,14 @@ ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options
   return ExitCode::ok;
 }
 
-/// Collective: a file may be missing, or a directory read-only, on one node only.
-Config agreed_config(Runtime& runtime, const RunOptions& options) {
-  const Communicator world = Communicator::world();
-  const Config config = collectively(world, [&] {
-    Config resolved = resolve(load_config(options.source), runtime.world_size());
-    if (!options.json.empty() && world.rank() == 0) check_writable("--json", options.json);
-    return resolved;
-  });
-  check_same_on_all_ranks(world, config);
-  return config;
-}
-
 }  // namespace
 
 ExitCode run_command(Runtime& runtime, const RunOptions& options) {
-  const Config config = agreed_config(runtime, options);
+  const Communicator world = Communicator::world();
+  const Config config = agreed_config(world, options.source);
+  collectively(world, [&] {
+    if (!options.json.empty() && world.rank() == 0) check_writable("--json", options.json);
+  });
   if (options.print_config) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;

@@ -96,6 +96,9 @@ bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
   --set "distributed.parameter_specs.\"layer1/kernel\"=P('data')"
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
+bad inspect-missing-file "missing.toml: cannot be read" inspect missing.toml
+bad inspect-other-world "distributed.world_size = $((ranks + 1))" inspect "$inputs/tutorial.toml" \
+  --ranks-expected $((ranks + 1))
 bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
 bad result-link "loop.toml: cannot be written: Too many levels" run "$inputs/tutorial.toml" --json "$work/loop.toml"
 bad long-result-name "cannot be written: File name too long" run "$inputs/tutorial.toml" --json "$long_name"

@@ -38,6 +38,14 @@ TEST(CommandLine, OtherCommands) {
   const auto plan = std::get<PlanOptions>(parse_command_line({"plan", "--mesh=data=8", "a.toml"}));
   EXPECT_EQ(plan.source.mesh, "data=8");
   EXPECT_TRUE(std::holds_alternative<InfoOptions>(parse_command_line({"info"})));
+  const auto inspect = std::get<InspectOptions>(
+      parse_command_line({"inspect", "a.toml", "--mesh=data=2,model=2", "--strategy", "fsdp",
+                          "--ranks-expected", "4", "--set", "model.widths=[4, 8, 1]"}));
+  EXPECT_EQ(inspect.source.file, "a.toml");
+  EXPECT_EQ(inspect.source.mesh, "data=2,model=2");
+  EXPECT_EQ(inspect.source.strategy, "fsdp");
+  EXPECT_EQ(inspect.source.ranks_expected, "4");
+  EXPECT_EQ(inspect.source.overrides, (std::vector<std::string>{"model.widths=[4, 8, 1]"}));
 }
 
 TEST(CommandLine, HelpAndVersion) {
@@ -46,13 +54,15 @@ TEST(CommandLine, HelpAndVersion) {
   };
   EXPECT_NE(text({"--help"}).find("Examples:"), std::string::npos);
   EXPECT_NE(text({"run", "--help"}).find("--check-collectives"), std::string::npos);
+  EXPECT_NE(text({"run", "--help"}).find("hybrid"), std::string::npos);
   EXPECT_EQ(text({"plan", "--help"}).find("--check-collectives"), std::string::npos);
+  EXPECT_NE(text({"inspect", "--help"}).find("each rank"), std::string::npos);
   EXPECT_EQ(text({"--version"}).find("tessera "), 0u);
 }
 
 TEST(CommandLine, UsageErrorsAreOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "run, plan or info"},
+      {{}, "run, plan, inspect or info"},
       {{"fly"}, "fly"},
       {{"run"}, "FILE"},
       {{"run", "a.toml", "b.toml"}, "b.toml"},
@@ -62,6 +72,9 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"plan", "a.toml", "--quiet"}, "--quiet"},
       {{"plan", "a.toml", "--kokkos-num-threads=2"}, "--kokkos-"},
       {{"run", "a.toml", "--mesh", "data=1", "--mesh", "data=2"}, "--mesh"},
+      {{"inspect"}, "FILE"},
+      {{"inspect", "a.toml", "--quiet"}, "--quiet"},
+      {{"inspect", "a.toml", "--json", "b.json"}, "--json"},
       {{"info", "x"}, "x"},
       {{"run", "a.toml", "plan", "b.toml"}, "plan"},
   };
