@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# plan, info, --print-config, every file of inputs/, and files that cannot be written.
+# plan, info, --print-config, and files that cannot be written.
 # usage: commands_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
@@ -60,34 +60,14 @@ launch run "$inputs/tutorial.toml" --set training.num_epochs=3 --set schedule.ki
   --set schedule.steps=24 --set model.activation=gelu --json out.json
 expected=$(json /epoch_losses)
 launch run "$inputs/tutorial.toml" --set training.num_epochs=3 --set schedule.kind=cosine \
-  --set schedule.steps=24 --set model.activation=gelu --print-config
+  --set schedule.steps=24 --set model.activation=gelu --set distributed.mesh_rules.mlp=model \
+  --set "distributed.parameter_specs.\"layer1/kernel\"=\"P(None, None)\"" --print-config
 expect_code 0
 cp "$out" "$work/printed.toml"
+grep -qF "parameter_specs = {\"layer1/kernel\" = \"P(None, None)\"}" "$out" || fail "prints no table"
 launch run "$work/printed.toml" --json out.json
 expect_code 0
 expect_json /epoch_losses "$expected"
-
-# Every file of inputs/ is planned whole, and run small on one process and on several.
-for file in "$inputs"/*.toml; do
-  input=$(basename "$file" .toml)
-  case $input in
-    tutorial) small=() ;;
-    large) small=(--set 'model.widths=[16, 32, 32, 16]' --set training.batch_size=32 --set data.samples=128) ;;
-    *) fail "inputs/$input.toml: say in commands_test.sh how it is made small" && continue ;;
-  esac
-  begin "input-$input"
-  launch plan "$file"
-  expect_code 0
-  launch run "$file" --json out.json ${small[@]+"${small[@]}"}
-  expect_code 0
-  expected=$(json /final_loss)
-  launcher=("${several[@]}")
-  launch run "$file" --json out.json ${small[@]+"${small[@]}"}
-  launcher=()
-  expect_code 0
-  expect_line " +Devices used: +$ranks"
-  expect_near "the final loss on $ranks ranks" "$(json /final_loss)" "$expected" 2e-5
-done
 
 # A file that cannot be written. Known beforehand: nothing is trained.
 begin no-directory

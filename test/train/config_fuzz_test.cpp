@@ -9,9 +9,9 @@
 namespace tessera {
 namespace {
 
-std::string tutorial_text() {
+std::string text_of(const std::string& input) {
   std::ostringstream text;
-  text << std::ifstream(TESSERA_INPUTS "/tutorial.toml").rdbuf();
+  text << std::ifstream(TESSERA_INPUTS "/" + input + ".toml").rdbuf();
   return text.str();
 }
 
@@ -42,9 +42,11 @@ std::string mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
+/// Reads mutations of the file, which is valid on `ranks` ranks.
+void read_mutations(const std::string& input, Size ranks) {
+  SCOPED_TRACE(input);
   std::mt19937 random(7);
-  const std::string original = tutorial_text();
+  const std::string original = text_of(input);
   ASSERT_FALSE(original.empty());
   Size valid = 0;
   Size refused = 0;
@@ -53,7 +55,7 @@ TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
     for (std::size_t edits = 1 + random() % 4; edits > 0; --edits) text = mutate(text, random);
     try {
       const Config config = config_test::load_text(text);
-      validate(config, 2);
+      validate(config, ranks);
       ++valid;
       EXPECT_EQ(config_as_toml(config_test::load_text(config_as_toml(config))),
                 config_as_toml(config));
@@ -67,10 +69,49 @@ TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
   EXPECT_GT(refused, 100);
 }
 
+TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
+  read_mutations("tutorial", 2);
+  read_mutations("tensor", 4);
+}
+
+/// Tables with many entries, whose names and specs are wrong in many ways.
+TEST(ConfigFuzz, MutatedTablesAreReadOrRefused) {
+  std::mt19937 random(5);
+  const std::string original =
+      "mesh_rules = {batch = ['data', 'fsdp'], mlp = 'model', embed = []}\n"
+      "parameter_specs = {'layer1/kernel' = 'P(None, (\"model\",))', \"layer1/bias\" = 'P()'}\n";
+  Size valid = 0;
+  Size refused = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    const std::string text =
+        "[model]\nwidths = [4, 64, 1]\n[distributed]\n"
+        "mesh_shape = [2, 2]\nmesh_axis_names = ['data', 'model']\n" +
+        mutate(original, random);
+    try {
+      const Config config = config_test::load_text(text);
+      validate(config, 4);
+      ++valid;
+      const std::string printed = config_as_toml(config);
+      EXPECT_EQ(config_as_toml(config_test::load_text(printed)), printed);
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GT(valid, 100);
+  EXPECT_GT(refused, 100);
+}
+
 TEST(ConfigFuzz, RandomOverridesAreReadOrRefused) {
   std::mt19937 random(11);
-  for (int trial = 0; trial < 2000; ++trial) {
-    std::string text = "training.batch_size=[1, \"a\", {b = 2}]";
+  const std::vector<std::string> assignments{
+      "training.batch_size=[1, \"a\", {b = 2}]",
+      "distributed.parameter_specs.\"layer1/kernel\"=\"P(None, 'model')\"",
+      "distributed.mesh_rules.mlp=[\"model\"]",
+  };
+  for (int trial = 0; trial < 6000; ++trial) {
+    std::string text = assignments[static_cast<std::size_t>(trial) % assignments.size()];
     for (std::size_t edits = 1 + random() % 6; edits > 0; --edits) text = mutate(text, random);
     try {
       config_test::load_text("", {.overrides = {text}});

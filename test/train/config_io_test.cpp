@@ -47,6 +47,24 @@ TEST(ConfigIo, LargeFileIsValid) {
   for (Size ranks : {1, 2, 3, 8}) validate(config, ranks);
 }
 
+TEST(ConfigIo, FilesOfTheShardedStrategiesAreValid) {
+  const auto valid = [](const std::string& name, const std::vector<std::string>& meshes) {
+    const std::string file = TESSERA_INPUTS "/" + name + ".toml";
+    const Config config = load_config({.file = file});
+    EXPECT_EQ(config_as_toml(load_text(config_as_toml(config))), config_as_toml(config)) << name;
+    validate(config, 4);
+    for (const std::string& mesh : meshes)
+      validate(load_config({.file = file, .mesh = mesh}), MeshShape(parse_axes(mesh)).num_ranks());
+    return config.training.distributed;
+  };
+  EXPECT_EQ(valid("fsdp", {"fsdp=1", "fsdp=8", "data=2,fsdp=3"}).strategy, "fsdp");
+  EXPECT_EQ(valid("hybrid", {"data=1,fsdp=1", "data=3,fsdp=2"}).strategy, "hybrid");
+  const DistributedConfig tensor = valid("tensor", {"data=1,model=1", "model=8", "fsdp=2,model=3"});
+  EXPECT_TRUE(tensor.sequence_parallel);
+  EXPECT_EQ(tensor.mesh_rules.at("mlp"), (std::vector<std::string>{"model"}));
+  EXPECT_EQ(tensor.parameter_specs.size(), 1u);
+}
+
 TEST(ConfigIo, EveryKeySurvivesPrintingAndReading) {
   Config config = resolve(tutorial_file(), 6);
   config.model.mlp.bias = false;

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every file of inputs/ is planned whole, inspected, and run small on one process and on several, where
+# its ranks must talk as its strategy says.
+# usage: inputs_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3 ranks=$4
+shift 4
+several=("$@")
+launcher=()
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+# expect_traffic AXIS:OPERATION...: the ledger counted calls of each of these.
+expect_traffic() {
+  local traffic call
+  traffic=$(json /measured/traffic)
+  for call in "$@"; do
+    grep -qE "\"axis\":\"${call%:*}\",\"calls\":[0-9]+,\"operation\":\"${call#*:}\"" <<< "$traffic" ||
+      fail "no ${call#*:} on ${call%:*} in $traffic"
+  done
+}
+
+for file in "$inputs"/*.toml; do
+  input=$(basename "$file" .toml)
+  small=() alone=()  # smaller than the file; on one process
+  case $input in
+    tutorial) traffic=(data:all_reduce) ;;
+    large)
+      small=(--set 'model.widths=[16, 32, 32, 16]' --set training.batch_size=32 --set data.samples=128)
+      traffic=(data:all_reduce)
+      ;;
+    fsdp) traffic=(fsdp:reduce_scatter fsdp:all_gather) ;;
+    hybrid)
+      alone=(--mesh data=1,fsdp=1)
+      traffic=(fsdp:reduce_scatter fsdp:all_gather data:all_reduce)
+      ;;
+    tensor)
+      alone=(--mesh data=1,model=1)
+      traffic=(model:reduce_scatter model:all_gather data:all_reduce)
+      ;;
+    *) fail "inputs/$input.toml: say in inputs_test.sh how it is made small, and what it sends" && continue ;;
+  esac
+  begin "input-$input"
+  launch plan "$file"
+  expect_code 0
+  launch run "$file" --json out.json ${small[@]+"${small[@]}"} ${alone[@]+"${alone[@]}"}
+  expect_code 0
+  expect_json /measured/traffic "[]"
+  expected=$(json /final_loss)
+  launcher=("${several[@]}")
+  launch inspect "$file" ${small[@]+"${small[@]}"}
+  expect_code 0
+  launch run "$file" --json out.json ${small[@]+"${small[@]}"}
+  launcher=()
+  expect_code 0
+  expect_line " +Devices used: +$ranks"
+  expect_near "the final loss on $ranks ranks" "$(json /final_loss)" "$expected" 2e-5
+  expect_traffic "${traffic[@]}"
+done
+
+conclude
