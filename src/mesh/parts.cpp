@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include <tessera/mesh/parts.hpp>
 
 namespace tessera {
 namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string pack_label = "tessera::pack";
+const std::string unpack_label = "tessera::unpack";
 
 /// Copies the runs (outer index, part) between whole and packed memory. A team takes whole runs, so
 /// the divisions are per run and not per element.
@@ -47,7 +52,7 @@ void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& par
   const typename CopyRuns<T, packs>::Policy policy(static_cast<int>(std::min(runs, max_league)),
                                                    Kokkos::AUTO);
   Kokkos::parallel_for(
-      packs ? "tessera::pack" : "tessera::unpack", policy,
+      packs ? pack_label : unpack_label, policy,
       CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
                          parts.n % parts.count, first, last - first});
 }
@@ -90,8 +95,13 @@ Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part) {
   if (parts.contiguous()) return contiguous_part(whole, parts, part);
   const Vector<T> piece(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::part"),
                         static_cast<std::size_t>(parts.part_elements(part)));
-  copy_runs<T, true>(whole, piece, parts, part, part + 1);
+  copy_part(whole, parts, part, piece);
   return piece;
+}
+
+template <class T>
+void copy_part(const Vector<T>& whole, const Parts& parts, Size part, const Vector<T>& piece) {
+  copy_runs<T, true>(whole, piece, parts, part, part + 1);
 }
 
 template <class T>
@@ -103,10 +113,11 @@ void put_part(const Vector<T>& piece, const Parts& parts, Size part, const Vecto
   }
 }
 
-#define TESSERA_INSTANTIATE(T)                                            \
-  template void pack(const Vector<T>&, const Parts&, const Vector<T>&);   \
-  template void unpack(const Vector<T>&, const Parts&, const Vector<T>&); \
-  template Vector<T> take_part(const Vector<T>&, const Parts&, Size);     \
+#define TESSERA_INSTANTIATE(T)                                                     \
+  template void pack(const Vector<T>&, const Parts&, const Vector<T>&);            \
+  template void unpack(const Vector<T>&, const Parts&, const Vector<T>&);          \
+  template Vector<T> take_part(const Vector<T>&, const Parts&, Size);              \
+  template void copy_part(const Vector<T>&, const Parts&, Size, const Vector<T>&); \
   template void put_part(const Vector<T>&, const Parts&, Size, const Vector<T>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -39,6 +39,9 @@ void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole)
 /// piece = one part of whole; an alias of `whole` where the part is contiguous.
 template <class T>
 Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part);
+/// piece = one part of whole, in memory of its own; allocates nothing.
+template <class T>
+void copy_part(const Vector<T>& whole, const Parts& parts, Size part, const Vector<T>& piece);
 /// One part of whole = piece.
 template <class T>
 void put_part(const Vector<T>& piece, const Parts& parts, Size part, const Vector<T>& whole);

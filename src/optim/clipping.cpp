@@ -9,6 +9,9 @@ namespace {
 // Made once: a launch then needs no memory for its label.
 const std::string sum_of_squares_label = "tessera::sum_of_squares";
 const std::string clip_by_value_label = "tessera::clip_by_value";
+const std::string find_not_finite_label = "tessera::find_not_finite";
+const std::string add_up_label = "tessera::add_up";
+const std::string accumulate_label = "tessera::accumulate";
 
 using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 
@@ -49,9 +52,40 @@ void clip_by_value(const Vector<T>& v, T limit) {
       });
 }
 
+template <class T>
+void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
+  const T* const data = v.data();
+  double* const found = sums.data() + slot;
+  Kokkos::parallel_for(
+      find_not_finite_label, Elements(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
+        // x - x is 0, or NaN for an infinity or NaN. All threads that write, write the same.
+        if (!(data[i] - data[i] == T(0))) *found = 1;
+      });
+}
+
+void add_up(const Vector<double>& sums, Size first, Size count) {
+  double* const data = sums.data() + first;
+  Kokkos::parallel_for(
+      add_up_label, Elements(0, 1), KOKKOS_LAMBDA(Size) {
+        for (Size i = 1; i < count; ++i) data[0] += data[i];
+      });
+}
+
+template <class T>
+void accumulate(const Vector<const T>& from, const Vector<T>& to) {
+  const T* const in = from.data();
+  T* const out = to.data();
+  Kokkos::parallel_for(
+      accumulate_label, Elements(0, to.extent(0)), KOKKOS_LAMBDA(Size i) { out[i] += in[i]; });
+}
+
 template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);
 template void sum_of_squares<double>(const Vector<const double>&, const Vector<double>&, Size);
 template void clip_by_value<float>(const Vector<float>&, float);
 template void clip_by_value<double>(const Vector<double>&, double);
+template void find_not_finite<float>(const Vector<const float>&, const Vector<double>&, Size);
+template void find_not_finite<double>(const Vector<const double>&, const Vector<double>&, Size);
+template void accumulate<float>(const Vector<const float>&, const Vector<float>&);
+template void accumulate<double>(const Vector<const double>&, const Vector<double>&);
 
 }  // namespace tessera

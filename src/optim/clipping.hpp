@@ -12,6 +12,18 @@ namespace tessera {
 template <class T>
 void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot);
 
+/// sums(slot) becomes 1 if an element of v is an infinity or NaN, and stays what it is if none is.
+/// Does not wait for the device. T: float, double.
+template <class T>
+void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size slot);
+
+/// sums(first) = sums(first) + ... + sums(first + count - 1), one after the other.
+void add_up(const Vector<double>& sums, Size first, Size count);
+
+/// to += from, elementwise. T: float, double.
+template <class T>
+void accumulate(const Vector<const T>& from, const Vector<T>& to);
+
 /// Every element of v into [-limit, limit], in place; NaN stays. T: float, double.
 template <class T>
 void clip_by_value(const Vector<T>& v, T limit);

@@ -102,14 +102,38 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config)
 template <class T>
 void Optimizer<T>::step(const Vector<T>& params, const Vector<const T>& grads, T learning_rate,
                         T grad_scale) {
-  if (static_cast<Size>(params.extent(0)) != n_ || static_cast<Size>(grads.extent(0)) != n_) {
+  const ParameterRun<T> run{params, grads};
+  step(std::span(&run, 1), learning_rate, grad_scale);
+}
+
+template <class T>
+void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, T grad_scale) {
+  Size params = 0, grads = 0;
+  for (const ParameterRun<T>& run : runs) {
+    params += static_cast<Size>(run.params.extent(0));
+    grads += static_cast<Size>(run.grads.extent(0));
+  }
+  if (params != n_ || grads != n_) {
     throw Error(ExitCode::usage, "optimizer: made for " + std::to_string(n_) +
-                                     " parameters, given " + std::to_string(params.extent(0)) +
-                                     " and " + std::to_string(grads.extent(0)) + " gradients");
+                                     " parameters, given " + std::to_string(params) + " and " +
+                                     std::to_string(grads) + " gradients");
   }
   ++steps_;
-  const Arguments<T> a{{0, n_}, params.data(), grads.data(), learning_rate, grad_scale};
-  T* const moments = moments_.data();
+  Size first = 0;
+  for (const ParameterRun<T>& run : runs) {
+    if (run.params.extent(0) > 0) update(run, first, learning_rate, grad_scale);
+    first += static_cast<Size>(run.params.extent(0));
+  }
+}
+
+template <class T>
+void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale) {
+  const Arguments<T> a{{0, static_cast<Size>(run.params.extent(0))},
+                       run.params.data(),
+                       run.grads.data(),
+                       learning_rate,
+                       grad_scale};
+  T* const moments = moments_.data() + first;
   switch (config_.kind) {
     case OptimizerKind::sgd:
       if (config_.momentum == 0) return sgd(a);

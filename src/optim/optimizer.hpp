@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 
 namespace tessera {
+
+/// A run of parameters and their gradients, of the same extent.
+template <class T>
+struct ParameterRun {
+  Vector<T> params;
+  Vector<const T> grads;
+};
 
 /// Updates a flat shard of parameters: every element for itself, so that shards updated apart are
 /// bit for bit the whole updated at once. T: float, double.
@@ -19,6 +28,9 @@ class Optimizer {
   /// Does not wait for the device. Throws Error if the extents differ from n.
   void step(const Vector<T>& params, const Vector<const T>& grads, T learning_rate,
             T grad_scale = 1);
+  /// The same for n parameters that lie in several runs, one kernel each. A run keeps its moments
+  /// as long as the runs before it keep their extents.
+  void step(std::span<const ParameterRun<T>> runs, T learning_rate, T grad_scale = 1);
 
   const OptimizerConfig& config() const { return config_; }
   Size size() const { return n_; }
@@ -33,6 +45,8 @@ class Optimizer {
   void set_steps(Size steps) { steps_ = steps; }
 
  private:
+  void update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale);
+
   OptimizerConfig config_;
   Size n_;
   Size steps_ = 0;
