@@ -23,6 +23,10 @@ Size microbatch_rows(const Plan& plan, const Mesh& mesh, Size microbatch = 0) {
   return plan.microbatch_rows(mesh.rank(), microbatch).count;
 }
 
+MatmulScratch scratch_of(const Plan& plan, const Mesh& mesh) {
+  return matmul_scratch(plan.input.precision, plan.input.model, microbatch_rows(plan, mesh));
+}
+
 }  // namespace
 
 void validate_case(const Config& config, Size ranks) {
@@ -40,9 +44,9 @@ StepCase::StepCase(const Config& config, const Communicator& ranks)
       plan_(make_plan(plan_input(config_, mesh_.shape()))),
       data_(Dataset<float>::generate(plan_, mesh_.rank(), config_.data)),
       engine_(plan_, mesh_, step_options(config_.training)),
-      gemm_(plan_.input.precision, matmul_scratch(plan_.input, microbatch_rows(plan_, mesh_)).left,
-            matmul_scratch(plan_.input, microbatch_rows(plan_, mesh_)).right),
-      activations_(plan_.input.model, microbatch_rows(plan_, mesh_)) {
+      gemm_(plan_.input.precision, scratch_of(plan_, mesh_).left, scratch_of(plan_, mesh_).right),
+      activations_(plan_.layouts, plan_.input.model, plan_.input.model,
+                   plan_.local_rows(mesh_.rank())) {
   // The first product of the backward pass reads it before anything has written it.
   const Size last = static_cast<Size>(plan_.input.model.layers.size()) - 1;
   fill_normal(activations_.output_gradient(last, microbatch_rows(plan_, mesh_)), key(0));

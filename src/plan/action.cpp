@@ -1,50 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/plan/action.hpp>
 
 namespace tessera {
 
-std::string_view name_of(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::forward:
-      return "forward";
-    case ActionKind::loss:
-      return "loss";
-    case ActionKind::backward:
-      return "backward";
-    case ActionKind::reduce:
-      return "reduce";
-    case ActionKind::start_reduce:
-      return "start_reduce";
-    case ActionKind::finish_reduce:
-      return "finish_reduce";
-    case ActionKind::clip:
-      return "clip";
-    case ActionKind::update:
-      return "update";
-  }
-  return "unknown";
-}
-
 std::string to_string(const Action& action, bool with_microbatch) {
-  const std::string microbatch = with_microbatch ? fmt::format("m{}", action.microbatch) : "";
-  switch (action.kind) {
-    case ActionKind::forward:
-    case ActionKind::backward:
-      return fmt::format("{}({}{}{})", name_of(action.kind), action.index + 1,
-                         with_microbatch ? ", " : "", microbatch);
-    case ActionKind::loss:
-      return with_microbatch ? fmt::format("loss({})", microbatch) : "loss";
-    case ActionKind::reduce:
-    case ActionKind::start_reduce:
-    case ActionKind::finish_reduce:
-      return fmt::format("{}(bucket {})", name_of(action.kind), action.index);
-    case ActionKind::clip:
-    case ActionKind::update:
-      break;
-  }
-  return std::string(name_of(action.kind));
+  const ActionRow& row = row_of(action.kind);
+  std::vector<std::string> details;
+  if (row.subject == ActionSubject::layer) details.push_back(fmt::format("{}", action.index + 1));
+  if (row.subject == ActionSubject::unit)
+    details.push_back(fmt::format("unit {}", action.index + 1));
+  if (row.subject == ActionSubject::bucket)
+    details.push_back(fmt::format("bucket {}", action.index));
+  if (with_microbatch && row.of_microbatch)
+    details.push_back(fmt::format("m{}", action.microbatch));
+  if (details.empty()) return std::string(row.name);
+  return fmt::format("{}({})", row.name, join(details));
 }
 
 }  // namespace tessera

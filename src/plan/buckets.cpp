@@ -5,19 +5,24 @@ namespace tessera {
 
 std::vector<Bucket> make_buckets(const ModelSpec& model, Size element_bytes, Size bucket_bytes) {
   std::vector<Bucket> buckets;
+  Size bytes = 0;  // of the open bucket
   for (Size layer = static_cast<Size>(model.layers.size()) - 1; layer >= 0; --layer) {
-    const Range unit{model.unit_offset(layer), model.unit_elements(layer)};
-    const bool fits = !buckets.empty() &&
-                      (buckets.back().elements.count + unit.count) * element_bytes <= bucket_bytes;
-    if (!fits) {
-      buckets.push_back({layer, layer, unit});
-      continue;
+    const Size unit = model.unit_elements(layer) * element_bytes;
+    if (buckets.empty() || bytes + unit > bucket_bytes) {
+      buckets.push_back({layer, layer});
+      bytes = 0;
     }
-    // Units lie in layer order and become ready from the back: a bucket grows at its front.
-    Bucket& open = buckets.back();
-    open.first_layer = layer;
-    open.elements = {unit.begin, open.elements.count + unit.count};
+    // Units become ready from the back: a bucket grows at its front.
+    buckets.back().first_layer = layer;
+    bytes += unit;
   }
+  return buckets;
+}
+
+std::vector<Bucket> one_bucket_per_layer(const ModelSpec& model) {
+  std::vector<Bucket> buckets;
+  for (Size layer = static_cast<Size>(model.layers.size()) - 1; layer >= 0; --layer)
+    buckets.push_back({layer, layer});
   return buckets;
 }
 

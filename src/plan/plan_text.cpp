@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <iterator>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,48 +19,55 @@ struct MemoryRow {
   const char* name;
   Size MemoryPlan::*bytes;
 };
-constexpr std::array<MemoryRow, 7> memory_rows{{
+constexpr std::array<MemoryRow, 10> memory_rows{{
     {"parameters", &MemoryPlan::parameters},
     {"gradients", &MemoryPlan::gradients},
     {"moments", &MemoryPlan::moments},
+    {"gathered_units", &MemoryPlan::gathered_units},
+    {"unit_gradients", &MemoryPlan::unit_gradients},
     {"activations", &MemoryPlan::activations},
+    {"redistributions", &MemoryPlan::redistributions},
     {"scratch", &MemoryPlan::scratch},
     {"sums", &MemoryPlan::sums},
     {"data", &MemoryPlan::data},
 }};
 
-/// Memory differs between ranks by their rows only.
-std::vector<RankGroup<std::array<Size, 2>>> memory_groups(const Plan& plan) {
-  return group_ranks<std::array<Size, 2>>(plan.input.mesh.num_ranks(), [&](Size rank) {
-    return std::array<Size, 2>{plan.microbatch_rows(rank, 0).count, plan.data_rows(rank)};
-  });
-}
-
-std::vector<RankGroup<Shape>> shape_groups(const Plan& plan, const TensorPlan& tensor) {
-  const MeshShape& mesh = plan.input.mesh;
-  return group_ranks<Shape>(mesh.num_ranks(), [&](Size rank) {
-    return local_block(tensor.shape, tensor.placements, mesh, rank).extent;
-  });
-}
-
-/// Tensors of equal shape and placement have the same local shapes: they are worked out once.
-class LocalShapes {
- public:
-  explicit LocalShapes(const Plan& plan) : plan_(plan) {}
-  const std::vector<RankGroup<Shape>>& of(const TensorPlan& tensor) {
-    for (const auto& [shape, placements, groups] : known_)
-      if (shape == tensor.shape && placements == tensor.placements) return groups;
-    known_.emplace_back(tensor.shape, tensor.placements, shape_groups(plan_, tensor));
-    return std::get<2>(known_.back());
-  }
-
- private:
-  const Plan& plan_;
-  std::vector<std::tuple<Shape, Placements, std::vector<RankGroup<Shape>>>> known_;
-};
-
 std::string spec_of(const Plan& plan, const TensorPlan& tensor) {
   return to_partition_spec(tensor.placements, plan.input.mesh, tensor.shape.size()).to_string();
+}
+
+/// The axes over which flat units are shared out.
+std::string shares_over(const Plan& plan) {
+  return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
+}
+
+std::string part_text(const TensorPlan& tensor, const LocalPart& part) {
+  if (!tensor.in_shares) return to_string(part.shape);
+  return fmt::format("{} of {}", part.kept, to_string(part.shape));
+}
+
+/// The calls of ranks that make the same ones.
+struct CallGroup {
+  std::vector<CollectivePlan> calls;
+  std::vector<int> ranks;
+};
+
+std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  std::vector<CallGroup> groups;
+  for (const std::vector<int>& ranks : alike) {
+    std::vector<CollectivePlan> calls = plan.collectives(ranks.front());
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const CallGroup& group) { return group.calls == calls; });
+    if (same == groups.end()) {
+      groups.push_back({std::move(calls), ranks});
+      continue;
+    }
+    std::vector<int> all;
+    std::merge(ranks.begin(), ranks.end(), same->ranks.begin(), same->ranks.end(),
+               std::back_inserter(all));
+    same->ranks = std::move(all);
+  }
+  return groups;
 }
 
 void write_mesh(std::string& out, const Plan& plan) {
@@ -70,45 +77,55 @@ void write_mesh(std::string& out, const Plan& plan) {
                  layout_text(plan.input.mesh));
 }
 
-void write_tensors(std::string& out, const Plan& plan) {
+void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
   fmt::format_to(
       std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
       name_of(plan.input.dtype), "  role", "path", "global shape", "PartitionSpec", "local shape");
-  LocalShapes local_shapes(plan);
+  bool in_shares = false;
   for (const TensorPlan& tensor : plan.tensors) {
     std::string local;
-    for (const RankGroup<Shape>& group : local_shapes.of(tensor)) {
+    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
       if (!local.empty()) local += "; ";
-      local += to_string(group.value) + " on " +
+      local += part_text(tensor, group.value) + " on " +
                describe_ranks(group.ranks, plan.input.mesh.num_ranks());
     }
     fmt::format_to(std::back_inserter(out), "  {:<10} {:<25} {:<14} {:<18} {}\n",
                    name_of(tensor.role), tensor.path, to_string(tensor.shape),
                    spec_of(plan, tensor), local);
+    in_shares = in_shares || tensor.in_shares;
   }
+  if (in_shares)
+    fmt::format_to(std::back_inserter(out),
+                   "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
+                   "the flat unit over {}\n",
+                   shares_over(plan));
 }
 
-void write_memory(std::string& out, const Plan& plan) {
+void write_memory(std::string& out, const Plan& plan, const std::vector<std::vector<int>>& alike) {
   out += "\nMemory per rank\n";
-  for (const auto& group : memory_groups(plan)) {
-    const MemoryPlan memory = plan.memory(group.ranks.front());
+  for (const std::vector<int>& ranks : alike) {
+    const MemoryPlan memory = plan.memory(ranks.front());
     fmt::format_to(std::back_inserter(out), "  {}: {}\n",
-                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
-                   human_bytes(memory.total()));
+                   describe_ranks(ranks, plan.input.mesh.num_ranks()), human_bytes(memory.total()));
     for (const MemoryRow& row : memory_rows)
       if (const Size bytes = memory.*row.bytes; bytes > 0)
-        fmt::format_to(std::back_inserter(out), "    {:<12} {:>16} B\n", row.name,
+        fmt::format_to(std::back_inserter(out), "    {:<15} {:>16} B\n", row.name,
                        with_thousands(bytes));
   }
 }
 
-void write_collectives(std::string& out, const Plan& plan) {
-  out += "\nCollectives, on every rank\n";
-  if (plan.collectives.empty()) out += "  none\n";
-  for (const CollectivePlan& c : plan.collectives)
-    fmt::format_to(std::back_inserter(out), "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}\n",
-                   name_of(c.cadence), c.axis, name_of(c.operation), c.calls,
-                   c.calls == 1 ? " " : "s", with_thousands(c.payload_bytes), c.what);
+void write_collectives(std::string& out, const Plan& plan,
+                       const std::vector<std::vector<int>>& alike) {
+  for (const CallGroup& group : group_calls(plan, alike)) {
+    fmt::format_to(std::back_inserter(out), "\nCollectives, on {}\n",
+                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()));
+    if (group.calls.empty()) out += "  none\n";
+    for (const CollectivePlan& c : group.calls)
+      fmt::format_to(std::back_inserter(out),
+                     "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}\n", name_of(c.cadence),
+                     c.axis, name_of(c.operation), c.calls, c.calls == 1 ? " " : "s",
+                     with_thousands(c.payload_bytes), c.what);
+  }
 }
 
 void write_schedule(std::string& out, const Plan& plan) {
@@ -130,10 +147,12 @@ void write_schedule(std::string& out, const Plan& plan) {
 
 std::string to_text(const Plan& plan) {
   std::string out;
+  RankGroups groups(plan);
+  const std::vector<std::vector<int>> alike = groups.alike();
   write_mesh(out, plan);
-  write_tensors(out, plan);
-  write_memory(out, plan);
-  write_collectives(out, plan);
+  write_tensors(out, plan, groups);
+  write_memory(out, plan, alike);
+  write_collectives(out, plan, alike);
   write_schedule(out, plan);
   fmt::format_to(
       std::back_inserter(out),
@@ -143,50 +162,70 @@ std::string to_text(const Plan& plan) {
   return out;
 }
 
-nlohmann::json to_json(const Plan& plan) {
-  using nlohmann::json;
-  const Size num_ranks = plan.input.mesh.num_ranks();
-  json tensors = json::array();
-  LocalShapes local_shapes(plan);
+namespace {
+
+nlohmann::json tensors_json(const Plan& plan, RankGroups& groups) {
+  nlohmann::json tensors = nlohmann::json::array();
   for (const TensorPlan& tensor : plan.tensors) {
-    json local = json::array();
-    for (const RankGroup<Shape>& group : local_shapes.of(tensor))
-      local.push_back({{"shape", group.value}, {"ranks", number_ranges(group.ranks)}});
+    nlohmann::json local = nlohmann::json::array();
+    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
+      local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
+      if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
+    }
     tensors.push_back({{"path", tensor.path},
                        {"role", name_of(tensor.role)},
                        {"shape", tensor.shape},
                        {"spec", spec_of(plan, tensor)},
                        {"local", local}});
+    if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
   }
-  json memory = json::array();
-  for (const auto& group : memory_groups(plan)) {
-    const MemoryPlan of_group = plan.memory(group.ranks.front());
-    json bytes = {{"total", of_group.total()}};
+  return tensors;
+}
+
+nlohmann::json memory_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  nlohmann::json memory = nlohmann::json::array();
+  for (const std::vector<int>& ranks : alike) {
+    const MemoryPlan of_group = plan.memory(ranks.front());
+    nlohmann::json bytes = {{"total", of_group.total()}};
     for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
-    memory.push_back({{"ranks", number_ranges(group.ranks)}, {"bytes", bytes}});
+    memory.push_back({{"ranks", number_ranges(ranks)}, {"bytes", bytes}});
   }
-  json collectives = json::array();
-  for (const CollectivePlan& c : plan.collectives)
-    collectives.push_back({{"axis", c.axis},
-                           {"operation", name_of(c.operation)},
-                           {"calls", c.calls},
-                           {"payload_bytes", c.payload_bytes},
-                           {"cadence", name_of(c.cadence)},
-                           {"what", c.what}});
-  json actions = json::array();
+  return memory;
+}
+
+nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  nlohmann::json collectives = nlohmann::json::array();
+  for (const CallGroup& group : group_calls(plan, alike))
+    for (const CollectivePlan& c : group.calls)
+      collectives.push_back({{"ranks", number_ranges(group.ranks)},
+                             {"axis", c.axis},
+                             {"operation", name_of(c.operation)},
+                             {"calls", c.calls},
+                             {"payload_bytes", c.payload_bytes},
+                             {"cadence", name_of(c.cadence)},
+                             {"what", c.what}});
+  return collectives;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Plan& plan) {
+  RankGroups groups(plan);
+  const std::vector<std::vector<int>> alike = groups.alike();
+  nlohmann::json actions = nlohmann::json::array();
   for (const Action& action : plan.actions)
     actions.push_back({{"kind", name_of(action.kind)},
                        {"index", action.index},
                        {"microbatch", action.microbatch}});
   return {{"mesh", mesh_info(plan.input.mesh)},
-          {"num_ranks", num_ranks},
+          {"num_ranks", plan.input.mesh.num_ranks()},
           {"strategy", name_of(plan.input.strategy)},
           {"dtype", name_of(plan.input.dtype)},
           {"parameters", plan.input.model.num_parameters()},
           {"steps_per_epoch", plan.steps_per_epoch()},
-          {"tensors", tensors},
-          {"memory", memory},
-          {"collectives", collectives},
+          {"tensors", tensors_json(plan, groups)},
+          {"memory", memory_json(plan, alike)},
+          {"collectives", collectives_json(plan, alike)},
           {"actions", actions},
           {"flops", {{"forward", plan.flops.forward}, {"backward", plan.flops.backward}}}};
 }

@@ -3,11 +3,10 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <tessera/base/text.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/plan/plan.hpp>
 
 namespace tessera {
 
@@ -22,19 +21,53 @@ template <class Value, class OfRank>
 std::vector<RankGroup<Value>> group_ranks(Size num_ranks, const OfRank& of_rank) {
   std::vector<RankGroup<Value>> groups;
   std::map<Value, std::size_t> index;
+  std::size_t last = 0;  // neighbours are often alike
   for (Size rank = 0; rank < num_ranks; ++rank) {
     const Value value = of_rank(rank);
-    const auto [at, is_new] = index.try_emplace(value, groups.size());
-    if (is_new) groups.push_back({value, {}});
-    groups[at->second].ranks.push_back(static_cast<int>(rank));
+    if (groups.empty() || groups[last].value != value) {
+      const auto [at, is_new] = index.try_emplace(value, groups.size());
+      if (is_new) groups.push_back({value, {}});
+      last = at->second;
+    }
+    groups[last].ranks.push_back(static_cast<int>(rank));
   }
   return groups;
 }
 
-/// "every rank", "rank 3", "ranks 0-2,5".
-inline std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
-  if (static_cast<Size>(ranks.size()) == num_ranks) return "every rank";
-  return (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(ranks);
-}
+/// "every rank", "rank 3", "ranks 0-2,5"; of many ranges the first ones and the number of ranks.
+std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks);
+
+/// What a rank holds of one tensor.
+struct LocalPart {
+  Shape shape;    ///< its block
+  Size kept = 0;  ///< elements of the block that it keeps between steps
+  friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
+};
+
+/// Groups the ranks of a plan. What is asked for 100,000 ranks and each tensor again is worked out
+/// once, and without memory from the heap.
+class RankGroups {
+ public:
+  explicit RankGroups(const Plan& plan);
+
+  std::vector<RankGroup<LocalPart>> parts(const TensorPlan& tensor);
+  /// Ranks that need the same memory and make the same calls: any of them speaks for all.
+  std::vector<std::vector<int>> alike() const;
+
+ private:
+  struct Numbers {
+    Size rows = 0, columns = 0, kept = 0;
+    friend auto operator<=>(const Numbers&, const Numbers&) = default;
+  };
+  Numbers part_on(const TensorPlan& tensor, Size rank) const;
+
+  const Plan& plan_;
+  std::vector<std::vector<int>> coordinates_;  ///< by axis, by rank
+  std::vector<int> shard_;                     ///< place among the ranks that share a replica
+  Size shards_ = 1;
+  std::vector<ModelSpec> local_;  ///< by coordinate along `model`
+  std::vector<int> model_;        ///< that coordinate, by rank
+  std::vector<std::pair<TensorPlan, std::vector<RankGroup<LocalPart>>>> known_;
+};
 
 }  // namespace tessera

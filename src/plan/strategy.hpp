@@ -14,23 +14,58 @@ namespace tessera {
 
 /// How parameters, gradients and optimizer state lie on the axes that split the batch.
 enum class Strategy : std::uint8_t {
-  data,    ///< replicated; gradients are all-reduced (DDP)
-  zero1,   ///< optimizer state is sharded over all batch axes
-  zero2,   ///< and gradients
-  fsdp,    ///< and parameters, which are gathered unit by unit (ZeRO-3)
-  hybrid,  ///< fsdp over the axis `fsdp`, replicated over `data`
-  tensor,  ///< data on a mesh whose batch axes have size 1
+  data,    ///< all replicated; gradients are all-reduced (DDP)
+  zero1,   ///< moments sharded; gradients are reduce-scattered once per step
+  zero2,   ///< moments and gradients sharded; reduce-scattered every microbatch
+  fsdp,    ///< parameters, too, gathered unit by unit just before use (ZeRO-3)
+  hybrid,  ///< fsdp over the axis `fsdp`, replicas over the axis `data`
+  tensor,  ///< all batch axes have size 1: only the axis `model` does anything
 };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 6> strategy_names{"data", "zero1",  "zero2",
-                                                                "fsdp", "hybrid", "tensor"};
+/// What a strategy splits over the ranks that share one replica of the training state.
+struct Sharding {
+  bool moments = false;
+  bool gradients = false;
+  bool parameters = false;
+  friend constexpr bool operator==(const Sharding&, const Sharding&) = default;
+};
 
-constexpr std::string_view name_of(Strategy strategy) {
-  return strategy_names[static_cast<std::size_t>(strategy)];
+/// Everything that tells one strategy from another.
+struct StrategyRow {
+  std::string_view name;
+  Sharding shards;
+  bool over_fsdp_only = false;  ///< shards over `fsdp` and replicates over `data`; else over both
+};
+
+/// In the order of the enumerators.
+inline constexpr std::array<StrategyRow, 6> strategies{{
+    {"data", {}},
+    {"zero1", {.moments = true}},
+    {"zero2", {.moments = true, .gradients = true}},
+    {"fsdp", {.moments = true, .gradients = true, .parameters = true}},
+    {"hybrid", {.moments = true, .gradients = true, .parameters = true}, true},
+    {"tensor", {}},
+}};
+
+/// The names, in the same order.
+inline constexpr auto strategy_names = [] {
+  std::array<std::string_view, strategies.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = strategies[i].name;
+  return names;
+}();
+
+constexpr const StrategyRow& row_of(Strategy strategy) {
+  return strategies[static_cast<std::size_t>(strategy)];
 }
+constexpr std::string_view name_of(Strategy strategy) { return row_of(strategy).name; }
 
 /// The axes of `mesh` over which the batch is split, in mesh order.
 std::vector<std::string> batch_axes(const MeshShape& mesh);
+/// Those of them over which the strategy shards state: none, all of them, or `fsdp`.
+std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh);
+/// The others, along which state is replicated.
+std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh);
+/// What is really sharded: nothing where the shard axes have one rank together.
+Sharding sharding_on(Strategy strategy, const MeshShape& mesh);
 
 }  // namespace tessera

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
 #include <tessera/base/split.hpp>
 #include <tessera/plan/tensors.hpp>
 
@@ -36,28 +39,51 @@ std::string_view name_of(TensorRole role) {
   return "unknown";
 }
 
-std::vector<TensorPlan> place_tensors(const PlanInput& input) {
-  const Placements replicated(input.mesh.axes().size(), Placement::replicate());
-  Placements by_rows = replicated;
-  for (const std::string& axis : batch_axes(input.mesh))
-    by_rows[*input.mesh.find(axis)] = Placement::shard(0);
+std::vector<TensorPlan> place_tensors(const PlanInput& input, const Layouts& layouts) {
+  const MeshShape& mesh = input.mesh;
+  const Sharding sharding = sharding_on(input.strategy, mesh);
+  const std::optional<std::size_t> model_axis = mesh.find("model");
+  const auto along_model = [&](Placements placements, Placement placement) {
+    if (model_axis) placements[*model_axis] = placement;
+    return placements;
+  };
+  const Placements whole = replicated(mesh);
+  Placements by_rows = whole;
+  for (const std::string& axis : batch_axes(mesh)) by_rows[*mesh.find(axis)] = Placement::shard(0);
 
   const Size rows = first_microbatch_rows(input);
   std::vector<TensorPlan> tensors;
   tensors.push_back({"batch/x", TensorRole::batch, {rows, input.model.input_width()}, by_rows});
   tensors.push_back({"batch/y", TensorRole::batch, {rows, input.model.output_width()}, by_rows});
-  for (const LinearSpec& layer : input.model.layers)
-    tensors.push_back({layer.name + "/output", TensorRole::activation, {rows, layer.out}, by_rows});
+  for (Size l = 0; l < layouts.size(); ++l) {
+    const LinearSpec& layer = input.model.layers[l];
+    tensors.push_back({layer.name + "/output",
+                       TensorRole::activation,
+                       {rows, layer.out},
+                       along_model(by_rows, layouts[l].output)});
+  }
   for (const ParameterSpec& parameter : input.model.parameters()) {
-    const auto add = [&](TensorRole role, const std::string& suffix) {
-      tensors.push_back({parameter.path + suffix, role, parameter.shape, replicated});
+    const LayerLayout& layout = layouts[parameter.layer];
+    const Placements placements =
+        along_model(whole, parameter.shape.size() == 2 ? layout.kernel : layout.bias());
+    const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
+      tensors.push_back(
+          {parameter.path + suffix, role, parameter.shape, placements, in_shares, parameter.layer});
     };
-    add(TensorRole::parameter, "");
-    add(TensorRole::gradient, ".gradient");
+    add(TensorRole::parameter, "", sharding.parameters);
+    add(TensorRole::gradient, ".gradient", sharding.gradients);
     for (Size k = 1; k <= input.moments; ++k)
-      add(TensorRole::moment, ".moment" + std::to_string(k));
+      add(TensorRole::moment, ".moment" + std::to_string(k), sharding.moments);
   }
   return tensors;
+}
+
+Range kept_part(const TensorPlan& tensor, const ModelSpec& local, Range share) {
+  const LinearSpec& layer = local.layers[tensor.layer];
+  const Size kernel = layer.in * layer.out;
+  const Range part = tensor.shape.size() == 2 ? Range{0, kernel} : Range{kernel, layer.out};
+  const Size begin = std::max(part.begin, share.begin), end = std::min(part.end(), share.end());
+  return begin < end ? Range{begin - part.begin, end - begin} : Range{};
 }
 
 }  // namespace tessera

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/base/split.hpp>
 #include <tessera/mesh/placement.hpp>
+#include <tessera/plan/layers.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
@@ -19,10 +21,17 @@ struct TensorPlan {
   TensorRole role = TensorRole::parameter;
   std::vector<Size> shape;  ///< global
   Placements placements;    ///< one per mesh axis
+  /// A rank holds of its block only what lies in its share of the flat unit.
+  bool in_shares = false;
+  Size layer = 0;  ///< of a parameter, its gradient and moments
 };
 
 /// Every tensor of one microbatch's step: the batch, the layers' outputs, and each parameter with
 /// its gradient and moments.
-std::vector<TensorPlan> place_tensors(const PlanInput& input);
+std::vector<TensorPlan> place_tensors(const PlanInput& input, const Layouts& layouts);
+
+/// The part of a rank's block of `tensor` that the rank keeps between steps, as a run of the
+/// block's elements in row-major order. `unit`: the rank's whole unit, `share`: its part of it.
+Range kept_part(const TensorPlan& tensor, const ModelSpec& local, Range share);
 
 }  // namespace tessera

@@ -8,15 +8,16 @@
 
 namespace tessera {
 
-/// Steps and epochs that were, or will be, run under one plan.
+/// How often the calls of one plan were, or will be, made.
 struct PlannedRun {
   const Plan* plan = nullptr;
   Size steps = 0;
   Size epochs = 0;
+  Size checks = 0;  ///< of replicas
 };
 
-/// What every rank's ledger holds after these runs, in the ledger's own order; measured traffic
+/// What the ledger of `rank` holds after these runs, in the ledger's own order; measured traffic
 /// must be equal to it.
-std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs);
+std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank);
 
 }  // namespace tessera

@@ -14,6 +14,7 @@
 #include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
+#include <tessera/train/replicas.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -126,6 +127,11 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
 }
 
 template <class T>
+Vector<T> Trainer<T>::gather(TensorRole role) const {
+  return whole_tensors(*plan_, mesh_, *engine_, role);
+}
+
+template <class T>
 template <class MakeData>
 TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
                                   const EpochObserver& observe) {
@@ -141,6 +147,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     });
     metrics.measured_bytes = allocations.by_space()[MemSpace::name()].current_bytes;
   }
+  plan_ = plan;
   metrics.planned_bytes = plan.memory(mesh_.rank()).total();
   if (!data->owns_memory()) metrics.planned_bytes -= plan.memory(mesh_.rank()).data;
 
@@ -161,12 +168,18 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
   std::vector<Size> global_rows(batches, plan.input.global_batch);
   global_rows.back() = last_plan.input.global_batch;
 
+  const Size checked_every = training.check_replicas_every;
+  std::optional<ReplicaCheck<T>> replicas_are_equal;
+  if (checked_every > 0) replicas_are_equal.emplace(plan, mesh_, *engine_);
+
   for (Size epoch = 1; epoch <= training.num_epochs; ++epoch) {
     const Timer stepping;
     for (Size k = 0; k < batches; ++k) {
       const Plan& step_plan = k + 1 == batches ? last_plan : plan;
       engine_->step(step_plan, data.batch(k), k,
                     learning_rate_at(training.schedule, training.learning_rate, metrics.steps++));
+      if (checked_every > 0 && metrics.steps % checked_every == 0)
+        (*replicas_are_equal)(metrics.steps);
     }
     Kokkos::fence();
     metrics.stepping_seconds += stepping.seconds();
@@ -181,9 +194,11 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
                   fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss));
     if (observe) observe(epoch, loss);
   }
+  const Size checks = checked_every > 0 ? metrics.steps / checked_every : 0;
   metrics.planned_traffic =
-      planned_traffic({{&plan, (batches - 1) * training.num_epochs, training.num_epochs},
-                       {&last_plan, training.num_epochs, 0}});
+      planned_traffic({{&plan, (batches - 1) * training.num_epochs, training.num_epochs, checks},
+                       {&last_plan, training.num_epochs, 0, 0}},
+                      mesh_.rank());
 }
 
 template class Trainer<float>;

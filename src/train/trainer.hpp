@@ -62,6 +62,10 @@ class Trainer {
   Plan plan(Size samples) const;
   /// After fit(): the engine with trained parameters.
   const Engine<T>& engine() const { return *engine_; }
+  /// After fit(): the trained parameters, the gradients of the last step or the moments, each
+  /// tensor row-major and whole, one after the other, on every rank whatever the strategy.
+  /// Collective.
+  Vector<T> gather(TensorRole role = TensorRole::parameter) const;
 
  private:
   template <class MakeData>
@@ -73,6 +77,7 @@ class Trainer {
   Communicator world_;
   Mesh mesh_;
   ModelSpec model_;
+  std::optional<Plan> plan_;  ///< of the engine
   std::optional<Engine<T>> engine_;
 };
 

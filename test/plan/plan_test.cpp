@@ -32,7 +32,7 @@ TEST(Plan, PayloadIsTheFullBufferOnAnyNumberOfRanks) {
     for (Size cap : {1, 300, 1 << 20}) {
       PlanInput input = tutorial_on(ranks);
       input.bucket_bytes = cap;
-      const std::vector<CollectivePlan> list = make_plan(input).collectives;
+      const std::vector<CollectivePlan> list = make_plan(input).collectives(0);
       ASSERT_EQ(list.size(), 2u);
       EXPECT_EQ(list[0].axis, "data");
       EXPECT_EQ(list[0].operation, Operation::all_reduce);
@@ -50,8 +50,10 @@ TEST(Plan, OnlyDataAxesSplitTheBatch) {
   const Plan plan = make_plan(tutorial({{"data", 3}, {"model", 2}}));
   for (Size rank = 0; rank < 6; ++rank)
     EXPECT_EQ(plan.rows(rank), balanced_split(32, 3, rank / 2)) << rank;
-  ASSERT_EQ(plan.collectives.size(), 2u);
-  EXPECT_EQ(plan.collectives[0].axis, "data");
+  std::vector<std::string> axes;
+  for (const CollectivePlan& c : plan.collectives(0)) axes.push_back(c.axis + ": " + c.what);
+  EXPECT_EQ(axes,
+            (std::vector<std::string>{"model: activations", "data: gradients", "data: loss sums"}));
 }
 
 TEST(Plan, TrafficOfARunAddsStepsAndEpochs) {
@@ -60,12 +62,12 @@ TEST(Plan, TrafficOfARunAddsStepsAndEpochs) {
   input.bucket_bytes = 300;
   const Plan plan = make_plan(input);
   // 20 epochs of 8 steps with two buckets, and 8 x 3 loss sums in double after each epoch.
-  const std::vector<LedgerRow> rows = planned_traffic({{&plan, 160, 20}});
+  const std::vector<LedgerRow> rows = planned_traffic({{&plan, 160, 20}}, 0);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0],
             (LedgerRow{"data", Operation::all_reduce, 160 * 2 + 20, 160 * 1540 + 20 * 8 * 3 * 8}));
   const Plan alone = make_plan(tutorial_on(1));
-  EXPECT_TRUE(planned_traffic({{&alone, 160, 20}}).empty());
+  EXPECT_TRUE(planned_traffic({{&alone, 160, 20}}, 0).empty());
 }
 
 /// Batches, ranks and microbatches that divide each other and that do not.

@@ -23,7 +23,7 @@ expect_line " +activations +5,200 B"
 expect_json /mesh/shape "[3]"
 expect_json /collectives/0/payload_bytes 1540
 expect_json /memory/1/ranks 2
-expect_json /memory/1/bytes/total 13040
+expect_json /memory/1/bytes/total 13032
 
 begin plan-of-many
 launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \

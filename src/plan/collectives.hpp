@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/comm/operation.hpp>
+#include <tessera/plan/action.hpp>
+#include <tessera/plan/plan_input.hpp>
+
+namespace tessera {
+
+struct Plan;
+
+/// The ranks that a collective of a step runs over.
+enum class Group : std::uint8_t {
+  batch,    ///< all that have different rows
+  shard,    ///< those of them that share one replica of the training state
+  replica,  ///< those of them that hold the same state
+  model,    ///< those that split layers
+  split,    ///< all that together hold each parameter's state once: shard and model
+  mesh,     ///< all
+};
+/// The mesh axes of a group; those of size 1 do not count.
+std::vector<std::string> axes_of(Group group, const PlanInput& input);
+
+/// How often a planned collective happens.
+enum class Cadence : std::uint8_t { step, epoch, check };
+std::string_view name_of(Cadence cadence);
+
+/// One line of the traffic that a step, an epoch or a check of replicas causes on a rank.
+struct CollectivePlan {
+  std::string axis;  ///< or axes, "data+fsdp"
+  Operation operation = Operation::all_reduce;
+  Size calls = 0;          ///< per step, epoch or check
+  Size payload_bytes = 0;  ///< of all these calls together
+  Cadence cadence = Cadence::step;
+  std::string what;
+  friend bool operator==(const CollectivePlan&, const CollectivePlan&) = default;
+};
+
+/// The call that an action makes.
+struct PlannedCall {
+  Group group = Group::batch;
+  Operation operation = Operation::all_reduce;
+  Size payload_bytes = 0;
+  std::string_view what;
+};
+
+/// Everything that the size of a rank's calls depends on, worked out once for a rank.
+struct CallSizes {
+  std::vector<Size> units;    ///< elements of each whole unit
+  std::vector<Size> buckets;  ///< elements of each bucket where the rank keeps gradients
+  std::vector<Size> rows;     ///< of each microbatch
+};
+
+/// None for an action that only computes, or only waits. `sizes`: of the rank that asks.
+std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes);
+
+/// The calls of `rank` by axis, operation and purpose, in the order of their first call.
+std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);
+
+}  // namespace tessera

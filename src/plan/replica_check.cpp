@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/replica_check.hpp>
+
+namespace tessera {
+
+std::vector<bool> whole_along_model(const Plan& plan) {
+  std::vector<bool> whole;
+  for (const ParameterSpec& parameter : plan.input.model.parameters()) {
+    const LayerLayout& layout = plan.layouts[parameter.layer];
+    const bool kernel = parameter.shape.size() == 2;
+    whole.push_back((kernel ? layout.kernel : layout.bias()).is_replicate());
+  }
+  return whole;
+}
+
+std::vector<CheckCall> plan_replica_check(const Plan& plan) {
+  const std::vector<bool> whole = whole_along_model(plan);
+  const Size parameters = static_cast<Size>(whole.size());
+  const Size all = parameters * (1 + plan.input.moments);
+  const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
+  // Moments alone may be sharded: the parameters are then the same on the ranks that share those.
+  const Size first_sharded = sharding.parameters ? 0 : sharding.moments ? parameters : all;
+
+  std::vector<CheckCall> calls;
+  if (first_sharded < all)
+    calls.push_back({Group::shard, false, {first_sharded, all - first_sharded}});
+  if (first_sharded == parameters && sharding.moments)
+    calls.push_back({Group::shard, true, {0, parameters}});
+  else
+    calls.push_back({Group::replica, true, {0, all}});
+  if (std::find(whole.begin(), whole.end(), true) != whole.end())
+    calls.push_back({Group::model, true, {0, all}});
+  std::erase_if(calls, [&](const CheckCall& call) {
+    return plan.input.mesh.group_size(axes_of(call.group, plan.input)) == 1;
+  });
+  return calls;
+}
+
+}  // namespace tessera
