@@ -129,6 +129,12 @@ TEST(FitErrors, ConfigurationsThatDifferStopAllRanks) {
   const bool odd = world.rank() > 0;
   EXPECT_EQ(error_everywhere([&] { trainer_of<float>(odd ? other : setup); }),
             "training.batch_size = 11: on rank 1, must be the same on every rank, rank 0 has 13");
+  Experiment other_rules = setup;
+  other_rules.training.distributed.mesh_rules = {{"mlp", {}}};
+  EXPECT_EQ(
+      error_everywhere([&] { trainer_of<float>(odd ? other_rules : setup); }),
+      "distributed.mesh_rules = {mlp = []}: on rank 1, must be the same on every rank, rank 0 "
+      "has {}");
   CommConfig comm;
   comm.timeout_seconds = odd ? 0 : 60;
   EXPECT_EQ(

@@ -31,11 +31,11 @@ for file in "$inputs"/*.toml; do
       ;;
     fsdp) traffic=(fsdp:reduce_scatter fsdp:all_gather) ;;
     hybrid)
-      alone=(--mesh data=1,fsdp=1)
+      alone=(--mesh "data=1,fsdp=1")
       traffic=(fsdp:reduce_scatter fsdp:all_gather data:all_reduce)
       ;;
     tensor)
-      alone=(--mesh data=1,model=1)
+      alone=(--mesh "data=1,model=1")
       traffic=(model:reduce_scatter model:all_gather data:all_reduce)
       ;;
     *) fail "inputs/$input.toml: say in inputs_test.sh how it is made small, and what it sends" && continue ;;
