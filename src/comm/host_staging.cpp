@@ -1,45 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstddef>
 #include <utility>
-#include <vector>
 
+#include <tessera/comm/host_blocks.hpp>
 #include <tessera/comm/transport.hpp>
 
 namespace tessera {
 namespace {
 
-using Block = Kokkos::View<char*, Kokkos::HostSpace>;
-
-/// Host memory that is lent and given back, so that a warm call allocates none.
-class BlockPool {
- public:
-  /// A block of at least `bytes`: the smallest free one that is large enough, else a new one.
-  Block take(Size bytes) {
-    const auto wanted = static_cast<std::size_t>(bytes);
-    std::size_t best = free_.size();
-    for (std::size_t i = 0; i < free_.size(); ++i) {
-      if (free_[i].extent(0) < wanted) continue;
-      if (best == free_.size() || free_[i].extent(0) < free_[best].extent(0)) best = i;
-    }
-    if (best == free_.size()) {
-      return Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::comm: staging"),
-                   wanted);
-    }
-    Block block = free_[best];
-    free_[best] = free_.back();
-    free_.pop_back();
-    return block;
-  }
-  void give_back(Block block) { free_.push_back(std::move(block)); }
-
- private:
-  std::vector<Block> free_;
-};
-
 /// One call whose buffers may stand in blocks of the pool.
 class StagedCall {
  public:
-  StagedCall(const Call& call, int rank, bool everything, BlockPool& pool)
+  StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
     const bool out_in_in = one_view || call.in_place;
@@ -54,8 +25,8 @@ class StagedCall {
   StagedCall(const StagedCall&) = delete;
   StagedCall& operator=(const StagedCall&) = delete;
   ~StagedCall() {
-    if (in_.is_allocated()) pool_.give_back(std::move(in_));
-    if (out_.is_allocated()) pool_.give_back(std::move(out_));
+    pool_.give_back(std::move(in_));
+    pool_.give_back(std::move(out_));
   }
 
   const Call& call() const { return staged_; }
@@ -80,8 +51,8 @@ class StagedCall {
     return (static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data)) /
            size_of(call.in.type);
   }
-  Block stage(Buffer& buffer) {
-    Block block = pool_.take(buffer.bytes());
+  HostBlock stage(Buffer& buffer) {
+    HostBlock block = pool_.take(buffer.bytes(), original_.site);
     buffer.data = block.data();
     buffer.host_accessible = true;
     return block;
@@ -89,14 +60,14 @@ class StagedCall {
 
   Call original_;
   Call staged_;
-  BlockPool& pool_;
-  Block in_, out_;
+  HostBlockPool& pool_;
+  HostBlock in_, out_;
   bool copy_back_ = false;
 };
 
 class StagedPending final : public PendingCall {
  public:
-  StagedPending(const Call& call, int rank, bool everything, BlockPool& pool, Transport& next)
+  StagedPending(const Call& call, int rank, bool everything, HostBlockPool& pool, Transport& next)
       : staged_(call, rank, everything, pool), pending_(next.start(staged_.call())) {}
   void wait() override {
     pending_->wait();
@@ -137,7 +108,7 @@ class HostStaging final : public Transport {
   std::unique_ptr<Transport> next_;
   int rank_;
   bool everything_;
-  BlockPool pool_;
+  HostBlockPool pool_;
 };
 
 }  // namespace

@@ -176,22 +176,22 @@ TEST(Communicator, ARequestKeepsItsViewsAndItsCommunicatorAlive) {
 TEST(Communicator, StagedCallsReuseTheirHostMemory) {
   CommOptions options = plain();
   options.stage_through_host = true;
-  const Communicator world = Communicator::world(options);
-  if (world.size() == 1) GTEST_SKIP();
-  static int allocations;
-  const Vector<float> v("v", 100);
-  const auto call = [&] {
-    world.all_reduce(v);
-    world.iall_reduce(v).wait();
-    world.broadcast(v, 0);
-  };
-  call();
-  allocations = 0;
-  Kokkos::Tools::Experimental::set_allocate_data_callback(
-      [](auto, const char*, const void*, std::uint64_t) { ++allocations; });
-  call();
-  Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
-  EXPECT_EQ(allocations, 0);
+  test::MpiSpy::reset();
+  {
+    const Communicator world = Communicator::world(options);
+    if (world.size() == 1) GTEST_SKIP();
+    const Vector<float> v("v", 100);
+    const auto call = [&] {
+      world.all_reduce(v);
+      world.iall_reduce(v).wait();
+      world.broadcast(v, 0);
+    };
+    call();
+    EXPECT_EQ(test::MpiSpy::count("MPI_Alloc_mem"), 1);
+    call();
+    EXPECT_EQ(test::MpiSpy::count("MPI_Alloc_mem"), 1);
+  }
+  EXPECT_EQ(test::MpiSpy::count("MPI_Free_mem"), 1);
 }
 
 TEST(Communicator, OptionsAreChecked) {

@@ -34,6 +34,18 @@ int MPI_Barrier(MPI_Comm comm) {
   ++counts()["MPI_Barrier"];
   return PMPI_Barrier(comm);
 }
+int MPI_Reduce_local(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op) {
+  ++counts()["MPI_Reduce_local"];
+  return PMPI_Reduce_local(in, out, n, type, op);
+}
+int MPI_Alloc_mem(MPI_Aint bytes, MPI_Info info, void* memory) {
+  ++counts()["MPI_Alloc_mem"];
+  return PMPI_Alloc_mem(bytes, info, memory);
+}
+int MPI_Free_mem(void* memory) {
+  ++counts()["MPI_Free_mem"];
+  return PMPI_Free_mem(memory);
+}
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
   ++counts()["MPI_Comm_dup"];
   return PMPI_Comm_dup(comm, made);

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include <tessera/base/split.hpp>
+
+#include "comm_test_support.hpp"
+#include "mpi_spy.hpp"
+
+namespace tessera {
+namespace {
+
+using test::make_vector;
+using test::MpiSpy;
+using test::to_host;
+
+/// Elements that no other one has nearby, exact in float for any sum over 8 ranks.
+template <class T>
+T element(Size i, int rank) {
+  return static_cast<T>(i % 100'003 + 3 * rank);
+}
+template <class T>
+Vector<T> own(Size n, int rank) {
+  return make_vector<T>(n, [&](Size i) { return element<T>(i, rank); });
+}
+
+/// How many elements of a share, whose first one is number `first`, are not the sums of all ranks.
+template <class T>
+Size wrong_sums(const Vector<T>& share, Size first, const Communicator& comm) {
+  Size wrong = 0, i = first;
+  for (const T x : to_host(share)) {
+    T sum = 0;
+    for (int rank = 0; rank < comm.size(); ++rank) sum += element<T>(i, rank);
+    if (x != sum) ++wrong;
+    ++i;
+  }
+  return wrong;
+}
+template <class T>
+Size wrong_in_place(const Vector<T>& v, const Communicator& comm) {
+  const Range share = balanced_split(static_cast<Size>(v.size()), comm.size(), comm.rank());
+  const Vector<T> part = Kokkos::subview(v, std::pair(share.begin, share.end()));
+  return wrong_sums(part, share.begin, comm);
+}
+
+/// Pieces as they are, and many more of them than are received at once.
+std::vector<CommOptions> ways() {
+  std::vector<CommOptions> result(3);
+  for (CommOptions& way : result) way.timeout_seconds = 60;
+  result[1].max_count = 5003;
+  result[2].stage_through_host = true;
+  result[2].max_count = 50'000;
+  return result;
+}
+
+template <class T>
+class LongReduceScatter : public testing::Test {};
+using ElementTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(LongReduceScatter, ElementTypes);
+
+/// Shares of more than one piece, and not even.
+template <class T>
+Size extent(const Communicator& comm) {
+  return comm.size() * Size{1'300'021} / static_cast<Size>(sizeof(T)) + 1;
+}
+
+TYPED_TEST(LongReduceScatter, LeavesTheSumWhereTheShareBelongs) {
+  for (const CommOptions& way : ways()) {
+    const Communicator comm = Communicator::world(way);
+    const Size n = extent<TypeParam>(comm);
+    const auto v = own<TypeParam>(n, comm.rank());
+    comm.reduce_scatter(v);
+    EXPECT_EQ(wrong_in_place(v, comm), 0);
+    const auto w = own<TypeParam>(n, comm.rank());
+    for (Request request = comm.ireduce_scatter(w); !request.test();) {
+    }
+    EXPECT_EQ(wrong_in_place(w, comm), 0);
+    const auto rows = comm.ledger().rows();
+    ASSERT_EQ(rows.size(), comm.size() == 1 ? 0U : 1U);
+    for (const LedgerRow& row : rows) {
+      EXPECT_EQ(row, (LedgerRow{"world", Operation::reduce_scatter, 2,
+                                2 * n * static_cast<Size>(sizeof(TypeParam))}));
+    }
+  }
+}
+
+TYPED_TEST(LongReduceScatter, KeepsTheInputOfTwoViews) {
+  const Communicator comm = Communicator::world();
+  const Size n = extent<TypeParam>(comm);
+  const Range share = balanced_split(n, comm.size(), comm.rank());
+  const auto in = own<TypeParam>(n, comm.rank());
+  const Vector<TypeParam> out("out", static_cast<std::size_t>(share.count));
+  comm.reduce_scatter(in, out);
+  EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
+  Kokkos::deep_copy(out, TypeParam(-1));
+  comm.ireduce_scatter(in, out).wait();
+  EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
+  EXPECT_EQ(to_host(in), to_host(own<TypeParam>(n, comm.rank())));
+}
+
+TEST(LongReduceScatterOf, GivenSharesSomeOfThemEmpty) {
+  for (const CommOptions& way : ways()) {
+    const Communicator comm = Communicator::world(way);
+    std::vector<Size> counts;
+    for (int rank = 0; rank < comm.size(); ++rank) counts.push_back(rank % 2 == 0 ? 0 : 97'003);
+    counts.back() += 31;
+    const Size begin = std::accumulate(counts.begin(), counts.begin() + comm.rank(), Size{0});
+    const auto in = own<float>(std::accumulate(counts.begin(), counts.end(), Size{0}), comm.rank());
+    const Vector<float> out("out", counts[static_cast<std::size_t>(comm.rank())]);
+    comm.reduce_scatter(in, out, counts);
+    EXPECT_EQ(wrong_sums(out, begin, comm), 0);
+    Kokkos::deep_copy(out, -1.F);
+    comm.ireduce_scatter(in, out, counts).wait();
+    EXPECT_EQ(wrong_sums(out, begin, comm), 0);
+  }
+}
+
+TEST(LongReduceScatterOf, LargestAndSmallestElements) {
+  const Communicator comm = Communicator::world();
+  const Size n = extent<float>(comm);
+  const Range share = balanced_split(n, comm.size(), comm.rank());
+  const auto v = own<float>(n, comm.rank()), w = own<float>(n, comm.rank());
+  comm.reduce_scatter(v, ReduceOp::max);
+  comm.ireduce_scatter(w, ReduceOp::min).wait();
+  const auto largest = to_host(v), smallest = to_host(w);
+  Size wrong = 0;
+  for (Size i = share.begin; i < share.end(); ++i) {
+    wrong += largest[static_cast<std::size_t>(i)] != element<float>(i, comm.size() - 1);
+    wrong += smallest[static_cast<std::size_t>(i)] != element<float>(i, 0);
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+// Ranks start calls in the same order; they may wait in any, and be in other calls meanwhile.
+TEST(LongReduceScatterOf, RequestsInFlightWaitForNobodysWait) {
+  for (const CommOptions& way : ways()) {
+    const Communicator comm = Communicator::world(way);
+    const Size n = extent<float>(comm);
+    const auto a = own<float>(n, comm.rank()), b = own<float>(2 * n, comm.rank());
+    const auto c = own<float>(n, comm.rank());
+    const bool odd = comm.rank() % 2 == 1;
+    Request first = comm.ireduce_scatter(a), second = comm.ireduce_scatter(b);
+    comm.reduce_scatter(c);
+    (odd ? second : first).wait();
+    if (!odd) second.wait();
+    comm.barrier();
+    if (odd) first.wait();
+    EXPECT_EQ(wrong_in_place(a, comm), 0);
+    EXPECT_EQ(wrong_in_place(b, comm), 0);
+    EXPECT_EQ(wrong_in_place(c, comm), 0);
+  }
+}
+
+TEST(LongReduceScatterOf, AWarmCallTakesNoMemoryAndAllIsGivenBack) {
+  MpiSpy::reset();
+  {
+    const Communicator comm = Communicator::world();
+    if (comm.size() == 1) GTEST_SKIP();
+    const auto n = static_cast<std::size_t>(extent<float>(comm));
+    const Kokkos::View<float*, Kokkos::HostSpace> v("v", n), w("w", n);
+    const auto call = [&] {
+      Request one = comm.ireduce_scatter(v), other = comm.ireduce_scatter(w);
+      one.wait();
+      other.wait();
+      comm.reduce_scatter(v);
+    };
+    call();
+    EXPECT_EQ(MpiSpy::count("MPI_Alloc_mem"), 2);
+    call();
+    EXPECT_EQ(MpiSpy::count("MPI_Alloc_mem"), 2);
+  }
+  EXPECT_EQ(MpiSpy::count("MPI_Free_mem"), 2);
+}
+
+// What travels in which way is decided from the full extent and from whether somebody waits.
+TEST(LongReduceScatterOf, ShortOnesAreLeftToMpi) {
+  const Communicator comm = Communicator::world();
+  if (comm.size() == 1) GTEST_SKIP();
+  const auto additions = [&](Size n, bool blocking) {
+    const auto v =
+        Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), own<double>(n, comm.rank()));
+    MpiSpy::reset();
+    if (blocking) {
+      comm.reduce_scatter(v);
+    } else {
+      comm.ireduce_scatter(v).wait();
+    }
+    return MpiSpy::count("MPI_Reduce_local");
+  };
+  EXPECT_EQ(additions(2048 * comm.size() - 1, true), 0);
+  EXPECT_EQ(additions(2048 * comm.size(), true), comm.size() - 1);
+  EXPECT_EQ(additions(32 * comm.size() - 1, false), 0);
+  EXPECT_EQ(additions(32 * comm.size(), false), comm.size() - 1);
+}
+
+}  // namespace
+}  // namespace tessera
