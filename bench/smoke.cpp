@@ -17,6 +17,7 @@
 #include "reduce_case.hpp"
 #include "smoke_table.hpp"
 #include "step_case.hpp"
+#include "strategy_rows.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -146,6 +147,7 @@ ExitCode smoke(Runtime& runtime, const Options& options) {
   if (world.size() > 1) {
     tutorial_rows(options, cases.tutorial, world, rows);
     large_rows(options, cases.large, world, one_rank, rows);
+    strategy_rows(cases.large, world, {std::min<Size>(5, options.steps), options.steps}, rows);
     reduce_rows(options, world, 385, 1000, "385 floats", rows);
     reduce_rows(options, world, options.reduce_mb * 250'000, 1,
                 fmt::format("{} MB", options.reduce_mb), rows);

@@ -10,14 +10,10 @@
 #include <tessera/random/fill.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
+#include <tessera/train/step_options.hpp>
 
 namespace tessera::bench {
 namespace {
-
-StepOptions step_options(const TrainingConfig& training) {
-  return {training.loss, training.optimizer, training.clip,
-          training.distributed.gradient_reduce_type == "sum"};
-}
 
 Size microbatch_rows(const Plan& plan, const Mesh& mesh, Size microbatch = 0) {
   return plan.microbatch_rows(mesh.rank(), microbatch).count;

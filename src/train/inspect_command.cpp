@@ -1,20 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/inspect_command.hpp>
+#include <tessera/train/inspection.hpp>
+#include <tessera/train/plan_input.hpp>
+#include <tessera/train/share_json.hpp>
+#include <tessera/train/step_options.hpp>
 
 namespace tessera {
+namespace {
 
-ExitCode inspect_command(Runtime& runtime, const InspectOptions& options) {
+/// Puts the tensors of a run where they belong, and shows them.
+template <class T>
+void inspect(const Communicator& world, const Config& config) {
+  const Mesh mesh(world, resolve_mesh(config, world.size()));
+  const Plan plan =
+      collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
+  const Dataset<T> data = Dataset<T>::generate(plan, mesh.rank(), config.data);
+  const Engine<T> engine(plan, mesh, step_options(config.training));
+  const std::vector<nlohmann::json> ranks =
+      gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));
+  collectively(world, [&] {
+    if (world.rank() == 0)
+      print_output(visualize_mesh(mesh.shape()) + inspection_text(plan, ranks));
+  });
+}
+
+}  // namespace
+
+ExitCode inspect_command(Runtime&, const InspectOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
-  collectively(world, [&] {
-    if (runtime.world_rank() == 0)
-      print_output("Mesh " + resolve_mesh(config, runtime.world_size()).to_string() + "\n");
-  });
+  if (config.model.dtype == DType::float64)
+    inspect<double>(world, config);
+  else
+    inspect<float>(world, config);
   return ExitCode::ok;
 }
 

@@ -15,6 +15,7 @@
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
 #include <tessera/train/replicas.hpp>
+#include <tessera/train/step_options.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -48,11 +49,6 @@ void check_dtype(DType dtype) {
   if (dtype != dtype_of<T>())
     throw ConfigError("model.dtype", name_of(dtype),
                       fmt::format("must be {}, the trainer's", name_of(dtype_of<T>())));
-}
-
-StepOptions step_options(const TrainingConfig& training) {
-  return {training.loss, training.optimizer, training.clip,
-          training.distributed.gradient_reduce_type == "sum"};
 }
 
 /// The plan of an epoch's last batch, which may be smaller than the others.

@@ -58,4 +58,18 @@ for file in "$inputs"/*.toml; do
   expect_traffic "${traffic[@]}"
 done
 
+
+# What ranks hold, from their memory: blocks along `model`, flat shares over `fsdp`, and who has the same.
+begin inspect
+launcher=("${several[@]}")
+launch inspect "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
+launcher=()
+expect_code 0
+expect_line "Axis names: \('fsdp', 'model'\)"
+expect_line "batch/x \(batch\): P\('fsdp', None\) of \(32, 4\)"
+expect_line " +\[16:32, 0:4\] +on ranks 2-3"
+expect_line "layer1/kernel \(parameter\): P\(None, 'model'\) of \(4, 64\), flat shares over fsdp"
+expect_line " +\[0:4, 32:64\], elements 80:128 of 128 +on rank 3"
+expect_line " +\[32:64\], nothing of it +on rank 1"
+
 conclude
