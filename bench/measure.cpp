@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include <mpi.h>
 
+#include "statistics.hpp"
+
 namespace tessera::bench {
 namespace {
-
-/// The mean of the two in the middle if their number is even.
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 /// For each repetition the time of the slowest rank.
 std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine) {
@@ -28,12 +22,11 @@ std::vector<double> slowest(const Communicator& ranks, const std::vector<double>
 
 }  // namespace
 
-Summary summarize(std::vector<double> seconds) {
+Summary summarize(const std::vector<double>& seconds) {
   Summary summary;
   summary.min = *std::min_element(seconds.begin(), seconds.end());
   summary.median = median(seconds);
-  for (double& s : seconds) s = std::abs(s - summary.median);
-  summary.mad = median(std::move(seconds));
+  summary.mad = median_absolute_deviation(seconds);
   return summary;
 }
 

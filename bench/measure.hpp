@@ -15,7 +15,7 @@ struct Summary {
   double mad = 0;  ///< median of the distances from the median
   double min = 0;
 };
-Summary summarize(std::vector<double> seconds);
+Summary summarize(const std::vector<double>& seconds);
 
 /// How often a measurement is repeated; the first `warm_up` times are not counted.
 struct Repeats {
