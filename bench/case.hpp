@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,5 +38,8 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
 
 /// Fills in label and id.
 void name_case(Case& point);
+
+/// 32 bits that tell documents of a study apart.
+std::uint32_t hash_of(const nlohmann::json& document);
 
 }  // namespace tessera::bench

@@ -11,18 +11,18 @@
 namespace tessera::bench {
 namespace {
 
-/// FNV-1a, folded to 32 bits: a study has thousands of cases at most.
-std::uint32_t hash(const std::string& text) {
-  std::uint64_t h = 14695981039346656037u;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return static_cast<std::uint32_t>(h ^ (h >> 32));
-}
-
 std::string plain(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : to_toml(value);
 }
 
 }  // namespace
+
+/// FNV-1a, folded: a study has thousands of cases at most.
+std::uint32_t hash_of(const nlohmann::json& document) {
+  std::uint64_t h = 14695981039346656037u;
+  for (const char c : document.dump()) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return static_cast<std::uint32_t>(h ^ (h >> 32));
+}
 
 void name_case(Case& point) {
   // Those that every case has come first.
@@ -39,7 +39,7 @@ void name_case(Case& point) {
   point.id = fmt::format("{}-{}-b{}", plain(point.factors.at("strategy")), shape, point.batch());
   if (point.config.training.microbatches > 1)
     point.id += fmt::format("-m{}", point.config.training.microbatches);
-  point.id += fmt::format("-{:08x}", hash(config_as_json(point.config).dump()));
+  point.id += fmt::format("-{:08x}", hash_of(config_as_json(point.config)));
 }
 
 }  // namespace tessera::bench

@@ -2,10 +2,6 @@
 #include "measure.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
-
-#include <mpi.h>
 
 #include "statistics.hpp"
 
@@ -44,15 +40,6 @@ std::vector<Summary> measure_in_turn(const Communicator& ranks, const Repeats& r
   for (const std::vector<double>& mine : seconds)
     summaries.push_back(summarize(slowest(ranks, mine)));
   return summaries;
-}
-
-void on_first_rank(const Communicator& world, const std::function<void()>& work) {
-  if (world.rank() == 0) work();
-  // A barrier of the communicator would spin, and its watchdog might find it long.
-  MPI_Request arrived = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &arrived);
-  for (int all = 0; !all; MPI_Test(&arrived, &all, MPI_STATUS_IGNORE))
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace tessera::bench

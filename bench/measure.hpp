@@ -43,7 +43,4 @@ Work timed(F work) {
 std::vector<Summary> measure_in_turn(const Communicator& ranks, const Repeats& repeats,
                                      const std::vector<Work>& works);
 
-/// Rank 0 works while the others sleep, so that it has the machine for itself. Collective.
-void on_first_rank(const Communicator& world, const std::function<void()>& work);
-
 }  // namespace tessera::bench

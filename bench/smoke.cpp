@@ -15,6 +15,7 @@
 
 #include "measure.hpp"
 #include "reduce_case.hpp"
+#include "sleeping.hpp"
 #include "smoke_table.hpp"
 #include "step_case.hpp"
 #include "strategy_rows.hpp"
@@ -139,7 +140,7 @@ ExitCode smoke(Runtime& runtime, const Options& options) {
 
   std::vector<Row> rows;
   std::optional<double> one_rank;
-  on_first_rank(world, [&] {
+  on_first_rank(world.rank(), [&] {
     const Communicator alone = world.alone("alone");
     tutorial_rows(options, cases.tutorial, alone, rows);
     one_rank = large_rows(options, cases.large, alone, std::nullopt, rows);

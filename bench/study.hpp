@@ -25,7 +25,8 @@ struct MeasureRules {
   Size steps = 30;              ///< at least
   Size max_steps = 200;         ///< at most, while the median is not yet known to within `ci`
   double ci = 0.025;            ///< half width of its 95 % interval over itself
-  Size instrumented_steps = 5;  /// of the second run, which tells where the time goes
+  Size instrumented_steps = 5;  ///< of the second run, which tells where the time goes
+  Size gemm_size = 1024;        ///< rows of the square product that is the machine's peak
 };
 
 struct Limits {

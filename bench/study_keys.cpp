@@ -68,6 +68,7 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
       {"measure.ci", [](Study& s, auto& k, auto& v) { read_positive(k, v, s.measure.ci); }},
       {"measure.instrumented_steps",
        [](Study& s, auto& k, auto& v) { read(k, v, s.measure.instrumented_steps, 1); }},
+      {"measure.gemm_size", [](Study& s, auto& k, auto& v) { read(k, v, s.measure.gemm_size, 1); }},
       {"limits.case_seconds",
        [](Study& s, auto& k, auto& v) { read_positive(k, v, s.limits.case_seconds); }},
       {"limits.memory_bytes",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
@@ -35,8 +36,9 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
     const double stagger = 0.02 * std::min(runtime.world_rank(), 100);
     const std::optional<Outcome> agreed = runtime.agree(mine, grace_seconds + stagger);
     if (!agreed) {
-      log_error(fmt::format("rank {}: {}", runtime.world_rank(), mine.message));
-      abort_job(mine.code);
+      const std::string message = fmt::format("rank {}: {}", runtime.world_rank(), mine.message);
+      log_error(message);
+      abort_job(mine.code, message);
     }
     report(*agreed);
     return static_cast<int>(agreed->code);

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -23,6 +25,9 @@ namespace tessera {
 namespace {
 
 constexpr double no_limit = std::numeric_limits<double>::infinity();
+
+std::mutex abort_mutex;
+AbortObserver abort_observer;
 
 bool mpi_is_initialized() {
   int flag = 0;
@@ -215,7 +220,18 @@ const char* name_of(ThreadLevel level) {
   return "unknown";
 }
 
-void abort_job(ExitCode code) {
+void observe_abort(AbortObserver observer) {
+  const std::lock_guard lock(abort_mutex);
+  abort_observer = std::move(observer);
+}
+
+void abort_job(ExitCode code, const std::string& reason) {
+  AbortObserver observer;
+  {
+    const std::lock_guard lock(abort_mutex);
+    observer = std::exchange(abort_observer, {});
+  }
+  if (observer) observer(code, reason);
   std::fflush(nullptr);
   // Launchers drop what they have not forwarded when the job dies.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));

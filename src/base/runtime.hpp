@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,13 @@ class Runtime {
   std::unique_ptr<State> state_;
 };
 
-/// Ends every process of the job with this code, from any thread, without clean-up.
-[[noreturn]] void abort_job(ExitCode code);
+/// Ends every process of the job with this code, from any thread, without clean-up. `reason` is for
+/// the observer; it has been logged already.
+[[noreturn]] void abort_job(ExitCode code, const std::string& reason = "");
+
+/// Called by abort_job first, once, on whichever thread calls it: a program's chance to write down
+/// why it ends. It must not throw, and not communicate. Replaces the observer before; none: {}.
+using AbortObserver = std::function<void(ExitCode code, const std::string& reason)>;
+void observe_abort(AbortObserver observer);
 
 }  // namespace tessera

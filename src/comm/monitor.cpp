@@ -242,17 +242,20 @@ void Watchdog::Monitor::pursue(Time now) {
 }
 
 void Watchdog::Monitor::report(const Inquiry& inquiry) {
-  log_from_this_rank(fmt::format("{} has waited {:.1f} s; {}", describe_call(inquiry.reading.note),
-                                 waited_.count(), describe_missing(inquiry)));
-  abort_job(ExitCode::communication);
+  const std::string message =
+      fmt::format("{} has waited {:.1f} s; {}", describe_call(inquiry.reading.note),
+                  waited_.count(), describe_missing(inquiry));
+  log_from_this_rank(message);
+  abort_job(ExitCode::communication, message);
 }
 
 /// Nobody can be asked: the lowest of the ranks that wait comes first, and ends the job.
 void Watchdog::Monitor::report_alone(const CallNote& note) {
-  log_from_this_rank(fmt::format("rank {}: {} has waited {:.1f} s; {}", mail_.rank(),
-                                 describe_call(note), waited_.count(),
-                                 quiet_threads(thread_level_)));
-  abort_job(ExitCode::communication);
+  const std::string message =
+      fmt::format("rank {}: {} has waited {:.1f} s; {}", mail_.rank(), describe_call(note),
+                  waited_.count(), quiet_threads(thread_level_));
+  log_from_this_rank(message);
+  abort_job(ExitCode::communication, message);
 }
 
 std::string Watchdog::Monitor::describe_call(const CallNote& note) const {

@@ -4,6 +4,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/region.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 namespace tessera {
@@ -118,6 +119,7 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
                                      " parameters, given " + std::to_string(params) + " and " +
                                      std::to_string(grads) + " gradients");
   }
+  const Region region("tessera::update");
   ++steps_;
   Size first = 0;
   for (const ParameterRun<T>& run : runs) {

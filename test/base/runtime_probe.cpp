@@ -85,6 +85,13 @@ int main(int argc, char** argv) {
       {"twice", [&](Runtime&) { return start_twice(argc, argv); }},
       {"wrong-result", [](Runtime&) { return ExitCode::wrong_result; }},
       {"abort", [](Runtime&) -> ExitCode { tessera::abort_job(ExitCode::timeout); }},
+      {"last-word",
+       [](Runtime&) -> ExitCode {
+         tessera::observe_abort([](ExitCode code, const std::string& reason) {
+           std::cout << "ended with " << static_cast<int>(code) << ": " << reason << std::endl;
+         });
+         tessera::abort_job(ExitCode::timeout, "too late");
+       }},
   };
   return tessera::run_main(argc, argv, scenarios.at(scenario), {},
                            scenario == "others-wait" ? 0.5 : 30);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/comm/communicator.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera::bench {
+
+/// What some ranks can do at most when all of them are busy.
+struct Calibration {
+  Size ranks = 1;
+  DType dtype = DType::float32;
+  double gemm_flops_per_second = 0;  ///< best rate of a square product, of the slowest rank
+  /// Of an all-reduce, a small and a large one: payload bytes and seconds. None on one rank.
+  struct Point {
+    Size payload_bytes = 0;
+    double seconds = 0;
+  };
+  std::vector<Point> all_reduce;
+  double alpha = 0;  ///< seconds of a round
+  double beta = 0;   ///< seconds of a byte on the wire
+};
+
+/// Collective over `ranks`.
+Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size);
+
+/// Seconds of a step from the plan and the calibration alone.
+struct Prediction {
+  double compute = 0;
+  double communication = 0;
+  double step() const { return compute + communication; }
+};
+/// The FLOPs at the calibrated rate, and the calls of a step, none of them hidden behind anything.
+Prediction predict(const Plan& plan, const Calibration& calibration);
+
+nlohmann::json to_json(const Calibration& calibration);
+
+}  // namespace tessera::bench

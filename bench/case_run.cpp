@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "case_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <tessera/base/allocation_tracker.hpp>
+#include <tessera/base/timer.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/optim/schedule.hpp>
+#include <tessera/plan/traffic.hpp>
+#include <tessera/train/config_rules.hpp>
+#include <tessera/train/plan_input.hpp>
+#include <tessera/train/share_json.hpp>
+
+namespace tessera::bench {
+namespace {
+
+StepOptions step_options(const TrainingConfig& training) {
+  return {training.loss, training.optimizer, training.clip,
+          training.distributed.gradient_reduce_type == "sum"};
+}
+
+Plan plan_last_batch(const Plan& plan) {
+  const Size remainder = plan.input.samples % plan.input.global_batch;
+  if (remainder == 0) return plan;
+  PlanInput input = plan.input;
+  input.global_batch = remainder;
+  return make_plan(input);
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+template <class T>
+CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
+    : config_(resolve(config, ranks.size())),
+      mesh_(ranks, resolve_mesh(config_, ranks.size())),
+      plan_(make_plan(plan_input(config_, mesh_.shape()))),
+      last_plan_(plan_last_batch(plan_)),
+      full_batches_(config_.data.samples / config_.training.batch_size) {
+  const AllocationScope allocations("tessera::");
+  collectively(ranks, [&] {
+    data_.emplace(Dataset<T>::generate(plan_, mesh_.rank(), config_.data));
+    engine_.emplace(plan_, mesh_, step_options(config_.training));
+  });
+  measured_bytes_ = allocations.by_space()[MemSpace::name()].current_bytes;
+}
+
+template <class T>
+void CaseRun<T>::step(const Plan& plan, Size batch) {
+  const TrainingConfig& training = config_.training;
+  engine_->step(plan, data_->batch(batch), batch,
+                learning_rate_at(training.schedule, training.learning_rate, steps_++));
+}
+
+template <class T>
+void CaseRun<T>::next_step() {
+  step(plan_, steps_ % full_batches_);
+}
+
+template <class T>
+Verification CaseRun<T>::train(const CheckTime& check_time) {
+  const Size batches = data_->num_batches();
+  std::vector<Size> rows(static_cast<std::size_t>(batches), plan_.input.global_batch);
+  rows.back() = last_plan_.input.global_batch;
+  Verification result;
+  mesh_.world().ledger().reset();
+  while (result.epochs < config_.training.num_epochs) {
+    for (Size k = 0; k < batches; ++k) {
+      step(k + 1 == batches ? last_plan_ : plan_, k);
+      check_time();
+    }
+    const std::vector<double> losses = engine_->losses(rows);
+    ++result.epochs;
+    result.losses.steps.insert(result.losses.steps.end(), losses.begin(), losses.end());
+    result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
+                                   static_cast<double>(batches));
+    if (!all_finite(losses)) break;
+  }
+  result.measured_traffic = mesh_.world().ledger().rows();
+  result.planned_traffic = planned_traffic(
+      {{&plan_, (batches - 1) * result.epochs, result.epochs}, {&last_plan_, result.epochs, 0}});
+  return result;
+}
+
+template <class T>
+void CaseRun<T>::warm_up(Size steps, const CheckTime& check_time) {
+  for (Size i = 0; i < steps; ++i) {
+    next_step();
+    check_time();
+  }
+}
+
+template <class T>
+std::vector<double> CaseRun<T>::time_steps(Size steps) {
+  std::vector<double> seconds(static_cast<std::size_t>(steps));
+  Kokkos::fence();
+  mesh_.world().barrier();
+  for (double& taken : seconds) {
+    const Timer timer;
+    next_step();
+    Kokkos::fence();
+    taken = timer.seconds();
+  }
+  return seconds;
+}
+
+template <class T>
+bool CaseRun<T>::is_finite() {
+  const Size batches = data_->num_batches();
+  std::vector<Size> rows(static_cast<std::size_t>(batches), plan_.input.global_batch);
+  rows.back() = last_plan_.input.global_batch;
+  return all_finite(engine_->losses(rows));
+}
+
+template <class T>
+Breakdown CaseRun<T>::instrument(Size steps) {
+  nlohmann::json mine;
+  {
+    mesh_.world().barrier();
+    const RegionTimer timer(mesh_.world().ledger());
+    for (Size i = 0; i < steps; ++i) next_step();
+    Kokkos::fence();
+    mine = to_json(timer.trace());
+  }
+  std::vector<RankTrace> ranks;
+  for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
+    ranks.push_back(trace_from_json(trace));
+  return break_down(mesh_.shape(), ranks, steps);
+}
+
+template class CaseRun<float>;
+template class CaseRun<double>;
+
+}  // namespace tessera::bench
