@@ -83,7 +83,7 @@ Prediction predict(const Plan& plan, const Calibration& calibration) {
   Prediction prediction;
   prediction.compute = static_cast<double>(plan.flops.total()) /
                        (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
-  for (const CollectivePlan& collective : plan.collectives) {
+  for (const CollectivePlan& collective : plan.collectives(0)) {
     if (collective.cadence != Cadence::step) continue;
     const Size n = group_size(mesh, collective.axis);
     prediction.communication += calibration.alpha * rounds(collective.operation, n) *

@@ -23,7 +23,7 @@ std::size_t id_width(const std::vector<Case>& cases) {
 /// Payload of one step's calls, of the rank that the plan describes.
 Size step_bytes(const Plan& plan) {
   Size bytes = 0;
-  for (const CollectivePlan& collective : plan.collectives)
+  for (const CollectivePlan& collective : plan.collectives(0))
     if (collective.cadence == Cadence::step) bytes += collective.payload_bytes;
   return bytes;
 }

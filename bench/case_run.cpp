@@ -13,14 +13,10 @@
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
 #include <tessera/train/share_json.hpp>
+#include <tessera/train/step_options.hpp>
 
 namespace tessera::bench {
 namespace {
-
-StepOptions step_options(const TrainingConfig& training) {
-  return {training.loss, training.optimizer, training.clip,
-          training.distributed.gradient_reduce_type == "sum"};
-}
 
 Plan plan_last_batch(const Plan& plan) {
   const Size remainder = plan.input.samples % plan.input.global_batch;
@@ -84,7 +80,8 @@ Verification CaseRun<T>::train(const CheckTime& check_time) {
   }
   result.measured_traffic = mesh_.world().ledger().rows();
   result.planned_traffic = planned_traffic(
-      {{&plan_, (batches - 1) * result.epochs, result.epochs}, {&last_plan_, result.epochs, 0}});
+      {{&plan_, (batches - 1) * result.epochs, result.epochs}, {&last_plan_, result.epochs, 0}},
+      mesh_.rank());
   return result;
 }
 

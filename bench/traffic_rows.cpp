@@ -78,7 +78,7 @@ void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown)
   for (Json& row : traffic.at("rows")) {
     Size calls = 0, bytes = 0;
     Operation operation = Operation::barrier;
-    for (const CollectivePlan& planned : plan.collectives) {
+    for (const CollectivePlan& planned : plan.collectives(0)) {
       if (planned.cadence != Cadence::step || planned.axis != row.at("axis") ||
           name_of(planned.operation) != row.at("operation"))
         continue;
