@@ -39,6 +39,8 @@ CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
       plan_(make_plan(plan_input(config_, mesh_.shape()))),
       last_plan_(plan_last_batch(plan_)),
       full_batches_(config_.data.samples / config_.training.batch_size) {
+  // The engine's communicators are made by all ranks together, before one of them can fail alone.
+  const Groups groups(plan_.input, mesh_);
   const AllocationScope allocations("tessera::");
   collectively(ranks, [&] {
     data_.emplace(Dataset<T>::generate(plan_, mesh_.rank(), config_.data));

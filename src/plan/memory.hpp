@@ -17,7 +17,7 @@ struct MemoryPlan {
   Size activations = 0;      ///< of one microbatch, with the buffers of their gradients
   Size redistributions = 0;  ///< of activations along `model`
   Size scratch = 0;          ///< rounded copies of matmul operands
-  Size sums = 0;             ///< fp64: an epoch's loss sums, partial norms, the finite flag
+  Size sums = 0;             ///< an epoch's loss sums, partial norms, finite flag, checksums
   Size data = 0;             ///< this rank's rows of the data set
   /// What training state needs, whatever the batch.
   Size persistent() const { return parameters + gradients + moments; }

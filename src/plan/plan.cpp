@@ -5,6 +5,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/flops.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/plan/replica_check.hpp>
 #include <tessera/plan/schedule.hpp>
 
 namespace tessera {
@@ -110,6 +111,7 @@ MemoryPlan Plan::memory(Size rank) const {
   memory.redistributions = bytes(activations.redistributed) + bytes(activations.packed);
   memory.scratch = bytes(scratch.left) + bytes(scratch.right);
   memory.sums = allocated_bytes(plan_sums(*this).total(), size_of(DType::float64));
+  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(*this);
   memory.data = bytes(rows_of_data * input.model.input_width()) +
                 bytes(rows_of_data * input.model.output_width());
   return memory;

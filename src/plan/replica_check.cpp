@@ -16,6 +16,12 @@ std::vector<bool> whole_along_model(const Plan& plan) {
   return whole;
 }
 
+Size checksum_bytes(const Plan& plan) {
+  const Size tensors =
+      static_cast<Size>(plan.input.model.parameters().size()) * (1 + plan.input.moments);
+  return 3 * tensors * size_of(DType::int64);
+}
+
 std::vector<CheckCall> plan_replica_check(const Plan& plan) {
   const std::vector<bool> whole = whole_along_model(plan);
   const Size parameters = static_cast<Size>(whole.size());

@@ -22,6 +22,9 @@ struct CheckCall {
 /// nothing is there twice. Groups of one rank make no call.
 std::vector<CheckCall> plan_replica_check(const Plan& plan);
 
+/// Bytes of the checksums on a rank: each once, and both limits of a comparison.
+Size checksum_bytes(const Plan& plan);
+
 /// Whether a parameter is whole on every rank of `model`, by parameter in order.
 std::vector<bool> whole_along_model(const Plan& plan);
 

@@ -34,7 +34,8 @@ template <class T>
 class Engine {
  public:
   /// `plan` is that of the largest batch that will be stepped; parameters are drawn from its
-  /// model's seed. The mesh must outlive the engine. Collective over the mesh.
+  /// model's seed. The mesh must outlive the engine. Collective over the mesh unless it has made
+  /// these Groups before.
   Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options);
 
   /// One optimizer step on this rank's rows of a batch: the actions of `plan`, in their order. The

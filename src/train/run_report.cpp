@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +25,41 @@ Shape sizes_of(const MeshShape& mesh) {
   Shape sizes;
   for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
   return sizes;
+}
+
+/// The rows of both lists, and what each of them has: the plan's, and what was measured.
+struct ComparedRow {
+  LedgerRow planned, measured;
+};
+
+std::vector<ComparedRow> compare(const std::vector<LedgerRow>& planned,
+                                 const std::vector<LedgerRow>& measured) {
+  std::map<std::pair<std::string, Operation>, ComparedRow> rows;
+  for (const LedgerRow& row : planned) rows[{row.axis, row.operation}].planned = row;
+  for (const LedgerRow& row : measured) rows[{row.axis, row.operation}].measured = row;
+  std::vector<ComparedRow> list;
+  for (const auto& [key, row] : rows) {
+    list.push_back(row);
+    for (LedgerRow* one : {&list.back().planned, &list.back().measured})
+      std::tie(one->axis, one->operation) = key;
+  }
+  return list;
+}
+
+/// "data all_reduce   180 calls, 247,680 B   180 calls, 247,680 B": planned, then measured.
+std::string comparison_text(const TrainingMetrics& metrics) {
+  constexpr const char* line = "  {:<26} {:>24} {:>24}\n";
+  const auto calls = [](const LedgerRow& row) {
+    return fmt::format("{} calls, {} B", with_thousands(row.calls),
+                       with_thousands(row.payload_bytes));
+  };
+  std::string out = fmt::format(line, "On this rank", "planned", "measured");
+  for (const ComparedRow& row : compare(metrics.planned_traffic, metrics.measured_traffic))
+    out += fmt::format(line, row.planned.axis + " " + std::string(name_of(row.planned.operation)),
+                       calls(row.planned), calls(row.measured));
+  out += fmt::format(line, "peak memory", with_thousands(metrics.planned_bytes) + " B",
+                     with_thousands(metrics.measured_bytes) + " B");
+  return out;
 }
 
 std::string row_text(const LedgerRow& row) {
@@ -77,15 +115,14 @@ std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, 
                  "  Wall time:       {4}\n"
                  "  Time per step:   {5}\n"
                  "  Samples/s:       {6}\n"
-                 "  Traffic:         {7}\n"
-                 "  Memory:          {8} per rank\n"
-                 "  As planned:      {9}\n"
-                 "{0}\n",
+                 "  Memory:          {7} per rank\n"
+                 "  As planned:      {8}\n\n"
+                 "{9}{0}\n",
                  rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
                  human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
                  with_thousands(static_cast<Size>(metrics.samples_per_second())),
-                 traffic_text(metrics.measured_traffic), human_bytes(metrics.measured_bytes),
-                 as_planned ? "yes, calls, bytes and memory" : "no");
+                 human_bytes(metrics.measured_bytes),
+                 as_planned ? "yes, calls, bytes and memory" : "no", comparison_text(metrics));
   return out;
 }
 
@@ -113,7 +150,7 @@ std::string plan_violation(const TrainingMetrics& metrics) {
                        traffic_text(metrics.measured_traffic),
                        traffic_text(metrics.planned_traffic));
   if (metrics.measured_bytes != metrics.planned_bytes)
-    return fmt::format("allocated {} B of device memory where the plan says {} B",
+    return fmt::format("the peak of device memory was {} B where the plan says {} B",
                        metrics.measured_bytes, metrics.planned_bytes);
   return "";
 }

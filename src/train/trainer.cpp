@@ -14,7 +14,6 @@
 #include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
-#include <tessera/train/replicas.hpp>
 #include <tessera/train/step_options.hpp>
 #include <tessera/train/trainer.hpp>
 
@@ -135,13 +134,17 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   TrainingMetrics metrics;
   std::optional<Dataset<T>> data;
   engine_.reset();
+  // The engine's communicators are made by all ranks together, before one of them can fail alone.
+  const Groups groups(plan.input, mesh_);
   {
     const AllocationScope allocations("tessera::");
     collectively(world_, [&] {
       data.emplace(make_data(plan));
       engine_.emplace(plan, mesh_, step_options(config_.training));
+      replicas_are_equal_.reset();
+      if (plan.input.check_replicas_every > 0) replicas_are_equal_.emplace(plan, mesh_, *engine_);
     });
-    metrics.measured_bytes = allocations.by_space()[MemSpace::name()].current_bytes;
+    metrics.measured_bytes = allocations.by_space()[MemSpace::name()].peak_bytes;
   }
   plan_ = plan;
   metrics.planned_bytes = plan.memory(mesh_.rank()).total();
@@ -165,8 +168,6 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
   global_rows.back() = last_plan.input.global_batch;
 
   const Size checked_every = training.check_replicas_every;
-  std::optional<ReplicaCheck<T>> replicas_are_equal;
-  if (checked_every > 0) replicas_are_equal.emplace(plan, mesh_, *engine_);
 
   for (Size epoch = 1; epoch <= training.num_epochs; ++epoch) {
     const Timer stepping;
@@ -175,7 +176,7 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
       engine_->step(step_plan, data.batch(k), k,
                     learning_rate_at(training.schedule, training.learning_rate, metrics.steps++));
       if (checked_every > 0 && metrics.steps % checked_every == 0)
-        (*replicas_are_equal)(metrics.steps);
+        (*replicas_are_equal_)(metrics.steps);
     }
     Kokkos::fence();
     metrics.stepping_seconds += stepping.seconds();

@@ -12,6 +12,7 @@
 #include <tessera/train/config.hpp>
 #include <tessera/train/dataset.hpp>
 #include <tessera/train/engine.hpp>
+#include <tessera/train/replicas.hpp>
 
 namespace tessera {
 
@@ -24,7 +25,7 @@ struct TrainingMetrics {
   std::vector<LedgerRow> planned_traffic;
   std::vector<LedgerRow> measured_traffic;  ///< on this rank
   Size planned_bytes = 0;                   ///< device memory of this rank
-  Size measured_bytes = 0;                  ///< what was allocated for it
+  Size measured_bytes = 0;                  ///< its peak; steps allocate nothing
 
   double initial_loss() const { return epoch_losses.front(); }
   double final_loss() const { return epoch_losses.back(); }
@@ -79,6 +80,7 @@ class Trainer {
   ModelSpec model_;
   std::optional<Plan> plan_;  ///< of the engine
   std::optional<Engine<T>> engine_;
+  std::optional<ReplicaCheck<T>> replicas_are_equal_;
 };
 
 }  // namespace tessera
