@@ -47,19 +47,6 @@ void finish(Json& result, const Timer& clock) {
   result["wall_seconds"] = clock.seconds();
 }
 
-const char* status_for(ExitCode code) {
-  switch (code) {
-    case ExitCode::wrong_result:
-      return "invalid";
-    case ExitCode::out_of_memory:
-      return "oom";
-    case ExitCode::timeout:
-      return "timeout";
-    default:
-      return "failed";
-  }
-}
-
 void fail(Json& result, const Outcome& outcome) {
   result["status"] = status_for(outcome.code);
   result["reason"] = one_line(outcome.message);

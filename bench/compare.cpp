@@ -61,7 +61,7 @@ std::string where_from(const ResultsDirectory& directory, const Results& results
     return fmt::format("{}{}, {}, {}", provenance.value("git_revision", "unknown"),
                        provenance.value("git_dirty", false) ? " (modified)" : "",
                        provenance.value("compiler", "unknown"),
-                       provenance.value("mpi_library", "unknown"));
+                       provenance.value(Json::json_pointer("/mpi/library"), "unknown"));
   }
   return "nothing measured";
 }

@@ -12,6 +12,8 @@
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
 
+#include "summary.hpp"
+
 namespace tessera::bench {
 
 LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
@@ -41,21 +43,33 @@ void LastWord::end() {
   result_.reset();
 }
 
+const char* status_for(ExitCode code) {
+  switch (code) {
+    case ExitCode::wrong_result:
+      return "invalid";
+    case ExitCode::out_of_memory:
+      return "oom";
+    case ExitCode::timeout:
+      return "timeout";
+    default:
+      return "failed";
+  }
+}
+
 /// The watchdog gives its own code to what the study calls a time-out.
 void LastWord::speak(ExitCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (!result_) return;
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   nlohmann::json& result = *result_;
-  result["status"] = stalled                           ? "timeout"
-                     : code == ExitCode::out_of_memory ? "oom"
-                     : code == ExitCode::wrong_result  ? "invalid"
-                                                       : "failed";
+  const ExitCode ends = stalled ? ExitCode::timeout : code;
+  result["status"] = status_for(ends);
   result["reason"] = reason.empty() ? "the job was aborted" : one_line(reason);
-  result["exit_code"] = static_cast<int>(code);
+  result["exit_code"] = static_cast<int>(ends);
   result["finished"] = utc_time();
   try {
     results_.write_result(result.at("id"), result);
+    write_summary(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
   }

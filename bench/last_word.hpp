@@ -57,6 +57,9 @@ class Deadline {
   std::thread thread_;
 };
 
+/// The status of a case that ended with this code.
+const char* status_for(ExitCode code);
+
 /// The last line of a launch, printed by the rank that ends it.
 void print_result_line(const std::string& verdict, const std::string& text);
 

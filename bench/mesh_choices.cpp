@@ -32,7 +32,8 @@ Size largest_divisor_up_to_root(Size n) {
 
 MeshShape usual_mesh(const std::string& strategy, Size ranks) {
   if (strategy == "tensor") return MeshShape({{"model", ranks}});
-  if (strategy == "hybrid" && ranks > 1) {
+  if (strategy == "fsdp") return MeshShape({{"fsdp", ranks}});
+  if (strategy == "hybrid") {
     const Size replicas = largest_divisor_up_to_root(ranks);
     return MeshShape({{"data", replicas}, {"fsdp", ranks / replicas}});
   }

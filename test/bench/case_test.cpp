@@ -143,10 +143,11 @@ TEST(Cases, MeshesOverAxesAreAllFactorisations) {
 
 TEST(Cases, AStrategyHasItsUsualMesh) {
   EXPECT_EQ(usual_mesh("data", 4).to_string(), "data=4");
-  EXPECT_EQ(usual_mesh("fsdp", 1).to_string(), "data=1");
+  EXPECT_EQ(usual_mesh("fsdp", 4).to_string(), "fsdp=4");
   EXPECT_EQ(usual_mesh("tensor", 4).to_string(), "model=4");
   EXPECT_EQ(usual_mesh("hybrid", 8).to_string(), "data=2,fsdp=4");
   EXPECT_EQ(usual_mesh("hybrid", 2).to_string(), "data=1,fsdp=2");
+  EXPECT_EQ(usual_mesh("hybrid", 1).to_string(), "data=1,fsdp=1");
 }
 
 }  // namespace
