@@ -13,14 +13,6 @@
 namespace tessera {
 namespace {
 
-Outcome run_body(const std::function<ExitCode(Runtime&)>& body, Runtime& runtime) {
-  try {
-    return {body(runtime), ""};
-  } catch (...) {
-    return describe_current_exception();
-  }
-}
-
 void report(const Outcome& outcome) {
   if (log_rank() == 0 && !outcome.message.empty()) log_error(outcome.message);
 }
@@ -31,7 +23,7 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
              const RuntimeOptions& options, double grace_seconds) {
   try {
     Runtime runtime(argc, argv, options);
-    const Outcome mine = run_body(body, runtime);
+    const Outcome mine = outcome_of([&] { return body(runtime); });
     // Staggered, so that usually one rank speaks before its abort silences the others.
     const double stagger = 0.02 * std::min(runtime.world_rank(), 100);
     const std::optional<Outcome> agreed = runtime.agree(mine, grace_seconds + stagger);

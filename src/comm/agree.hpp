@@ -22,21 +22,11 @@ template <class F>
 auto collectively(const Communicator& comm, F&& f, Site site = Site::current())
     -> std::invoke_result_t<F> {
   using Result = std::invoke_result_t<F>;
-  Outcome outcome;
   if constexpr (std::is_void_v<Result>) {
-    try {
-      std::forward<F>(f)();
-    } catch (...) {
-      outcome = describe_current_exception();
-    }
-    raise_first_failure(comm, outcome, site);
+    raise_first_failure(comm, outcome_of(std::forward<F>(f)), site);
   } else {
     std::optional<Result> result;
-    try {
-      result.emplace(std::forward<F>(f)());
-    } catch (...) {
-      outcome = describe_current_exception();
-    }
+    const Outcome outcome = outcome_of([&] { result.emplace(std::forward<F>(f)()); });
     raise_first_failure(comm, outcome, site);
     return std::move(*result);
   }

@@ -4,12 +4,6 @@
 
 namespace tessera {
 
-Size ParameterSpec::elements() const {
-  Size n = 1;
-  for (Size extent : shape) n *= extent;
-  return n;
-}
-
 Size ModelSpec::num_parameters() const { return unit_offset(static_cast<Size>(layers.size())); }
 
 Size ModelSpec::unit_elements(Size layer) const { return layers.at(layer).num_parameters(); }

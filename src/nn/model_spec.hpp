@@ -31,8 +31,6 @@ struct ParameterSpec {
   std::vector<Size> shape;                ///< (in, out) or (out)
   std::vector<std::string> logical_axes;  ///< one name per dimension
   Size layer = 0;                         ///< index into ModelSpec::layers
-
-  Size elements() const;
 };
 
 /// A model as data. Each layer is a unit: one flat buffer, the row-major kernel first, then the

@@ -19,17 +19,6 @@
 namespace tessera {
 namespace {
 
-/// Runs f, and returns how it ended.
-template <class F>
-Outcome outcome_of(F&& f) {
-  try {
-    f();
-  } catch (...) {
-    return describe_current_exception();
-  }
-  return {};
-}
-
 /// Collective: what differs from the plan on the lowest rank where anything does; empty if nothing.
 std::string violation_on_any_rank(const Communicator& world, const TrainingMetrics& metrics) {
   const Outcome outcome = outcome_of([&] {

@@ -38,7 +38,6 @@ TEST(ModelSpec, ParametersCarryPathShapeAndAlternatingLogicalAxes) {
   EXPECT_EQ(all[3].shape, (std::vector<Size>{7}));
   EXPECT_EQ(all[3].logical_axes, (std::vector<std::string>{"embed"}));
   EXPECT_EQ(all[3].layer, 1);
-  EXPECT_EQ(all[2].elements(), 35);
 }
 
 TEST(ModelSpec, WithoutBiasThereIsOnlyTheKernel) {
