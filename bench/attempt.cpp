@@ -2,12 +2,10 @@
 #include "attempt.hpp"
 
 #include <algorithm>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <tessera/base/agreement.hpp>
-#include <tessera/base/host_info.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/runtime.hpp>
@@ -17,6 +15,7 @@
 #include <tessera/train/share_json.hpp>
 
 #include "documents.hpp"
+#include "process_id.hpp"
 #include "reference.hpp"
 #include "sleeping.hpp"
 
@@ -114,8 +113,7 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
   Json result = begin(point, context);
   if (is_first) result["attempt"] = context.results.begin_attempt(point.id);
   result["attempt"] = broadcast_json(context.world, result["attempt"]);
-  result["process"] =
-      broadcast_json(context.world, {{"host", host_name()}, {"id", static_cast<int>(getpid())}});
+  result["process"] = broadcast_json(context.world, this_process());
 
   if (result["memory"]["predicted_oom"].get<bool>()) {
     fail(result,

@@ -2,7 +2,6 @@
 #include "results_directory.hpp"
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -12,6 +11,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/train/result_file.hpp>
+
+#include "process_id.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -38,12 +39,6 @@ void write(const fs::path& path, const Json& document) {
   write_json(path, document);
 }
 
-std::string this_host() {
-  std::string name(256, '\0');
-  gethostname(name.data(), name.size() - 1);
-  return name.c_str();
-}
-
 /// Seconds since a time like "2026-11-20T14:03:12Z".
 double seconds_since(const std::string& utc) {
   std::tm time{};
@@ -51,13 +46,10 @@ double seconds_since(const std::string& utc) {
   return std::difftime(std::time(nullptr), timegm(&time));
 }
 
-/// On this host the process can be asked for; elsewhere only time tells.
-bool is_alive(const Json& result, double case_seconds) {
+/// Elsewhere only time tells.
+bool is_run(const Json& result, double case_seconds) {
   const Json process = result.value("process", Json::object());
-  if (process.value("host", "") == this_host()) {
-    const int id = process.value("id", 0);
-    return id > 0 && (kill(id, 0) == 0 || errno == EPERM);
-  }
+  if (is_here(process)) return is_alive(process);
   return seconds_since(result.value("started", "")) < 2 * case_seconds + 60;
 }
 
@@ -155,7 +147,7 @@ std::string status_of(const std::optional<Json>& result, double case_seconds) {
   if (!result) return "pending";
   const std::string status = result->value("status", "pending");
   if (status != "running") return status;
-  return is_alive(*result, case_seconds) ? "running" : "pending";
+  return is_run(*result, case_seconds) ? "running" : "pending";
 }
 
 }  // namespace tessera::bench
