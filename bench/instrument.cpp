@@ -18,7 +18,8 @@ namespace tools = Kokkos::Tools::Experimental;
 struct OpenRegion {
   std::string name;
   double begin = 0;
-  double inside = 0;  ///< seconds of the regions inside
+  double inside = 0;         ///< seconds of the regions inside
+  bool holds_calls = false;  ///< then it is no call itself, whatever its name
   std::vector<LedgerRow> ledger;
 };
 
@@ -35,7 +36,7 @@ class State {
   void push(const char* name) {
     Kokkos::fence();
     const double now = clock_.seconds();
-    OpenRegion region{name, now - looked_, 0, {}};
+    OpenRegion region{name, now - looked_, 0, false, {}};
     if (operation_of(region.name)) region.ledger = ledger_.rows();
     open_.push_back(std::move(region));
     looked_ += clock_.seconds() - now;
@@ -48,7 +49,10 @@ class State {
     const OpenRegion region = std::move(open_.back());
     open_.pop_back();
     const double seconds = now - looked_ - region.begin;
-    if (!open_.empty()) open_.back().inside += seconds;
+    if (!open_.empty()) {
+      open_.back().inside += seconds;
+      open_.back().holds_calls |= region.holds_calls || operation_of(region.name).has_value();
+    }
     count(region, seconds);
     looked_ += clock_.seconds() - now;
   }
@@ -58,7 +62,8 @@ class State {
  private:
   void count(const OpenRegion& region, double seconds) {
     const double own = seconds - region.inside;
-    if (const auto operation = operation_of(region.name)) {
+    const auto operation = operation_of(region.name);
+    if (operation && !region.holds_calls) {
       if (is_in_step()) trace.calls.push_back({axis_of(*operation, region), *operation, seconds});
     } else if (region.name == "tessera::step") {
       trace.step += seconds;

@@ -5,7 +5,8 @@
 
 namespace tessera::bench {
 
-/// {"host", "id", "start"} of this process: numbers of processes are used again, with another start.
+/// {"host", "id", "start"} of this process: numbers of processes are used again, with another
+/// start.
 nlohmann::json this_process();
 
 /// Whether the process is this host's.

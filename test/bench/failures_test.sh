@@ -142,27 +142,27 @@ expect_code 1
 grep -qF -- '--resume goes on' "$err" || fail "nothing says how to go on"
 
 # Killed at random points and resumed, a study ends with the table of one that was left alone.
-longer=(--set measure.warm_up=200000)
+longer=(--set measure.warm_up=100000)
 study whole
 launch run study.toml -o results "${longer[@]}"
 expect_code 0
 expected=$(table)
 study killed
 attempt=0
-until [ -e "$here/results/summary.json" ] && launch run study.toml -o results "${longer[@]}" --dry-run &&
-  grep -q '^0 of 4' "$out"; do
+# Ranks of a launch that was killed may live on for a moment: their case is left to them.
+until launch run study.toml -o results "${longer[@]}" --dry-run && [ "$(grep -c '  keep ' "$out")" -eq 4 ]; do
   attempt=$((attempt + 1))
   [ $attempt -le 60 ] || { fail "not finished after 60 launches" && break; }
   (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
-  sleep "$(awk -v seed=$((attempt * 7919 + $$)) 'BEGIN { srand(seed); print 0.4 + 0.8 * rand() }')"
+  # Longer from time to time: on a busy machine it must come to an end.
+  sleep "$(awk -v seed=$((attempt * 7919 + $$)) -v n=$attempt 'BEGIN { srand(seed); print 0.5 + (0.6 + 0.2 * n) * rand() }')"
   kill -KILL -- "-$job" 2> /dev/null
   wait $job 2> /dev/null
   for file in $(find "$here/results" -name '*.json' 2> /dev/null); do
     "$json_get" "$file" "" > /dev/null 2>&1 || fail "$file is no whole document"
   done
-  sleep 0.2  # ranks that have lost their launcher end by themselves
 done
 echo "finished after $attempt kills"
 launch run study.toml -o results "${longer[@]}" --resume
