@@ -5,7 +5,6 @@
 #include <tessera/comm/communicator_state.hpp>
 
 namespace tessera::detail {
-namespace {
 
 const char* region_name(Operation operation) {
   static const auto names = [] {
@@ -17,8 +16,6 @@ const char* region_name(Operation operation) {
   }();
   return names[static_cast<std::size_t>(operation)].c_str();
 }
-
-}  // namespace
 
 CallScope::CallScope(CommunicatorState& comm, const Call& call)
     : region_(region_name(call.operation)), watchdog_(comm.world->watchdog.get()) {

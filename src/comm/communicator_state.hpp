@@ -58,6 +58,9 @@ struct InFlight {
   CallNote note{};  ///< for the watchdog, in wait()
 };
 
+/// Of the profiling regions of a call: "tessera::all_reduce".
+const char* region_name(Operation operation);
+
 /// For the time that a call may block: a profiling region, and a note for the watchdog.
 class CallScope {
  public:
