@@ -58,6 +58,7 @@ Watchdog::Monitor::Monitor(MPI_Comm world, double timeout_seconds, const CallBoa
 
 Watchdog::Monitor::~Monitor() {
   stop();
+  if (!all_ended_ || !waits_for_others_) mail_.expect_more();
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) return;

@@ -36,6 +36,8 @@ class MonitorMail {
   int size() const { return size_; }
   void send(int to, Letter letter);
   std::optional<Letter> receive();
+  /// Letters of others may still be on their way here when this goes away.
+  void expect_more() { comm_.keep(); }
 
  private:
   struct Outgoing {

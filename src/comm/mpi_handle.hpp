@@ -27,6 +27,9 @@ class MpiHandle {
   ~MpiHandle();
 
   MPI_Comm get() const { return comm_; }
+  /// Never frees it: what may still arrive must not reach the next communicator, to which MPI
+  /// would give the same identifier.
+  void keep() { comm_ = MPI_COMM_NULL; }
 
  private:
   explicit MpiHandle(MPI_Comm comm) : comm_(comm) {}
