@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer first: which mesh is fastest, by how much, and why the others lose."""
+
+from collections import Counter
+
+from . import document as doc
+from .case import PHASES
+from .fields import text
+from .numbers import count, percent, plural, seconds, seconds_between, significant, times
+from .series import facets, strategy_order
+from .style import PHASE_NAMES
+
+SMALLEST_EFFECT = 0.03  # below this two cases are not told apart; as in tessera-bench compare
+
+
+def named(case):
+    return [doc.Strategy(case.strategy), " on ", doc.Code(case.mesh)]
+
+
+def best_of(cases):
+    return max(cases, key=lambda case: (case.samples_per_second or 0, case.id), default=None)
+
+
+def best_case(study):
+    chosen = study.by_id(text(study.summary, "best"))
+    return chosen if chosen is not None and chosen.ok else best_of(study.measured)
+
+
+def indistinguishable(one, other):
+    """Overlapping confidence intervals, or less than 3 % between the medians."""
+    medians = sorted((one.step("median"), other.step("median")))
+    effect = medians[1] / medians[0] - 1
+    ends = [case.step(key) for case in (one, other) for key in ("ci95_low", "ci95_high")]
+    overlap = None not in ends and ends[0] <= ends[3] and ends[2] <= ends[1]
+    return overlap or effect < SMALLEST_EFFECT
+
+
+def lead(study, best):
+    if best is None:
+        counts = Counter(case.status for case in study.cases)
+        listed = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+        return [f"No case was measured: {listed}. The reasons stand under “All cases”."]
+    speed = f"{significant(best.samples_per_second, 4)} samples/s"
+    what = [*named(best), f": {speed}, {seconds(best.step('median'))} a step"]
+    measured = plural(len(study.measured), "measured case")
+    if not study.ratios:
+        return ["The highest throughput of ", measured, " is that of ", *what,
+                ". The cases were measured under different conditions, so it is not said to be the "
+                "best."]  # fmt: skip
+    if len(study.measured) == 1:
+        return ["One case was measured: ", *what, "."]
+    parts = ["Fastest of ", measured, " is ", *what]
+    base = study.by_id(text(best.row, "baseline"))
+    if best.derived("speedup") and base is not None and base is not best:
+        parts += [f". That is {times(best.derived('speedup'))} the speed of ", *named(base),
+                  f" ({seconds(base.step('median'))} a step): an efficiency of "
+                  f"{percent(best.derived('efficiency'))}"]  # fmt: skip
+    return [*parts, ".", *_ties(study, best)]
+
+
+def _ties(study, best):
+    """Cases of the same work that cannot be told from the best."""
+    equal = [
+        case
+        for case in study.measured
+        if case is not best
+        and (case.global_batch, case.other_factors()) == (best.global_batch, best.other_factors())
+        and indistinguishable(best, case)
+    ]
+    if not equal:
+        return []
+    names = [part for case in equal for part in (*named(case), ", ")][:-1]
+    verb = "is" if len(equal) == 1 else "are"
+    return [" Not told apart from it by these measurements ", verb, " ", *names, "."]
+
+
+def tiles(study, best):
+    median, low, high = (best.step(key) for key in ("median", "ci95_low", "ci95_high"))
+    value, _, ends = seconds_between(median, low, high).partition(" [")
+    where = f"{best.strategy} on {best.mesh}"
+    shown = [
+        doc.Tile("samples/s", significant(best.samples_per_second, 4), where),
+        doc.Tile("step, median", value, f"95 % CI [{ends}" if ends else ""),
+    ]
+    base = study.by_id(text(best.row, "baseline"))
+    if study.ratios and best.derived("speedup") and base is not None:
+        against = f"against {base.strategy} on {base.mesh}"
+        ranks = count(best.ranks)
+        shown.append(doc.Tile("speed-up", times(best.derived("speedup")), against))
+        shown.append(
+            doc.Tile("efficiency", percent(best.derived("efficiency")), f"on {ranks} ranks")
+        )
+    if best.communication_share is not None:
+        share = percent(best.communication_share)
+        shown.append(doc.Tile("comm. + idle", share, "of its instrumented step"))
+    if best.compute("mfu") is not None:
+        shown.append(doc.Tile("MFU", percent(best.compute("mfu")), "of the measured GEMM peak"))
+    return doc.Tiles(shown)
+
+
+def why_others_lose(study, best):
+    """A sentence for the best case of every other strategy, and for other meshes of the best one, all at
+    the same work."""
+    facet = next((f for f in facets(study.cases, study.scaling) if best in f.cases), None)
+    if facet is None:
+        return []
+    items = []
+    strategies = sorted({case.strategy for case in facet.cases}, key=strategy_order)
+    for strategy in strategies:
+        own = [case for case in facet.cases if case.strategy == strategy and case is not best]
+        if strategy == best.strategy:
+            own = [case for case in own if case.ranks == best.ranks and case.mesh != best.mesh]
+        if not own:
+            continue
+        rival = best_of([case for case in own if case.ok])
+        if rival is None:
+            items.append(_never_measured(strategy, own))
+        else:
+            items.append([*named(rival), ": ", *_compared(rival, best, own)])
+    if not items:
+        return []
+    head = "Why the others lose" + (f" ({facet.title})" if facet.title else "")
+    return [doc.Heading(head, 3), doc.Bullets(items)]
+
+
+def _never_measured(strategy, own):
+    counts = Counter(case.status for case in own)
+    listed = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+    reason = next((case.reason for case in own if case.reason), None)
+    return [
+        doc.Strategy(strategy),
+        f": not measured here ({listed})" + (f"; {reason}" if reason else ""),
+    ]
+
+
+def _compared(rival, best, own):
+    if rival.ranks == best.ranks and indistinguishable(rival, best):
+        return ["indistinguishable from the best: ", seconds(rival.step("median")),
+                f" a step, {_fewer(rival, best)}."]  # fmt: skip
+    parts = [f"{seconds(rival.step('median'))} a step, {_fewer(rival, best)}"]
+    if rival.ranks != best.ranks:
+        return [*parts, _why_not_wider(rival, best, own), "."]
+    return [*parts, _phases(rival, best), "."]
+
+
+def _fewer(rival, best):
+    difference = rival.samples_per_second / best.samples_per_second - 1
+    kind = "fewer" if difference <= 0 else "more"
+    return f"{percent(abs(difference), 1)} {kind} samples/s"
+
+
+def _why_not_wider(rival, best, own):
+    wider = [case for case in own if case.ranks == best.ranks and not case.ok]
+    if wider:
+        listed = ", ".join(f"{case.mesh} {case.status}" for case in wider)
+        return f"; on {best.ranks:g} ranks there is no measurement of it ({listed})"
+    several = "" if rival.ranks == 1 else "s"
+    return f"; its best mesh has {rival.ranks:g} rank{several}, not {best.ranks:g}"
+
+
+def _phases(rival, best):
+    """The phases that make most of the difference, by the mean rank of the instrumented steps."""
+    if not (rival.has_breakdown and best.has_breakdown):
+        return ""
+    more = {name: (rival.phase(name) or 0.0) - (best.phase(name) or 0.0) for name in PHASES}
+    gained = sum(value for value in more.values() if value > 0)
+    main = [name for name in PHASES if more[name] > 0.25 * gained and more[name] > 0]
+    if not main:
+        return ""
+    main.sort(key=lambda name: -more[name])
+    listed = " and ".join(f"{PHASE_NAMES[name]} (+{seconds(more[name], 2)})" for name in main)
+    return f"; it spends more on {listed}"
+
+
+def per_facet(study):
+    """The best case of every amount of work, where there are several."""
+    found = [(facet, best_of(facet.measured)) for facet in facets(study.cases, study.scaling)]
+    if len(found) < 2:
+        return []
+    rows = []
+    for facet, best in found:
+        if best is None:
+            statuses = Counter(case.status for case in facet.cases)
+            listed = ", ".join(f"{n} {status}" for status, n in sorted(statuses.items()))
+            rows.append([facet.title, f"none ({listed})", *["–"] * (4 if study.ratios else 2)])
+            continue
+        row = [facet.title, named(best), seconds(best.step("median")),
+               significant(best.samples_per_second, 4)]  # fmt: skip
+        if study.ratios:
+            row += [times(best.derived("speedup")), percent(best.derived("efficiency"))]
+        rows.append(row)
+    columns = [doc.Column("work"), doc.Column("fastest"), doc.Column("step", True),
+               doc.Column("samples/s", True)]  # fmt: skip
+    if study.ratios:
+        columns += [doc.Column("speed-up", True), doc.Column("efficiency", True)]
+    return [doc.Table(columns, rows, "The fastest case of every amount of work.")]

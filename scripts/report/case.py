@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One case of a study: what was asked for, what came of it, and what the summary derived from it."""
+
+from .fields import get, mapping, number, numbers, positive, table, text
+
+PHASES = ("compute", "optimizer", "communication", "idle", "other")
+FINAL = ("ok", "invalid", "oom", "timeout", "failed", "skipped")
+
+
+def parse_mesh(mesh):
+    """'data=2,model=4' -> (('data', 2), ('model', 4)); () for what is no such text."""
+    axes = []
+    for part in (mesh or "").split(","):
+        name, equals, size = part.partition("=")
+        if not equals or not size.strip().isdigit():
+            return ()
+        axes.append((name.strip(), int(size)))
+    return tuple(axes)
+
+
+class Case:
+    """`entry` is of study.json, `result` of result.json, `row` of summary.json; each may be {}."""
+
+    def __init__(self, entry, result, row, launch=None, steps=()):
+        self.entry, self.result, self.row, self.launch = entry, result, row, launch
+        self.id = text(entry, "id") or text(result, "id")
+        self.label = text(entry, "label") or text(result, "label") or self.id
+        self.factors = mapping(entry, "factors") or mapping(result, "factors")
+        self.steps = [second for second in steps if second is not None]
+        self.status, self.reason = self._status()
+
+        made = mapping(result, "case")
+        self.strategy = text(self.factors, "strategy") or text(made, "strategy") or "unknown"
+        self.axes = self._axes(made)
+        self.mesh = ",".join(f"{name}={size}" for name, size in self.axes)
+        self.mesh = self.mesh or text(self.factors, "mesh") or "unknown"
+        self.ranks = positive(self.factors, "ranks") or positive(made, "ranks")
+        self.global_batch = positive(self.factors, "global_batch") or positive(made, "global_batch")
+        self.batch_per_rank = positive(made, "batch_per_rank") or positive(
+            self.factors, "batch_per_rank"
+        )
+        if not self.batch_per_rank and self.global_batch and self.ranks:
+            self.batch_per_rank = self.global_batch / self.ranks
+        self.microbatches = positive(self.factors, "microbatches") or positive(made, "microbatches")
+
+    def _axes(self, made):
+        axes = [(text(axis, "name"), positive(axis, "size")) for axis in table(made, "mesh")]
+        if axes and all(name and size for name, size in axes):
+            return tuple((name, int(size)) for name, size in axes)
+        return parse_mesh(text(self.factors, "mesh"))
+
+    def _status(self):
+        skip = text(self.entry, "skip_reason")
+        status, reason = text(self.result, "status"), text(self.result, "reason")
+        if status is None:
+            return ("skipped", skip) if skip else ("pending", "not run yet")
+        if status == "running":
+            # The summary knows a dead launch from a live one.
+            if text(self.row, "status") == "pending":
+                since = text(self.result, "started") or "an unknown time"
+                return "stale", f"begun at {since}; its launch ended before the case did"
+            return "running", f"begun at {text(self.result, 'started') or 'an unknown time'}"
+        if status not in FINAL and status != "pending":
+            return "failed", f"the status '{status}' is not known"
+        return status, reason
+
+    @property
+    def ok(self):
+        return self.status == "ok" and self.step("median") is not None
+
+    def step(self, key):
+        return number(self.result, "step_seconds", key)
+
+    @property
+    def samples_per_second(self):
+        given = positive(self.result, "samples_per_second")
+        if given is None and self.step("median") and self.global_batch:
+            return self.global_batch / self.step("median")
+        return given
+
+    def derived(self, key):
+        """A ratio of the summary, unless that was made from other numbers than the result has."""
+        median = number(self.row, "step_seconds_median")
+        if median is None or median != self.step("median"):
+            return None
+        return number(self.row, key)
+
+    def phase(self, name, of="mean"):
+        return number(self.result, "breakdown", name, f"{of}_rank_seconds")
+
+    @property
+    def has_breakdown(self):
+        return any(self.phase(name) is not None for name in PHASES)
+
+    @property
+    def communication_share(self):
+        parts = {name: self.phase(name) or 0.0 for name in PHASES}
+        total = sum(parts.values())
+        if not self.has_breakdown or total <= 0:
+            return None
+        return (parts["communication"] + parts["idle"]) / total
+
+    @property
+    def traffic(self):
+        return table(self.result, "traffic", "rows")
+
+    def bytes_of(self, kind):
+        """Payload bytes of the verification, `kind` is planned or measured; None if not known."""
+        if not isinstance(get(self.result, "traffic", "rows"), list):
+            return None
+        parts = [number(row, f"{kind}_payload_bytes") for row in self.traffic]
+        return None if None in parts else sum(parts)
+
+    def memory(self, key):
+        return number(self.result, "memory", key)
+
+    def compute(self, key):
+        return number(self.result, "compute", key)
+
+    def prediction(self, key="step_seconds"):
+        return number(self.result, "prediction", key)
+
+    def losses(self, key):
+        return numbers(self.result, "loss", key)
+
+    @property
+    def verdict(self):
+        return text(self.result, "loss", "verdict")
+
+    @property
+    def final_loss(self):
+        losses = self.losses("epoch_losses")
+        return losses[-1] if losses else None
+
+    @property
+    def attempt(self):
+        return positive(self.result, "attempt")
+
+    def other_factors(self):
+        """What a grid varied besides strategy, mesh, ranks and batch."""
+        usual = ("strategy", "mesh", "ranks", "global_batch", "batch_per_rank")
+        return {key: value for key, value in self.factors.items() if key not in usual}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading of JSON that may lack anything: what is not there, or is of another kind, is None."""
+
+import math
+
+
+def get(value, *path):
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def number(value, *path):
+    value = get(value, *path)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return value
+
+
+def positive(value, *path):
+    value = number(value, *path)
+    return value if value is not None and value > 0 else None
+
+
+def text(value, *path):
+    value = get(value, *path)
+    return value if isinstance(value, str) and value else None
+
+
+def items(value, *path):
+    value = get(value, *path)
+    return value if isinstance(value, list) else []
+
+
+def table(value, *path):
+    """The objects of a list; anything else in it is left out."""
+    return [item for item in items(value, *path) if isinstance(item, dict)]
+
+
+def mapping(value, *path):
+    value = get(value, *path)
+    return value if isinstance(value, dict) else {}
+
+
+def numbers(value, *path):
+    """A list of numbers, with None for what is none (a loss that is not finite)."""
+    return [number(item) for item in items(value, *path)]

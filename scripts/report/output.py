@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the figures of a document and writes its files."""
+
+from pathlib import Path
+
+from . import document as doc
+from . import drawing, html_page, markdown_page
+from .study import ReportError
+
+
+def figures_of(blocks):
+    return [block for block in blocks if isinstance(block, doc.Figure)]
+
+
+def draw(blocks):
+    for block in figures_of(blocks):
+        block.png = drawing.png(block.figure)
+        block.svg = drawing.svg(
+            block.figure, block.name, f"{block.title}. {doc.plain(block.caption)}"
+        )
+
+
+def write(directory, title, blocks):
+    """Returns the files, the page first."""
+    draw(blocks)
+    directory = Path(directory)
+    files = {"report.html": html_page.page(title, blocks), "report.md": markdown_page.page(blocks)}
+    for block in figures_of(blocks):
+        files[f"figures/{block.name}.svg"] = drawing.standalone(block.svg)
+        files[f"figures/{block.name}.png"] = block.png
+    try:
+        (directory / "figures").mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            _replace(directory / name, content)
+    except OSError as error:
+        raise ReportError(
+            f"cannot write the report to {directory}: {error.strerror}; -o DIR puts it elsewhere"
+        ) from error
+    return [directory / name for name in files]
+
+
+def _replace(path, content):
+    """Under a temporary name first, so that nobody reads half a file."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    temporary.replace(path)

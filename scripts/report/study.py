@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A results directory of tessera-bench, read as far as it can be read."""
+
+import json
+import sys
+from pathlib import Path
+
+from .case import Case
+from .fields import get, numbers, table, text
+
+SCHEMA_VERSION = 1
+
+
+class ReportError(Exception):
+    """One line for the user."""
+
+
+class Study:
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.ratios = True  # whether its cases may be compared with each other
+        self.problems = []  # (file below the directory, what is wrong with it)
+        if not self.directory.is_dir():
+            raise ReportError(f"{directory}: is not a directory")
+        self.study = self._read("study.json") or {}
+        self.summary = self._read("summary.json", required=False) or {}
+        self.launches = self._launches()
+        results = self._results()
+        if not self.study and not results:
+            raise ReportError(
+                f"{directory}: holds no results of tessera-bench"
+                " (no readable study.json, no readable cases/*/result.json)"
+            )
+        self.name = text(self.study, "name") or self._name_of(results)
+        self.cases = self._cases(results)
+        self._check_summary()
+
+    @staticmethod
+    def _name_of(results):
+        names = [text(result, "study") for result in results.values()]
+        return next((name for name in names if name), "study")
+
+    def _problem(self, path, what):
+        self.problems.append((path, what))
+        print(f"warning: {self.directory / path}: {what}", file=sys.stderr)
+
+    def _read(self, path, required=True):
+        """The object in a file; None, with the reason noted, if there is none that can be used."""
+        try:
+            content = json.loads((self.directory / path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if required:
+                self._problem(path, "is missing")
+            return None
+        except (OSError, ValueError) as error:
+            what = error.strerror if isinstance(error, OSError) else f"is no JSON ({error})"
+            self._problem(path, what)
+            return None
+        if not isinstance(content, dict):
+            self._problem(path, "is not an object of tessera-bench")
+            return None
+        version = content.get("schema_version")
+        if version != SCHEMA_VERSION or isinstance(version, bool):
+            shown = "no schema_version" if version is None else f"schema_version {version!r}"
+            self._problem(path, f"has {shown}; this report reads version {SCHEMA_VERSION}")
+            return None
+        return content
+
+    def _launches(self):
+        launches = {}
+        for file in sorted((self.directory / "launches").glob("*.json")):
+            content = self._read(f"launches/{file.name}")
+            if content is not None:
+                launches[text(content, "name") or file.stem] = content
+        return launches
+
+    def _results(self):
+        results = {}
+        for folder in sorted((self.directory / "cases").glob("*")):
+            path = f"cases/{folder.name}/result.json"
+            if not folder.is_dir() or not (self.directory / path).exists():
+                continue
+            content = self._read(path)
+            if content is None:
+                continue
+            if text(content, "id") != folder.name:
+                self._problem(path, f"is of a case {get(content, 'id')!r}, not of this one")
+                continue
+            if text(content, "status") is None:
+                self._problem(path, "has no status")
+                continue
+            results[folder.name] = content
+        return results
+
+    def _steps(self, name):
+        path = f"cases/{name}/steps.json"
+        if not (self.directory / path).exists():
+            return []
+        return numbers(self._read(path), "seconds")
+
+    def _cases(self, results):
+        rows = {text(row, "id"): row for row in table(self.summary, "cases")}
+        entries = [entry for entry in table(self.study, "cases") if text(entry, "id")]
+        known = {entry["id"] for entry in entries}
+        # Cases of an earlier version of the study file are results all the same.
+        entries += [{"id": name} for name in results if name not in known]
+        cases = []
+        for entry in entries:
+            name = entry["id"]
+            result = results.get(name, {})
+            launch = self.launches.get(text(result, "launch"))
+            cases.append(Case(entry, result, rows.get(name, {}), launch, self._steps(name)))
+        return cases
+
+    def _check_summary(self):
+        """Ratios come from the summary, which must be of these results."""
+        measured = [case for case in self.cases if case.ok]
+        if not measured:
+            return
+        if not self.summary:
+            self._problem("summary.json", "is missing or unusable: no speed-up and no efficiency")
+            return
+        old = [case.id for case in measured if case.derived("step_seconds_median") is None]
+        if old:
+            more = f" and {len(old) - 1} more" if len(old) > 1 else ""
+            what = f"is older than the results of {old[0]}{more}: no ratios for them"
+            self._problem("summary.json", what)
+
+    @property
+    def scaling(self):
+        return text(self.study, "scaling") or "none"
+
+    @property
+    def measured(self):
+        return [case for case in self.cases if case.ok]
+
+    def by_id(self, name):
+        return next((case for case in self.cases if case.id == name), None)
+
+    def fits(self, kind):
+        return table(self.summary, "fits", kind)

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a results directory that holds every status and every strategy, always the same one.
+
+usage: make_fixture.py DIRECTORY
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import fixture_case
+import fixture_model as model
+
+FIRST, SECOND = "20261120T140310Z-node7-4711", "20261120T151902Z-node7-5200"
+PROVENANCE = {
+    "version": "0.1.0",
+    "git_revision": "3f9a1c2e77d04b1c9a1e6f6f0b8c2d4e5a6b7c8d",
+    "git_dirty": False,
+    "build_type": "Release",
+    "compiler": "GNU 12.2.0",
+    "cxx_flags": "-O3 -DNDEBUG -march=native",
+    "kokkos_version": "3.4.01",
+    "kokkos_backend": "Serial",
+    "kokkos_backends": ["Serial"],
+    "kokkos_configuration": ["KOKKOS_ENABLE_SERIAL: yes"],
+    "kokkos_kernels_version": "3.4.01",
+    "blas": "OpenBLAS 0.3.21, kernels of Cooperlake",
+    "blas_library": "libopenblas.so.0",
+    "mpi_library": "Open MPI v4.1.4",
+    "mpi_standard": "3.1",
+    "mpi_thread_level": "multiple",
+    "cuda_version": None,
+    "nccl_version": None,
+    "world_size": 8,
+    "scheduler_job": "SLURM_JOB_ID=81234",
+    "arguments": ["tessera-bench", "run", "inputs/fixture.toml", "-o", "results/fixture"],
+    "environment": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+}
+ONE_AXIS = [[("data", n)] for n in (1, 2, 4, 8)]
+MESHES = {name: ONE_AXIS for name in ("data", "zero1", "zero2", "fsdp")}
+MESHES["tensor"] = [[("model", n)] for n in (1, 2, 4, 8)]
+MESHES["hybrid"] = [[("data", a), ("fsdp", b)] for a, b in ((2, 2), (2, 4), (4, 2))]
+
+# What goes wrong: (strategy, mesh, global batch) -> status, reason, exit code.
+FATES = {
+    ("zero2", "data=8", 256): ("invalid", "loss of step 3 is 0.7342, one rank has 0.7329"
+                               " (relative difference 1.8e-03, tolerance 1e-05)", 2),
+    ("tensor", "model=4", 2048): ("invalid", "loss of step 2 is not finite", 2),
+    ("data", "data=2", 2048): ("oom", "rank 1: cannot allocate 402.8 MiB for moments", 3),
+    ("tensor", "model=8", 2048): ("timeout", "still in its warm-up after 60 s, the limit of a case", 4),
+    ("hybrid", "data=4,fsdp=2", 2048): ("failed", "rank 5: all_gather on axis 'fsdp': MPI_ERR_INTERN"
+                                        " | <engine.cpp:212>", 5),
+    ("fsdp", "data=8", 2048): ("pending", None, None),
+    ("zero1", "data=8", 2048): ("running", None, None),
+}  # fmt: skip
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def launch(name, cases, time):
+    ranks = [{"rank": r, "host": "node7", "cpu_model": "Made-up CPU 8 cores", "cpu_set": str(r),
+              "gpu": None, "process": 4711 + r} for r in range(8)]  # fmt: skip
+    calibration = [
+        {"ranks": n, "dtype": "float32", "gemm_flops_per_second": model.GEMM_PEAK,
+         "all_reduce": None if n == 1 else [
+             {"payload_bytes": size,
+              "seconds": model.seconds_of(("", "all_reduce", n, 1, size))} for size in (8, 4194304)],
+         "alpha_seconds": None if n == 1 else model.ALPHA,
+         "beta_seconds_per_byte": None if n == 1 else model.BETA} for n in (1, 2, 4, 8)
+    ]  # fmt: skip
+    return {
+        "schema_version": 1,
+        "name": name,
+        "ranks": 8,
+        "seed": 1,
+        "order": cases,
+        "provenance": {**PROVENANCE, "time": time, "ranks": ranks},
+        "calibration": calibration,
+    }
+
+
+def asked_for():
+    """(strategy, mesh, global batch, reason to skip)."""
+    for batch in (256, 2048):
+        for strategy, meshes in MESHES.items():
+            for mesh in meshes:
+                yield strategy, mesh, batch, None
+        excluded = "excluded: tensor splits no batch, so its axis 'data' must have size 1"
+        yield "tensor", [("data", 2), ("model", 4)], batch, excluded
+
+
+def main(directory):
+    root = Path(directory)
+    entries, results = [], []
+    for strategy, mesh, batch, skip in asked_for():
+        text = ",".join(f"{name}={size}" for name, size in mesh)
+        fate = FATES.get((strategy, text, batch), ("ok", None, 0))
+        if skip:
+            fate = ("skipped", skip, 77)
+        elif batch == 2048 and model.ranks_of(mesh) == 1:
+            needs = sum(model.memory(strategy, mesh, batch).values())
+            fate = ("oom", f"needs {needs / 2**30:.2f} GiB on a rank,"
+                    f" the limit is {model.MEMORY_LIMIT / 2**30:.2f} GiB", 3)  # fmt: skip
+        noise = random.Random(f"{strategy} {text} {batch}")
+        case = fixture_case.FixtureCase(strategy, mesh, batch, fate, noise)
+        entries.append(case.entry(skip))
+        results.append(case)
+
+    written = [case for case in results if case.status != "pending"]
+    for case in written:
+        name = SECOND if case.batch == 2048 and case.strategy == "hybrid" else FIRST
+        folder = root / "cases" / case.id
+        write(folder / "result.json", case.result(name))
+        if case.status == "ok":
+            steps = {"schema_version": 1, "attempt": case.attempt, "seconds": case.steps}
+            write(folder / "steps.json", steps)
+    for name, time in ((FIRST, "2026-11-20T14:03:10Z"), (SECOND, "2026-11-20T15:19:02Z")):
+        order = [case.id for case in written if case.result(name)["launch"] == name]
+        write(root / "launches" / f"{name}.json", launch(name, order, time))
+    write(root / "study.json", fixture_case.study(entries))
+    write(root / "summary.json", fixture_case.summary(results))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
