@@ -42,24 +42,30 @@ find_kokkos() {
   if [[ -f ${Kokkos_DIR:-/nowhere}/KokkosConfig.cmake ]]; then echo "$Kokkos_DIR"; fi
 }
 
-# The Debian packages of the table, the tools of the scripts, and one per line.
+# The Debian packages that the build needs, by the table and for the scripts, one per line. With arguments:
+# those of the rows of these names, which are optional.
 debian_packages() {
-  awk -F'|' '!/^#/ && $2 !~ /^ *-/ {print $2}' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d'
-  printf '%s\n' g++ git ninja-build
+  awk -F'|' -v names="$*" '
+    /^#/ || $2 ~ /^ *-/ { next }
+    { name = $1; gsub(/ /, "", name); optional = $4 ~ /^ *optional/ }
+    names == "" ? !optional : index(" " names " ", " " name " ") { print $2 }
+  ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d'
+  if (($# == 0)); then printf '%s\n' g++ git ninja-build; fi
 }
 
 missing_packages() {
   local package
-  for package in $(debian_packages); do
+  for package in $(debian_packages "$@"); do
     if [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
       echo "$package"
     fi
   done
 }
 
+# install_debian_packages [row...]
 install_debian_packages() {
   local -a missing as_root=()
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]} == 0)); then return; fi
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
@@ -72,6 +78,8 @@ install_debian_packages() {
     "${missing[@]}"
 }
 
+# install_missing [row...]: what the build needs, and the optional packages of these rows of the table, which
+# are not insisted on.
 install_missing() {
   local kokkos
   kokkos=$(find_kokkos)
@@ -79,6 +87,9 @@ install_missing() {
     say "Using the Kokkos in $kokkos; installing nothing"
   elif command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     install_debian_packages
+    if (($# > 0)); then
+      (install_debian_packages "$@") || say "Going on without what could not be installed"
+    fi
   else
     die "no Kokkos in CMAKE_PREFIX_PATH and no apt. With Spack, in $root:
   spack env activate . && spack install"
@@ -100,4 +111,4 @@ build() {
 # Open MPI refuses to start as root without both.
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
-if [[ ${BASH_SOURCE[0]} == "$0" ]]; then install_missing; fi
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then install_missing Matplotlib Chromium; fi

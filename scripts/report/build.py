@@ -91,7 +91,7 @@ def _figures(study):
         ("Strategies and meshes", [figure_heatmap.heatmap]),
         ("Where the time goes", [figure_breakdown.breakdown, figure_bandwidth.bandwidth]),
         (
-            "Predicted and measured",
+            "Plan and measurement",
             [figure_predicted.predicted, tables.predictions, tables.traffic],
         ),
         ("Is it right?", [figure_loss.losses]),

@@ -26,7 +26,7 @@ class Case:
         self.id = text(entry, "id") or text(result, "id")
         self.label = text(entry, "label") or text(result, "label") or self.id
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
-        self.steps = [second for second in steps if second is not None]
+        self.steps = [second for second in steps if second is not None and second > 0]
         self.status, self.reason = self._status()
 
         made = mapping(result, "case")
@@ -69,7 +69,7 @@ class Case:
         return self.status == "ok" and self.step("median") is not None
 
     def step(self, key):
-        return number(self.result, "step_seconds", key)
+        return positive(self.result, "step_seconds", key)
 
     @property
     def samples_per_second(self):
@@ -83,7 +83,7 @@ class Case:
         median = number(self.row, "step_seconds_median")
         if median is None or median != self.step("median"):
             return None
-        return number(self.row, key)
+        return positive(self.row, key)
 
     def phase(self, name, of="mean"):
         return number(self.result, "breakdown", name, f"{of}_rank_seconds")
@@ -118,7 +118,7 @@ class Case:
         return number(self.result, "compute", key)
 
     def prediction(self, key="step_seconds"):
-        return number(self.result, "prediction", key)
+        return positive(self.result, "prediction", key)
 
     def losses(self, key):
         return numbers(self.result, "loss", key)

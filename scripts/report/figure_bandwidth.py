@@ -3,7 +3,7 @@
 
 from . import document as doc
 from . import layout, style
-from .fields import number, text
+from .fields import number, positive, text
 from .numbers import plural
 
 
@@ -12,7 +12,7 @@ def _rows(study):
     axes = {}
     for case in study.measured:
         for row in case.traffic:
-            rate = number(row, "bus_bytes_per_second")
+            rate = positive(row, "bus_bytes_per_second")
             name, operation = text(row, "axis"), text(row, "operation")
             if rate and name and operation:
                 key = (operation, number(row, "group_size") or 0)
@@ -37,7 +37,7 @@ def bandwidth(study):
         for key in sorted(axes[name]):
             _points(axis, y, axes[name][key])
             ticks.append(y)
-            names.append(f"{key[0]} · {plural(int(key[1]), 'rank')}")
+            names.append(f"{key[0]} · {plural(int(key[1]), 'rank')}" if key[1] else key[0])
             y += 1.0
     axis.set_yticks(ticks, names)
     axis.set_ylim(y - 0.3, -0.6)

@@ -49,9 +49,10 @@ def batch(study):
         axis.set_ylabel("samples/s")
         layout.plain_log_axis(axis, significant, "y", most=5)
         axis.set_title(f"{ranks:g} rank" + ("s" if ranks > 1 else ""))
-        layout.make_room(axis, [label[2] for label in labels])
         everything.append((axis, labels))
+    layout.settle(figure)
     for axis, labels in everything:
+        layout.make_room(axis, [text for _, _, text, _ in labels])
         layout.label_ends(axis, labels)
     caption = (
         "Samples per second against the global batch, both logarithmic; a line is one mesh, on which "

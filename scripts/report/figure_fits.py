@@ -3,7 +3,7 @@
 
 from . import document as doc
 from . import layout, style
-from .fields import number, numbers, table, text
+from .fields import number, numbers, positive, table, text
 from .numbers import tick_seconds, tick_signed_percent
 from .series import facets
 
@@ -19,11 +19,11 @@ class Amdahl:
         self.one_rank = number(fit, "one_rank_seconds")
         self.r_squared = number(fit, "r_squared")
         columns = (numbers(fit, key) for key in ("ranks", "step_seconds", "fitted_seconds"))
-        self.points = [row for row in zip(*columns) if all(value for value in row)]
+        self.points = [row for row in zip(*columns) if all(value and value > 0 for value in row)]
 
     @property
     def usable(self):
-        return bool(self.points) and self.serial is not None and bool(self.one_rank)
+        return bool(self.points) and self.serial is not None and (self.one_rank or 0) > 0
 
     def at(self, ranks):
         return self.one_rank * (self.serial + (1 - self.serial) / ranks)
@@ -102,7 +102,7 @@ class AlphaBeta:
         self.points = [
             (study.by_id(text(point, "case")), point)
             for point in table(fit, "points")
-            if number(point, "seconds_per_step") and number(point, "fitted_seconds") is not None
+            if positive(point, "seconds_per_step") and number(point, "fitted_seconds") is not None
         ]
 
     @property

@@ -53,14 +53,14 @@ def losses(study):
         left.set_title(f"{title}: loss" if title else "Loss")
         labels = _distance(right, cases)
         right.set_title(_verdicts(cases))
-        if labels:
-            layout.make_room(right, [label[2] for label in labels])
         last = max(len(case.losses("step_losses")) for case in cases)
         everything.append((right, labels, last))
-    for axis, labels, last in everything:
-        layout.label_ends(axis, labels, right=last)
     strategies = {case.strategy for _, cases in groups for case in cases}
     layout.legend_above(figure, layout.strategy_handles(strategies))
+    layout.settle(figure)
+    for axis, labels, last in everything:
+        layout.make_room(axis, [text for _, _, text, _ in labels])
+        layout.label_ends(axis, labels, right=last)
     caption = (
         "Left: the loss of every step of the verification, all meshes over each other; the wide grey "
         "line is the run on one rank. Right: the relative difference from it; "

@@ -20,7 +20,7 @@ def _pairs(study):
         ("Memory", "fullest rank", tick_bytes, memory),
     ]
     return [
-        (title, what, show, [(case, p, m) for case, p, m in points if p and m])
+        (title, what, show, [(case, p, m) for case, p, m in points if p and m and p > 0 < m])
         for title, what, show, points in panels
     ]
 

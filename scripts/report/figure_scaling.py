@@ -131,13 +131,11 @@ def efficiency(study):
 
 
 def _label(axes, found, key, ideal, place=lambda case: case.ranks):
-    everything = []
+    layout.settle(axes[0].figure)
     for axis, (facet, cases) in zip(axes, found):
         cases = [case for case in cases if case.derived(key) is not None]
         labels = _labels(facet, series(cases), key, place)
         last = max(case.ranks for case in cases)
         labels.append((last, ideal(_first_ranks(cases), last), "ideal", style.MUTED[0]))
         layout.make_room(axis, [text for _, _, text, _ in labels])
-        everything.append((axis, labels))
-    for axis, labels in everything:
         layout.label_ends(axis, labels)

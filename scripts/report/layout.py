@@ -47,9 +47,17 @@ def rank_axis(axis, ranks):
     axis.set_xlabel("ranks")
 
 
+def settle(figure):
+    """Lays the figure out, once and for all: what comes after may rely on where things are."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def make_room(axis, texts, size=8.5):
-    """Makes the axis longer, so that texts of this size beside its last points stay inside."""
-    axis.figure.draw_without_rendering()
+    """Makes the axis longer, so that texts of this size beside its last points stay inside. The figure
+    must be settled."""
+    if not texts:
+        return
     renderer = axis.figure._get_renderer()
     widths = []
     for text in texts:
@@ -91,11 +99,10 @@ def spread(wanted, gap, low, high):
 
 def label_ends(axis, ends, size=8.5, right=None):
     """Labels to the right of points: `ends` is (x, y, text, colour). Moves them apart, with a thin line
-    from each point to its label. Comes last, when limits and layout of the figure are final. The labels
-    stand to the right of the last point, or of x = `right`."""
+    from each point to its label. Comes last, when the limits are final and the figure is settled. The
+    labels stand to the right of the last point, or of x = `right`."""
     if not ends:
         return
-    axis.figure.draw_without_rendering()
     to_pixels = axis.transData.transform
     box = axis.get_window_extent()
     gap = size * 1.25 * axis.figure.dpi / 72
@@ -105,7 +112,7 @@ def label_ends(axis, ends, size=8.5, right=None):
     left = max(edge + [point[0] for point in points]) + LABEL_GAP * axis.figure.dpi / 72
     back = axis.transData.inverted().transform
     for (x, y, text, colour), height in zip(ends, heights):
-        label = axis.annotate(
+        axis.annotate(
             text,
             xy=(x, y),
             xytext=tuple(back((left, height))),
@@ -123,11 +130,12 @@ def label_ends(axis, ends, size=8.5, right=None):
                 "shrinkB": 3,
             },
         )
-        label.set_in_layout(False)
 
 
 def legend_above(figure, handles):
     """One row above the panels, in room of its own."""
+    if not handles:
+        return
     room = 0.3 / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - room))
     legend = figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1),

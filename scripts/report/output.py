@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from . import document as doc
-from . import drawing, html_page, markdown_page
+from . import drawing, html_page, layout, markdown_page
 from .study import ReportError
 
 
@@ -14,6 +14,7 @@ def figures_of(blocks):
 
 def draw(blocks):
     for block in figures_of(blocks):
+        layout.settle(block.figure)
         block.png = drawing.png(block.figure)
         block.svg = drawing.svg(
             block.figure, block.name, f"{block.title}. {doc.plain(block.caption)}"

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever lies in a results directory, there is a report that says so, or one clear line."""
+
+import json
+import os
+import shutil
+import unittest
+
+from support import (
+    SCRIPTS,
+    WithDirectory,
+    change_json,
+    keep_only,
+    quietly,
+    read_json,
+    results_of,
+    run_report,
+    small,
+)
+
+# isort: split
+from report import document as doc
+from report import layout, style
+from report.build import build
+from report.output import figures_of
+from report.study import Study
+
+style.use()
+
+
+def paths_of(value, depth=3, path=()):
+    """Every key of a result, down to the third level."""
+    for key, inner in value.items():
+        yield (*path, key)
+        if isinstance(inner, dict) and depth > 1:
+            yield from paths_of(inner, depth - 1, (*path, key))
+
+
+def without(path):
+    def change(content):
+        *outer, last = path
+        for key in outer:
+            content = content[key]
+        del content[last]
+
+    return change
+
+
+def with_value(path, value):
+    def change(content):
+        *outer, last = path
+        for key in outer:
+            content = content[key]
+        content[last] = value
+
+    return change
+
+
+class Spoiled(WithDirectory):
+    def test_any_key_of_a_result_may_be_spoiled(self):
+        """A different key of every ok case is changed in a different way, in as few reports as it takes."""
+        ok = [name for name, r in results_of(self.fixture).items() if r["status"] == "ok"]
+        keys = [path for path in paths_of(read_json(self.fixture / "cases" / ok[-1] / "result.json"))
+                if path[0] not in ("schema_version", "id", "config", "status")]  # fmt: skip
+        self.assertGreater(len(keys), 60)
+        changes = [without(path) for path in keys]
+        changes += [with_value(p, v) for p in keys for v in (None, "text", [{}], 0, -1.5)]
+        for start in range(0, len(changes), len(ok)):
+            results = self.copy()
+            for name, change in zip(ok, changes[start : start + len(ok)]):
+                change_json(results / "cases" / name / "result.json", change)
+            tables = self.drawn(results)
+            self.assertIn(48, {len(table.rows) for table in tables})
+            cells = {doc.plain(cell) for table in tables for row in table.rows for cell in row}
+            self.assertFalse({"", "nan", "None", "inf"} & cells, sorted(cells)[:5])
+
+    def drawn(self, results):
+        """The tables of a report whose figures have been drawn, but not written, which takes longer."""
+        with quietly():
+            blocks = build(Study(results))
+        for figure in figures_of(blocks):
+            layout.settle(figure.figure)
+        return [block for block in blocks if isinstance(block, doc.Table)]
+
+    def test_other_files_may_lack_everything(self):
+        for name in ("study.json", "summary.json", "launches"):
+            results = self.copy(small)
+            if name == "launches":
+                shutil.rmtree(results / name)
+            else:
+                (results / name).unlink()
+            self.assertIn("samples/s", "".join(self.report(results).text))
+        results = self.copy(small)
+        for file in [results / "study.json", results / "summary.json", *results.glob("launches/*")]:
+            file.write_text('{"schema_version": 1}')
+        self.report(results)
+
+    def test_files_that_cannot_be_used_are_named(self):
+        results = self.copy(small)
+        names = sorted(results_of(results))
+        contents = {
+            names[0]: '{"schema_version": 1, "id": "data-',
+            names[1]: "[1, 2]",
+            names[2]: "",
+            names[3]: json.dumps({"schema_version": 1, "id": "another", "status": "ok"}),
+            names[4]: json.dumps({"schema_version": 2, "id": names[4], "status": "ok"}),
+            names[5]: json.dumps({"hello": "world"}),
+            names[6]: json.dumps({"schema_version": 1, "id": names[6]}),
+            names[7]: "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
+        }
+        for name, content in contents.items():
+            (results / "cases" / name / "result.json").write_text(content, encoding="latin-1")
+        text = "".join(self.report(results).text)
+        for name in contents:
+            self.assertIn(f"cases/{name}/result.json: ", text)
+            self.assertIn(f"cases/{name}/result.json: ", self.stderr)
+
+    def test_numbers_that_are_none(self):
+        results = self.copy(small)
+        name = read_json(results / "summary.json")["best"]
+        file = results / "cases" / name / "result.json"
+        change_json(file, with_value(("step_seconds", "median"), float("nan")))
+        text = "".join(self.report(results).text)
+        self.assertNotIn("nan", text.replace("NaN", "").lower().replace("provenance", ""))
+
+    def test_text_is_never_markup(self):
+        results = self.copy(small)
+        name = next(n for n, r in results_of(results).items() if r["status"] == "failed")
+        evil = "<script>alert(1)</script> | `x` **y** \\ &amp; </td>"
+        change_json(results / "cases" / name / "result.json", with_value(("reason",), evil))
+        change_json(results / "study.json", with_value(("description",), evil))
+        page = self.report(results)
+        rows = {row["case"]: row for row in page.table("case", "status")}
+        self.assertEqual(rows[name]["what became of it"], evil)
+        self.assertNotIn("script", {tag for tag, _ in page.tags})
+        markdown = (self.output / "report.md").read_text(encoding="utf-8")
+        self.assertNotIn("<script>", markdown.replace("\\<script", ""))
+
+
+class Few(WithDirectory):
+    def test_one_case(self):
+        for status in ("ok", "invalid", "oom", "timeout", "failed", "skipped", "running"):
+            results = self.copy()
+            names = [n for n, r in results_of(results).items() if r["status"] == status]
+            keep_only(results, names[:1])
+            page = self.report(results)
+            shown = status.replace("running", "stale")
+            self.assertEqual([row["status"] for row in page.table("case", "status")], [shown])
+            text = "".join(page.text)
+            wanted = "One case was measured" if status == "ok" else "No case was measured"
+            self.assertIn(wanted, text)
+
+    def test_no_ok_case(self):
+        results = self.copy(small)
+        names = [n for n, r in results_of(results).items() if r["status"] != "ok"]
+        keep_only(results, names)
+        text = "".join(self.report(results).text)
+        self.assertIn("No case was measured", text)
+        self.assertIn("Figures left out", text)
+
+    def test_nothing_run_yet(self):
+        results = self.copy(small)
+        for name in ("cases", "launches"):
+            shutil.rmtree(results / name)
+        (results / "summary.json").unlink()
+        page = self.report(results)
+        statuses = {row["status"] for row in page.table("case", "status")}
+        self.assertEqual(statuses, {"pending", "skipped"})
+
+
+class Kinds(WithDirectory):
+    def test_weak_scaling(self):
+        results = self.copy(small)
+        change_json(results / "study.json", with_value(("scaling",), "weak"))
+        for file in results.glob("cases/*/result.json"):
+            change_json(file, lambda result: result["case"].update({"batch_per_rank": 64}))
+        text = "".join(self.report(results).text)
+        self.assertIn("the batch per rank is fixed", text)
+
+    def test_strategies_meshes_and_factors_unheard_of(self):
+        results = self.copy(small)
+        names = sorted(results_of(results))
+
+        def rename(entry):
+            entry["factors"].update(
+                {"strategy": "expert", "mesh": "expert=4,pipeline=2", "ranks": 8}
+            )
+            entry["factors"]["distributed.overlap"] = True
+
+        for name in names[:3]:
+            change_json(results / "cases" / name / "result.json", rename)
+        change_json(
+            results / "study.json",
+            lambda study: [rename(e) for e in study["cases"] if e["id"] in names[:3]],
+        )
+        text = "".join(self.report(results).text)
+        self.assertIn("expert", text)
+        self.assertIn("overlap on", text)
+
+
+class Refused(WithDirectory):
+    def test_a_directory_without_results(self):
+        empty = self.scratch / "empty"
+        empty.mkdir()
+        self.assertIn("holds no results of tessera-bench", self.fails(empty))
+        self.assertEqual(list(empty.iterdir()), [])
+        self.assertIn("is not a directory", self.fails(self.scratch / "nowhere"))
+        self.assertIn("is not a directory", self.fails(self.fixture / "study.json"))
+
+    def test_a_place_that_cannot_be_written(self):
+        file = self.scratch / "file"
+        file.write_text("")
+        self.assertIn("-o DIR puts it elsewhere", self.fails(self.fixture, "-o", file / "report"))
+
+    def test_results_are_only_read(self):
+        results = self.copy(small)
+        before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+        for path in before:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        self.report(results)
+        after = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+        self.assertEqual(before, after)
+        for path in before:
+            if path.is_dir():
+                path.chmod(0o755)
+        results.chmod(0o755)
+
+    def test_without_matplotlib(self):
+        broken = self.scratch / "broken" / "matplotlib"
+        broken.mkdir(parents=True)
+        (broken / "__init__.py").write_text("raise ImportError('not this one')")
+        error = self.fails(self.fixture, environment={"PYTHONPATH": str(broken.parent)})
+        self.assertIn("has no matplotlib: install python3-matplotlib", error)
+
+    def test_help(self):
+        done = run_report("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("usage: report.py", done.stdout)
+        self.assertIn("--allow-mixed", done.stdout)
+        self.assertTrue(os.access(SCRIPTS / "report.py", os.X_OK))
+
+    def test_it_goes_beside_the_results_unless_told(self):
+        results = self.copy(small)
+        done = run_report(results)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue((results / "report" / "report.html").exists())
+        self.assertIn(str(results / "report" / "report.html"), done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
