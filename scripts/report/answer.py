@@ -126,20 +126,18 @@ def why_others_lose(study, best):
 def _never_measured(strategy, own):
     counts = Counter(case.status for case in own)
     listed = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
-    reason = next((case.reason for case in own if case.reason), None)
-    return [
-        doc.Strategy(strategy),
-        f": not measured here ({listed})" + (f"; {reason}" if reason else ""),
-    ]
+    # What went wrong says more than what was left out.
+    told = sorted((case for case in own if case.reason), key=lambda case: case.status == "skipped")
+    reason = f": {told[0].reason}" if told else ""
+    return [doc.Strategy(strategy), f": no measurement of this work ({listed}){reason}."]
 
 
 def _compared(rival, best, own):
-    if rival.ranks == best.ranks and indistinguishable(rival, best):
-        return ["indistinguishable from the best: ", seconds(rival.step("median")),
-                f" a step, {_fewer(rival, best)}."]  # fmt: skip
     parts = [f"{seconds(rival.step('median'))} a step, {_fewer(rival, best)}"]
     if rival.ranks != best.ranks:
-        return [*parts, _why_not_wider(rival, best, own), "."]
+        return [*parts, *_on_as_many_ranks(rival, best, own), "."]
+    if indistinguishable(rival, best):
+        return ["indistinguishable from the best: ", *parts, "."]
     return [*parts, _phases(rival, best), "."]
 
 
@@ -149,13 +147,19 @@ def _fewer(rival, best):
     return f"{percent(abs(difference), 1)} {kind} samples/s"
 
 
-def _why_not_wider(rival, best, own):
-    wider = [case for case in own if case.ranks == best.ranks and not case.ok]
-    if wider:
-        listed = ", ".join(f"{case.mesh} {case.status}" for case in wider)
-        return f"; on {best.ranks:g} ranks there is no measurement of it ({listed})"
-    several = "" if rival.ranks == 1 else "s"
-    return f"; its best mesh has {rival.ranks:g} rank{several}, not {best.ranks:g}"
+def _on_as_many_ranks(rival, best, own):
+    """What the strategy does on the ranks of the best, if it is at its best elsewhere."""
+    ranks = plural(int(best.ranks), "rank")
+    same = [case for case in own if case.ranks == best.ranks]
+    measured = best_of([case for case in same if case.ok])
+    if measured is not None:
+        where = [" on ", doc.Code(measured.mesh)]
+        takes = f" it takes {seconds(measured.step('median'))}{_phases(measured, best)}"
+        return [f"; on {ranks},", *where, ",", takes]
+    if same:
+        listed = ", ".join(f"{case.mesh} {case.status}" for case in same)
+        return [f"; on {ranks} there is no measurement of it ({listed})"]
+    return [f"; the study has no case of it on {ranks}"]
 
 
 def _phases(rival, best):
@@ -169,7 +173,7 @@ def _phases(rival, best):
         return ""
     main.sort(key=lambda name: -more[name])
     listed = " and ".join(f"{PHASE_NAMES[name]} (+{seconds(more[name], 2)})" for name in main)
-    return f"; it spends more on {listed}"
+    return f" and spends more on {listed}"
 
 
 def per_facet(study):

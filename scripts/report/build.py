@@ -5,6 +5,7 @@ from collections import Counter
 
 from . import (
     answer,
+    doubts,
     figure_bandwidth,
     figure_batch,
     figure_breakdown,
@@ -40,6 +41,7 @@ def build(study, allow_mixed=False):
         blocks += answer.per_facet(study)
         if study.ratios:
             blocks += answer.why_others_lose(study, best)
+    blocks += doubts.blocks(study)
     blocks += _results(study) + _figures(study)
     blocks += [doc.Heading("All cases"), tables.all_cases(study)]
     blocks += [doc.Heading("How it was measured"), *method.blocks(study)]
@@ -54,7 +56,9 @@ def _subtitle(study):
         parts += [f"{counts[status]} ", doc.Status(status), ", "]
     description = text(study.study, "description")
     blocks = [doc.Paragraph(description)] if description else []
-    return blocks + [doc.Paragraph(parts[:-1] + ["."], "note")]
+    result = text(study.summary, "result")
+    end = [". Result: ", doc.Bold(result), "."] if result else ["."]
+    return blocks + [doc.Paragraph(parts[:-1] + end, "note")]
 
 
 def _warnings(study, differing):

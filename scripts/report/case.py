@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case of a study: what was asked for, what came of it, and what the summary derived from it."""
 
+import os
+import platform
+
 from .fields import get, mapping, number, numbers, positive, table, text
 
 PHASES = ("compute", "optimizer", "communication", "idle", "other")
@@ -16,6 +19,14 @@ def parse_mesh(mesh):
             return ()
         axes.append((name.strip(), int(size)))
     return tuple(axes)
+
+
+def _is_dead(process):
+    """Whether a process of this machine is no more; False for those of others."""
+    number_ = positive(process, "id")
+    if number_ is None or text(process, "host") != platform.node():
+        return False
+    return not os.path.exists(f"/proc/{number_}") and os.path.exists("/proc/self")
 
 
 class Case:
@@ -55,11 +66,11 @@ class Case:
         if status is None:
             return ("skipped", skip) if skip else ("pending", "not run yet")
         if status == "running":
-            # The summary knows a dead launch from a live one.
-            if text(self.row, "status") == "pending":
-                since = text(self.result, "started") or "an unknown time"
-                return "stale", f"begun at {since}; its launch ended before the case did"
-            return "running", f"begun at {text(self.result, 'started') or 'an unknown time'}"
+            since = f"begun at {text(self.result, 'started') or 'an unknown time'}"
+            # The summary knows a dead launch from a live one; so does the machine that it ran on.
+            if text(self.row, "status") == "pending" or _is_dead(mapping(self.result, "process")):
+                return "stale", f"{since}; its launch ended before the case did"
+            return "running", since
         if status not in FINAL and status != "pending":
             return "failed", f"the status '{status}' is not known"
         return status, reason

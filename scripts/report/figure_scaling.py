@@ -24,10 +24,15 @@ def _facets_of(study):
     return found
 
 
-def _beside(case):
+def _side_by_side(ranks):
     """Where a case stands: strategies side by side, because their points are often in one place."""
-    place = strategy_order(case.strategy)[0] - 2.5
-    return case.ranks * (1 + 0.02 * max(-4, min(4, place)))
+    width = max(ranks) / min(ranks)
+
+    def place(case):
+        offset = max(-4, min(4, strategy_order(case.strategy)[0] - 2.5))
+        return case.ranks * width ** (0.007 * offset)
+
+    return place
 
 
 def _draw(axis, lines, key, place=lambda case: case.ranks):
@@ -117,23 +122,25 @@ def efficiency(study):
         cases = [case for case in cases if case.derived("efficiency") is not None]
         span = sorted({_first_ranks(cases), *(case.ranks for case in cases)})
         axis.plot(span, [1.0] * len(span), **IDEAL)
-        _draw(axis, series(cases), "efficiency", _beside)
+        _draw(axis, series(cases), "efficiency", _side_by_side(span))
         axis.set_ylim(0, max(1.1, 1.08 * highest))
         axis.yaxis.set_major_formatter(lambda value, _: percent(value))
         axis.set_ylabel("efficiency")
         layout.rank_axis(axis, span)
         layout.title(axis, facet.title)
-    _label(axes, found, "efficiency", lambda first, last: 1.0, _beside)
+    _label(axes, found, "efficiency", lambda first, last: 1.0, beside=True)
     kind = "weak: T(p₀) ÷ T(p)" if study.scaling == "weak" else "strong: p₀·T(p₀) ÷ (p·T(p))"
     caption = [f"Efficiency ({kind}), with bars as above; 100 % is ideal scaling. "
                "Strategies stand a little apart, so that none hides another."]  # fmt: skip
     return doc.Figure("efficiency", "Efficiency", caption, figure)
 
 
-def _label(axes, found, key, ideal, place=lambda case: case.ranks):
+def _label(axes, found, key, ideal, beside=False):
     layout.settle(axes[0].figure)
     for axis, (facet, cases) in zip(axes, found):
         cases = [case for case in cases if case.derived(key) is not None]
+        ranks = [case.ranks for case in cases]
+        place = _side_by_side(ranks) if beside else lambda case: case.ranks
         labels = _labels(facet, series(cases), key, place)
         last = max(case.ranks for case in cases)
         labels.append((last, ideal(_first_ranks(cases), last), "ideal", style.MUTED[0]))

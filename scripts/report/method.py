@@ -21,7 +21,7 @@ def blocks(study):
     warm_up, steps = _setting(study, "measure", "warm_up"), _setting(study, "measure", "steps")
     most, ci = _setting(study, "measure", "max_steps"), _setting(study, "measure", "ci")
     fenced = _setting(study, "measure", "instrumented_steps")
-    tolerance = _setting(study, "tolerance")
+    tolerance, gemm = _setting(study, "tolerance"), _setting(study, "measure", "gemm_size")
     items = [
         "Figure of merit: samples/s = global batch ÷ median step time. The time of a step is that of its "
         "slowest rank; no fence but the one at its end, and no tool loaded.",
@@ -35,7 +35,8 @@ def blocks(study):
         f"Breakdown and times of collectives: a second run of {count(fenced)} instrumented steps. Its "
         "fences cost time, so its step is no figure of merit.",
         "FLOPs: of the matrix products of the model alone (2·B·Σhₗ₋₁hₗ forward, twice that minus 2·B·h₀·h₁ "
-        "backward). MFU: their rate over the GEMM peak measured in the same launch, on as many ranks.",
+        "backward). MFU: their rate over the GEMM peak measured in the same launch, on as many ranks at once"
+        + (f" (the best of products of {count(gemm)}³)." if gemm else "."),
         "Ratios are made from medians and never averaged. Cases ran in an order shuffled with the seed "
         "given below.",
     ]

@@ -16,12 +16,12 @@ COMPARABLE = {
     "build_type": "build type",
     "compiler": "compiler",
     "cxx_flags": "compiler flags",
-    "kokkos_version": "Kokkos",
-    "kokkos_backend": "Kokkos backend",
-    "kokkos_kernels_version": "Kokkos Kernels",
+    "kokkos.version": "Kokkos",
+    "kokkos.backend": "Kokkos backend",
+    "kokkos_kernels.version": "Kokkos Kernels",
     "blas": "BLAS",
     "blas_library": "BLAS library",
-    "mpi_library": "MPI library",
+    "mpi.library": "MPI library",
     "cuda_version": "CUDA",
     "nccl_version": "NCCL",
     "machine": "machine",
@@ -29,13 +29,14 @@ COMPARABLE = {
 # The rest of what a launch tells.
 SHOWN = {
     **COMPARABLE,
-    "mpi_standard": "MPI standard",
-    "mpi_thread_level": "MPI thread level",
-    "kokkos_backends": "Kokkos backends",
-    "kokkos_configuration": "Kokkos configuration",
-    "kokkos_kernels_libraries": "Kokkos Kernels libraries",
+    "mpi.standard": "MPI standard",
+    "mpi.thread_level": "MPI thread level",
+    "kokkos.backends": "Kokkos backends",
+    "kokkos.concurrency": "threads of a rank",
+    "kokkos.configuration": "Kokkos configuration",
+    "kokkos_kernels.libraries": "Kokkos Kernels libraries",
     "world_size": "ranks of the launch",
-    "hosts": "hosts and ranks",
+    "hosts": "ranks on processors",
     "scheduler_job": "scheduler job",
     "arguments": "command",
     "environment": "environment (allow-list)",
@@ -70,7 +71,7 @@ def value_of(launch, key):
         return _machine(launch)
     if key == "hosts":
         return _hosts(launch)
-    value = get(launch, "provenance", key)
+    value = get(launch, "provenance", *key.split("."))
     if value is None or value == "":
         return None
     if isinstance(value, bool):

@@ -18,7 +18,7 @@ class FixtureCase:
         self.text = ",".join(f"{name}={size}" for name, size in mesh)
         self.ranks = model.ranks_of(mesh)
         mark = zlib.crc32(f"{strategy} {self.text} {batch}".encode())
-        self.id = f"{strategy}-{self.text.replace('=', '').replace(',', '-')}-b{batch}-{mark:08x}"
+        self.id = f"{strategy}-{self.text.replace('=', '').replace(',', 'x')}-b{batch}-{mark:08x}"
         self.phases = model.breakdown(strategy, mesh, batch, noise)
         self.steps = model.step_times(sum(self.phases.values()) * 0.98, noise)
         self.median = statistics.median(self.steps)
@@ -73,7 +73,8 @@ class FixtureCase:
         halves = [None if None in part else statistics.fmean(part)
                   for part in (measured[:4], measured[4:])]  # fmt: skip
         return {"verdict": verdict, "tolerance": TOLERANCE,
-                "largest_relative_difference": difference, "epochs": 2, "steps": STEPS,
+                "largest_relative_difference": difference, "largest_at_step": 3,
+                "problem": None, "epochs": 2, "steps": STEPS,
                 "epoch_losses": halves,
                 "reference_epoch_losses": [statistics.fmean(reference[:4]),
                                            statistics.fmean(reference[4:])],
@@ -147,7 +148,8 @@ class FixtureCase:
                   "training": {"batch_size": self.batch, "optimizer": "adam"}}  # fmt: skip
         return {"schema_version": 1, "id": self.id, "study": "fixture", "label": self.label,
                 "status": self.status, "reason": self.reason, "exit_code": self.exit_code,
-                "attempt": self.attempt, "launch": launch, "started": "2026-11-20T14:03:12Z",
+                "attempt": self.attempt, "launch": launch,
+                "process": {"host": "node7", "id": 4711}, "started": "2026-11-20T14:03:12Z",
                 "finished": None if running else "2026-11-20T14:03:40Z",
                 "wall_seconds": None if running else round(40 * self.median, 1),
                 "factors": self.factors(), "case": case, "config": config,
@@ -160,7 +162,7 @@ def study(entries):
             "file": "inputs/fixture.toml", "small": False, "scaling": "strong",
             "baseline": {"ranks": None, "strategy": "data"},
             "measure": {"warm_up": 5, "steps": 30, "max_steps": 200, "ci": 0.025,
-                        "instrumented_steps": 5},
+                        "instrumented_steps": 5, "gemm_size": 1024},
             "limits": {"case_seconds": 60.0, "memory_bytes": model.MEMORY_LIMIT,
                        "vendor_peak_flops_per_second": None},
             "tolerance": TOLERANCE, "cases": entries}  # fmt: skip

@@ -13,6 +13,10 @@ def provenance(key, value):
     return lambda launch: launch["provenance"].update({key: value})
 
 
+def other_mpi(launch):
+    launch["provenance"]["mpi"]["library"] = "MPICH 4.0"
+
+
 def other_hosts(launch):
     for rank in launch["provenance"]["ranks"]:
         rank["host"] = "node18"
@@ -42,7 +46,7 @@ class Mixed(WithDirectory):
         for change, name in (
             (provenance("git_revision", "0123abcd"), "revision"),
             (provenance("git_dirty", True), "uncommitted changes"),
-            (provenance("mpi_library", "MPICH 4.0"), "MPI library"),
+            (other_mpi, "MPI library"),
             (other_processor, "machine"),
         ):
             page = self.page_with(change)

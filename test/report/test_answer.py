@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentences: who wins, why the others lose, and what to be careful about."""
+
+import unittest
+
+from support import WithDirectory, change_json, quietly, read_json
+
+# isort: split
+import make_fixture
+from report import answer, doubts, numbers
+from report import document as doc
+from report.build import build
+from report.provenance import flatten
+from report.study import Study
+
+FIRST = f"launches/{make_fixture.FIRST}.json"
+
+
+def sentences(blocks):
+    found = []
+    for block in blocks:
+        if isinstance(block, doc.Bullets):
+            found += [doc.plain(item) for item in block.items]
+        elif isinstance(block, doc.Paragraph):
+            found.append(doc.plain(block.text))
+    return found
+
+
+class Sentences(WithDirectory):
+    def study(self, results=None):
+        with quietly():
+            return Study(results or self.fixture)
+
+    def case_file(self, results, **factors):
+        """The result of the one case with these factors."""
+        for file in sorted(results.glob("cases/*/result.json")):
+            if factors.items() <= read_json(file)["factors"].items():
+                return file
+        raise AssertionError(f"no case with {factors}")
+
+    def doubts(self, change, file):
+        results = self.copy()
+        before = sentences(doubts.blocks(self.study(results)))
+        change_json(results / file, change)
+        after = sentences(doubts.blocks(self.study(results)))
+        return [sentence for sentence in after if sentence not in before]
+
+    def test_the_reason_is_what_takes_longer(self):
+        results = self.copy()
+        slow = self.case_file(results, strategy="data", mesh="data=8", global_batch=2048)
+
+        def wait(result):
+            result["breakdown"]["idle"]["mean_rank_seconds"] += 7.0
+
+        change_json(slow, wait)
+        study = self.study(results)
+        blocks = answer.why_others_lose(study, answer.best_case(study))
+        said = next(text for text in sentences(blocks) if text.startswith("data on data=8"))
+        self.assertRegex(said, r"spends more on idle \(\+7\.0 s\)\.$")
+
+    def test_a_strategy_that_never_ran_is_told_of(self):
+        results = self.copy()
+        for file in results.glob("cases/hybrid-*/result.json"):
+            change_json(file, lambda r: r.update({"status": "failed", "reason": "it broke"}))
+        study = self.study(results)
+        blocks = answer.why_others_lose(study, answer.best_case(study))
+        said = next(text for text in sentences(blocks) if text.startswith("hybrid"))
+        self.assertEqual(said, "hybrid: no measurement of this work (3 failed): it broke.")
+
+    def test_what_cannot_be_told_apart(self):
+        study = self.study()
+        best = answer.best_case(study)
+        for case in study.measured:
+            told = answer.indistinguishable(best, case)
+            self.assertEqual(told, answer.indistinguishable(case, best))
+            far = abs(case.step("median") / best.step("median") - 1) > 0.05
+            self.assertFalse(told and far)
+        said = doc.plain(answer.lead(study, best))
+        self.assertIn(
+            "Not told apart from it by these measurements is hybrid on data=2,fsdp=4", said
+        )
+
+    def test_the_fixture_leaves_little_to_doubt(self):
+        said = sentences(doubts.blocks(self.study()))
+        self.assertEqual(len(said), 1)
+        self.assertIn("2 cases gave wrong results", said[0])
+
+    def test_ranks_that_share_processors(self):
+        def share(launch):
+            for rank in launch["provenance"]["ranks"]:
+                rank["cpu_set"] = "0-1"
+
+        (said,) = self.doubts(share, FIRST)
+        self.assertIn("more ranks than processors (up to 8 on 2 processors)", said)
+
+    def test_peaks_that_fall(self):
+        def fall(launch):
+            launch["calibration"][3]["gemm_flops_per_second"] = 1.0e10
+
+        (said,) = self.doubts(fall, FIRST)
+        self.assertIn("each reached 10.0 GFLOP/s", said)
+        self.assertIn("where one alone reached 41.0 GFLOP/s: 24 %", said)
+
+    def test_an_utilisation_that_cannot_be(self):
+        file = self.case_file(self.fixture, strategy="fsdp", mesh="data=4", global_batch=256)
+        change = lambda result: result["compute"].update({"mfu": 1.2})  # noqa: E731
+        (said,) = self.doubts(change, file.relative_to(self.fixture))
+        self.assertIn("An MFU above 100 %", said)
+        self.assertIn("Seen in fsdp on data=4.", said)
+
+    def test_intervals_that_are_too_wide(self):
+        file = self.case_file(self.fixture, strategy="fsdp", mesh="data=4", global_batch=256)
+        change = lambda result: result["step_seconds"].update({"ci_within": False})  # noqa: E731
+        (said,) = self.doubts(change, file.relative_to(self.fixture))
+        self.assertIn("In 1 case of 34 the confidence interval", said)
+
+    def test_sources_that_nobody_has(self):
+        results = self.copy()
+        for name in (make_fixture.FIRST, make_fixture.SECOND):
+            file = results / "launches" / f"{name}.json"
+            change_json(file, lambda launch: launch["provenance"].update({"git_dirty": True}))
+        said = sentences(doubts.blocks(self.study(results)))
+        self.assertIn("uncommitted changes", said[-1])
+        self.assertTrue(build(self.study(results)))
+
+
+class Numbers(unittest.TestCase):
+    def test_what_people_read(self):
+        for value, text in ((0, "0"), (1234.5, "1,234"), (0.012345, "0.0123"), (99.96, "100.0"),
+                            (1.5e-7, "1.50e-07"), (None, "–"), (float("nan"), "–")):  # fmt: skip
+            self.assertEqual(numbers.significant(value), text)
+        self.assertEqual(numbers.seconds(0.0123), "12.3 ms")
+        self.assertEqual(numbers.seconds(-4.5e-7), "-450 ns")
+        self.assertEqual(numbers.bytes_(1023), "1023 B")
+        self.assertEqual(numbers.bytes_(3 * 2**20), "3.00 MiB")
+        self.assertEqual(numbers.seconds_between(0.0123, 0.0121, 0.0125), "12.30 ms [12.10, 12.50]")
+        self.assertEqual(numbers.power_of_ten(1e-5), "10⁻⁵")
+        self.assertEqual(numbers.power_of_ten(2.5e-5), "2.5·10⁻⁵")
+
+    def test_processors(self):
+        self.assertEqual(doubts.processors("0-2,7"), {0, 1, 2, 7})
+        for text in ("", "a-b", None, "1-x", 3):
+            self.assertEqual(doubts.processors(text), set())
+
+    def test_configuration_by_key(self):
+        flat = flatten({"model": {"widths": [1, 2], "mlp": {"bias": True}}, "seed": 1})
+        self.assertEqual(flat, {"model.widths": "[1, 2]", "model.mlp.bias": "true", "seed": "1"})
+
+
+if __name__ == "__main__":
+    unittest.main()
