@@ -11,8 +11,8 @@
 namespace tessera::bench {
 
 struct RunOptions {
-  StudySource source;
-  std::string directory;
+  StudySource source{};
+  std::string directory{};
   std::optional<std::string> only{};    ///< id of the one case to run
   bool resume = false;                  ///< go on with what is there
   std::vector<std::string> retry{};     ///< statuses of cases that are run again

@@ -69,7 +69,7 @@ struct Study {
 };
 
 struct StudySource {
-  std::string file;
+  std::string file{};
   bool small = false;
   std::vector<std::string> overrides{};  ///< "measure.steps=10", "model.dtype=float64"
 };
