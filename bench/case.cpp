@@ -148,6 +148,8 @@ bool matches(const Exclusion& exclusion, const Json& factors) {
 std::optional<std::string> find_skip_reason(const Study& study, const Case& point) {
   for (const Exclusion& exclusion : study.exclusions)
     if (matches(exclusion, point.factors)) return exclusion.reason;
+  if (point.config.training.check_replicas_every > 0)
+    return "training.check_replicas_every: studies compare losses instead, and leave steps alone";
   try {
     const Config config = resolve(point.config, point.ranks());
     make_plan(plan_input(config, resolve_mesh(config, point.ranks())));

@@ -46,7 +46,7 @@ CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
     data_.emplace(Dataset<T>::generate(plan_, mesh_.rank(), config_.data));
     engine_.emplace(plan_, mesh_, step_options(config_.training));
   });
-  measured_bytes_ = allocations.by_space()[MemSpace::name()].current_bytes;
+  measured_bytes_ = allocations.by_space()[MemSpace::name()].peak_bytes;
 }
 
 template <class T>

@@ -104,6 +104,12 @@ TEST(Cases, WhatIsNotValidIsSkippedWithTheReason) {
   EXPECT_NE(reason("dada", 32).find("distributed.strategy"), std::string::npos);
 }
 
+TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
+  Study study = study_of({{{"ranks", {1}}}});
+  study.base.training.check_replicas_every = 2;
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+}
+
 TEST(Cases, ExclusionsGiveTheirReason) {
   Study study = study_of({{{"ranks", {1, 2, 4}}}});
   study.exclusions = {{"too slow", {{"ranks", {2, 4}}, {"strategy", {"data"}}}}};

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <tessera/base/error.hpp>
 
+#include "case.hpp"
 #include "study_support.hpp"
 
 namespace tessera::bench {
@@ -118,6 +122,25 @@ TEST(Study, WrongValuesNameTheKeyAndWhatIsAllowed) {
   expect_error("[model]\nwidths = [1]\n", "has no [[grid]]");
   expect_error("[study]\nbase = \"absent.toml\"\n[[grid]]\nranks = 1\n", "cannot be read");
   expect_error("[[grid\n", ":1: ");
+}
+
+// What bench/README.md shows is a study.
+TEST(Study, TheExampleOfTheReadmeIsOne) {
+  std::ifstream file(TESSERA_BENCH_README);
+  const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string opening = "```toml\n";
+  const std::size_t begin = readme.find(opening) + opening.size();
+  const std::size_t end = readme.find("```", begin);
+  ASSERT_NE(end, std::string::npos);
+  const TemporaryDirectory directory;
+  directory.write("large.toml", "[model]\nwidths = [2, 3, 1]\n[data]\nsamples = 4096\n");
+  const std::string path = directory.write("example.toml", readme.substr(begin, end - begin));
+  const std::vector<Case> cases = make_cases(load_study({path}));
+  EXPECT_GT(cases.size(), 50u);
+  EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& point) {
+    return point.skip_reason == "nothing to shard";
+  }));
+  EXPECT_EQ(load_study({path, true}).measure.steps, 6);
 }
 
 TEST(Study, AFileThatIsNotThereIsAnError) {
