@@ -6,7 +6,7 @@ from collections import Counter
 from . import document as doc
 from .case import PHASES
 from .fields import text
-from .numbers import count, percent, plural, seconds, seconds_between, significant, times
+from .numbers import percent, plural, seconds, seconds_between, significant, times
 from .series import facets, strategy_order
 from .style import PHASE_NAMES
 
@@ -55,18 +55,30 @@ def lead(study, best):
         parts += [f". That is {times(best.derived('speedup'))} the speed of ", *named(base),
                   f" ({seconds(base.step('median'))} a step): an efficiency of "
                   f"{percent(best.derived('efficiency'))}"]  # fmt: skip
-    return [*parts, ".", *_ties(study, best)]
+    return [*parts, ".", *_ties(study, best), *_more_ranks(study, best)]
+
+
+def _rivals(study, best):
+    """The other measured cases of the same work."""
+    work = (best.global_batch, best.other_factors())
+    return [
+        case
+        for case in study.measured
+        if case is not best and (case.global_batch, case.other_factors()) == work
+    ]
+
+
+def _more_ranks(study, best):
+    """Whether ranks were added for nothing."""
+    wider = {case.ranks for case in _rivals(study, best) if (case.ranks or 0) > (best.ranks or 0)}
+    if not wider:
+        return []
+    listed = " or ".join(f"{ranks:g}" for ranks in sorted(wider))
+    return [f" No mesh of {listed} ranks was faster than this one of {best.ranks:g}."]
 
 
 def _ties(study, best):
-    """Cases of the same work that cannot be told from the best."""
-    equal = [
-        case
-        for case in study.measured
-        if case is not best
-        and (case.global_batch, case.other_factors()) == (best.global_batch, best.other_factors())
-        and indistinguishable(best, case)
-    ]
+    equal = [case for case in _rivals(study, best) if indistinguishable(best, case)]
     if not equal:
         return []
     names = [part for case in equal for part in (*named(case), ", ")][:-1]
@@ -85,11 +97,9 @@ def tiles(study, best):
     base = study.by_id(text(best.row, "baseline"))
     if study.ratios and best.derived("speedup") and base is not None:
         against = f"against {base.strategy} on {base.mesh}"
-        ranks = count(best.ranks)
+        ranks = plural(int(best.ranks or 1), "rank")
         shown.append(doc.Tile("speed-up", times(best.derived("speedup")), against))
-        shown.append(
-            doc.Tile("efficiency", percent(best.derived("efficiency")), f"on {ranks} ranks")
-        )
+        shown.append(doc.Tile("efficiency", percent(best.derived("efficiency")), f"on {ranks}"))
     if best.communication_share is not None:
         share = percent(best.communication_share)
         shown.append(doc.Tile("comm. + idle", share, "of its instrumented step"))
@@ -138,7 +148,7 @@ def _compared(rival, best, own):
         return [*parts, *_on_as_many_ranks(rival, best, own), "."]
     if indistinguishable(rival, best):
         return ["indistinguishable from the best: ", *parts, "."]
-    return [*parts, _phases(rival, best), "."]
+    return [*parts, "; it ", _phases(rival, best), "."]
 
 
 def _fewer(rival, best):
@@ -154,8 +164,10 @@ def _on_as_many_ranks(rival, best, own):
     measured = best_of([case for case in same if case.ok])
     if measured is not None:
         where = [" on ", doc.Code(measured.mesh)]
-        takes = f" it takes {seconds(measured.step('median'))}{_phases(measured, best)}"
-        return [f"; on {ranks},", *where, ",", takes]
+        takes = f" it takes {seconds(measured.step('median'))}"
+        if indistinguishable(measured, best):
+            return [f"; on {ranks},", *where, ",", takes, ", indistinguishable from the best"]
+        return [f"; on {ranks},", *where, ",", takes, " and ", _phases(measured, best)]
     if same:
         listed = ", ".join(f"{case.mesh} {case.status}" for case in same)
         return [f"; on {ranks} there is no measurement of it ({listed})"]
@@ -165,15 +177,21 @@ def _on_as_many_ranks(rival, best, own):
 def _phases(rival, best):
     """The phases that make most of the difference, by the mean rank of the instrumented steps."""
     if not (rival.has_breakdown and best.has_breakdown):
-        return ""
+        return "has no breakdown that tells why"
     more = {name: (rival.phase(name) or 0.0) - (best.phase(name) or 0.0) for name in PHASES}
+    slower = rival.step("median") - best.step("median")
+    # The instrumented run is another one: it explains a difference only if it shows one.
+    if sum(more.values()) < 0.5 * slower:
+        return f"was not that much slower in its instrumented run ({_signed(sum(more.values()))})"
     gained = sum(value for value in more.values() if value > 0)
-    main = [name for name in PHASES if more[name] > 0.25 * gained and more[name] > 0]
-    if not main:
-        return ""
+    main = [name for name in PHASES if more[name] > 0.25 * gained]
     main.sort(key=lambda name: -more[name])
-    listed = " and ".join(f"{PHASE_NAMES[name]} (+{seconds(more[name], 2)})" for name in main)
-    return f" and spends more on {listed}"
+    listed = " and ".join(f"{PHASE_NAMES[name]} ({_signed(more[name])})" for name in main)
+    return f"spends more on {listed}"
+
+
+def _signed(value):
+    return ("+" if value >= 0 else "−") + seconds(abs(value), 2)
 
 
 def per_facet(study):

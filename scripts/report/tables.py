@@ -168,7 +168,11 @@ def amdahl(study):
                      ", ".join(f"{p:g}" for p, *_ in fit.points), percent(fit.serial, 1),
                      seconds(fit.one_rank), significant(fit.r_squared, 4),
                      signed_percent(off)])  # fmt: skip
-    return doc.Table(columns, rows, "A negative serial fraction means super-linear scaling.")
+    caption = (
+        "A serial fraction below 0 % means super-linear scaling, one above 100 % that ranks slow each "
+        "other down: Amdahl's law then does not describe the series."
+    )
+    return doc.Table(columns, rows, caption)
 
 
 def alpha_beta(study):

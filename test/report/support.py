@@ -165,5 +165,5 @@ def small(result):
 @contextlib.contextmanager
 def quietly():
     """The warnings that tests provoke on purpose are checked, not shown."""
-    with contextlib.redirect_stderr(None):
+    with contextlib.redirect_stderr(io.StringIO()):
         yield
