@@ -52,7 +52,7 @@ def lead(study, best):
     parts = ["Fastest of ", measured, " is ", *what]
     base = study.by_id(text(best.row, "baseline"))
     if best.derived("speedup") and base is not None and base is not best:
-        parts += [f". That is {times(best.derived('speedup'))} the speed of ", *named(base),
+        parts += [f". That is {times(best.derived('speedup'))} the throughput of ", *named(base),
                   f" ({seconds(base.step('median'))} a step): an efficiency of "
                   f"{percent(best.derived('efficiency'))}"]  # fmt: skip
     return [*parts, ".", *_ties(study, best), *_more_ranks(study, best)]

@@ -5,6 +5,7 @@ from collections import Counter
 
 from . import (
     answer,
+    detail_tables,
     doubts,
     figure_bandwidth,
     figure_batch,
@@ -93,14 +94,25 @@ def _figures(study):
     sections = [
         ("Scaling", [figure_scaling.speedup, figure_scaling.efficiency, figure_batch.batch]),
         ("Strategies and meshes", [figure_heatmap.heatmap]),
-        ("Where the time goes", [figure_breakdown.breakdown, figure_bandwidth.bandwidth]),
+        (
+            "Where the time goes",
+            [figure_breakdown.breakdown, detail_tables.phases, figure_bandwidth.bandwidth],
+        ),
         (
             "Plan and measurement",
-            [figure_predicted.predicted, tables.predictions, tables.traffic],
+            [figure_predicted.predicted, detail_tables.predictions, detail_tables.traffic],
         ),
         ("Is it right?", [figure_loss.losses]),
-        ("Is it steady?", [figure_steps.distribution]),
-        ("Fits", [figure_fits.amdahl, tables.amdahl, figure_fits.alpha_beta, tables.alpha_beta]),
+        ("Is it steady?", [figure_steps.distribution, detail_tables.steps]),
+        (
+            "Fits",
+            [
+                figure_fits.amdahl,
+                detail_tables.amdahl,
+                figure_fits.alpha_beta,
+                detail_tables.alpha_beta,
+            ],
+        ),
     ]
     blocks, left_out = [], []
     for title, makers in sections:

@@ -60,7 +60,12 @@ def _what_came_next(facet, last):
 
 
 def _labels(facet, lines, key, place):
-    """The name at the last point of each line, with the mesh where a strategy has several."""
+    """The name at the last point of each line that reaches as many ranks as any of its strategy, with the
+    mesh where a strategy has several of them."""
+    most = {}
+    for line in lines:
+        most[line.strategy] = max(most.get(line.strategy, 0), line.cases[-1].ranks)
+    lines = [line for line in lines if line.cases[-1].ranks == most[line.strategy]]
     number = Counter(line.strategy for line in lines)
     labels = {}
     for line in lines:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the figures of a document and writes its files."""
 
+import re
 from pathlib import Path
 
 from . import document as doc
@@ -30,6 +31,7 @@ def write(directory, title, blocks):
         files[f"figures/{block.name}.svg"] = drawing.standalone(block.svg)
         files[f"figures/{block.name}.png"] = block.png
     try:
+        _remove_earlier(directory, files)
         (directory / "figures").mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             _replace(directory / name, content)
@@ -38,6 +40,16 @@ def write(directory, title, blocks):
             f"cannot write the report to {directory}: {error.strerror}; -o DIR puts it elsewhere"
         ) from error
     return [directory / name for name in files]
+
+
+def _remove_earlier(directory, files):
+    """Figures of an earlier report that this one does not have would be taken for its own."""
+    earlier = directory / "report.md"
+    if earlier.exists():
+        for name in re.findall(r"\]\(figures/(\w+)\.png\)", earlier.read_text(encoding="utf-8")):
+            for kind in ("png", "svg"):
+                if f"figures/{name}.{kind}" not in files:
+                    (directory / "figures" / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def _replace(path, content):

@@ -245,6 +245,14 @@ class Refused(WithDirectory):
         self.assertEqual(done.returncode, 0)
         self.assertTrue((results / "report" / "report.html").exists())
         self.assertIn(str(results / "report" / "report.html"), done.stdout)
+        # A later report leaves no figures of the earlier one, and what is not its own alone.
+        figures = results / "report" / "figures"
+        (figures / "mine.png").write_text("")
+        keep_only(results, [read_json(results / "summary.json")["best"]])
+        self.assertTrue((figures / "speedup.svg").exists())
+        self.assertEqual(run_report(results).returncode, 0)
+        self.assertFalse((figures / "speedup.svg").exists() or (figures / "speedup.png").exists())
+        self.assertTrue((figures / "heatmap.svg").exists() and (figures / "mine.png").exists())
 
 
 if __name__ == "__main__":
