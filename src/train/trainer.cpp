@@ -133,6 +133,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   const Timer wall;
   TrainingMetrics metrics;
   std::optional<Dataset<T>> data;
+  replicas_are_equal_.reset();  // what is freed later would be missing in the peak of the memory
   engine_.reset();
   // The engine's communicators are made by all ranks together, before one of them can fail alone.
   const Groups groups(plan.input, mesh_);
@@ -141,7 +142,6 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     collectively(world_, [&] {
       data.emplace(make_data(plan));
       engine_.emplace(plan, mesh_, step_options(config_.training));
-      replicas_are_equal_.reset();
       if (plan.input.check_replicas_every > 0) replicas_are_equal_.emplace(plan, mesh_, *engine_);
     });
     metrics.measured_bytes = allocations.by_space()[MemSpace::name()].peak_bytes;
