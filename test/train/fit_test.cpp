@@ -1,38 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fit() takes, and what it does when it cannot go on.
-#include <functional>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/error.hpp>
-
-#include "training_support.hpp"
+#include "error_everywhere.hpp"
 
 namespace tessera {
 namespace {
 
+using train_test::error_everywhere;
 using train_test::Experiment;
 using train_test::primes;
 using train_test::Samples;
 using train_test::samples_of;
 using train_test::trainer_of;
-
-/// The error of `f`, expected on every rank with the same words. Collective.
-std::string error_everywhere(const std::function<void()>& f, ExitCode code = ExitCode::usage) {
-  std::string message;
-  try {
-    f();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    message = error.what();
-    EXPECT_EQ(error.code(), code) << message;
-  }
-  train_test::expect_same_on_all_ranks(Communicator::world(),
-                                       {static_cast<double>(std::hash<std::string>{}(message))},
-                                       "error messages");
-  return message;
-}
 
 template <class T>
 class Fit : public testing::Test {};

@@ -90,7 +90,6 @@ void randomize_training(Random& random, TrainingConfig& training, Size& samples)
   if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
-  training.check_replicas_every = random.number(0, 2);
 }
 
 void randomize_sharding(Random& random, DistributedConfig& config, std::size_t layers) {
@@ -136,6 +135,11 @@ Experiment random_experiment(Random& random, Size ranks) {
   randomize_training(random, setup.training, setup.data.samples);
   randomize_sharding(random, setup.training.distributed, setup.model.mlp.widths.size() - 1);
   drop_sequence_parallel_where_impossible(setup);
+  // Reductions over more ranks may add in another order where `model` has other sizes.
+  const MeshShape mesh(axes);
+  const Size batch_ranks = ranks / mesh.size_of("model");
+  if (batch_ranks == ranks || batch_ranks <= 2)
+    setup.training.check_replicas_every = random.number(0, 2);
   return setup;
 }
 
@@ -176,7 +180,11 @@ TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
     SCOPED_TRACE(testing::Message()
                  << "seed " << seed << "\n"
                  << config_as_toml({setup.model, setup.data, setup.training, {}}));
-    expect_trains_like_one_rank<double>(setup);
+    try {
+      expect_trains_like_one_rank<double>(setup);
+    } catch (const Error& error) {  // of all ranks
+      ADD_FAILURE() << error.what();
+    }
   }
 }
 

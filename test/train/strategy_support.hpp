@@ -53,6 +53,23 @@ inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view s
   return setup;
 }
 
+/// The same where all ranks of `model` have units of one size. A reduction over more than two ranks
+/// adds in an order that may depend on whose share an element is in, or how large the buffer is:
+/// else what is whole along `model` may differ in its last bit.
+inline Experiment with_even_units(Experiment setup) {
+  const DistributedConfig& distributed = setup.training.distributed;
+  Size batch_ranks = 1;
+  bool splits_layers = false;
+  for (std::size_t a = 0; a < distributed.mesh_shape.size(); ++a) {
+    if (distributed.mesh_axis_names[a] != "model")
+      batch_ranks *= distributed.mesh_shape[a];
+    else
+      splits_layers = distributed.mesh_shape[a] > 1;
+  }
+  if (splits_layers && batch_ranks > 2) setup.model.mlp.widths = {4, 12, 14, 8, 6, 2};
+  return setup;
+}
+
 /// Calls f(setup, what) for every strategy on every mesh of this launch.
 template <class F>
 void for_strategies(const Experiment& base, const F& f) {
