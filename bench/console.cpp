@@ -68,6 +68,10 @@ std::string place(const Json& row) {
   return row.at("mesh").get<std::string>() + other_factors(row.at("factors"));
 }
 
+std::string shortened(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
+}
+
 /// Cases that ended alike together, the first of them by name.
 std::string reasons_text(const Json& rows) {
   constexpr std::size_t named = 3;
@@ -88,13 +92,15 @@ std::string reasons_text(const Json& rows) {
 }
 
 std::string row_text(const Json& row, bool is_best, std::size_t width) {
-  return fmt::format(
+  std::string text = fmt::format(
       fmt::runtime(line_format), is_best ? "*" : "", row.at("strategy").get<std::string>(),
-      place(row), width, row.at("ranks").get<Size>(), row.at("global_batch").get<Size>(),
-      row.at("microbatches").get<Size>(), row.at("status").get<std::string>(),
-      seconds(row.at("step_seconds_median")), spread(row), rate(row.at("samples_per_second")),
-      ratio(row.at("speedup")), percent(row.at("efficiency")), percent(row.at("mfu")),
-      loss_text(row.at("loss_verdict")));
+      shortened(place(row), width), width, row.at("ranks").get<Size>(),
+      row.at("global_batch").get<Size>(), row.at("microbatches").get<Size>(),
+      row.at("status").get<std::string>(), seconds(row.at("step_seconds_median")), spread(row),
+      rate(row.at("samples_per_second")), ratio(row.at("speedup")), percent(row.at("efficiency")),
+      percent(row.at("mfu")), loss_text(row.at("loss_verdict")));
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text + "\n";
 }
 
 }  // namespace
@@ -103,7 +109,7 @@ std::string summary_table(const Json& summary) {
   const Json& rows = summary.at("cases");
   std::size_t width = 10;
   for (const Json& row : rows) width = std::max(width, place(row).size());
-  width = std::min<std::size_t>(width, 34);
+  width = std::min<std::size_t>(width, 30);  // 120 columns in all
   std::string text =
       fmt::format(fmt::runtime(line_format), "", "strategy", "mesh", width, "ranks", "batch", "mb",
                   "status", "step", "+-", "samples/s", "speed", "eff", "MFU", "loss");

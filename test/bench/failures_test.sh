@@ -122,6 +122,15 @@ expect_code 77
 expect_statuses "4 oom"
 expect_reason oom 'needs .* on a rank, the limit is 3.91 KiB'
 
+# More than there is shows when it is allocated: such cases end, and the study goes on.
+study out_of_memory
+sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
+launch run study.toml -o results
+expect_code 3
+expect_result FAIL
+expect_statuses "4 oom"
+expect_reason oom 'out of memory'
+
 # A launch that is too small runs what it can, and says that this was not all.
 study small_launch
 several=("${launcher[@]}")

@@ -184,10 +184,12 @@ FOM: best_samples_per_second 12.8 samples/s
 TEST(Console, TheTableStarsTheBestAndGivesReasons) {
   FakeCase failed = four;
   failed.status = "failed";
+  failed.others = {{"distributed.overlap", true}, {"model.widths", {1000, 10000, 10000, 1000}}};
   const std::string table = summary_table(summarize_study(fake_results({one, two, failed})));
   std::size_t stars = 0;
   for (const std::string& line : split_text(table, '\n')) {
     EXPECT_LE(line.size(), 120u) << line;
+    EXPECT_FALSE(line.ends_with(" ")) << line;
     if (!line.starts_with("*")) continue;
     ++stars;
     EXPECT_NE(line.find("data=2"), std::string::npos) << line;
