@@ -35,14 +35,14 @@ double best_seconds(const Communicator& ranks, Size repetitions, const F& work) 
 }
 
 template <class T>
-double gemm_rate(const Communicator& ranks, Size n) {
+double typed_gemm_rate(const Communicator& ranks, Size n, Size repetitions) {
   const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
       c("tessera::bench::c", n, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
   const Gemm<T> gemm;
   const double seconds =
-      best_seconds(ranks, 10, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
+      best_seconds(ranks, repetitions, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
   return static_cast<double>(gemm_flops(n, n, n)) / seconds;
 }
 
@@ -56,12 +56,16 @@ Calibration::Point time_all_reduce(const Communicator& ranks, Size floats, Size 
 
 }  // namespace
 
+double gemm_rate(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions) {
+  return dtype == DType::float64 ? typed_gemm_rate<double>(ranks, gemm_size, repetitions)
+                                 : typed_gemm_rate<float>(ranks, gemm_size, repetitions);
+}
+
 Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size) {
   Calibration result;
   result.ranks = ranks.size();
   result.dtype = dtype;
-  result.gemm_flops_per_second = dtype == DType::float64 ? gemm_rate<double>(ranks, gemm_size)
-                                                         : gemm_rate<float>(ranks, gemm_size);
+  result.gemm_flops_per_second = gemm_rate(ranks, dtype, gemm_size, 10);
   if (ranks.size() == 1) return result;
   result.all_reduce = {time_all_reduce(ranks, 2, 50), time_all_reduce(ranks, Size{1} << 20, 1)};
   std::vector<double> rounds_of, bytes, seconds;

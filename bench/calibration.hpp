@@ -28,6 +28,9 @@ struct Calibration {
 /// Collective over `ranks`.
 Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size);
 
+/// The best rate of a square product, of the slowest rank. Collective over `ranks`.
+double gemm_rate(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions);
+
 /// Seconds of a step from the plan and the calibration alone.
 struct Prediction {
   double compute = 0;

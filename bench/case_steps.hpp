@@ -21,7 +21,7 @@ namespace tessera::bench {
 struct CaseContext {
   const Study& study;
   const Communicator& ranks;  ///< of the case
-  const Calibration& calibration;
+  Calibration calibration;
   nlohmann::json reference;  ///< of its losses, as from run_reference
   std::string reference_name;
   Timer clock;                                            ///< since the case was begun

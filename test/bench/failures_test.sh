@@ -159,14 +159,17 @@ expected=$(table)
 study killed
 attempt=0
 # Ranks of a launch that was killed may live on for a moment: their case is left to them.
-until launch run study.toml -o results "${longer[@]}" --dry-run && [ "$(grep -c '  keep ' "$out")" -eq 4 ]; do
+finished() {
+  [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -c '  keep ')" -eq 4 ]
+}
+until finished; do
   attempt=$((attempt + 1))
   [ $attempt -le 60 ] || { fail "not finished after 60 launches" && break; }
   (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
   # Longer from time to time: on a busy machine it must come to an end.
-  sleep "$(awk -v seed=$((attempt * 7919 + $$)) -v n=$attempt 'BEGIN { srand(seed); print 0.5 + (0.6 + 0.2 * n) * rand() }')"
+  sleep "$(awk -v seed=$((attempt * 7919 + $$)) -v n=$attempt 'BEGIN { srand(seed); print 0.5 + (0.6 + 0.4 * n) * rand() }')"
   kill -KILL -- "-$job" 2> /dev/null
   wait $job 2> /dev/null
   for file in $(find "$here/results" -name '*.json' 2> /dev/null); do
