@@ -2,10 +2,12 @@
 #include "launch.hpp"
 
 #include <algorithm>
-#include <unistd.h>
+#include <cstdlib>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/train/share_json.hpp>
 
@@ -21,11 +23,30 @@ std::string launch_name(const nlohmann::json& first_rank, std::string time) {
                      first_rank.at("process").get<int>());
 }
 
+/// How many processes wanted to run in the last minute, before this launch has done much; none
+/// where the system does not tell.
+std::optional<double> load_average() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return std::nullopt;
+  return load;
+}
+
+/// Times of a machine that others use say little.
+void warn_of_load(const std::optional<double>& load) {
+  const unsigned processors = std::thread::hardware_concurrency();
+  if (load && processors > 0 && *load > processors)
+    log_warning(
+        fmt::format("this machine has been busy: load {:.1f} on {} processors", *load, processors));
+}
+
 }  // namespace
 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const std::vector<const Case*>& cases)
-    : size_(world.size()), provenance_(to_json(collect_provenance(runtime, nccl_version()))) {
+    : size_(world.size()),
+      load_(load_average()),
+      provenance_(to_json(collect_provenance(runtime, nccl_version()))) {
+  warn_of_load(load_);
   provenance_["ranks"] = gather_json(world, to_json(collect_rank_provenance(runtime)));
   const nlohmann::json name = broadcast_json(
       world, launch_name(provenance_["ranks"][0], provenance_.at("time").get<std::string>()));
@@ -68,6 +89,7 @@ nlohmann::json LaunchState::document(const std::vector<std::string>& order,
           {"ranks", size_},
           {"seed", seed},
           {"order", order},
+          {"load_average", load_ ? nlohmann::json(*load_) : nlohmann::json()},
           {"provenance", provenance_},
           {"calibration", calibrations}};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,7 @@ class LaunchState {
 
   std::string name_;
   int size_ = 1;
+  std::optional<double> load_;  ///< of the first rank's machine before the launch
   nlohmann::json provenance_;
   std::map<Size, Group> groups_;
   std::map<std::pair<Size, DType>, Calibration> calibrations_;
