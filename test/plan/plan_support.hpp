@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,19 @@ inline PlanInput tutorial(std::vector<Axis> axes = {{"data", 4}}) {
   input.global_batch = 32;
   input.samples = 256;
   return input;
+}
+
+inline PlanInput sharded(PlanInput input, Strategy strategy) {
+  input.strategy = strategy;
+  return input;
+}
+
+/// The actions of a step, separated by spaces.
+inline std::string schedule(const PlanInput& input) {
+  std::string text;
+  for (const Action& action : make_plan(input).actions)
+    text += (text.empty() ? "" : " ") + to_string(action, input.microbatches > 1);
+  return text;
 }
 
 inline PlanInput tutorial_on(Size ranks) { return tutorial({{"data", ranks}}); }

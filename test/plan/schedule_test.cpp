@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -8,15 +9,8 @@
 namespace tessera {
 namespace {
 
+using plan_test::schedule;
 using plan_test::tutorial;
-
-/// The actions of a step, separated by spaces.
-std::string schedule(const PlanInput& input) {
-  std::string text;
-  for (const Action& action : make_plan(input).actions)
-    text += (text.empty() ? "" : " ") + to_string(action, input.microbatches > 1);
-  return text;
-}
 
 TEST(Schedule, OneMicrobatch) {
   PlanInput input = tutorial();

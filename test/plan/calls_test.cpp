@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls and payload bytes of one step, literally: every call that is made, and no other.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/plan/replica_check.hpp>
+#include <tessera/plan/traffic.hpp>
+
+#include "plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::sharded;
+using plan_test::tutorial;
+
+/// "data all_reduce 1 x, 1540 B; ..." of one step.
+std::string step_calls(const PlanInput& input, Size rank = 0) {
+  const Plan plan = make_plan(input);
+  std::string text;
+  for (const LedgerRow& row : planned_traffic({{&plan, 1, 0}}, rank))
+    text += (text.empty() ? "" : "; ") + row.axis + " " + std::string(name_of(row.operation)) +
+            " " + std::to_string(row.calls) + " x, " + std::to_string(row.payload_bytes) + " B";
+  return text;
+}
+
+/// Five layers of prime widths, of 44, 156, 98, 40 and 12 parameters: 350 or 1400 bytes.
+PlanInput primes(Strategy strategy, std::vector<Axis> axes, Size microbatches = 1) {
+  PlanInput input = sharded(tutorial(std::move(axes)), strategy);
+  input.model = mlp({.widths = {3, 11, 13, 7, 5, 2}});
+  input.global_batch = input.samples = 12;
+  input.microbatches = microbatches;
+  return input;
+}
+
+std::string n(Size number) { return std::to_string(number); }
+
+TEST(Calls, TutorialDataParallelSends1540BytesOnAnyNumberOfRanks) {
+  for (const Size ranks : {2, 3, 8, 100})
+    EXPECT_EQ(step_calls(tutorial({{"data", ranks}})), "data all_reduce 1 x, 1540 B");
+}
+
+TEST(Calls, TutorialShardedStrategies) {
+  const auto calls = [](Strategy strategy, std::vector<Axis> axes, Size rank = 0) {
+    return step_calls(sharded(tutorial(std::move(axes)), strategy), rank);
+  };
+  const std::string zero = "data reduce_scatter 2 x, 1540 B; data all_gather 2 x, 1540 B";
+  EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}), zero);
+  EXPECT_EQ(calls(Strategy::zero2, {{"data", 4}}), zero);
+  // Units of 1280 and 260 bytes; the second stays gathered for its backward.
+  const std::string fsdp =
+      "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 3 x, " + n(1280 + 260 + 1280) + " B";
+  EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 8}}), fsdp);
+  // Shares of 320 and 65 elements on 4 ranks: 80 and 17, on the last 80 and 16.
+  EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}),
+            "data all_reduce 2 x, " + n((80 + 17) * 4) + " B; " + fsdp);
+  EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}, 7),
+            "data all_reduce 2 x, " + n((80 + 16) * 4) + " B; " + fsdp);
+}
+
+TEST(Calls, TutorialFullGatherIs1540Bytes) {
+  PlanInput input = sharded(tutorial({{"fsdp", 3}}), Strategy::fsdp);
+  input.reshard_after_forward = false;
+  EXPECT_EQ(step_calls(input), "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 2 x, 1540 B");
+}
+
+TEST(Calls, TutorialTensorParallelHasLocalParameters) {
+  for (const auto& [ranks, parameters] : {std::pair<Size, Size>{2, 193}, {4, 97}, {8, 49}}) {
+    const PlanInput input = sharded(tutorial({{"model", ranks}}), Strategy::tensor);
+    for (Size rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(make_plan(input).local_model(rank).num_parameters(), parameters);
+    EXPECT_EQ(step_calls(input), "model all_reduce 1 x, " + n(32 * 1 * 4) + " B");
+  }
+}
+
+TEST(Calls, LossesOfAnEpochAreSummedOverAllAxesOfTheBatch) {
+  PlanInput input = sharded(tutorial({{"data", 2}, {"fsdp", 3}, {"model", 2}}), Strategy::fsdp);
+  input.microbatches = 3;
+  const Plan plan = make_plan(input);
+  const std::vector<LedgerRow> rows = planned_traffic({{&plan, 0, 1}}, 0);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0], (LedgerRow{"data+fsdp", Operation::all_reduce, 1, 8 * 3 * 8}));
+}
+
+// The table of ALGORITHMS §2 with U = 5 units and, of five layers, L_r = 2 row-parallel ones and
+// L_c = 2 column-parallel ones whose input needs a gradient; the last is column-parallel.
+TEST(Calls, TableOfCallsPerStep) {
+  for (const Size m : {1, 3}) {
+    SCOPED_TRACE(testing::Message() << m << " microbatches");
+    const auto calls = [&](Strategy strategy, std::vector<Axis> axes) {
+      return step_calls(primes(strategy, std::move(axes), m));
+    };
+    EXPECT_EQ(calls(Strategy::data, {{"data", 4}}), "data all_reduce 1 x, 1400 B");
+    EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}),
+              "data reduce_scatter 5 x, 1400 B; data all_gather 5 x, 1400 B");
+    EXPECT_EQ(calls(Strategy::zero2, {{"data", 2}, {"fsdp", 2}}),
+              "data+fsdp reduce_scatter " + n(5 * m) + " x, " + n(1400 * m) +
+                  " B; data+fsdp all_gather 5 x, 1400 B");
+    const std::string fsdp = "fsdp reduce_scatter " + n(5 * m) + " x, " + n(1400 * m) +
+                             " B; fsdp all_gather " + n(9 * m) + " x, " + n((2800 - 48) * m) + " B";
+    EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 4}}), fsdp);
+    EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}),
+              "data all_reduce 5 x, 700 B; " + fsdp);
+    EXPECT_EQ(calls(Strategy::hybrid, {{"data", 3}, {"fsdp", 1}}), "data all_reduce 1 x, 1400 B");
+    EXPECT_EQ(calls(Strategy::hybrid, {{"data", 1}, {"fsdp", 4}}), fsdp);
+    // 13 + 5 wide sums forward, 13 + 5 wide ones backward, 12 rows in all microbatches together.
+    EXPECT_EQ(calls(Strategy::tensor, {{"model", 2}}),
+              "model all_reduce " + n(4 * m) + " x, " + n((13 + 5 + 13 + 5) * 12 * 4) +
+                  " B; model all_gather " + n(m) + " x, " + n(2 * 12 * 4) + " B");
+    // 6 rows, and local units of 24, 91, 56, 25 and 6 elements, 202 together.
+    const std::string model = "model all_reduce " + n(4 * m) + " x, " + n(36 * 6 * 4) +
+                              " B; model all_gather " + n(m) + " x, " + n(2 * 6 * 4) + " B";
+    EXPECT_EQ(calls(Strategy::data, {{"data", 2}, {"model", 2}}),
+              "data all_reduce 1 x, 808 B; " + model);
+    EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}),
+              "fsdp reduce_scatter " + n(5 * m) + " x, " + n(808 * m) + " B; fsdp all_gather " +
+                  n(9 * m) + " x, " + n((2 * 808 - 24) * m) + " B; " + model);
+  }
+}
+
+TEST(Calls, GatheringOptionsChangeTheGathersAlone) {
+  for (const bool prefetch : {false, true})
+    for (const bool overlap : {false, true}) {
+      PlanInput input = primes(Strategy::fsdp, {{"fsdp", 4}}, 3);
+      input.prefetch = prefetch;
+      input.overlap = overlap;
+      const std::string scattered = "fsdp reduce_scatter 15 x, 4200 B; fsdp all_gather ";
+      EXPECT_EQ(step_calls(input), scattered + "27 x, 8256 B");
+      input.keep_last_unit = false;
+      EXPECT_EQ(step_calls(input), scattered + "30 x, 8400 B");
+      input.keep_last_unit = true;
+      input.reshard_after_forward = false;
+      EXPECT_EQ(step_calls(input), scattered + "15 x, 4200 B");
+    }
+}
+
+TEST(Calls, BucketsServeReplicatedGradientsOnly) {
+  for (const Strategy strategy : {Strategy::data, Strategy::zero1, Strategy::fsdp}) {
+    PlanInput whole = primes(strategy, {{"data", 4}}), cut = whole;
+    cut.bucket_bytes = 1;
+    if (strategy == Strategy::data)
+      EXPECT_EQ(step_calls(cut), "data all_reduce 5 x, 1400 B");
+    else
+      EXPECT_EQ(step_calls(cut), step_calls(whole));
+  }
+}
+
+// One scalar in double over the axes that split parameters, and one over all.
+TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
+  const auto extra = [](Strategy strategy, std::vector<Axis> axes, bool norm, bool finite) {
+    PlanInput input = primes(strategy, std::move(axes));
+    const Plan without = make_plan(input);
+    input.clips_by_norm = norm;
+    input.clips_by_value = true;
+    input.check_finite = finite;
+    const Plan with = make_plan(input);
+    std::vector<CollectivePlan> added;
+    const std::vector<CollectivePlan> before = without.collectives(0);
+    for (const CollectivePlan& call : with.collectives(0))
+      if (std::find(before.begin(), before.end(), call) == before.end()) added.push_back(call);
+    std::string text;
+    for (const CollectivePlan& call : added)
+      text += call.axis + " " + std::string(name_of(call.operation)) + " " + n(call.calls) + " " +
+              n(call.payload_bytes) + "; ";
+    return text;
+  };
+  EXPECT_EQ(extra(Strategy::data, {{"data", 4}}, false, false), "");
+  EXPECT_EQ(extra(Strategy::data, {{"data", 4}}, true, false), "");
+  for (const Strategy strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp})
+    EXPECT_EQ(extra(strategy, {{"data", 2}, {"fsdp", 2}}, true, false),
+              "data+fsdp all_reduce 1 8; ");
+  EXPECT_EQ(extra(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, true, false),
+            "fsdp all_reduce 1 8; ");
+  EXPECT_EQ(extra(Strategy::data, {{"data", 2}, {"model", 2}}, true, true),
+            "data+model all_reduce 1 8; model all_reduce 1 8; ");
+  EXPECT_EQ(extra(Strategy::fsdp, {{"data", 2}, {"fsdp", 2}, {"model", 2}}, true, true),
+            "data+fsdp+model all_reduce 1 8; data+fsdp+model all_reduce 1 8; ");
+  EXPECT_EQ(extra(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}, {"model", 2}}, true, true),
+            "data+fsdp+model all_reduce 1 8; fsdp+model all_reduce 1 8; ");
+}
+
+TEST(Calls, SequenceParallelReducesAndGathersRows) {
+  PlanInput input = primes(Strategy::tensor, {{"model", 2}});
+  input.sequence_parallel = true;
+  // Sums 13 and 5 wide are scattered, forward and backward; their rows are gathered as inputs,
+  // again for the weights' gradients, and as gradients. The last output is 2 wide.
+  EXPECT_EQ(step_calls(input), "model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
+                                   " B; model all_gather 7 x, " + n(((13 + 5) * 3 + 2) * 12 * 4) +
+                                   " B");
+}
+
+/// "group sums|compares first+count; ..."
+std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
+  PlanInput input = sharded(tutorial(std::move(axes)), strategy);
+  input.moments = moments;
+  constexpr std::array names{"batch", "shard", "replica", "model", "split", "mesh"};
+  std::string text;
+  for (const CheckCall& call : plan_replica_check(make_plan(input))) {
+    text += std::string(names[static_cast<std::size_t>(call.group)]) +
+            (call.compares ? " compares " : " sums ") + n(call.checksums.begin) + "+" +
+            n(call.checksums.count) + "; ";
+    EXPECT_EQ(call.payload_bytes(), call.checksums.count * (call.compares ? 16 : 8));
+  }
+  return text;
+}
+
+// Four parameters and eight moments.
+TEST(Calls, ReplicaChecksSumSharesAndCompareCopies) {
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 1}}, 2), "");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "replica compares 0+12; ");
+  EXPECT_EQ(check_calls(Strategy::zero1, {{"data", 4}}, 2), "shard sums 4+8; shard compares 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::zero2, {{"data", 4}}, 0), "shard compares 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::fsdp, {{"data", 2}, {"fsdp", 2}}, 2), "shard sums 0+12; ");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, 1),
+            "shard sums 0+8; replica compares 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica compares 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model compares 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1),
+            "shard sums 0+8; model compares 0+8; ");
+}
+
+}  // namespace
+}  // namespace tessera
