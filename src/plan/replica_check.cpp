@@ -5,15 +5,30 @@
 #include <tessera/plan/replica_check.hpp>
 
 namespace tessera {
+namespace {
 
-std::vector<bool> whole_along_model(const Plan& plan) {
-  std::vector<bool> whole;
+/// The ranks of `model` reduce their gradients apart.
+bool adds_in_one_order(const Plan& plan) {
+  const MeshShape& mesh = plan.input.mesh;
+  if (mesh.group_size(batch_axes(mesh)) <= 2) return true;
+  const ModelSpec largest = plan.layouts.local_model(plan.input.model, 0);
+  const ModelSpec smallest = plan.layouts.local_model(plan.input.model, mesh.size_of("model") - 1);
+  for (std::size_t l = 0; l < largest.layers.size(); ++l)
+    if (largest.layers[l].num_parameters() != smallest.layers[l].num_parameters()) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<bool> same_along_model(const Plan& plan) {
+  const bool in_one_order = adds_in_one_order(plan);
+  std::vector<bool> same;
   for (const ParameterSpec& parameter : plan.input.model.parameters()) {
     const LayerLayout& layout = plan.layouts[parameter.layer];
     const bool kernel = parameter.shape.size() == 2;
-    whole.push_back((kernel ? layout.kernel : layout.bias()).is_replicate());
+    same.push_back(in_one_order && (kernel ? layout.kernel : layout.bias()).is_replicate());
   }
-  return whole;
+  return same;
 }
 
 Size checksum_bytes(const Plan& plan) {
@@ -23,8 +38,8 @@ Size checksum_bytes(const Plan& plan) {
 }
 
 std::vector<CheckCall> plan_replica_check(const Plan& plan) {
-  const std::vector<bool> whole = whole_along_model(plan);
-  const Size parameters = static_cast<Size>(whole.size());
+  const std::vector<bool> same = same_along_model(plan);
+  const Size parameters = static_cast<Size>(same.size());
   const Size all = parameters * (1 + plan.input.moments);
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
   // Moments alone may be sharded: the parameters are then the same on the ranks that share those.
@@ -37,7 +52,7 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan) {
     calls.push_back({Group::shard, true, {0, parameters}});
   else
     calls.push_back({Group::replica, true, {0, all}});
-  if (std::find(whole.begin(), whole.end(), true) != whole.end())
+  if (std::find(same.begin(), same.end(), true) != same.end())
     calls.push_back({Group::model, true, {0, all}});
   std::erase_if(calls, [&](const CheckCall& call) {
     return plan.input.mesh.group_size(axes_of(call.group, plan.input)) == 1;

@@ -18,14 +18,17 @@ struct CheckCall {
 };
 
 /// The calls of one check that replicas are equal: sums over those that hold shares, comparisons
-/// over those that hold the same, and over `model` of the parameters that are whole there. Empty if
-/// nothing is there twice. Groups of one rank make no call.
+/// over those that hold the same, and over `model` of the parameters that are the same there. Empty
+/// if nothing is there twice. Groups of one rank make no call.
 std::vector<CheckCall> plan_replica_check(const Plan& plan);
 
 /// Bytes of the checksums on a rank: each once, and both limits of a comparison.
 Size checksum_bytes(const Plan& plan);
 
-/// Whether a parameter is whole on every rank of `model`, by parameter in order.
-std::vector<bool> whole_along_model(const Plan& plan);
+/// Whether a parameter is the same, to the bit, on every rank of `model`, by parameter in order: it
+/// is whole there, and its gradient's terms are added in one order. That order may depend on whose
+/// share an element is in and on how large a buffer is, so more than two terms need units that are
+/// as large on every rank of `model`. Else what is whole there may differ by rounding.
+std::vector<bool> same_along_model(const Plan& plan);
 
 }  // namespace tessera

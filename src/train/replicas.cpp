@@ -63,11 +63,11 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
       groups_(engine.groups()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
       calls_(plan_replica_check(plan)) {
-  const std::vector<bool> whole = whole_along_model(plan);
+  const std::vector<bool> whole = same_along_model(plan);
   by_moment(tensors_, local_tensors(plan, mesh.rank(), engine, TensorRole::moment),
             plan.input.moments);
   for (Size k = 0; k <= plan.input.moments; ++k)
-    whole_along_model_.insert(whole_along_model_.end(), whole.begin(), whole.end());
+    same_along_model_.insert(same_along_model_.end(), whole.begin(), whole.end());
   const Size n = static_cast<Size>(tensors_.size());
   sums_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
   limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
@@ -89,7 +89,7 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
-    const bool same_everywhere = call.group != Group::model || whole_along_model_[at];
+    const bool same_everywhere = call.group != Group::model || same_along_model_[at];
     const std::int64_t sum = host(at) & static_cast<std::int64_t>(low_half);
     host_limits(i) = same_everywhere ? sum : 0;
     host_limits(n + i) = -host_limits(i);
@@ -135,7 +135,7 @@ void ReplicaCheck<T>::report(Size step) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     std::map<Size, std::map<std::int64_t, std::vector<int>>> holders;  // by coordinate, by checksum
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      const bool same = whole_along_model_[i] || !model;
+      const bool same = same_along_model_[i] || !model;
       const Size part = same ? 0 : mesh_.shape().coordinate(static_cast<Size>(r), *model);
       holders[part][ranks[r][i].template get<std::int64_t>()].push_back(static_cast<int>(r));
     }

@@ -30,9 +30,9 @@ class ReplicaCheck {
   Groups groups_;
   std::vector<LocalTensor<T>> tensors_;  ///< parameters, then first moments, then second ones
   std::vector<CheckCall> calls_;
-  std::vector<bool> whole_along_model_;  ///< by tensor
-  Vector<std::int64_t> sums_;            ///< by tensor
-  Vector<std::int64_t> limits_;          ///< of a comparison
+  std::vector<bool> same_along_model_;  ///< by tensor
+  Vector<std::int64_t> sums_;           ///< by tensor
+  Vector<std::int64_t> limits_;         ///< of a comparison
 };
 
 /// The sum over a run of elements of a hash of (bits, place), modulo 2^32, into sums(slot): sums of

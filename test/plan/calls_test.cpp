@@ -222,6 +222,12 @@ TEST(Calls, ReplicaChecksSumSharesAndCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model compares 0+8; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1),
             "shard sums 0+8; model compares 0+8; ");
+  // 64 columns on 3 ranks: more than two terms are not added in one order on all of them.
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"model", 3}}, 0),
+            "replica compares 0+4; model compares 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0), "replica compares 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 2}}, 0),
+            "replica compares 0+4; model compares 0+4; ");
 }
 
 }  // namespace

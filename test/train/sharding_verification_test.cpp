@@ -19,7 +19,6 @@ using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::primes;
 using train_test::trainer_of;
-using train_test::with_even_units;
 
 /// A line of the memory plan, and the beginnings of the labels of what it counts.
 struct Line {
@@ -73,9 +72,8 @@ TEST(ShardingVerification, MemoryIsWhatThePlanSaysLineByLine) {
     base.training.clip.global_norm = 1;
     base.training.check_finite = true;
     base.training.check_replicas_every = 2;
-    for_strategies(base, [&](const Experiment& uneven, const std::string& what) {
+    for_strategies(base, [&](Experiment setup, const std::string& what) {
       SCOPED_TRACE(testing::Message() << what << ", " << name_of(optimizer.kind));
-      Experiment setup = with_even_units(uneven);
       expect_memory_as_planned<double>(setup);
       setup.model.matmul_precision = MatmulPrecision::tf32;
       setup.training.distributed.overlap = true;
@@ -89,7 +87,7 @@ TEST(ShardingVerification, MemoryOfASecondFitIsAsPlannedToo) {
   base.training.check_replicas_every = 2;
   for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
-    Trainer<float> trainer = trainer_of<float>(with_even_units(setup));
+    Trainer<float> trainer = trainer_of<float>(setup);
     EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");
     EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");
   });
@@ -117,9 +115,8 @@ TEST(ShardingVerification, WarmStepAllocatesNothing) {
     base.training.clip = {.global_norm = 1, .value = 0.5};
     base.training.check_finite = true;
     base.training.check_replicas_every = 1;
-    for_strategies(base, [&](const Experiment& uneven, const std::string& what) {
+    for_strategies(base, [&](Experiment setup, const std::string& what) {
       SCOPED_TRACE(testing::Message() << what << ", overlap " << overlap);
-      Experiment setup = with_even_units(uneven);
       expect_no_allocation_when_warm<float>(setup);
       if (setup.training.distributed.mesh_axis_names.back() == "model") {
         setup.training.distributed.sequence_parallel = true;
@@ -136,9 +133,8 @@ TEST(ShardingVerification, CheckedCollectivesChangeNeitherNumbersNorTraffic) {
   base.training.clip.global_norm = 0.1;
   base.training.check_finite = true;
   base.training.check_replicas_every = 2;
-  for_strategies(base, [&](const Experiment& uneven, const std::string& what) {
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
-    const Experiment setup = with_even_units(uneven);
     std::array<TrainingMetrics, 2> metrics;
     for (const bool check : {false, true}) {
       CommConfig comm;

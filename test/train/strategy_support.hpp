@@ -53,9 +53,8 @@ inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view s
   return setup;
 }
 
-/// The same where all ranks of `model` have units of one size. A reduction over more than two ranks
-/// adds in an order that may depend on whose share an element is in, or how large the buffer is:
-/// else what is whole along `model` may differ in its last bit.
+/// The same with units of one size on all ranks of `model` where several batches' gradients are
+/// added: what is whole there is then the same to the bit.
 inline Experiment with_even_units(Experiment setup) {
   const DistributedConfig& distributed = setup.training.distributed;
   Size batch_ranks = 1;
