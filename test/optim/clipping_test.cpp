@@ -68,6 +68,41 @@ TYPED_TEST(ClippingOf, ByValueCutsBothSidesAndKeepsNaN) {
   EXPECT_TRUE(std::isnan(clipped[5]));
 }
 
+TYPED_TEST(ClippingOf, FindsTheOneElementThatIsNotFinite) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  const auto found = [](const std::vector<T>& values, double before) {
+    const Vector<double> sums = to_device<double>({7, before, 7});
+    find_not_finite<T>(Vector<const T>(to_device(values)), sums, 1);
+    EXPECT_EQ(to_host(sums)[0] + to_host(sums)[2], 14);
+    return to_host(sums)[1];
+  };
+  EXPECT_EQ(found({}, 0), 0);
+  EXPECT_EQ(found({0, Limits::max(), Limits::lowest(), Limits::denorm_min()}, 0), 0);
+  EXPECT_EQ(found({0, 1}, 1), 1) << "what was found before stays";
+  for (const T bad : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()})
+    for (std::size_t at : {0, 3, 6}) {
+      std::vector<T> values(7, T(1));
+      values[at] = bad;
+      EXPECT_EQ(found(values, 0), 1);
+    }
+}
+
+TYPED_TEST(ClippingOf, AccumulateAddsElementByElement) {
+  using T = TypeParam;
+  const Vector<T> to = to_device<T>({1, 2, 3});
+  accumulate<T>(Vector<const T>(to_device<T>({10, 20, 30})), to);
+  EXPECT_EQ(to_host(to), (std::vector<T>{11, 22, 33}));
+}
+
+TEST(Clipping, SumsAddUpIntoTheFirst) {
+  const Vector<double> sums = to_device<double>({1, 2, 4, 8, 16});
+  add_up(sums, 1, 3);
+  EXPECT_EQ(to_host(sums), (std::vector<double>{1, 14, 4, 8, 16}));
+  add_up(sums, 4, 1);
+  EXPECT_EQ(to_host(sums)[4], 16);
+}
+
 TEST(Clipping, ByNormScalesFromTheLimitOn) {
   const ClipConfig clip{.global_norm = 5, .value = {}};
   EXPECT_EQ(clip_scale(clip, 16), 1);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/optim/optimizer.hpp>
@@ -122,6 +123,37 @@ TYPED_TEST(OptimizerOf, ShardsUpdatedApartAreTheWholeBitForBit) {
       }
     }
     EXPECT_EQ(to_host(sharded), to_host(whole)) << c.name;
+  }
+}
+
+TYPED_TEST(OptimizerOf, RunsThatLieApartAreTheWholeBitForBit) {
+  using T = TypeParam;
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::rmsprop}) {
+    OptimizerConfig config;
+    config.kind = kind;
+    if (kind == OptimizerKind::sgd) config.momentum = 0.9;
+    const std::vector<Range> parts = {{0, 3}, {3, 0}, {3, 8}};
+    const Vector<T> whole("p", 11), g("g", 11), apart("apart", 30);
+    fill_normal(Matrix<T>(g.data(), 1, 11), key(1));
+    std::vector<ParameterRun<T>> runs;
+    for (const Range& part : parts) {
+      const Size at = 2 * part.begin + 5;  // with something between them
+      runs.push_back({alias_vector(apart.data() + at, part.count),
+                      Vector<const T>(alias_vector(g.data() + part.begin, part.count))});
+    }
+    Optimizer<T> one(config, 11), several(config, 11);
+    for (int step = 0; step < 3; ++step) {
+      one.step(whole, g, T(0.1), T(0.5));
+      several.step(runs, T(0.1), T(0.5));
+    }
+    std::vector<T> joined;
+    for (const ParameterRun<T>& run : runs)
+      for (const T value : to_host(run.params)) joined.push_back(value);
+    EXPECT_EQ(joined, to_host(whole));
+    EXPECT_EQ(to_host(several.moments()), to_host(one.moments()));
+    EXPECT_EQ(several.steps(), 3) << "a step, however many runs";
+    EXPECT_EQ(to_host(apart)[4], 0) << "nothing between runs is touched";
   }
 }
 
