@@ -9,6 +9,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/plan/traffic.hpp>
+#include <tessera/train/config_rules.hpp>
 #include <tessera/train/local_tensors.hpp>
 #include <tessera/train/plan_input.hpp>
 #include <tessera/train/replicas.hpp>
@@ -79,16 +80,9 @@ using ChangeBatch = std::function<void(Batch<double>&)>;
 Seen run(const Experiment& setup, const ChangePlan& change, const ChangeBatch& change_batch = {}) {
   using namespace train_test;
   const Samples<double> all = samples_of<double>(setup);
-  const MeshShape shape = MeshShape::fit(
-      [&] {
-        Axes axes;
-        const DistributedConfig& d = setup.training.distributed;
-        for (std::size_t a = 0; a < d.mesh_shape.size(); ++a)
-          axes.push_back({d.mesh_axis_names[a], d.mesh_shape[a]});
-        return axes;
-      }(),
-      Communicator::world().size());
-  const Plan plan = make_plan(plan_input({setup.model, setup.data, setup.training, {}}, shape));
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const MeshShape shape = resolve_mesh(config, Communicator::world().size());
+  const Plan plan = make_plan(plan_input(config, shape));
   Reference reference(setup.model, setup.training,
                       first_parameters(plan.input.model, setup.model.mlp));
   reference.fit(to_table(all.x), to_table(all.y));
@@ -132,7 +126,7 @@ Seen run_changed(const Experiment& setup, const ChangePlan& change,
 
 bool is(const Action& action, ActionKind kind) { return action.kind == kind; }
 
-/// Leaves out the first action of a kind, or the only ones of a unit.
+/// Leaves out the actions of a kind, or those of one unit, layer or bucket only.
 ChangePlan without(ActionKind kind, Size index = -1) {
   return [=](Plan& plan) {
     const auto left_out = [&](const Action& a) {
@@ -219,7 +213,7 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
   }
 }
 
-// Averaged over two steps Adam would not see it; the plan's count of calls does in any case.
+// Adam normalises and would train on as before; the count of calls tells in any case.
 TEST(Mutations, ExtraAllReduceIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no reduction";
   const Seen seen = run_changed(experiment({{"data", ranks()}}, "data"), twice(ActionKind::reduce));
