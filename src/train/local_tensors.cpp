@@ -63,8 +63,10 @@ std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Eng
     const Range part = part_of_unit(planned, engine.local_model().layers[planned.layer]);
     const Range owned = intersection(part, unit.share);
     const Range kept = planned.in_shares ? owned : part;
-    const Size at = planned.in_shares ? unit.share_begin + kept.begin - unit.share.begin
-                                      : unit.whole.begin + kept.begin;
+    // What is empty begins where the buffer does: it may lie on neither side of the share.
+    const Size at = kept.count == 0     ? 0
+                    : planned.in_shares ? unit.share_begin + kept.begin - unit.share.begin
+                                        : unit.whole.begin + kept.begin;
     const Vector<T> buffer = buffer_of(engine, role, role == TensorRole::moment ? moment++ : 0);
     const bool split = std::any_of(planned.placements.begin(), planned.placements.end(),
                                    [](const Placement& p) { return p.is_shard(); });
