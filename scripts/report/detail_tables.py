@@ -50,7 +50,8 @@ def steps(study):
     rows = []
     for case in sorted_cases(study, study.measured):
         own = get(case.result, "step_seconds")
-        within = {True: "yes", False: "no"}.get(get(own, "ci_within"), UNKNOWN)
+        narrow = get(own, "ci_within")
+        within = "yes" if narrow is True else "no" if narrow is False else UNKNOWN
         rows.append([[doc.Code(case.id)], *(seconds(number(own, key), 4) for key in keys),
                      count(number(own, "n")), count(number(own, "outliers")), within])  # fmt: skip
     caption = "Within: whether the confidence interval of the median is as narrow as asked for."

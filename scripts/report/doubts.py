@@ -3,7 +3,8 @@
 
 from . import document as doc
 from .fields import get, number, positive, table, text
-from .numbers import flops, percent, plural
+from .numbers import flops, percent, plural, seconds
+from .series import facets
 
 
 def processors(cpu_set):
@@ -34,7 +35,9 @@ def crowded(case):
 
 
 def blocks(study):
-    checks = (_wrong, _crowded, _slower_together, _wide, _beyond_the_peak, _uncommitted)
+    checks = [_wrong, _crowded, _slower_together, _wide, _beyond_the_peak, _uncommitted]
+    if study.ratios:
+        checks[1:1] = [_one_rank_spread, _too_efficient]
     items = [item for check in checks for item in check(study)]
     if not items:
         return []
@@ -54,6 +57,31 @@ def _wrong(study):
     cases = [case for case in study.cases if case.status == "invalid"]
     if cases:
         what = f"{plural(len(cases), 'case')} gave wrong results and took part in no comparison: "
+        yield [what, *_listed(cases), "."]
+
+
+def _one_rank_spread(study):
+    """On one rank every strategy does the same: what differs there is not the strategies' doing."""
+    worst = None
+    for facet in facets(study.cases, study.scaling):
+        alone = sorted(case.step("median") for case in facet.measured if case.ranks == 1)
+        if len(alone) > 1 and (worst is None or alone[-1] / alone[0] > worst[1] / worst[0]):
+            worst = (alone[0], alone[-1])
+    if worst and worst[1] / worst[0] > 1.05:
+        low, high = worst
+        yield (
+            f"On one rank all strategies do the same work, but took from {seconds(low)} to "
+            f"{seconds(high)} a step: differences of {percent(high / low - 1)} are noise in this study."
+        )
+
+
+def _too_efficient(study):
+    cases = [case for case in study.measured if (case.derived("efficiency_low") or 0) > 1.1]
+    if cases:
+        what = (
+            "An efficiency far above 100 % says that the baseline was slow, be it disturbed or short of "
+            "cache: "
+        )
         yield [what, *_listed(cases), "."]
 
 
@@ -114,4 +142,7 @@ def _beyond_the_peak(study):
 
 def _uncommitted(study):
     if any(get(case.launch, "provenance", "git_dirty") is True for case in study.measured):
-        yield "The program was built from sources with uncommitted changes: the revision does not tell them."
+        yield (
+            "The program was built from sources with uncommitted changes: the revision alone does not "
+            "tell what was measured."
+        )

@@ -42,7 +42,7 @@ def _positions(cases):
 def breakdown(study):
     found = _columns(study)
     tallest = max(_positions(cases)[1] for _, cases in found)
-    figure, axes = layout.panels(len(found), 0.75 + 0.205 * tallest)
+    figure, axes = layout.panels(len(found), 0.8 + 0.205 * tallest)
     longest = max(sum(_rank_time(case).values()) for _, cases in found for case in cases)
     factor, unit = axis_unit([longest], TIME_UNITS)
     for axis, (facet, cases) in zip(axes, found):

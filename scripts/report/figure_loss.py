@@ -81,6 +81,7 @@ def _curves(axis, cases):
         axis.plot(*zip(*points), color=style.colour(case.strategy), linewidth=1.2,
                   marker=style.marker(case.strategy), markersize=3.5, markeredgewidth=0,
                   alpha=0.8, zorder=2)  # fmt: skip
+    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axis.set_xlabel("step")
     axis.set_ylabel("loss")
 

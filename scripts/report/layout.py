@@ -136,6 +136,7 @@ def legend_above(figure, handles):
     """One row above the panels, in room of its own."""
     if not handles:
         return
+    figure.set_figheight(figure.get_figheight() + 0.3)
     room = 0.3 / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - room))
     legend = figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1),

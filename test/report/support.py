@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -121,7 +122,13 @@ class WithDirectory(unittest.TestCase):
         output = Path(tempfile.mkdtemp(dir=self.scratch)) / "report"
         messages = io.StringIO()
         # In this process: many reports are made, and matplotlib takes long to load.
-        with contextlib.redirect_stderr(messages), contextlib.redirect_stdout(io.StringIO()):
+        with (
+            contextlib.redirect_stderr(messages),
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            # matplotlib warns where a figure is too small for what stands in it.
+            warnings.simplefilter("error", UserWarning)
             status = main([str(results), "-o", str(output), *options])
         self.assertEqual(status, 0, messages.getvalue())
         self.output, self.stderr = output, messages.getvalue()

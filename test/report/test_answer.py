@@ -120,6 +120,23 @@ class Sentences(WithDirectory):
         self.assertIn("An MFU above 100 %", said)
         self.assertIn("Seen in fsdp on data=4.", said)
 
+    def test_one_rank_that_is_slower_than_another(self):
+        file = self.case_file(self.fixture, strategy="fsdp", mesh="data=1", global_batch=256)
+        change = lambda result: result["step_seconds"].update({"median": 1.8})  # noqa: E731
+        (said,) = self.doubts(change, file.relative_to(self.fixture))
+        self.assertRegex(
+            said, r"took from 1\.45 s to 1\.80 s a step: differences of 24 % are noise"
+        )
+
+    def test_an_efficiency_that_cannot_be(self):
+        def change(summary):
+            row = next(row for row in summary["cases"] if row["id"] == summary["best"])
+            row["efficiency_low"] = 1.3
+
+        (said,) = self.doubts(change, "summary.json")
+        self.assertIn("the baseline was slow", said)
+        self.assertIn("zero2 on data=8", said)
+
     def test_intervals_that_are_too_wide(self):
         file = self.case_file(self.fixture, strategy="fsdp", mesh="data=4", global_batch=256)
         change = lambda result: result["step_seconds"].update({"ci_within": False})  # noqa: E731
