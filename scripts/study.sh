@@ -36,7 +36,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 require_ranks "$ranks"
 study=${study:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$study" .toml)}
-install_missing
+install_missing Matplotlib
 build release tessera_bench_cli
 
 # One core for each rank where there are enough: a rank that wanders loses its caches.

@@ -186,9 +186,12 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
         std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(batches);
     metrics.epoch_losses.push_back(loss);
     metrics.samples += data.num_samples();
-    if (!std::isfinite(loss))
-      throw Error(ExitCode::wrong_result,
-                  fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss));
+    // Ranks along `model` have computed it apart; none of them may leave alone.
+    collectively(world_, [&] {
+      if (!std::isfinite(loss))
+        throw Error(ExitCode::wrong_result,
+                    fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss));
+    });
     if (observe) observe(epoch, loss);
   }
   const Size checks = checked_every > 0 ? metrics.steps / checked_every : 0;
