@@ -31,6 +31,9 @@ global_batch = [16, 32]
 TOML
 }
 
+# id CASE: the whole id of a case of $here/study.toml.
+id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
+
 # statuses: how many cases ended how, "3 ok 1 failed".
 statuses() {
   tail -n +2 "$here/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
@@ -52,7 +55,7 @@ table() {
 
 # One rank throws while the other waits for it: recorded, and the rest can be run.
 study throws
-launch run study.toml -o results --inject throw@1 --set limits.case_seconds=3.0
+launch run study.toml -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
@@ -66,15 +69,16 @@ expect_result PASS
 expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/1.json' | wc -l)" -eq 1 ] || fail "the failed attempt is gone"
 
-# The only rank of a case throws: the study goes on by itself.
+# The only rank of a case throws: nobody waits for it, and the launch ends as always.
 study throws_alone
-launch run study.toml -o results --inject throw@0 --set limits.case_seconds=2.0
+launch run study.toml -o results --inject throw@0 --case "$(id data-data1-b16)"
+expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
-launch run study.toml -o results --inject stall@1 --set limits.case_seconds=2.0
+launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
@@ -87,8 +91,7 @@ expect_statuses "4 ok"
 
 # Nobody waits for a rank that stalls alone: the time limit of the case.
 study stalls_alone
-launch run study.toml -o results --inject stall@0 --set limits.case_seconds=0.5 \
-  --case "$("$program" list "$here/study.toml" | awk '/^data-data1-b16/ { print $1 }')"
+launch run study.toml -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'
@@ -151,9 +154,11 @@ expect_code 1
 grep -qF -- '--resume goes on' "$err" || fail "nothing says how to go on"
 
 # Killed at random points and resumed, a study ends with the table of one that was left alone.
-longer=(--set measure.warm_up=100000)
+longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
 study whole
+begun=$(date +%s.%N)
 launch run study.toml -o results "${longer[@]}"
+whole=$(awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }')
 expect_code 0
 expected=$(table)
 study killed
@@ -168,8 +173,12 @@ until finished; do
   (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
-  # Longer from time to time: on a busy machine it must come to an end.
-  sleep "$(awk -v seed=$((attempt * 7919 + $$)) -v n=$attempt 'BEGIN { srand(seed); print 0.5 + (0.6 + 0.4 * n) * rand() }')"
+  # Once another case has begun, or two, at some point of it. Later from time to time: it must end.
+  target=$(($(begun_cases) + 1 + RANDOM % 2))
+  while [ "$(begun_cases)" -lt $target ] && kill -0 $job 2> /dev/null && [ "$(begun_cases)" -lt 4 ]; do
+    sleep 0.02
+  done
+  sleep "$(awk -v r=$RANDOM -v n=$attempt -v all="$whole" 'BEGIN { print all * n * r / 32768 / 20 }')"
   kill -KILL -- "-$job" 2> /dev/null
   wait $job 2> /dev/null
   for file in $(find "$here/results" -name '*.json' 2> /dev/null); do
