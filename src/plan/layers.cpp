@@ -12,7 +12,8 @@ constexpr Placement whole = Placement::replicate();
 
 [[noreturn]] void reject_spec(const std::string& path, const PartitionSpec& spec,
                               const std::string& allowed) {
-  throw ConfigError("parameter_specs." + path, spec.to_string(), allowed);
+  throw ConfigError(fmt::format("distributed.parameter_specs.\"{}\"", path),
+                    fmt::format("\"{}\"", spec.to_string()), allowed);
 }
 
 /// The placement along `model`; flat units, not dimensions, lie over the other axes.
@@ -48,7 +49,7 @@ void check_bias(const PlanInput& input, const LinearSpec& layer, Placement bias)
       along_model(to_placements(given->second, input.mesh, 1), input.mesh, path, given->second);
   if (asked != bias)
     reject_spec(path, given->second,
-                fmt::format("must be {}, as the output dimension of {}/kernel lies",
+                fmt::format("must be \"{}\", as the output dimension of {}/kernel lies",
                             bias.is_shard() ? "P('model')" : "P(None)", layer.name));
 }
 

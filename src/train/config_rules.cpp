@@ -7,8 +7,10 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/plan/layers.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/known_names.hpp>
+#include <tessera/train/plan_input.hpp>
 #include <tessera/train/settings.hpp>
 #include <tessera/train/sharding_rules.hpp>
 #include <tessera/train/strategy_rules.hpp>
@@ -187,6 +189,7 @@ void validate(const Config& config, Size ranks) {
   const MeshShape mesh = resolve_mesh(config, ranks);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
+  Layouts(plan_input(config, mesh));  // specs and rules that do not go together
 }
 
 Size planned_ranks(const Config& config) {

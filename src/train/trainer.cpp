@@ -190,7 +190,8 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
     collectively(world_, [&] {
       if (!std::isfinite(loss))
         throw Error(ExitCode::wrong_result,
-                    fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss));
+                    fmt::format("training diverged: the loss of epoch {} is {}", epoch,
+                                std::isnan(loss) ? "not a number" : "infinite"));
     });
     if (observe) observe(epoch, loss);
   }

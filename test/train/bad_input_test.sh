@@ -96,6 +96,10 @@ bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
   --set "distributed.parameter_specs.\"layer1/kernel\"=P('data')"
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
+bad_tutorial bias-against-kernel 'distributed.parameter_specs."layer1/bias" = "P(None)": must be "P('"'model'"')"' \
+  --mesh "data=1,model=$ranks" --set 'distributed.parameter_specs."layer1/bias"="P(None)"'
+bad_tutorial no-rows-to-split "distributed.sequence_parallel = true: needs a row-parallel layer" \
+  --mesh "data=1,model=$ranks" --set distributed.sequence_parallel=true
 bad inspect-missing-file "missing.toml: cannot be read" inspect missing.toml
 bad inspect-other-world "distributed.world_size = $((ranks + 1))" inspect "$inputs/tutorial.toml" \
   --ranks-expected $((ranks + 1))

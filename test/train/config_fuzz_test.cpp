@@ -79,7 +79,8 @@ TEST(ConfigFuzz, MutatedTablesAreReadOrRefused) {
   std::mt19937 random(5);
   const std::string original =
       "mesh_rules = {batch = ['data', 'fsdp'], mlp = 'model', embed = []}\n"
-      "parameter_specs = {'layer1/kernel' = 'P(None, (\"model\",))', \"layer1/bias\" = 'P()'}\n";
+      "parameter_specs = {'layer1/kernel' = 'P(None, (\"model\",))', \"layer1/bias\" = "
+      "'P(\"model\")'}\n";
   Size valid = 0;
   Size refused = 0;
   for (int trial = 0; trial < 4000; ++trial) {
