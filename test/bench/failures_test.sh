@@ -163,6 +163,7 @@ expect_code 0
 expected=$(table)
 study killed
 attempt=0
+begun_cases() { find "$here/results/cases" -name result.json 2> /dev/null | wc -l; }
 # Ranks of a launch that was killed may live on for a moment: their case is left to them.
 finished() {
   [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -c '  keep ')" -eq 4 ]
