@@ -21,19 +21,42 @@ expect_json /benchmarks/0/iterations 2
 expect_json /context/mesh data=2
 "$json_get" "$here/out.json" /benchmarks/1 > /dev/null 2>&1 && fail "more than one rank reported"
 
-begin interleaving
-launch "${small[@]}" --benchmark_enable_random_interleaving=true
-expect_code 1
-grep -q 'is for one rank' "$err" || fail "no reason given"
+# expect_refusal PIECE: one line of the program itself; launchers add theirs.
+expect_refusal() {
+  expect_code 1
+  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one line"
+  grep '^tessera: error: ' "$err" | grep -qF -- "$1" || fail "stderr lacks '$1'"
+  grep -qi 'improper\|usage' "$err" "$out" && fail "ended by Google Benchmark"
+}
 
-begin no_match
-launch "${small[@]}" --benchmark_filter=no_such_benchmark
-expect_code 1
-grep -q 'no benchmark has such a name' "$err" || fail "no reason given"
+# What is bad is told once, and all ranks end alike.
+for bad in --benchmark_fliter=x --benchmark_format=xml --benchmark_out_format=xml \
+  --benchmark_color=blue --benchmark_repetitions=0 --benchmark_time_unit=year '--benchmark_filter=(' \
+  --benchmark_min_time=1 --benchmark_min_warmup_time=1 --benchmark_list_tests=perhaps --mesh=data=7 \
+  --benchmark_out=missing/out.json --benchmark_enable_random_interleaving \
+  --benchmark_enable_random_interleaving=true --benchmark_filter=no_such_benchmark; do
+  begin "bad_${bad//\//_}"
+  launch "${small[@]}" "$bad"
+  expect_refusal "$(cut -d= -f1 <<< "${bad#--mesh=}")"
+done
 
-begin unknown
-launch "${small[@]}" --benchmark_fliter=x
-expect_code 1
+# Variables count as flags do.
+for variable in BENCHMARK_FORMAT=xml BENCHMARK_MIN_WARMUP_TIME=1 BENCHMARK_MIN_TIME=1 \
+  BENCHMARK_ENABLE_RANDOM_INTERLEAVING=true; do
+  begin "$variable"
+  export "${variable?}"
+  launch "${small[@]}" --benchmark_filter=empty_step
+  unset "${variable%%=*}"
+  expect_refusal "${variable##*=}"
+done
+
+begin no_interleaving
+launch "${small[@]}" --benchmark_filter=empty_step --benchmark_enable_random_interleaving=false
+expect_code 0
+export BENCHMARK_ENABLE_RANDOM_INTERLEAVING=false
+launch "${small[@]}" --benchmark_filter=empty_step
+unset BENCHMARK_ENABLE_RANDOM_INTERLEAVING
+expect_code 0
 
 begin list
 launch "${small[@]}" --benchmark_list_tests
