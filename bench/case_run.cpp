@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <tessera/base/allocation_tracker.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
@@ -28,6 +29,20 @@ Plan plan_last_batch(const Plan& plan) {
 
 bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+/// Whether it is so on every rank: those along `model` have computed their losses apart, and none
+/// may leave alone. Nothing of it is in the ledger.
+bool on_all_ranks(const Communicator& ranks, bool mine) {
+  try {
+    collectively(ranks, [&] {
+      if (!mine) throw Error(ExitCode::wrong_result, "");
+    });
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::wrong_result) throw;
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -78,7 +93,7 @@ Verification CaseRun<T>::train(const CheckTime& check_time) {
     result.losses.steps.insert(result.losses.steps.end(), losses.begin(), losses.end());
     result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
                                    static_cast<double>(batches));
-    if (!all_finite(losses)) break;
+    if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
   }
   result.measured_traffic = mesh_.world().ledger().rows();
   result.planned_traffic = planned_traffic(
@@ -114,7 +129,7 @@ bool CaseRun<T>::is_finite() {
   const Size batches = data_->num_batches();
   std::vector<Size> rows(static_cast<std::size_t>(batches), plan_.input.global_batch);
   rows.back() = last_plan_.input.global_batch;
-  return all_finite(engine_->losses(rows));
+  return on_all_ranks(mesh_.world(), all_finite(engine_->losses(rows)));
 }
 
 template <class T>

@@ -97,6 +97,20 @@ Json prediction_json(const Prediction& prediction) {
           {"communication_seconds", prediction.communication}};
 }
 
+/// The first rank's problem with its losses, empty if no rank has any; ranks along `model` compute
+/// theirs apart. Its verdict becomes that of the case.
+std::string agreed_problem(const Communicator& ranks, Json& loss) {
+  const std::vector<Json> all =
+      gather_json(ranks, {{"problem", loss_problem(loss)}, {"verdict", loss.at("verdict")}});
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::string problem = all[rank].at("problem");
+    if (problem.empty()) continue;
+    loss["verdict"] = all[rank].at("verdict");
+    return rank == 0 ? problem : fmt::format("rank {}: {}", rank, problem);
+  }
+  return "";
+}
+
 /// Loss, traffic and memory; false if one of them makes the case invalid.
 template <class T>
 bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
@@ -105,7 +119,7 @@ bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
   result["loss"] = compare_losses(verification, context.reference, context.reference_name,
                                   context.study.tolerance);
   result["traffic"] = verified_traffic(context.ranks, run.mesh(), verification);
-  const std::string problem = loss_problem(result["loss"]);
+  const std::string problem = agreed_problem(context.ranks, result["loss"]);
   if (!problem.empty()) {
     end_invalid(result, problem);
   } else if (!result["traffic"]["as_planned"].get<bool>()) {
