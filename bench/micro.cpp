@@ -67,20 +67,22 @@ void register_one(const std::string& name, Size iterations, const F& run) {
 
 }  // namespace
 
-void MicroContext::add(const std::string& name, const Communicator& ranks, const Work& work,
-                       const Rates& rates) {
+MicroContext::~MicroContext() { benchmark::ClearRegisteredBenchmarks(); }
+
+void MicroContext::add(const std::string& name, const Work& work, const Rates& rates) {
   const Size iterations = options_.iterations;
-  register_one(name, iterations, [=](benchmark::State& state) {
+  register_one(name, iterations, [=, this](benchmark::State& state) {
     measure(
-        state, ranks, iterations, [&](Size times) { return repeat(ranks, times, work); }, rates);
+        state, mesh_.world(), iterations,
+        [&](Size times) { return repeat(mesh_.world(), times, work); }, rates);
   });
 }
 
-void MicroContext::add_checked(const std::string& name, const Communicator& ranks, const Work& work,
+void MicroContext::add_checked(const std::string& name, const Work& work,
                                const std::function<Size()>& count_wrong, const Rates& rates) {
   const Size iterations = options_.iterations;
   register_one(name, iterations, [=, this](benchmark::State& state) {
-    // Groups of an axis measure side by side, and all ranks go on alike.
+    // All ranks go on alike.
     const Size wrong = sum_over_ranks(mesh_.world(), count_wrong());
     if (wrong > 0) {
       ++errors_;
@@ -88,16 +90,18 @@ void MicroContext::add_checked(const std::string& name, const Communicator& rank
       return;
     }
     measure(
-        state, ranks, iterations, [&](Size times) { return repeat(ranks, times, work); }, rates);
+        state, mesh_.world(), iterations,
+        [&](Size times) { return repeat(mesh_.world(), times, work); }, rates);
     state.counters["wrong"] = static_cast<double>(wrong);
   });
 }
 
-void MicroContext::add_timed(const std::string& name, const Communicator& ranks,
+void MicroContext::add_timed(const std::string& name,
                              const std::function<std::vector<double>(Size iterations)>& steps) {
   const Size iterations = options_.iterations;
-  register_one(name, iterations,
-               [=](benchmark::State& state) { measure(state, ranks, iterations, steps, {}); });
+  register_one(name, iterations, [=, this](benchmark::State& state) {
+    measure(state, mesh_.world(), iterations, steps, {});
+  });
 }
 
 }  // namespace tessera::bench

@@ -149,7 +149,7 @@ void add_exchange(MicroContext& context, const Ring& ring, const Exchange& excha
   const auto add = [&](const std::string& how, const std::function<void()>& call) {
     context.add_checked(
         fmt::format("{}/{}/axis:{}/bytes:{:.0f}", how, name_of(exchange.operation), axis, bytes),
-        ring.ranks, call,
+        call,
         [=] {
           exchange.prepare();
           call();

@@ -50,12 +50,12 @@ void add_product(MicroContext& context, const Product& product) {
   const Gemm<float> gemm;
   const Trans opa = trans_a, opb = trans_b;
   context.add(
-      "gemm/" + shape, context.mesh().world(), [=] { gemm(opa, opb, 1, a, b, 0, c); }, rates);
+      "gemm/" + shape, [=] { gemm(opa, opb, 1, a, b, 0, c); }, rates);
   Sgemm* const sgemm = find_sgemm();
   if (sgemm == nullptr) return;
   // Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
   context.add(
-      "blas/" + shape, context.mesh().world(),
+      "blas/" + shape,
       [=, rows = static_cast<int>(n), cols = static_cast<int>(m), sums = static_cast<int>(k),
        ldb = static_cast<int>(b.extent(1)), lda = static_cast<int>(a.extent(1))] {
         const float one = 1, zero = 0;
@@ -72,7 +72,7 @@ void add_layer(MicroContext& context, Size rows, Size in, Size out) {
   const Matrix<float> z = random_matrix(rows, out, 3);
   const Vector<float> bias("tessera::bench::bias", out);
   const double bytes = 2.0 * static_cast<double>(rows * out) * sizeof(float);
-  context.add(fmt::format("bias_relu/rows:{}/cols:{}", rows, out), context.mesh().world(),
+  context.add(fmt::format("bias_relu/rows:{}/cols:{}", rows, out),
               [=] { bias_activation<float>(Activation::relu, z, bias, z); },
               {{"bytes_per_second", bytes}});
 }
@@ -85,7 +85,7 @@ void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string&
   const Vector<float> gradients("tessera::bench::gradients", n);
   // Parameters, gradients and moments are read, parameters and moments written.
   const double vectors = 3.0 + 2.0 * static_cast<double>(moments_per_parameter(config));
-  context.add(fmt::format("optimizer/{}/n:{}", name, n), context.mesh().world(),
+  context.add(fmt::format("optimizer/{}/n:{}", name, n),
               [=] { optimizer->step(parameters, gradients, 1e-3F); },
               {{"bytes_per_second", vectors * static_cast<double>(n) * sizeof(float)}});
 }
@@ -104,7 +104,7 @@ void add_compute_benchmarks(MicroContext& context) {
   const Matrix<float> target = random_matrix(options.batch, cols, 5);
   const Matrix<float> gradient("tessera::bench::gradient", options.batch, cols);
   const Vector<double> sums("tessera::bench::sums", 1);
-  context.add(fmt::format("loss/mse/rows:{}/cols:{}", options.batch, cols), context.mesh().world(),
+  context.add(fmt::format("loss/mse/rows:{}/cols:{}", options.batch, cols),
               [=, count = options.batch * cols] {
                 loss_and_gradient<float>(LossKind::mse, prediction, target, count, sums, 0,
                                          gradient);

@@ -87,7 +87,6 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   Silence silence;
   const std::size_t ran = world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
                                             : benchmark::RunSpecifiedBenchmarks(&silence);
-  benchmark::ClearRegisteredBenchmarks();  // they hold memory of Kokkos
   if (ran == 0) throw Error(ExitCode::usage, "--benchmark_filter: no benchmark has such a name");
   if (context.errors() > 0)
     throw Error(ExitCode::wrong_result,

@@ -24,7 +24,7 @@ void add_ping_pong(MicroContext& context, const Axis& axis, Size bytes) {
   const Vector<float> v("tessera::bench::message", std::max<Size>(1, bytes / 4));
   const int partner = ranks.rank() % 2 == 0 ? ranks.rank() + 1 : ranks.rank() - 1;
   const double payload = static_cast<double>(v.extent(0)) * sizeof(float);
-  context.add(fmt::format("tessera/ping_pong/axis:{}/bytes:{:.0f}", axis.name, payload), ranks,
+  context.add(fmt::format("tessera/ping_pong/axis:{}/bytes:{:.0f}", axis.name, payload),
               [=] {
                 if (partner >= ranks.size()) return;
                 if (ranks.rank() < partner) {
@@ -51,7 +51,7 @@ void add_redistribution(MicroContext& context, std::size_t axis, Size bytes, Pla
   context.add_checked(
       fmt::format("redistribute/{}_to_{}/axis:{}/bytes:{:.0f}", to_string(from), to_string(to),
                   mesh.shape().axes()[axis].name, payload),
-      mesh.world(), [=] { redistribute(*tensor, after); },
+      [=] { redistribute(*tensor, after); },
       [=] {
         const auto whole = Kokkos::create_mirror_view_and_copy(
             Kokkos::HostSpace(), to_global(redistribute(*tensor, after)));
@@ -70,7 +70,7 @@ void add_empty_step(MicroContext& context) {
   config.model.mlp.widths = {1, 1};
   config.data.samples = config.training.batch_size = world.size();
   const auto run = std::make_shared<CaseRun<float>>(config, world);
-  context.add_timed("empty_step", world, [=](Size iterations) {
+  context.add_timed("empty_step", [=](Size iterations) {
     run->time_steps(5);
     return run->time_steps(iterations);
   });
