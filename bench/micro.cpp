@@ -20,7 +20,8 @@ std::vector<double> slowest(const Communicator& ranks, const std::vector<double>
   return {seconds.data(), seconds.data() + seconds.extent(0)};
 }
 
-std::vector<double> repeat(const Communicator& ranks, Size times, const MicroContext::Work& work) {
+std::vector<double> repeat(const Communicator& ranks, Size times,
+                           const std::function<void()>& work) {
   for (int warm_up = 0; warm_up < 3; ++warm_up) work();
   Kokkos::fence();
   std::vector<double> seconds;
@@ -35,19 +36,19 @@ std::vector<double> repeat(const Communicator& ranks, Size times, const MicroCon
 }
 
 /// All iterations in one batch: times are put together over ranks when they are over.
-template <class Steps>
 void measure(benchmark::State& state, const Communicator& ranks, Size iterations,
-             const Steps& steps, const MicroContext::Rates& rates) {
+             const MicroCase& micro) {
   std::vector<double> seconds;
   while (state.KeepRunningBatch(iterations)) {
-    seconds = slowest(ranks, steps(iterations));
+    seconds = slowest(
+        ranks, micro.steps ? micro.steps(iterations) : repeat(ranks, iterations, micro.work));
     state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   const Statistics statistics = statistics_of(seconds);
   state.counters["median_s"] = statistics.median;
   state.counters["min_s"] = statistics.min;
   state.counters["mad_s"] = statistics.mad;
-  for (const auto& [name, amount] : rates) state.counters[name] = amount / statistics.median;
+  for (const auto& [name, amount] : micro.rates) state.counters[name] = amount / statistics.median;
 }
 
 Size sum_over_ranks(const Communicator& ranks, Size mine) {
@@ -57,51 +58,29 @@ Size sum_over_ranks(const Communicator& ranks, Size mine) {
   return sum(0);
 }
 
-template <class F>
-void register_one(const std::string& name, Size iterations, const F& run) {
-  benchmark::RegisterBenchmark(name.c_str(), run)
-      ->UseManualTime()
-      ->Iterations(iterations)
-      ->Unit(benchmark::kMicrosecond);
-}
-
 }  // namespace
 
 MicroContext::~MicroContext() { benchmark::ClearRegisteredBenchmarks(); }
 
-void MicroContext::add(const std::string& name, const Work& work, const Rates& rates) {
-  const Size iterations = options_.iterations;
-  register_one(name, iterations, [=, this](benchmark::State& state) {
-    measure(
-        state, mesh_.world(), iterations,
-        [&](Size times) { return repeat(mesh_.world(), times, work); }, rates);
-  });
+void MicroContext::add(const std::string& name, const std::function<MicroCase()>& make) {
+  benchmark::RegisterBenchmark(name.c_str(), [this, make](benchmark::State& s) { run(s, make()); })
+      ->UseManualTime()
+      ->Iterations(options_.iterations)
+      ->Unit(benchmark::kMicrosecond);
 }
 
-void MicroContext::add_checked(const std::string& name, const Work& work,
-                               const std::function<Size()>& count_wrong, const Rates& rates) {
-  const Size iterations = options_.iterations;
-  register_one(name, iterations, [=, this](benchmark::State& state) {
-    // All ranks go on alike.
-    const Size wrong = sum_over_ranks(mesh_.world(), count_wrong());
-    if (wrong > 0) {
+void MicroContext::run(benchmark::State& state, const MicroCase& micro) {
+  if (micro.count_wrong) {
+    const Size injected = mesh_.rank() == options_.wrong_rank ? 1 : 0;
+    const Size wrong = sum_over_ranks(mesh_.world(), micro.count_wrong() + injected);
+    if (wrong > 0) {  // on all ranks, which go on alike
       ++errors_;
       state.SkipWithError((std::to_string(wrong) + " elements are wrong").c_str());
       return;
     }
-    measure(
-        state, mesh_.world(), iterations,
-        [&](Size times) { return repeat(mesh_.world(), times, work); }, rates);
-    state.counters["wrong"] = static_cast<double>(wrong);
-  });
-}
-
-void MicroContext::add_timed(const std::string& name,
-                             const std::function<std::vector<double>(Size iterations)>& steps) {
-  const Size iterations = options_.iterations;
-  register_one(name, iterations, [=, this](benchmark::State& state) {
-    measure(state, mesh_.world(), iterations, steps, {});
-  });
+    state.counters["wrong"] = 0;
+  }
+  measure(state, mesh_.world(), options_.iterations, micro);
 }
 
 }  // namespace tessera::bench

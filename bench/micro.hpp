@@ -15,14 +15,30 @@ namespace tessera::bench {
 
 struct MicroOptions {
   Size iterations = 20;
-  std::vector<Size> widths{256, 1024, 1024, 256};  ///< of the network whose shapes are measured
-  Size batch = 256;                                ///< rows on a rank
+  std::vector<Size> widths{1024, 4096, 4096, 1024};  ///< of the network whose shapes are measured
+  Size batch = 1024;                                 ///< rows on a rank
   std::string mesh = "data=-1";
-  std::vector<Size> bytes{64, 4096, 262144, 4194304};  ///< full logical buffers of collectives
+  /// Full logical buffers of collectives: 1 KiB to 64 MiB.
+  std::vector<Size> bytes{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18,
+                          1 << 20, 1 << 22, 1 << 24, 1 << 26};
+  int wrong_rank = -1;  ///< --inject-wrong: finds one more wrong element in all that it checks
 };
 
-/// The ranks and what to measure on them. Benchmarks refer to it and hold memory of Kokkos and
-/// communicators, so that their registration ends with it, also when something throws.
+/// What a benchmark needs. `work` is repeated behind a barrier each, and its time is that of the
+/// slowest rank of all: groups of an axis work side by side.
+struct MicroCase {
+  std::function<void()> work{};
+  /// Counters, what a repetition does by name, reported per second.
+  std::vector<std::pair<std::string, double>> rates{};
+  /// Where something can be wrong: calls the work once, and tells how many elements this rank finds
+  /// so. Any anywhere is an error of the benchmark.
+  std::function<Size()> count_wrong{};
+  /// In place of `work`, what takes its own times: so many steps -> their seconds on this rank.
+  std::function<std::vector<double>(Size iterations)> steps{};
+};
+
+/// The ranks and what to measure on them. Benchmarks refer to it and hold communicators,
+/// so that their registration ends with it, also when something throws.
 class MicroContext {
  public:
   MicroContext(const MicroOptions& options, const Mesh& mesh) : options_(options), mesh_(mesh) {}
@@ -33,24 +49,16 @@ class MicroContext {
   const MicroOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
 
-  /// Registers `work` by name; it is repeated behind a barrier each, and its time is that of the
-  /// slowest rank of all: groups of an axis work side by side. `rates`: counters, what a repetition
-  /// does by name, reported per second.
-  using Work = std::function<void()>;
-  using Rates = std::vector<std::pair<std::string, double>>;
-  void add(const std::string& name, const Work& work, const Rates& rates = {});
-  /// The same for something that can be wrong: `count_wrong` tells after a first call how many
-  /// elements this rank finds so. Any anywhere is an error of the benchmark.
-  void add_checked(const std::string& name, const Work& work,
-                   const std::function<Size()>& count_wrong, const Rates& rates);
-  /// For work that takes its own times: `iterations` steps -> their seconds on this rank.
-  void add_timed(const std::string& name,
-                 const std::function<std::vector<double>(Size iterations)>& steps);
+  /// Registers a benchmark by name. It is made when it runs, and gone after it: memory is there for
+  /// one benchmark at a time, and for none if only names are asked for.
+  void add(const std::string& name, const std::function<MicroCase()>& make);
 
   /// Benchmarks that ended with an error, on every rank alike.
   Size errors() const { return errors_; }
 
  private:
+  void run(benchmark::State& state, const MicroCase& micro);
+
   MicroOptions options_;
   Mesh mesh_;
   Size errors_ = 0;

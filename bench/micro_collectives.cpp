@@ -13,31 +13,13 @@
 
 #include "breakdown.hpp"
 #include "micro.hpp"
+#include "micro_check.hpp"
 #include "wire_model.hpp"
 
 namespace tessera::bench {
 namespace {
 
 constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible;
-
-template <class F>
-void fill(const Vector<float>& v, const F& value) {
-  const auto host = Kokkos::create_mirror_view(v);
-  for (Size i = 0; i < static_cast<Size>(v.extent(0)); ++i) host(i) = value(i);
-  Kokkos::deep_copy(v, host);
-}
-
-template <class F>
-Size count_wrong(const Vector<float>& v, const F& expected) {
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), v);
-  Size wrong = 0;
-  for (Size i = 0; i < static_cast<Size>(v.extent(0)); ++i)
-    if (host(i) != expected(i)) ++wrong;
-  return wrong;
-}
-
-/// Small whole numbers, of which sums over ranks are exact.
-float pattern(Size i) { return static_cast<float>(i % 13); }
 
 /// The ranks of an axis, with the memory of one collective over them.
 struct Ring {
@@ -50,18 +32,15 @@ struct Ring {
   Range own{};            ///< where that lies
 };
 
-Ring make_ring(const MicroContext& context, const std::string& axis,
-               const std::shared_ptr<MpiHandle>& raw, Size bytes) {
-  const Mesh& mesh = context.mesh();
-  Ring ring{mesh.axis(axis)};
-  ring.n = ring.ranks.size();
-  ring.rank = ring.ranks.rank();
-  // Whole shares: raw MPI has no others in its simple calls.
-  const Size elements = (bytes / 4 + ring.n - 1) / ring.n * ring.n;
+/// Whole shares: raw MPI has no others in its simple calls.
+Size elements_of(Size bytes, Size ranks) { return (bytes / 4 + ranks - 1) / ranks * ranks; }
+
+Ring make_ring(const Communicator& ranks, const std::shared_ptr<MpiHandle>& raw, Size elements) {
+  Ring ring{ranks, raw, ranks.size(), ranks.rank()};
+  const Size part = elements / ring.n;
   ring.whole = Vector<float>("tessera::bench::whole", elements);
-  ring.share = Vector<float>("tessera::bench::share", elements / ring.n);
-  ring.own = {ring.rank * (elements / ring.n), elements / ring.n};
-  ring.raw = raw;
+  ring.share = Vector<float>("tessera::bench::share", part);
+  ring.own = {ring.rank * part, part};
   return ring;
 }
 
@@ -70,22 +49,23 @@ struct Exchange {
   Operation operation;
   std::function<void()> prepare, through_communicator, through_mpi;
   std::function<Size()> wrong;
+  std::function<Size()> wrong_through_mpi{};  ///< where that leaves the result elsewhere
 };
 
 Exchange all_reduce(const Ring& r) {
-  const float ranks = static_cast<float>(r.n);
-  return {Operation::all_reduce, [=] { fill(r.whole, pattern); },
+  return {Operation::all_reduce,
+          [=] { fill_with(r.whole, [=](Size i) { return pattern(r.rank, i); }); },
           [=] { r.ranks.all_reduce(r.whole); },
           [=] {
             MPI_Allreduce(MPI_IN_PLACE, r.whole.data(), static_cast<int>(r.whole.extent(0)),
                           MPI_FLOAT, MPI_SUM, r.raw->get());
           },
-          [=] { return count_wrong(r.whole, [=](Size i) { return ranks * pattern(i); }); }};
+          [=] { return count_wrong_in(r.whole, [=](Size i) { return pattern_sum(r.n, i); }); }};
 }
 
 Exchange reduce_scatter(const Ring& r) {
-  const float ranks = static_cast<float>(r.n);
-  return {Operation::reduce_scatter, [=] { fill(r.whole, pattern); },
+  return {Operation::reduce_scatter,
+          [=] { fill_with(r.whole, [=](Size i) { return pattern(r.rank, i); }); },
           [=] { r.ranks.reduce_scatter(r.whole, r.share); },
           [=] {
             MPI_Reduce_scatter_block(r.whole.data(), r.share.data(),
@@ -93,40 +73,61 @@ Exchange reduce_scatter(const Ring& r) {
                                      r.raw->get());
           },
           [=] {
-            return count_wrong(r.share, [=](Size i) { return ranks * pattern(r.own.begin + i); });
+            return count_wrong_in(r.share,
+                                  [=](Size i) { return pattern_sum(r.n, r.own.begin + i); });
           }};
 }
 
-Exchange all_gather(const Ring& r) {
-  return {Operation::all_gather,
-          [=] { fill(r.share, [=](Size i) { return pattern(r.own.begin + i); }); },
-          [=] { r.ranks.all_gather(r.share, r.whole); },
+/// A Communicator leaves the share where it belongs, MPI at the beginning.
+Exchange reduce_scatter_in_place(const Ring& r) {
+  const Size part = r.own.count;
+  const auto wrong_at = [=](Size begin) {
+    const auto share = Kokkos::subview(r.whole, Kokkos::make_pair(begin, begin + part));
+    return count_wrong_in(share, [=](Size i) { return pattern_sum(r.n, r.own.begin + i); });
+  };
+  return {Operation::reduce_scatter,
+          [=] { fill_with(r.whole, [=](Size i) { return pattern(r.rank, i); }); },
+          [=] { r.ranks.reduce_scatter(r.whole); },
           [=] {
-            const int count = static_cast<int>(r.share.extent(0));
-            MPI_Allgather(r.share.data(), count, MPI_FLOAT, r.whole.data(), count, MPI_FLOAT,
-                          r.raw->get());
+            MPI_Reduce_scatter_block(MPI_IN_PLACE, r.whole.data(), static_cast<int>(part),
+                                     MPI_FLOAT, MPI_SUM, r.raw->get());
           },
-          [=] { return count_wrong(r.whole, pattern); }};
+          [=] { return wrong_at(r.own.begin); },
+          [=] { return wrong_at(0); }};
+}
+
+/// Share p of what comes out is rank p's.
+Exchange all_gather(const Ring& r) {
+  const Size part = r.own.count;
+  return {
+      Operation::all_gather,
+      [=] { fill_with(r.share, [=](Size i) { return pattern(r.rank, i); }); },
+      [=] { r.ranks.all_gather(r.share, r.whole); },
+      [=] {
+        const int count = static_cast<int>(part);
+        MPI_Allgather(r.share.data(), count, MPI_FLOAT, r.whole.data(), count, MPI_FLOAT,
+                      r.raw->get());
+      },
+      [=] { return count_wrong_in(r.whole, [=](Size i) { return pattern(i / part, i % part); }); }};
 }
 
 Exchange broadcast(const Ring& r) {
-  return {Operation::broadcast,
-          [=] { fill(r.whole, [=](Size i) { return r.rank == 0 ? pattern(i) : -1; }); },
-          [=] { r.ranks.broadcast(r.whole, 0); },
-          [=] {
-            MPI_Bcast(r.whole.data(), static_cast<int>(r.whole.extent(0)), MPI_FLOAT, 0,
-                      r.raw->get());
-          },
-          [=] { return count_wrong(r.whole, pattern); }};
+  return {
+      Operation::broadcast, [=] { fill_with(r.whole, [=](Size i) { return pattern(r.rank, i); }); },
+      [=] { r.ranks.broadcast(r.whole, 0); },
+      [=] {
+        MPI_Bcast(r.whole.data(), static_cast<int>(r.whole.extent(0)), MPI_FLOAT, 0, r.raw->get());
+      },
+      [=] { return count_wrong_in(r.whole, [](Size i) { return pattern(0, i); }); }};
 }
 
-/// Each rank sends its pattern plus its rank; part p of what arrives comes from rank p.
+/// Part p of what arrives comes from rank p, where it was this rank's part.
 Exchange all_to_all(const Ring& r) {
   const Vector<float> received("tessera::bench::received", r.whole.extent(0));
   const Size part = r.own.count;
   const std::vector<Size> counts(static_cast<std::size_t>(r.n), part);
   return {Operation::all_to_all,
-          [=] { fill(r.whole, [=](Size i) { return pattern(i) + static_cast<float>(r.rank); }); },
+          [=] { fill_with(r.whole, [=](Size i) { return pattern(r.rank, i); }); },
           [=] { r.ranks.all_to_all(r.whole, counts, received, counts); },
           [=] {
             const int count = static_cast<int>(part);
@@ -134,47 +135,62 @@ Exchange all_to_all(const Ring& r) {
                          r.raw->get());
           },
           [=] {
-            return count_wrong(received, [=](Size i) {
-              return pattern(r.own.begin + i % part) + static_cast<float>(i / part);
-            });
+            return count_wrong_in(
+                received, [=](Size i) { return pattern(i / part, r.own.begin + i % part); });
           }};
 }
 
-void add_exchange(MicroContext& context, const Ring& ring, const Exchange& exchange) {
-  const std::string& axis = ring.ranks.axis();
+struct Kind {
+  const char* name;
+  Exchange (*make)(const Ring&);
+};
+
+constexpr Kind kinds[] = {{"all_reduce", all_reduce},
+                          {"reduce_scatter", reduce_scatter},
+                          {"reduce_scatter_in_place", reduce_scatter_in_place},
+                          {"all_gather", all_gather},
+                          {"broadcast", broadcast},
+                          {"all_to_all", all_to_all}};
+
+MicroCase make_case(const Ring& ring, const Kind& kind, bool through_mpi) {
+  const Exchange exchange = kind.make(ring);
   const double bytes = static_cast<double>(ring.whole.extent(0)) * sizeof(float);
-  const MicroContext::Rates rates{
-      {"algbw_bytes_per_second", bytes},
-      {"busbw_bytes_per_second", bytes * wire_factor(exchange.operation, ring.n)}};
-  const auto add = [&](const std::string& how, const std::function<void()>& call) {
-    context.add_checked(
-        fmt::format("{}/{}/axis:{}/bytes:{:.0f}", how, name_of(exchange.operation), axis, bytes),
-        call,
-        [=] {
-          exchange.prepare();
-          call();
-          return exchange.wrong();
-        },
-        rates);
-  };
-  add("tessera", exchange.through_communicator);
-  if (on_host) add("mpi", exchange.through_mpi);
+  const auto call = through_mpi ? exchange.through_mpi : exchange.through_communicator;
+  const auto wrong =
+      through_mpi && exchange.wrong_through_mpi ? exchange.wrong_through_mpi : exchange.wrong;
+  return {call,
+          {{"algbw_bytes_per_second", bytes},
+           {"busbw_bytes_per_second", bytes * wire_factor(exchange.operation, ring.n)}},
+          [=] {
+            exchange.prepare();
+            call();
+            return wrong();
+          }};
+}
+
+void add_exchanges(MicroContext& context, const Communicator& ranks,
+                   const std::shared_ptr<MpiHandle>& raw, Size bytes) {
+  const Size elements = elements_of(bytes, ranks.size());
+  for (const Kind& kind : kinds)
+    for (const bool through_mpi : {false, true}) {
+      if (through_mpi && !on_host) continue;
+      context.add(fmt::format("{}/{}/axis:{}/bytes:{}", through_mpi ? "mpi" : "tessera", kind.name,
+                              ranks.axis(), elements * 4),
+                  [=] { return make_case(make_ring(ranks, raw, elements), kind, through_mpi); });
+    }
 }
 
 }  // namespace
 
 void add_collective_benchmarks(MicroContext& context) {
-  for (const Axis& axis : context.mesh().shape().axes()) {
+  const Mesh& mesh = context.mesh();
+  for (const Axis& axis : mesh.shape().axes()) {
     if (axis.size == 1) continue;
-    const Mesh& mesh = context.mesh();
     const int color = static_cast<int>(group_of(mesh.shape(), axis.name, mesh.rank()).front());
     const auto raw = std::make_shared<MpiHandle>(
         MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));
-    for (const Size bytes : context.options().bytes) {
-      const Ring ring = make_ring(context, axis.name, raw, bytes);
-      for (const auto& make : {all_reduce, reduce_scatter, all_gather, broadcast, all_to_all})
-        add_exchange(context, ring, make(ring));
-    }
+    for (const Size bytes : context.options().bytes)
+      add_exchanges(context, mesh.axis(axis.name), raw, bytes);
   }
 }
 

@@ -65,7 +65,7 @@ void add_google_flags(CLI::App& app, GoogleFlags& flags) {
   text("--benchmark_min_warmup_time", flags.min_warmup_time, "Refused, too");
 }
 
-void add_own_flags(CLI::App& app, MicroOptions& options) {
+void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
   app.add_option("--iterations", options.iterations, "Repetitions of each")
       ->check(CLI::Range(Size{1}, Size{1} << 20));
   app.add_option("--widths", options.widths, "Of the network whose shapes are measured")
@@ -78,6 +78,10 @@ void add_own_flags(CLI::App& app, MicroOptions& options) {
   app.add_option("--bytes", options.bytes, "Sizes of messages")
       ->delimiter(',')
       ->check(CLI::Range(Size{4}, Size{1} << 30));
+  app.add_option("--inject-wrong", options.wrong_rank,
+                 "For debugging: this rank finds one element wrong in every result that is checked")
+      ->type_name("RANK")
+      ->check(CLI::Range(0, ranks - 1));
 }
 
 void refuse_differences(const GoogleFlags& flags, int ranks) {
@@ -129,7 +133,7 @@ MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int 
                "tessera-micro");
   MicroCommand command;
   GoogleFlags flags;
-  add_own_flags(app, command.options);
+  add_own_flags(app, command.options, ranks);
   add_google_flags(app, flags);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -34,7 +34,8 @@ for bad in --benchmark_fliter=x --benchmark_format=xml --benchmark_out_format=xm
   --benchmark_color=blue --benchmark_repetitions=0 --benchmark_time_unit=year '--benchmark_filter=(' \
   --benchmark_min_time=1 --benchmark_min_warmup_time=1 --benchmark_list_tests=perhaps --mesh=data=7 \
   --benchmark_out=missing/out.json --benchmark_enable_random_interleaving \
-  --benchmark_enable_random_interleaving=true --benchmark_filter=no_such_benchmark; do
+  --benchmark_enable_random_interleaving=true --benchmark_filter=no_such_benchmark \
+  --inject-wrong=2; do
   begin "bad_${bad//\//_}"
   launch "${small[@]}" "$bad"
   expect_refusal "$(cut -d= -f1 <<< "${bad#--mesh=}")"
@@ -58,8 +59,30 @@ launch "${small[@]}" --benchmark_filter=empty_step
 unset BENCHMARK_ENABLE_RANDOM_INTERLEAVING
 expect_code 0
 
+# A result that is wrong on one rank is one on all of them; what comes after it runs all the same.
+begin wrong
+launch "${small[@]}" --benchmark_filter='tessera/broadcast|empty_step' --inject-wrong 1 --benchmark_out=out.json
+expect_code 2
+grep -q '^tessera: error: 1 benchmarks ended with an error' "$err" || fail "no reason given"
+expect_json /benchmarks/0/error_occurred true
+expect_json /benchmarks/0/error_message '1 elements are wrong'
+expect_json /benchmarks/1/iterations 2
+
+# The names of all that is measured by default, and nothing of its memory.
 begin list
-launch "${small[@]}" --benchmark_list_tests
-[ "$(grep -c '^empty_step' "$out")" -eq 1 ] || fail "listed by $(grep -c '^empty_step' "$out") ranks"
+launch --benchmark_list_tests
+expect_code 0
+expect_count() {
+  local found
+  found=$(grep -cE -- "$1" "$out")
+  [ "$found" -eq "$2" ] || fail "$found names match '$1', expected $2"
+}
+expect_count '^empty_step' 1
+expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
+expect_count '^gemm/' 9
+for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all; do
+  expect_count "^(tessera|mpi)/$operation/axis:data/bytes:1024/" 2
+  expect_count "^tessera/$operation/axis:data/bytes:67108864/" 1
+done
 
 conclude

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ class Micro : public ::testing::Test {
 
 TEST_F(Micro, AllRanksRepeatAsOften) {
   Size calls = 0;
-  context.add("counted", [&] { ++calls; }, {{"flops_per_second", 100}});
+  context.add("counted", [&] { return MicroCase{[&] { ++calls; }, {{"flops_per_second", 100}}}; });
+  EXPECT_EQ(calls, 0);
   const std::string report = run();
   EXPECT_EQ(calls, 3 + 4) << "warm-up and iterations";
   EXPECT_NE(report.find("\"iterations\": 4"), std::string::npos) << report;
@@ -46,8 +48,9 @@ TEST_F(Micro, AllRanksRepeatAsOften) {
 // A wrong element on one rank is an error on all of them, which go on together.
 TEST_F(Micro, WhatIsWrongAnywhereIsAnErrorEverywhere) {
   const bool is_last = world.rank() == world.size() - 1;
-  context.add_checked(
-      "wrong", [] {}, [=] { return is_last ? Size{7} : Size{0}; }, {});
+  context.add("wrong", [=] {
+    return MicroCase{[] {}, {}, [=] { return is_last ? Size{7} : Size{0}; }};
+  });
   const std::string report = run();
   EXPECT_EQ(context.errors(), 1);
   EXPECT_NE(report.find("7 elements are wrong"), std::string::npos) << report;
@@ -56,9 +59,31 @@ TEST_F(Micro, WhatIsWrongAnywhereIsAnErrorEverywhere) {
 TEST_F(Micro, TimesAreThoseOfTheSlowestRank) {
   // The last rank shares no axis with rank 0 if the mesh has two.
   const double mine = world.rank() == world.size() - 1 ? 2.0 : 0.5;
-  context.add_timed("slow",
-                    [=](Size n) { return std::vector<double>(static_cast<std::size_t>(n), mine); });
+  context.add("slow", [=] {
+    MicroCase micro;
+    micro.steps = [=](Size n) { return std::vector<double>(static_cast<std::size_t>(n), mine); };
+    return micro;
+  });
   EXPECT_NE(run().find("\"median_s\": 2.0"), std::string::npos);
+}
+
+TEST_F(Micro, MemoryIsThereForOneBenchmarkAtATime) {
+  auto held = std::make_shared<int>(0);
+  const std::weak_ptr<int> alive = held;
+  Size made = 0;
+  context.add("first", [&] {
+    ++made;
+    return MicroCase{[here = std::exchange(held, nullptr)] { ++*here; }};
+  });
+  bool is_gone = false;
+  context.add("second", [&] {
+    is_gone = alive.expired();
+    return MicroCase{[] {}};
+  });
+  EXPECT_EQ(made, 0) << "at registration";
+  run();
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(is_gone);
 }
 
 TEST(MicroContext, ForgetsItsBenchmarksWhenSomethingThrows) {
@@ -68,7 +93,7 @@ TEST(MicroContext, ForgetsItsBenchmarksWhenSomethingThrows) {
   EXPECT_THROW(
       {
         MicroContext context({.iterations = 1}, mesh);
-        context.add("held", [held] { ++*held; });
+        context.add("held", [held] { return MicroCase{[held] { ++*held; }}; });
         throw Error(ExitCode::usage, "in between");
       },
       Error);
