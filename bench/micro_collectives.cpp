@@ -6,20 +6,17 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/mpi_handle.hpp>
 
-#include "breakdown.hpp"
 #include "micro.hpp"
 #include "micro_check.hpp"
+#include "micro_raw.hpp"
 #include "wire_model.hpp"
 
 namespace tessera::bench {
 namespace {
-
-constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible;
 
 /// The ranks of an axis, with the memory of one collective over them.
 struct Ring {
@@ -173,7 +170,7 @@ void add_exchanges(MicroContext& context, const Communicator& ranks,
   const Size elements = elements_of(bytes, ranks.size());
   for (const Kind& kind : kinds)
     for (const bool through_mpi : {false, true}) {
-      if (through_mpi && !on_host) continue;
+      if (through_mpi && !raw) continue;
       context.add(fmt::format("{}/{}/axis:{}/bytes:{}", through_mpi ? "mpi" : "tessera", kind.name,
                               ranks.axis(), elements * 4),
                   [=] { return make_case(make_ring(ranks, raw, elements), kind, through_mpi); });
@@ -186,9 +183,7 @@ void add_collective_benchmarks(MicroContext& context) {
   const Mesh& mesh = context.mesh();
   for (const Axis& axis : mesh.shape().axes()) {
     if (axis.size == 1) continue;
-    const int color = static_cast<int>(group_of(mesh.shape(), axis.name, mesh.rank()).front());
-    const auto raw = std::make_shared<MpiHandle>(
-        MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));
+    const std::shared_ptr<MpiHandle> raw = raw_axis(mesh, axis.name);
     for (const Size bytes : context.options().bytes)
       add_exchanges(context, mesh.axis(axis.name), raw, bytes);
   }

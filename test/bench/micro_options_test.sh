@@ -80,7 +80,8 @@ expect_count() {
 expect_count '^empty_step' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
 expect_count '^gemm/' 9
-for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all; do
+for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all \
+  ping_pong; do
   expect_count "^(tessera|mpi)/$operation/axis:data/bytes:1024/" 2
   expect_count "^tessera/$operation/axis:data/bytes:67108864/" 1
 done
