@@ -69,7 +69,7 @@ Json find_reference(const Case& point, const AttemptContext& context, const Time
 
 /// How a case went on the ranks that ran it, the same on all of them.
 Outcome run_on_group(const Case& point, const AttemptContext& context, const Json& reference,
-                     const Timer& clock, Json& result, std::vector<double>& seconds) {
+                     const Timer& clock, Json& result, std::vector<double>& seconds, Json& trace) {
   const Group& group = context.launch.group(point);
   Outcome mine;
   try {
@@ -78,10 +78,12 @@ Outcome run_on_group(const Case& point, const AttemptContext& context, const Jso
       throw Error(static_cast<ExitCode>(shared.at("code").get<int>()), shared.at("error"));
     const std::string name =
         ResultsDirectory::reference_name(reference_key(reference_config(point.config)));
+    std::function<void(const Json&)> keep;
+    if (context.traces) keep = [&](const Json& made) { trace = made; };
     seconds = run_case(
         point,
         {context.study, group.ranks, context.launch.calibration(point), shared, name, clock,
-         [&](const std::string& phase) { context.last_word.enter(phase); }, context.fault},
+         [&](const std::string& phase) { context.last_word.enter(phase); }, context.fault, keep},
         result);
   } catch (...) {
     mine = describe_current_exception();
@@ -141,8 +143,9 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
     }
   });
   std::vector<double> seconds;
+  Json trace;
   if (context.world.rank() < point.ranks()) {
-    const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds);
+    const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds, trace);
     if (outcome.failed()) fail(result, outcome);
   }
   sleep_until_all_arrive();
@@ -152,6 +155,7 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
   if (!is_first) return result;
   if (!seconds.empty())
     context.results.write_steps(point.id, result["attempt"].get<Size>(), seconds);
+  if (!trace.is_null()) context.results.write_trace(point.id, trace);
   context.results.write_result(point.id, result);
   return result;
 }

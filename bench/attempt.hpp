@@ -18,6 +18,7 @@ struct AttemptContext {
   const ResultsDirectory& results;
   LastWord& last_word;
   std::optional<Fault> fault{};
+  bool traces = false;  ///< keep the trace of each case beside its result
 };
 
 /// Runs one case, from its reference to its result file, on its ranks while the others sleep.

@@ -54,6 +54,8 @@ void add_run(CLI::App& app, GivenRun& given) {
       ->type_name("STATUS[,STATUS...]");
   run.add_flag("--dry-run", given.options.dry_run, "Say what would run, and run nothing");
   given.seed_option = run.add_option("--seed", given.seed, "Seed of the order of cases");
+  run.add_flag("--trace", given.options.traces,
+               "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
   run.add_option("--inject", given.options.inject,
                  "For tests of the driver: in the warm-up of each case, this rank throws or stalls")
       ->type_name("throw@RANK|stall@RANK");

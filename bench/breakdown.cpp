@@ -25,19 +25,21 @@ double sum(const std::vector<double>& values) {
   return total;
 }
 
-/// Seconds that `rank` waited for others in its calls of one kind.
-double waiting(const std::vector<CallsByKind>& ranks, const MeshShape& mesh, const Kind& kind,
-               Size rank) {
+/// Seconds that `rank` waited for others, in each of its calls of one kind.
+std::vector<double> waits(const std::vector<CallsByKind>& ranks, const MeshShape& mesh,
+                          const Kind& kind, Size rank) {
   const std::vector<double>& mine = ranks[rank].at(kind);
+  std::vector<double> waited(mine.size(), 0);
+  if (is_point_to_point(kind.second)) return waited;
   std::vector<double> shortest = mine;
-  if (is_point_to_point(kind.second)) return 0;
   for (const Size member : group_of(mesh, kind.first, rank)) {
     const auto found = ranks[member].find(kind);
-    if (found == ranks[member].end() || found->second.size() != mine.size()) return 0;
+    if (found == ranks[member].end() || found->second.size() != mine.size()) return waited;
     for (std::size_t i = 0; i < mine.size(); ++i)
       shortest[i] = std::min(shortest[i], found->second[i]);
   }
-  return sum(mine) - sum(shortest);
+  for (std::size_t i = 0; i < mine.size(); ++i) waited[i] = mine[i] - shortest[i];
+  return waited;
 }
 
 Share share_of(const std::vector<double>& ranks, Size steps) {
@@ -68,6 +70,24 @@ std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size 
   return group;
 }
 
+std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
+                                                const std::vector<RankTrace>& ranks) {
+  std::vector<CallsByKind> calls;
+  for (const RankTrace& trace : ranks) calls.push_back(by_kind(trace));
+  std::vector<std::vector<double>> all(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    CallsByKind waited;
+    std::map<Kind, std::size_t> next;
+    for (const auto& [kind, seconds] : calls[r])
+      waited[kind] = waits(calls, mesh, kind, static_cast<Size>(r));
+    for (const TracedCall& call : ranks[r].calls) {
+      const Kind kind{call.axis, call.operation};
+      all[r].push_back(waited[kind][next[kind]++]);
+    }
+  }
+  return all;
+}
+
 Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps) {
   const std::size_t n = ranks.size();
   std::vector<CallsByKind> calls;
@@ -78,7 +98,7 @@ Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks,
   const double per_rank_and_step = 1 / static_cast<double>(n) / static_cast<double>(steps);
   for (std::size_t r = 0; r < n; ++r) {
     for (const auto& [kind, seconds] : calls[r]) {
-      const double waited = waiting(calls, mesh, kind, static_cast<Size>(r));
+      const double waited = sum(waits(calls, mesh, kind, static_cast<Size>(r)));
       const double moving = sum(seconds) - waited;
       communication[r] += moving;
       idle[r] += waited;
@@ -107,17 +127,23 @@ Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks,
 nlohmann::json to_json(const RankTrace& trace) {
   nlohmann::json calls = nlohmann::json::array();
   for (const TracedCall& call : trace.calls)
-    calls.push_back({call.axis, static_cast<int>(call.operation), call.seconds});
+    calls.push_back({call.axis, static_cast<int>(call.operation), call.seconds, call.begin});
+  nlohmann::json regions = nlohmann::json::array();
+  for (const TracedRegion& region : trace.regions)
+    regions.push_back({region.name, region.begin, region.seconds});
   return {{"step", trace.step},
           {"compute", trace.compute},
           {"optimizer", trace.optimizer},
-          {"calls", calls}};
+          {"calls", calls},
+          {"regions", regions}};
 }
 
 RankTrace trace_from_json(const nlohmann::json& document) {
   RankTrace trace{document.at("step"), document.at("compute"), document.at("optimizer"), {}};
   for (const nlohmann::json& call : document.at("calls"))
-    trace.calls.push_back({call[0], static_cast<Operation>(call[1].get<int>()), call[2]});
+    trace.calls.push_back({call[0], static_cast<Operation>(call[1].get<int>()), call[2], call[3]});
+  for (const nlohmann::json& region : document.at("regions"))
+    trace.regions.push_back({region[0], region[1], region[2]});
   return trace;
 }
 

@@ -39,6 +39,10 @@ struct Breakdown {
 /// end), all of it counts as communication.
 Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps);
 
+/// For each rank, how much of each of its calls was waiting, in the order of its calls.
+std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
+                                                const std::vector<RankTrace>& ranks);
+
 /// Ranks that exchange messages over an axis, or over several: "data", "data+fsdp". For any other
 /// name, such as "world", all of them.
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);

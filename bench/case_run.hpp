@@ -59,8 +59,8 @@ class CaseRun {
   std::vector<double> time_steps(Size steps);
   /// The loss of the latest steps is finite.
   bool is_finite();
-  /// Where the time goes, in a run of its own.
-  Breakdown instrument(Size steps);
+  /// Where the time goes, in a run of its own: the trace of every rank.
+  std::vector<RankTrace> instrument(Size steps);
 
  private:
   void step(const Plan& plan, Size batch);

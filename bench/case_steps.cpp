@@ -11,6 +11,7 @@
 #include <tessera/train/share_json.hpp>
 
 #include "case_run.hpp"
+#include "chrome_trace.hpp"
 #include "documents.hpp"
 #include "reference.hpp"
 #include "statistics.hpp"
@@ -159,7 +160,11 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   const std::vector<double> seconds = measure(run, context);
   const Statistics statistics = statistics_of(seconds);
   context.enter("instrumented steps");
-  const Breakdown breakdown = run.instrument(rules.instrumented_steps);
+  const std::vector<RankTrace> traces = run.instrument(rules.instrumented_steps);
+  const MeshShape& mesh = run.plan().input.mesh;
+  const Breakdown breakdown = break_down(mesh, traces, rules.instrumented_steps);
+  if (context.keep_trace && context.ranks.rank() == 0)
+    context.keep_trace(chrome_trace(mesh, traces));
   if (!run.is_finite()) {
     end_invalid(result, "the loss did not stay finite while steps were timed");
     return {};

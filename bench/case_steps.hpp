@@ -27,6 +27,8 @@ struct CaseContext {
   Timer clock;                                            ///< since the case was begun
   std::function<void(const std::string& phase)> enter{};  ///< told of each phase
   std::optional<Fault> fault{};
+  /// Told on rank 0 of the trace of the instrumented steps, if anybody wants it.
+  std::function<void(const nlohmann::json& chrome_trace)> keep_trace{};
 };
 
 /// Verifies and measures one case, and fills in its result as it goes: what an exception leaves

@@ -163,7 +163,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   });
 
   LastWord last_word(results);
-  run_cases(work, order, {work.study, world, launch, results, last_word, fault});
+  run_cases(work, order, {work.study, world, launch, results, last_word, fault, options.traces});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0) code = static_cast<int>(conclude(options, results));

@@ -63,9 +63,14 @@ class State {
   void count(const OpenRegion& region, double seconds) {
     const double own = seconds - region.inside;
     const auto operation = operation_of(region.name);
+    const bool is_step = region.name == "tessera::step";
     if (operation && !region.holds_calls) {
-      if (is_in_step()) trace.calls.push_back({axis_of(*operation, region), *operation, seconds});
-    } else if (region.name == "tessera::step") {
+      if (is_in_step())
+        trace.calls.push_back({axis_of(*operation, region), *operation, seconds, region.begin});
+      return;
+    }
+    if (is_step || is_in_step()) trace.regions.push_back({region.name, region.begin, seconds});
+    if (is_step) {
       trace.step += seconds;
     } else if (region.name == "tessera::update") {
       trace.optimizer += own;

@@ -13,6 +13,14 @@ struct TracedCall {
   std::string axis;
   Operation operation = Operation::barrier;
   double seconds = 0;
+  double begin = 0;  ///< seconds since the instrumented steps began
+};
+
+/// One region of a step that is no call: "tessera::forward", or the step itself.
+struct TracedRegion {
+  std::string name;
+  double begin = 0;
+  double seconds = 0;
 };
 
 /// Where the time of some steps went on one rank, without the time of looking.
@@ -21,6 +29,7 @@ struct RankTrace {
   double compute = 0;    ///< forward, loss, backward, clipping; without the calls inside
   double optimizer = 0;  ///< the update
   std::vector<TracedCall> calls;
+  std::vector<TracedRegion> regions{};  ///< in the order in which they end
 };
 
 /// Times the regions that the engine and the communicators open, through the callbacks of Kokkos

@@ -128,6 +128,11 @@ void ResultsDirectory::write_steps(const std::string& id, Size attempt,
         {{"schema_version", 1}, {"attempt", attempt}, {"seconds", seconds}});
 }
 
+void ResultsDirectory::write_trace(const std::string& id,
+                                   const nlohmann::json& chrome_trace) const {
+  write(of_case(id) / "trace.json", chrome_trace);
+}
+
 void ResultsDirectory::write_text(const std::string& name, const std::string& text) const {
   const fs::path temporary = path_ / (name + ".partial-" + std::to_string(getpid()));
   errno = 0;

@@ -42,6 +42,9 @@ class ResultsDirectory {
   std::vector<double> steps(const std::string& id) const;
   void write_steps(const std::string& id, Size attempt, const std::vector<double>& seconds) const;
 
+  /// For chrome://tracing and Perfetto; of the latest attempt that was traced.
+  void write_trace(const std::string& id, const nlohmann::json& chrome_trace) const;
+
   void write_text(const std::string& name, const std::string& text) const;
   void write_document(const std::string& name, const nlohmann::json& document) const;
 

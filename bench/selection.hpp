@@ -18,6 +18,7 @@ struct RunOptions {
   std::vector<std::string> retry{};     ///< statuses of cases that are run again
   std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
   bool dry_run = false;
+  bool traces = false;   ///< keep the traces of the instrumented steps
   std::string inject{};  ///< see fault.hpp
 };
 

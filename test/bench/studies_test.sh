@@ -10,7 +10,7 @@ launcher=("$@")
 source "$(dirname "$0")/../train/script_support.sh"
 
 begin "$(basename "$study" .toml)"
-launch run "$study" --small -o results
+launch run "$study" --small --trace -o results
 expect_code 0
 grep -qE '^RESULT: PASS ' "$out" || fail "the study did not pass: $(tail -20 "$out")"
 [ "$(tail -1 "$out" | cut -d' ' -f1)" = RESULT: ] || fail "RESULT is not the last line"
@@ -30,6 +30,12 @@ wide=$(awk 'length > 120 && !/^FOM|^RESULT|^  / { print }' "$out")
   fail "cases.csv has $(wc -l < "$here/results/cases.csv") lines for $(ls "$here/results/cases" | wc -l) cases"
 [ "$(head -1 "$here/results/steps.csv")" = id,attempt,step,seconds ] || fail "steps.csv has another header"
 [ "$(find "$here/results" -name '*.partial-*' | wc -l)" -eq 0 ] || fail "temporary files are left"
+
+# A trace of every case that was measured, with its steps.
+for result in "$here"/results/cases/*/result.json; do
+  grep -q '"status": "ok"' "$result" || continue
+  grep -q '"name": *"step"' "$(dirname "$result")/trace.json" || fail "no trace beside $result"
+done
 
 # A second run has nothing left to do, and says the same.
 first=$(grep '^RESULT' "$out")

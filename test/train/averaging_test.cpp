@@ -37,8 +37,8 @@ struct Trained {
 Trained train(const Experiment& setup) {
   Trainer<float> trainer = trainer_of<float>(setup);
   const TrainingMetrics metrics = trainer.fit(setup.data);
-  return {to_host(trainer.gather(TensorRole::gradient)),
-          to_host(trainer.gather()), metrics.epoch_losses};
+  return {to_host(trainer.gather(TensorRole::gradient)), to_host(trainer.gather()),
+          metrics.epoch_losses};
 }
 
 /// Mean over `parts` balanced parts of the batch of each part's mean gradient.
