@@ -32,11 +32,11 @@ class Silence : public benchmark::BenchmarkReporter {
 };
 
 void initialize(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tessera-micro");
-  std::vector<char*> argv;
+  static char program[] = "tessera-micro";  // Google Benchmark keeps the pointer
+  std::vector<char*> argv{program};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  int argc = static_cast<int>(arguments.size());
+  int argc = static_cast<int>(arguments.size()) + 1;
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
     throw Error(ExitCode::usage, std::string(argv[1]) + ": is no option of Google Benchmark");
