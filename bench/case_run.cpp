@@ -10,6 +10,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
+#include <tessera/plan/last_batch.hpp>
 #include <tessera/plan/traffic.hpp>
 #include <tessera/train/config_rules.hpp>
 #include <tessera/train/plan_input.hpp>
@@ -18,14 +19,6 @@
 
 namespace tessera::bench {
 namespace {
-
-Plan plan_last_batch(const Plan& plan) {
-  const Size remainder = plan.input.samples % plan.input.global_batch;
-  if (remainder == 0) return plan;
-  PlanInput input = plan.input;
-  input.global_batch = remainder;
-  return make_plan(input);
-}
 
 bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });

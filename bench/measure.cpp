@@ -6,17 +6,13 @@
 #include "statistics.hpp"
 
 namespace tessera::bench {
-namespace {
 
-/// For each repetition the time of the slowest rank.
 std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine) {
   const Kokkos::View<double*, Kokkos::HostSpace> seconds("tessera::bench::seconds", mine.size());
   std::copy(mine.begin(), mine.end(), seconds.data());
   ranks.all_reduce(seconds, ReduceOp::max);
   return {seconds.data(), seconds.data() + seconds.extent(0)};
 }
-
-}  // namespace
 
 Summary summarize(const std::vector<double>& seconds) {
   Summary summary;

@@ -37,6 +37,9 @@ Work timed(F work) {
   };
 }
 
+/// For each repetition the time of the slowest rank. Collective.
+std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine);
+
 /// Measures several things in turn, so that what else goes on in the machine meets all of them
 /// alike. All ranks start each of them together; the clock runs on every rank by itself, and the
 /// slowest rank of each repetition is found when all are over. Collective.

@@ -7,18 +7,11 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
 
+#include "measure.hpp"
 #include "statistics.hpp"
 
 namespace tessera::bench {
 namespace {
-
-/// For each repetition the seconds of the slowest rank.
-std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine) {
-  const Kokkos::View<double*, Kokkos::HostSpace> seconds("tessera::bench::seconds", mine.size());
-  std::copy(mine.begin(), mine.end(), seconds.data());
-  ranks.all_reduce(seconds, ReduceOp::max);
-  return {seconds.data(), seconds.data() + seconds.extent(0)};
-}
 
 std::vector<double> repeat(const Communicator& ranks, Size times,
                            const std::function<void()>& work) {

@@ -10,6 +10,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/plan/last_batch.hpp>
 #include <tessera/plan/traffic.hpp>
 #include <tessera/train/config_agreement.hpp>
 #include <tessera/train/config_rules.hpp>
@@ -48,15 +49,6 @@ void check_dtype(DType dtype) {
   if (dtype != dtype_of<T>())
     throw ConfigError("model.dtype", name_of(dtype),
                       fmt::format("must be {}, the trainer's", name_of(dtype_of<T>())));
-}
-
-/// The plan of an epoch's last batch, which may be smaller than the others.
-Plan plan_last_batch(const Plan& plan) {
-  const Size remainder = plan.input.samples % plan.input.global_batch;
-  if (remainder == 0) return plan;
-  PlanInput input = plan.input;
-  input.global_batch = remainder;
-  return make_plan(input);
 }
 
 /// Throws the same ConfigError on every rank unless all of them give the same value.
