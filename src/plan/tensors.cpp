@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <optional>
 
 #include <tessera/base/split.hpp>
 #include <tessera/plan/tensors.hpp>
+#include <tessera/plan/units.hpp>
 
 namespace tessera {
 namespace {
@@ -78,12 +78,15 @@ std::vector<TensorPlan> place_tensors(const PlanInput& input, const Layouts& lay
   return tensors;
 }
 
-Range kept_part(const TensorPlan& tensor, const ModelSpec& local, Range share) {
-  const LinearSpec& layer = local.layers[tensor.layer];
+Range part_of_unit(const TensorPlan& tensor, const LinearSpec& layer) {
   const Size kernel = layer.in * layer.out;
-  const Range part = tensor.shape.size() == 2 ? Range{0, kernel} : Range{kernel, layer.out};
-  const Size begin = std::max(part.begin, share.begin), end = std::min(part.end(), share.end());
-  return begin < end ? Range{begin - part.begin, end - begin} : Range{};
+  return tensor.shape.size() == 2 ? Range{0, kernel} : Range{kernel, layer.out};
+}
+
+Range kept_part(const TensorPlan& tensor, const ModelSpec& local, Range share) {
+  const Range part = part_of_unit(tensor, local.layers[tensor.layer]);
+  const Range kept = intersection(part, share);
+  return {kept.begin - part.begin, kept.count};
 }
 
 }  // namespace tessera

@@ -30,8 +30,12 @@ struct TensorPlan {
 /// its gradient and moments.
 std::vector<TensorPlan> place_tensors(const PlanInput& input, const Layouts& layouts);
 
+/// The elements of a layer's flat unit that are one parameter's, or its gradient's or a moment's.
+/// `layer`: with the rank's extents.
+Range part_of_unit(const TensorPlan& tensor, const LinearSpec& layer);
+
 /// The part of a rank's block of `tensor` that the rank keeps between steps, as a run of the
-/// block's elements in row-major order. `unit`: the rank's whole unit, `share`: its part of it.
+/// block's elements in row-major order. `share`: the rank's part of its unit.
 Range kept_part(const TensorPlan& tensor, const ModelSpec& local, Range share);
 
 }  // namespace tessera

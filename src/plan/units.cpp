@@ -77,14 +77,13 @@ std::vector<Range> unique_gradients(const StatePlan& state, const ModelSpec& loc
                                     Size model_coordinate) {
   std::vector<Range> unique;
   const auto add = [&](const UnitPlan& unit, Size first_share, Range part) {
-    const Size begin = std::max(part.begin, unit.share.begin);
-    const Size end = std::min(part.end(), unit.share.end());
-    if (begin >= end) return;
-    const Size at = first_share + begin;
+    const Range own = intersection(part, unit.share);
+    if (own.count == 0) return;
+    const Size at = first_share + own.begin;
     if (!unique.empty() && unique.back().end() == at)
-      unique.back().count += end - begin;
+      unique.back().count += own.count;
     else
-      unique.push_back({at, end - begin});
+      unique.push_back({at, own.count});
   };
   for (std::size_t u = 0; u < state.units.size(); ++u) {
     const UnitPlan& unit = state.units[u];

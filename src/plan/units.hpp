@@ -9,6 +9,13 @@
 
 namespace tessera {
 
+/// What two ranges share; if nothing, empty at the begin of the first.
+constexpr Range intersection(Range a, Range b) {
+  const Size begin = a.begin > b.begin ? a.begin : b.begin;
+  const Size end = a.end() < b.end() ? a.end() : b.end();
+  return begin < end ? Range{begin, end - begin} : Range{a.begin, 0};
+}
+
 /// One unit, a layer's parameters on one rank, in that rank's buffers; in elements.
 struct UnitPlan {
   Range whole;              ///< among all units of the rank

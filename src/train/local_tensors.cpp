@@ -7,17 +7,6 @@
 namespace tessera {
 namespace {
 
-/// The elements of a layer's unit that are one parameter's.
-Range part_of_unit(const TensorPlan& tensor, const LinearSpec& layer) {
-  const Size kernel = layer.in * layer.out;
-  return tensor.shape.size() == 2 ? Range{0, kernel} : Range{kernel, layer.out};
-}
-
-Range intersection(Range a, Range b) {
-  const Size begin = std::max(a.begin, b.begin), end = std::min(a.end(), b.end());
-  return begin < end ? Range{begin, end - begin} : Range{a.begin, 0};
-}
-
 /// The flat buffer that keeps tensors of a role; `moment` counts from 0.
 template <class T>
 Vector<T> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
