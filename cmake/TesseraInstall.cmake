@@ -7,11 +7,9 @@ set(tessera_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_include_directories(tessera PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS tessera EXPORT tesseraTargets)
-if(TARGET tessera_cli)
-  install(TARGETS tessera_cli)
-endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera
-  FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS tessera_cli)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in

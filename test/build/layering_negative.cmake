@@ -12,24 +12,33 @@ function(expect_violation regex)
     math(EXPR j "${i} + 1")
     list(GET ARGN ${i} file)
     list(GET ARGN ${j} text)
-    file(WRITE ${SCRATCH}/src/${file} "${text}\n")
+    file(WRITE ${SCRATCH}/${file} "${text}\n")
   endforeach()
   expect_failure(layering.cmake ${SCRATCH} "${regex}")
 endfunction()
 
-expect_violation("src/base must not depend on src/nn"
-  base/a.hpp "#include <tessera/nn/b.hpp>" nn/b.hpp "")
-expect_violation("src/nn must not depend on src/comm"
-  nn/a.cpp "  #  include <tessera/comm/b.hpp>  // hidden" comm/b.hpp "")
-expect_violation("src/comm must not depend on src/train"
-  comm/a.cpp "#include <tessera/train/b.hpp>" train/b.hpp "")
-expect_violation("mesh/a.cpp includes <mpi.h>" mesh/a.cpp "#include <mpi.h>")
-expect_violation("main.cpp includes <mpi.h>" main.cpp "#include <mpi.h>")
+expect_violation("src/tessera/base must not depend on src/tessera/nn"
+  src/tessera/base/a.hpp "#include <tessera/nn/b.hpp>" src/tessera/nn/b.hpp "")
+expect_violation("src/tessera/nn must not depend on src/tessera/comm"
+  src/tessera/nn/a.cpp "  #  include <tessera/comm/b.hpp>  // hidden" src/tessera/comm/b.hpp "")
+expect_violation("src/tessera/comm must not depend on src/tessera/train"
+  src/tessera/comm/a.cpp "#include <tessera/train/b.hpp>" src/tessera/train/b.hpp "")
+expect_violation("mesh/a.cpp includes <mpi.h>" src/tessera/mesh/a.cpp "#include <mpi.h>")
+expect_violation("src/tessera/config must not depend on src/tessera/engine"
+  src/tessera/config/a.hpp "#include <tessera/engine/b.hpp>" src/tessera/engine/b.hpp "")
+expect_violation("app/main.cpp includes <mpi.h>" src/tessera/app/main.cpp "#include <mpi.h>")
+expect_violation("headers in detail/ are not installed"
+  src/tessera/comm/a.hpp "#include <tessera/comm/detail/b.hpp>" src/tessera/comm/detail/b.hpp "")
+expect_violation("bench/study must not depend on bench/run" src/tessera/base/a.hpp ""
+  bench/study/a.cpp "#include \"run/b.hpp\"" bench/run/b.hpp "")
+expect_violation("headers of bench are included as" src/tessera/base/a.hpp ""
+  bench/study/a.cpp "#include \"b.hpp\"" bench/study/b.hpp "")
+expect_violation("no folder bench/misc" src/tessera/base/a.hpp "" bench/misc/a.cpp "")
 expect_violation("more than one file includes <nccl.h>"
-  comm/a.cpp "#include <nccl.h>" comm/b.cpp "#include <nccl.h>")
-expect_violation("included as <tessera" base/a.cpp "#include \"b.hpp\"")
-expect_violation("no folder src/misc" misc/a.hpp "")
+  src/tessera/comm/a.cpp "#include <nccl.h>" src/tessera/comm/b.cpp "#include <nccl.h>")
+expect_violation("included as <tessera" src/tessera/base/a.cpp "#include \"b.hpp\"")
+expect_violation("no folder src/tessera/misc" src/tessera/misc/a.hpp "")
 expect_violation("the plan knows neither MPI nor Views"
-  plan/a.hpp "#include <tessera/base/view.hpp>" base/view.hpp "")
+  src/tessera/plan/a.hpp "#include <tessera/base/view.hpp>" src/tessera/base/view.hpp "")
 expect_violation("plan/a.hpp reaches <tessera/comm/c.hpp>"
-  plan/a.hpp "#include <tessera/mesh/b.hpp>" mesh/b.hpp "#include <tessera/comm/c.hpp>" comm/c.hpp "")
+  src/tessera/plan/a.hpp "#include <tessera/mesh/b.hpp>" src/tessera/mesh/b.hpp "#include <tessera/comm/c.hpp>" src/tessera/comm/c.hpp "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The top level holds what the design lists and dotfiles, and every folder of src/ says what lives there.
+# The top level holds what the design lists and dotfiles, and every folder of src/tessera says what lives there.
 # Usage: cmake -D SOURCE_DIR=<repository> -P layout.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -31,7 +31,7 @@ foreach(entry src test scripts cmake CMakeLists.txt CMakePresets.json LICENSE sp
   endif()
 endforeach()
 
-file(GLOB folders LIST_DIRECTORIES true ${SOURCE_DIR}/src/*)
+file(GLOB folders LIST_DIRECTORIES true ${SOURCE_DIR}/src/tessera/*)
 foreach(folder IN LISTS folders)
   if(IS_DIRECTORY ${folder} AND NOT EXISTS ${folder}/README.md)
     message(SEND_ERROR "${folder} has no README.md")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/comm/agree.hpp>
 
-#include "comm_test_support.hpp"
+#include "comm/comm_test_support.hpp"
 
 namespace tessera {
 namespace {

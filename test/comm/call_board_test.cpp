@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/comm/call_board.hpp>
+#include <tessera/comm/detail/call_board.hpp>
 #include <tessera/comm/rank_list.hpp>
 
 namespace tessera {

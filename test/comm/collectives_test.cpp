@@ -4,7 +4,7 @@
 
 #include <tessera/base/split.hpp>
 
-#include "comm_test_support.hpp"
+#include "comm/comm_test_support.hpp"
 
 namespace tessera {
 namespace {

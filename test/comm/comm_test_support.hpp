@@ -9,8 +9,8 @@
 
 #include <tessera/comm/communicator.hpp>
 
-#include "../device_data.hpp"
-#include "../expect_error.hpp"
+#include "device_data.hpp"
+#include "expect_error.hpp"
 
 namespace tessera::test {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "comm_test_support.hpp"
-#include "mpi_spy.hpp"
+#include "comm/comm_test_support.hpp"
+#include "comm/mpi_spy.hpp"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm_test_support.hpp"
+#include "comm/comm_test_support.hpp"
 
 namespace tessera {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/comm/host_blocks.hpp>
+#include <tessera/comm/detail/host_blocks.hpp>
 
-#include "mpi_spy.hpp"
+#include "comm/mpi_spy.hpp"
 
 namespace tessera {
 namespace {

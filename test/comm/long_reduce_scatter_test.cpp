@@ -4,8 +4,8 @@
 
 #include <tessera/base/split.hpp>
 
-#include "comm_test_support.hpp"
-#include "mpi_spy.hpp"
+#include "comm/comm_test_support.hpp"
+#include "comm/mpi_spy.hpp"
 
 namespace tessera {
 namespace {

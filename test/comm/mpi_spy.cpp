@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi_spy.hpp"
+#include "comm/mpi_spy.hpp"
 
 #include <map>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include <tessera/mesh/mesh_shape.hpp>
 
-#include "../expect_error.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

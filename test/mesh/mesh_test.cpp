@@ -5,8 +5,8 @@
 
 #include <tessera/mesh/mesh.hpp>
 
-#include "../device_data.hpp"
-#include "../expect_error.hpp"
+#include "device_data.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <tessera/mesh/parts.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <tessera/mesh/partition_spec.hpp>
 
-#include "../expect_error.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

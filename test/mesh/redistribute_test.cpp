@@ -7,7 +7,7 @@
 
 #include <tessera/mesh/redistribute.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

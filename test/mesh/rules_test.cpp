@@ -3,7 +3,7 @@
 
 #include <tessera/mesh/rules.hpp>
 
-#include "../expect_error.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <tessera/mesh/redistribute.hpp>
 
-#include "../device_data.hpp"
-#include "../expect_error.hpp"
+#include "device_data.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

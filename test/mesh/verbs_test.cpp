@@ -7,8 +7,8 @@
 #include <tessera/mesh/redistribute.hpp>
 #include <tessera/mesh/verbs.hpp>
 
-#include "../device_data.hpp"
-#include "../expect_error.hpp"
+#include "device_data.hpp"
+#include "expect_error.hpp"
 
 namespace tessera {
 namespace {

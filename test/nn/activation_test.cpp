@@ -7,7 +7,7 @@
 
 #include <tessera/nn/linear.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 #include <tessera/nn/gemm.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <tessera/base/alias.hpp>
 
-#include "../device_data.hpp"
-#include "serial_mlp.hpp"
+#include "device_data.hpp"
+#include "nn/serial_mlp.hpp"
 
 namespace tessera {
 namespace {

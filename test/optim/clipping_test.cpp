@@ -8,7 +8,7 @@
 #include <tessera/optim/clipping.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

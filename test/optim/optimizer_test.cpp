@@ -12,7 +12,7 @@
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <tessera/optim/optimizer.hpp>
 
-#include "../device_data.hpp"
-#include "../nn/serial_mlp.hpp"
+#include "device_data.hpp"
+#include "nn/serial_mlp.hpp"
 
 namespace tessera {
 namespace {

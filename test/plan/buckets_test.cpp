@@ -6,7 +6,7 @@
 
 #include <tessera/plan/buckets.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 #include <tessera/plan/replica_check.hpp>
 #include <tessera/plan/traffic.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 #include <tessera/mesh/placement.hpp>
 #include <tessera/plan/traffic.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

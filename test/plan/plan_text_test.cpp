@@ -9,7 +9,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/plan/plan_text.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

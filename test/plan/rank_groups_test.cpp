@@ -11,7 +11,7 @@
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/plan/rank_groups.hpp>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan_support.hpp"
+#include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {

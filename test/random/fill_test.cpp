@@ -7,7 +7,7 @@
 #include <tessera/base/split.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "../device_data.hpp"
+#include "device_data.hpp"
 
 namespace tessera {
 namespace {

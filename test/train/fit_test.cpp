@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "error_everywhere.hpp"
+#include "engine/error_everywhere.hpp"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "training_support.hpp"
+#include "engine/training_support.hpp"
 
 namespace tessera {
 namespace {

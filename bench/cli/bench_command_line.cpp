@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench_command_line.hpp"
+
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/base/version.hpp>
+
+namespace tessera::bench {
+namespace {
+
+constexpr const char* examples = R"(
+Examples:
+  tessera-bench list studies/strong_scaling.toml
+  mpirun -n 8 tessera-bench run studies/strong_scaling.toml -o results/strong
+  mpirun -n 8 tessera-bench run studies/strong_scaling.toml -o results/strong --resume --retry failed,timeout
+  mpirun -n 4 tessera-bench run studies/strong_scaling.toml -o results/strong --case ID
+  tessera-bench compare results/before results/after
+
+Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or another plan, 3 out of memory, 4 a
+time limit, 5 communication, 77 cases left that need more ranks. Arguments --kokkos-... go to Kokkos.)";
+
+const std::string hint = "; tessera-bench --help shows the usage";
+
+void add_source(CLI::App& command, StudySource& source) {
+  command.add_option("FILE", source.file, "Study, TOML")->required();
+  command.add_flag("--small", source.small, "The study's small variant, its table [small]");
+  command
+      .add_option("--set", source.overrides, "Override one key of the study or its configuration")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+struct GivenRun {
+  RunOptions options;
+  std::string only;
+  std::string retry;
+  std::uint64_t seed = 0;
+  CLI::Option* seed_option = nullptr;
+};
+
+void add_run(CLI::App& app, GivenRun& given) {
+  CLI::App& run = *app.add_subcommand("run", "Run the cases that have no result yet");
+  add_source(run, given.options.source);
+  run.add_option("-o,--output", given.options.directory, "Directory of the results")
+      ->type_name("DIR")
+      ->required();
+  run.add_option("--case", given.only, "Run this case only")->type_name("ID");
+  run.add_flag("--resume", given.options.resume, "Go on with the results in the directory");
+  run.add_option("--retry", given.retry, "Run cases with these statuses again")
+      ->type_name("STATUS[,STATUS...]");
+  run.add_flag("--dry-run", given.options.dry_run, "Say what would run, and run nothing");
+  given.seed_option = run.add_option("--seed", given.seed, "Seed of the order of cases");
+  run.add_flag("--trace", given.options.traces,
+               "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
+  run.add_option("--inject", given.options.inject,
+                 "For tests of the driver: in the warm-up of each case, this rank throws or stalls")
+      ->type_name("throw@RANK|stall@RANK");
+}
+
+RunOptions finish(GivenRun& given) {
+  static const std::vector<std::string> known{"ok", "invalid", "oom", "timeout", "failed"};
+  RunOptions& options = given.options;
+  if (!given.only.empty()) options.only = given.only;
+  if (given.seed_option->count() > 0) options.seed = given.seed;
+  for (const std::string& status :
+       given.retry.empty() ? std::vector<std::string>{} : split_text(given.retry, ',')) {
+    if (std::find(known.begin(), known.end(), status) == known.end())
+      throw ConfigError("--retry", status, "must be some of " + join(known));
+    options.retry.push_back(status);
+  }
+  return options;
+}
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  CLI::App app("Measure how training scales over ranks, meshes and strategies", "tessera-bench");
+  app.set_version_flag("--version", "tessera-bench " + std::string(version()));
+  app.require_subcommand(0, 1);
+  app.footer(examples);
+  ListOptions list;
+  GivenRun run;
+  CompareOptions compare;
+  add_source(
+      *app.add_subcommand("list", "Show the cases of a study and what each needs, without MPI"),
+      list.source);
+  add_run(app, run);
+  CLI::App& comparison =
+      *app.add_subcommand("compare", "Say which cases have become faster or slower");
+  comparison.add_option("BEFORE", compare.before, "Directory of results")->required();
+  comparison.add_option("AFTER", compare.after, "Directory of results")->required();
+
+  std::vector<std::string> reversed;  // as CLI11 wants them
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    if (!argument->starts_with("--kokkos-")) reversed.push_back(*argument);
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, unused;
+    if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
+    throw Error(ExitCode::usage, one_line(error.what()) + hint);
+  }
+  if (app.got_subcommand("list")) return list;
+  if (app.got_subcommand("run")) return finish(run);
+  if (app.got_subcommand("compare")) return compare;
+  throw Error(ExitCode::usage, "a command is required: list, run or compare" + hint);
+}
+
+}  // namespace tessera::bench

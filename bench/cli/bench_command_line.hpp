@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "run/selection.hpp"
+
+namespace tessera::bench {
+
+/// What --help and --version ask for.
+struct ShowText {
+  std::string text;
+};
+
+struct ListOptions {
+  StudySource source;
+};
+
+struct CompareOptions {
+  std::string before;
+  std::string after;
+};
+
+using Command = std::variant<ShowText, ListOptions, RunOptions, CompareOptions>;
+
+/// The command that the arguments after the program's name ask for. Arguments that begin with
+/// --kokkos- are left to Kokkos. Throws Error with exit code usage.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace tessera::bench

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+
+#include "results/documents.hpp"
+#include "run/console.hpp"
+
+namespace tessera::bench {
+namespace {
+
+std::size_t id_width(const std::vector<Case>& cases) {
+  std::size_t width = 4;
+  for (const Case& point : cases) width = std::max(width, point.id.size());
+  return width;
+}
+
+/// Payload of one step's calls, of the rank that the plan describes.
+Size step_bytes(const Plan& plan) {
+  Size bytes = 0;
+  for (const CollectivePlan& collective : plan.collectives(0))
+    if (collective.cadence == Cadence::step) bytes += collective.payload_bytes;
+  return bytes;
+}
+
+std::string needs(const Study& study, const Case& point) {
+  if (point.skip_reason) return "skipped: " + *point.skip_reason;
+  const Config config = resolve(point.config, point.ranks());
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  const Size memory = largest_memory(plan).memory.total();
+  const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
+  return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
+                     human_bytes(step_bytes(plan)), static_cast<double>(plan.flops.total()) / 1e9,
+                     fits ? "" : "  more than limits.memory_bytes");
+}
+
+}  // namespace
+
+std::string case_list(const Study& study, const std::vector<Case>& cases) {
+  const std::size_t width = id_width(cases);
+  std::string text = fmt::format("{:<{}} {:>5} {:>10} {:>11} {:>10}\n", "case", width, "ranks",
+                                 "memory", "sent a step", "GFLOP");
+  text += std::string(text.size() - 1, '-') + "\n";
+  for (const Case& point : cases)
+    fmt::format_to(std::back_inserter(text), "{:<{}} {:>5} {}\n", point.id, width, point.ranks(),
+                   needs(study, point));
+  const auto skipped = std::count_if(cases.begin(), cases.end(),
+                                     [](const Case& c) { return c.skip_reason.has_value(); });
+  Size most = 0;
+  for (const Case& point : cases)
+    if (!point.skip_reason) most = std::max(most, point.ranks());
+  fmt::format_to(
+      std::back_inserter(text),
+      "\n{} cases, {} of them skipped; a launch of {} ranks runs all others\n"
+      "memory: device memory of the rank with the most; sent: payload of a step's calls\n",
+      cases.size(), skipped, most);
+  return text;
+}
+
+std::string selection_list(const std::vector<Case>& cases, const std::vector<Selected>& selected) {
+  const std::size_t width = id_width(cases);
+  std::string text;
+  Size runs = 0;
+  for (const Selected& item : selected) {
+    const char* const what = item.what == Selected::What::run         ? "run"
+                             : item.what == Selected::What::skip      ? "skip"
+                             : item.what == Selected::What::keep      ? "keep"
+                             : item.what == Selected::What::too_large ? "pending"
+                                                                      : "leave";
+    if (item.what == Selected::What::run) ++runs;
+    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<7}{}{}\n", cases[item.index].id, width,
+                   what, item.note.empty() ? "" : "  ", item.note);
+  }
+  return text + fmt::format("{} of {} cases would run\n", runs, cases.size());
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/mesh/mesh_shape.hpp>
+
+#include "measure/instrument.hpp"
+
+namespace tessera::bench {
+
+/// Mean seconds of a step.
+struct Share {
+  double max_rank = 0;
+  double mean_rank = 0;
+};
+
+/// Traffic of one axis and operation in a step: mean over ranks.
+struct CallTime {
+  std::string axis;
+  Operation operation = Operation::barrier;
+  double calls = 0;
+  double seconds = 0;  ///< as long as the last rank to arrive was in them
+  double waiting = 0;  ///< the rest
+};
+
+struct Breakdown {
+  Size steps = 0;
+  double step = 0;  ///< mean over ranks
+  Share compute, communication, idle, optimizer, other;
+  std::vector<CallTime> calls;
+};
+
+/// Puts the ranks' traces of `steps` steps together, by rank of the mesh. Of the time in a call,
+/// the part that the last rank to arrive in its group needed is communication, the rest is idle.
+/// Where ranks of a group have not made equally many calls (requests that were tested to their
+/// end), all of it counts as communication.
+Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps);
+
+/// For each rank, how much of each of its calls was waiting, in the order of its calls.
+std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
+                                                const std::vector<RankTrace>& ranks);
+
+/// Ranks that exchange messages over an axis, or over several: "data", "data+fsdp". For any other
+/// name, such as "world", all of them.
+std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
+
+nlohmann::json to_json(const RankTrace& trace);
+RankTrace trace_from_json(const nlohmann::json& document);
+nlohmann::json to_json(const Breakdown& breakdown);
+
+}  // namespace tessera::bench

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where the benchmark meets the trainer's parts.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/comm/communicator.hpp>
+#include <tessera/config/config.hpp>
+#include <tessera/engine/dataset.hpp>
+#include <tessera/engine/engine.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/plan.hpp>
+
+#include "measure/breakdown.hpp"
+
+namespace tessera::bench {
+
+/// What a case has used up, for soft limits: called on every rank between steps that are not timed.
+/// Throws the same Error (timeout) on all of them.
+using CheckTime = std::function<void()>;
+
+/// Losses of a training from the initial parameters.
+struct LossCurve {
+  std::vector<double> steps;   ///< up to the first epoch with one that is not finite
+  std::vector<double> epochs;  ///< means of an epoch's steps
+};
+
+struct Verification {
+  LossCurve losses;
+  std::vector<LedgerRow> planned_traffic;
+  std::vector<LedgerRow> measured_traffic;  ///< on this rank
+  Size epochs = 0;
+};
+
+/// A configuration on the ranks of a communicator, taken apart: training as Trainer does it, and
+/// steps by themselves. Everything is collective over `ranks`.
+template <class T>
+class CaseRun {
+ public:
+  /// The configuration must be valid for this number of ranks.
+  CaseRun(const Config& config, const Communicator& ranks);
+
+  const Plan& plan() const { return plan_; }
+  const MeshShape& mesh() const { return mesh_.shape(); }
+  Size planned_bytes() const { return plan_.memory(mesh_.rank()).total(); }  ///< of this rank
+  Size measured_bytes() const { return measured_bytes_; }
+
+  /// All epochs of the configuration; once, and first.
+  Verification train(const CheckTime& check_time);
+
+  /// Steps on full batches, one after the other.
+  void warm_up(Size steps, const CheckTime& check_time);
+  /// Their seconds on this rank. No call between them but those of the step itself.
+  std::vector<double> time_steps(Size steps);
+  /// The loss of the latest steps is finite.
+  bool is_finite();
+  /// Where the time goes, in a run of its own: the trace of every rank.
+  std::vector<RankTrace> instrument(Size steps);
+
+ private:
+  void step(const Plan& plan, Size batch);
+  void next_step();
+
+  Config config_;
+  Mesh mesh_;
+  Plan plan_;
+  Plan last_plan_;  ///< of an epoch's last batch, which may be smaller
+  std::optional<Dataset<T>> data_;
+  std::optional<Engine<T>> engine_;
+  Size measured_bytes_ = 0;
+  Size full_batches_ = 0;  ///< of an epoch
+  Size steps_ = 0;
+};
+
+}  // namespace tessera::bench

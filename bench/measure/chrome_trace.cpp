@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/chrome_trace.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::bench {
+namespace {
+
+nlohmann::json event(std::string name, const char* category, std::size_t rank, double begin,
+                     double seconds) {
+  return {{"name", std::move(name)}, {"cat", category}, {"ph", "X"},  {"ts", 1e6 * begin},
+          {"dur", 1e6 * seconds},    {"pid", 0},        {"tid", rank}};
+}
+
+/// Without the prefix that all regions have.
+std::string short_name(const std::string& region) {
+  constexpr std::string_view prefix = "tessera::";
+  return region.starts_with(prefix) ? region.substr(prefix.size()) : region;
+}
+
+}  // namespace
+
+nlohmann::json chrome_trace(const MeshShape& mesh, const std::vector<RankTrace>& ranks) {
+  const std::vector<std::vector<double>> waits = waits_of_calls(mesh, ranks);
+  nlohmann::json events = nlohmann::json::array();
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    events.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", 0},
+                      {"tid", r},
+                      {"args", {{"name", fmt::format("rank {}", r)}}}});
+    for (const TracedRegion& region : ranks[r].regions)
+      events.push_back(event(short_name(region.name), "region", r, region.begin, region.seconds));
+    for (std::size_t i = 0; i < ranks[r].calls.size(); ++i) {
+      const TracedCall& call = ranks[r].calls[i];
+      const double waited = waits[r][i];
+      if (waited > 0) events.push_back(event("idle", "idle", r, call.begin, waited));
+      events.push_back(event(std::string(name_of(call.operation)), "collective", r,
+                             call.begin + waited, call.seconds - waited));
+      events.back()["args"] = {{"axis", call.axis}};
+    }
+  }
+  return {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
+}
+
+}  // namespace tessera::bench

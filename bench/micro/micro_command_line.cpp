@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "micro/micro_command_line.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <regex.h>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/launch.hpp>
+#include <tessera/base/text.hpp>
+
+namespace tessera::bench {
+namespace {
+
+/// Google Benchmark's flags, as they are given and with their defaults.
+struct GoogleFlags {
+  std::string filter = ".", format = "console", out, out_format = "json", color, time_unit,
+              min_time, min_warmup_time;
+  Size repetitions = 1;
+  bool list_tests = false, report_aggregates_only = false, display_aggregates_only = false,
+       counters_tabular = false, random_interleaving = false;
+};
+
+std::string on_off(bool value) { return value ? "true" : "false"; }
+
+CLI::Option* from_environment(CLI::Option* option) {
+  std::string name = option->get_name().substr(2);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return option->envname(name)->group("Google Benchmark");
+}
+
+void add_google_flags(CLI::App& app, GoogleFlags& flags) {
+  const auto text = [&](const char* name, std::string& value, const char* what) {
+    return from_environment(app.add_option(name, value, what));
+  };
+  const auto flag = [&](const char* name, bool& value, const char* what) {
+    from_environment(app.add_flag(name, value, what));
+  };
+  const CLI::IsMember formats({"console", "json", "csv"});
+  flag("--benchmark_list_tests", flags.list_tests, "Print the names, run nothing");
+  text("--benchmark_filter", flags.filter, "Run what matches this expression; -... what does not")
+      ->type_name("REGEX");
+  text("--benchmark_format", flags.format, "On the terminal")->check(formats);
+  text("--benchmark_out", flags.out, "File for the results")->type_name("FILE");
+  text("--benchmark_out_format", flags.out_format, "In the file")->check(formats);
+  text("--benchmark_color", flags.color, "Without it, none under a launcher")
+      ->check(CLI::IsMember({"auto", "true", "false", "yes", "no", "1", "0"}));
+  text("--benchmark_time_unit", flags.time_unit, "Of what says nothing else")
+      ->check(CLI::IsMember({"ns", "us", "ms", "s"}));
+  from_environment(app.add_option("--benchmark_repetitions", flags.repetitions, "Runs of each"))
+      ->check(CLI::Range(Size{1}, Size{1} << 20));
+  flag("--benchmark_report_aggregates_only", flags.report_aggregates_only,
+       "Mean, median and deviation of the repetitions only");
+  flag("--benchmark_display_aggregates_only", flags.display_aggregates_only,
+       "The same, on the terminal only");
+  flag("--benchmark_counters_tabular", flags.counters_tabular, "Counters in columns");
+  flag("--benchmark_enable_random_interleaving", flags.random_interleaving,
+       "Repetitions in random order; one rank only");
+  text("--benchmark_min_time", flags.min_time, "Refused: --iterations says how often");
+  text("--benchmark_min_warmup_time", flags.min_warmup_time, "Refused, too");
+}
+
+void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
+  app.add_option("--iterations", options.iterations, "Repetitions of each")
+      ->check(CLI::Range(Size{1}, Size{1} << 20));
+  app.add_option("--widths", options.widths, "Of the network whose shapes are measured")
+      ->delimiter(',')
+      ->check(CLI::Range(Size{1}, Size{1} << 20))
+      ->expected(2, 1000);
+  app.add_option("--batch", options.batch, "Rows on each rank")
+      ->check(CLI::Range(Size{1}, Size{1} << 20));
+  app.add_option("--mesh", options.mesh, "Axes whose collectives are measured");
+  app.add_option("--bytes", options.bytes, "Sizes of messages")
+      ->delimiter(',')
+      ->check(CLI::Range(Size{4}, Size{1} << 30));
+  app.add_option("--inject-wrong", options.wrong_rank,
+                 "For debugging: this rank finds one element wrong in every result that is checked")
+      ->type_name("RANK")
+      ->check(CLI::Range(0, ranks - 1));
+}
+
+void refuse_differences(const GoogleFlags& flags, int ranks) {
+  if (flags.random_interleaving && ranks > 1)
+    throw ConfigError("--benchmark_enable_random_interleaving", "true",
+                      "is for one rank: each rank would take another order, and wait for ever");
+  const std::string why =
+      "each rank would choose its own number of repetitions, and wait for ever; --iterations N "
+      "sets it for all";
+  if (!flags.min_time.empty()) throw ConfigError("--benchmark_min_time", flags.min_time, why);
+  if (!flags.min_warmup_time.empty())
+    throw ConfigError("--benchmark_min_warmup_time", flags.min_warmup_time, why);
+}
+
+void check_expression(const std::string& filter) {
+  // Not std::regex, in which g++ 12 warns under sanitizers.
+  regex_t compiled;
+  const char* const expression = filter.c_str() + (filter.starts_with('-') ? 1 : 0);
+  if (regcomp(&compiled, expression, REG_EXTENDED | REG_NOSUB) != 0)
+    throw ConfigError("--benchmark_filter", filter, "is no regular expression");
+  regfree(&compiled);
+}
+
+/// Launchers give their processes a terminal that nobody looks at.
+std::string color_of(const GoogleFlags& flags) {
+  if (!flags.color.empty()) return flags.color;
+  return detect_launch(std::getenv) ? "false" : "auto";
+}
+
+std::vector<std::string> for_rank(const GoogleFlags& flags, int rank) {
+  return {"--benchmark_list_tests=" + on_off(flags.list_tests),
+          "--benchmark_filter=" + flags.filter,
+          "--benchmark_format=" + flags.format,
+          "--benchmark_out=" + (rank == 0 ? flags.out : ""),
+          "--benchmark_out_format=" + flags.out_format,
+          "--benchmark_color=" + color_of(flags),
+          "--benchmark_time_unit=" + flags.time_unit,
+          "--benchmark_repetitions=" + std::to_string(flags.repetitions),
+          "--benchmark_report_aggregates_only=" + on_off(flags.report_aggregates_only),
+          "--benchmark_display_aggregates_only=" + on_off(flags.display_aggregates_only),
+          "--benchmark_counters_tabular=" + on_off(flags.counters_tabular),
+          "--benchmark_enable_random_interleaving=" + on_off(flags.random_interleaving)};
+}
+
+}  // namespace
+
+MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int rank, int ranks) {
+  CLI::App app("Speed of the parts of a step: products, kernels, collectives, redistributions",
+               "tessera-micro");
+  MicroCommand command;
+  GoogleFlags flags;
+  add_own_flags(app, command.options, ranks);
+  add_google_flags(app, flags);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    command.text = app.help();
+    return command;
+  } catch (const CLI::ParseError& error) {
+    throw Error(ExitCode::usage, one_line(error.what()));
+  }
+  refuse_differences(flags, ranks);
+  check_expression(flags.filter);
+  command.file = flags.out;
+  command.google = for_rank(flags, rank);
+  return command;
+}
+
+}  // namespace tessera::bench

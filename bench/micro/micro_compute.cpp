@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank computes in a step, on all ranks at once.
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include <tessera/base/view.hpp>
+#include <tessera/nn/flops.hpp>
+#include <tessera/nn/linear.hpp>
+#include <tessera/nn/loss.hpp>
+#include <tessera/optim/optimizer.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "micro/micro.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Sgemm = void(const char*, const char*, const int*, const int*, const int*, const float*,
+                   const float*, const int*, const float*, const int*, const float*, float*,
+                   const int*);
+
+/// The BLAS that Kokkos Kernels has brought along; none on devices, nor where there is none.
+Sgemm* find_sgemm() {
+  if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
+  return reinterpret_cast<Sgemm*>(dlsym(RTLD_DEFAULT, "sgemm_"));
+}
+
+Matrix<float> random_matrix(Size rows, Size cols, std::uint64_t seed) {
+  const Matrix<float> made("tessera::bench::matrix", rows, cols);
+  fill_normal(made, key(seed));
+  return made;
+}
+
+/// C (m, n) = op(A) op(B) with k summands.
+struct Product {
+  const char* name;
+  Trans trans_a, trans_b;
+  Size m, n, k;
+};
+
+/// Its operands, and C.
+struct Operands {
+  explicit Operands(const Product& p)
+      : a(p.trans_a == Trans::yes ? random_matrix(p.k, p.m, 1) : random_matrix(p.m, p.k, 1)),
+        b(p.trans_b == Trans::yes ? random_matrix(p.n, p.k, 2) : random_matrix(p.k, p.n, 2)),
+        c("tessera::bench::product", p.m, p.n) {}
+  Matrix<float> a, b, c;
+};
+
+std::function<void()> through_gemm(const Product& p) {
+  return [p, o = Operands(p), gemm = Gemm<float>()] {
+    gemm(p.trans_a, p.trans_b, 1, o.a, o.b, 0, o.c);
+  };
+}
+
+/// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
+std::function<void()> through_blas(const Product& p, Sgemm* sgemm) {
+  const Operands o(p);
+  const char* const opa = p.trans_a == Trans::yes ? "T" : "N";
+  const char* const opb = p.trans_b == Trans::yes ? "T" : "N";
+  return
+      [=, rows = static_cast<int>(p.n), cols = static_cast<int>(p.m), sums = static_cast<int>(p.k),
+       ldb = static_cast<int>(o.b.extent(1)), lda = static_cast<int>(o.a.extent(1))] {
+        const float one = 1, zero = 0;
+        sgemm(opb, opa, &rows, &cols, &sums, &one, o.b.data(), &ldb, o.a.data(), &lda, &zero,
+              o.c.data(), &rows);
+      };
+}
+
+void add_product(MicroContext& context, const Product& p) {
+  const std::vector<std::pair<std::string, double>> rates{
+      {"flops_per_second", static_cast<double>(gemm_flops(p.m, p.n, p.k))}};
+  const std::string shape = fmt::format("{}/m:{}/n:{}/k:{}", p.name, p.m, p.n, p.k);
+  context.add("gemm/" + shape, [=] { return MicroCase{through_gemm(p), rates}; });
+  if (Sgemm* const sgemm = find_sgemm())
+    context.add("blas/" + shape, [=] { return MicroCase{through_blas(p, sgemm), rates}; });
+}
+
+void add_layer(MicroContext& context, Size rows, Size in, Size out) {
+  add_product(context, {"forward", Trans::no, Trans::no, rows, out, in});
+  add_product(context, {"weight_gradient", Trans::yes, Trans::no, in, out, rows});
+  add_product(context, {"input_gradient", Trans::no, Trans::yes, rows, in, out});
+  context.add(fmt::format("bias_relu/rows:{}/cols:{}", rows, out), [=] {
+    const Matrix<float> z = random_matrix(rows, out, 3);
+    const Vector<float> bias("tessera::bench::bias", out);
+    const double bytes = 2.0 * static_cast<double>(rows * out) * sizeof(float);
+    return MicroCase{[=] { bias_activation<float>(Activation::relu, z, bias, z); },
+                     {{"bytes_per_second", bytes}}};
+  });
+}
+
+void add_loss(MicroContext& context, Size rows, Size cols) {
+  context.add(fmt::format("loss/mse/rows:{}/cols:{}", rows, cols), [=] {
+    const Matrix<float> prediction = random_matrix(rows, cols, 4);
+    const Matrix<float> target = random_matrix(rows, cols, 5);
+    const Matrix<float> gradient("tessera::bench::gradient", rows, cols);
+    const Vector<double> sums("tessera::bench::sums", 1);
+    return MicroCase{[=] {
+      loss_and_gradient<float>(LossKind::mse, prediction, target, rows * cols, sums, 0, gradient);
+    }};
+  });
+}
+
+void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string& name, Size n) {
+  context.add(fmt::format("optimizer/{}/n:{}", name, n), [=] {
+    OptimizerConfig config;
+    config.kind = kind;
+    const auto optimizer = std::make_shared<Optimizer<float>>(config, n);
+    const Vector<float> parameters("tessera::bench::parameters", n);
+    const Vector<float> gradients("tessera::bench::gradients", n);
+    // Parameters, gradients and moments are read, parameters and moments written.
+    const double vectors = 3.0 + 2.0 * static_cast<double>(moments_per_parameter(config));
+    return MicroCase{[=] { optimizer->step(parameters, gradients, 1e-3F); },
+                     {{"bytes_per_second", vectors * static_cast<double>(n) * sizeof(float)}}};
+  });
+}
+
+}  // namespace
+
+void add_compute_benchmarks(MicroContext& context) {
+  const MicroOptions& options = context.options();
+  const std::vector<Size>& widths = options.widths;
+  Size parameters = 0;
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
+    // Layers of one shape are measured once.
+    bool is_new = true;
+    for (std::size_t k = 0; k < l; ++k)
+      is_new &= widths[k] != widths[l] || widths[k + 1] != widths[l + 1];
+    if (is_new) add_layer(context, options.batch, widths[l], widths[l + 1]);
+    parameters += (widths[l] + 1) * widths[l + 1];
+  }
+  add_loss(context, options.batch, widths.back());
+  add_optimizer(context, OptimizerKind::sgd, "sgd", parameters);
+  add_optimizer(context, OptimizerKind::adam, "adam", parameters);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <benchmark/benchmark.h>
+#include <cstdio>
+#include <fstream>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <tessera/base/provenance.hpp>
+#include <tessera/base/run_main.hpp>
+#include <tessera/mesh/mesh.hpp>
+
+#include "micro/micro_command_line.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::bench;
+
+/// Ranks that keep their findings to themselves.
+class Silence : public benchmark::BenchmarkReporter {
+ public:
+  Silence() : nowhere_(nullptr) {
+    SetOutputStream(&nowhere_);
+    SetErrorStream(&nowhere_);
+  }
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+
+ private:
+  std::ostream nowhere_;
+};
+
+void initialize(std::vector<std::string> arguments) {
+  static char program[] = "tessera-micro";  // Google Benchmark keeps the pointer
+  std::vector<char*> argv{program};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(arguments.size()) + 1;
+  benchmark::Initialize(&argc, argv.data());
+  if (argc > 1)
+    throw Error(ExitCode::usage, std::string(argv[1]) + ": is no option of Google Benchmark");
+}
+
+/// Google Benchmark ends the process where it cannot write, behind MPI's back.
+void check_writable(const std::string& file, const Communicator& world) {
+  if (file.empty()) return;
+  const Kokkos::View<Size[1], Kokkos::HostSpace> writable("tessera::bench::writable");
+  if (world.rank() == 0 && std::ofstream(file, std::ios::app)) writable(0) = 1;
+  world.broadcast(writable, 0);
+  if (writable(0) == 0) throw ConfigError("--benchmark_out", file, "cannot be written");
+}
+
+void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh& mesh) {
+  const Provenance provenance = collect_provenance(runtime);
+  const auto add = [](const char* name, const std::string& value) {
+    benchmark::AddCustomContext(name, value);
+  };
+  add("tessera", provenance.version + " " + provenance.git_revision +
+                     (provenance.git_dirty ? " modified" : ""));
+  add("build", provenance.build_type + " " + provenance.compiler + " " + provenance.cxx_flags);
+  add("kokkos", provenance.kokkos_version + " " + provenance.kokkos_backend);
+  add("blas", provenance.blas);
+  add("mpi", provenance.mpi_library);
+  add("mesh", mesh.shape().to_string());
+  add("rows_of_a_rank", std::to_string(options.batch));
+}
+
+ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
+  const MicroCommand command =
+      parse_micro_command(arguments, runtime.world_rank(), runtime.world_size());
+  if (!command.text.empty()) {
+    if (runtime.world_rank() == 0) std::fputs(command.text.c_str(), stdout);
+    return ExitCode::ok;
+  }
+  const MicroOptions& options = command.options;
+  const Communicator world = Communicator::world();
+  const Mesh mesh(world, MeshShape::parse(options.mesh, world.size()));
+  check_writable(command.file, world);
+  initialize(command.google);
+  MicroContext context(options, mesh);
+  add_compute_benchmarks(context);
+  add_collective_benchmarks(context);
+  add_mesh_benchmarks(context);
+  add_context(runtime, options, mesh);
+
+  Silence silence;
+  const std::size_t ran = world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
+                                            : benchmark::RunSpecifiedBenchmarks(&silence);
+  if (ran == 0) throw Error(ExitCode::usage, "--benchmark_filter: no benchmark has such a name");
+  if (context.errors() > 0)
+    throw Error(ExitCode::wrong_result,
+                std::to_string(context.errors()) + " benchmarks ended with an error");
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tessera::run_main(argc, argv, [&](tessera::Runtime& runtime) {
+    return micro(runtime, {argv + 1, argv + argc});
+  });
+}

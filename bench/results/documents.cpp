@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/documents.hpp"
+
+#include <cmath>
+
+#include <tessera/config/config_io.hpp>
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json axes_json(const MeshShape& mesh) {
+  Json axes = Json::array();
+  for (const Axis& axis : mesh.axes()) axes.push_back({{"name", axis.name}, {"size", axis.size}});
+  return axes;
+}
+
+Json case_json(const Case& point) {
+  const ModelConfig& model = point.config.model;
+  return {
+      {"strategy", point.config.training.distributed.strategy},
+      {"mesh", axes_json(point.mesh)},
+      {"ranks", point.ranks()},
+      {"global_batch", point.batch()},
+      {"batch_per_rank", static_cast<double>(point.batch()) / static_cast<double>(point.ranks())},
+      {"microbatches", point.config.training.microbatches},
+      {"dtype", name_of(model.dtype)},
+      {"matmul_precision",
+       matmul_precision_names[static_cast<std::size_t>(model.matmul_precision)]},
+      {"samples", point.config.data.samples},
+      {"parameters", mlp(model.mlp).num_parameters()}};
+}
+
+}  // namespace
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json study_document(const Study& study, const std::vector<Case>& cases) {
+  Json list = Json::array();
+  for (const Case& point : cases)
+    list.push_back({{"id", point.id},
+                    {"label", point.label},
+                    {"factors", point.factors},
+                    {"skip_reason", or_null(point.skip_reason)}});
+  return {{"schema_version", 1},
+          {"name", study.name},
+          {"description", study.description},
+          {"file", study.file},
+          {"small", study.small},
+          {"scaling", study.scaling == Scaling::strong ? "strong" : "weak"},
+          {"baseline",
+           {{"ranks", or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
+          {"measure",
+           {{"warm_up", study.measure.warm_up},
+            {"steps", study.measure.steps},
+            {"max_steps", study.measure.max_steps},
+            {"ci", study.measure.ci},
+            {"instrumented_steps", study.measure.instrumented_steps},
+            {"gemm_size", study.measure.gemm_size}}},
+          {"limits",
+           {{"case_seconds", study.limits.case_seconds},
+            {"memory_bytes", or_null(study.limits.memory_bytes)},
+            {"vendor_peak_flops_per_second", or_null(study.limits.vendor_peak_flops_per_second)}}},
+          {"tolerance", study.tolerance},
+          {"cases", list}};
+}
+
+Json result_skeleton(const Study& study, const Case& point) {
+  Json result{{"schema_version", 1},
+              {"id", point.id},
+              {"study", study.name},
+              {"label", point.label},
+              {"factors", point.factors},
+              {"case", case_json(point)},
+              {"config", config_as_json(point.config)}};
+  for (const char* key :
+       {"status", "reason", "exit_code", "attempt", "launch", "process", "started", "finished",
+        "wall_seconds", "loss", "step_seconds", "samples_per_second", "breakdown", "traffic",
+        "memory", "compute", "prediction"})
+    result[key] = nullptr;
+  return result;
+}
+
+Json statistics_json(const Statistics& s, const MeasureRules& rules) {
+  return {{"median", s.median},
+          {"mad", s.mad},
+          {"min", s.min},
+          {"p95", s.p95},
+          {"max", s.max},
+          {"ci95_low", s.ci95 ? Json(s.ci95->low) : Json()},
+          {"ci95_high", s.ci95 ? Json(s.ci95->high) : Json()},
+          {"n", s.n},
+          {"outliers", s.outliers},
+          {"warm_up", rules.warm_up},
+          {"ci_within", is_within(s, rules.ci)}};
+}
+
+LargestMemory largest_memory(const Plan& plan) {
+  LargestMemory largest{0, plan.memory(0)};
+  for (Size rank = 1; rank < plan.input.mesh.num_ranks(); ++rank) {
+    const MemoryPlan memory = plan.memory(rank);
+    if (memory.total() > largest.memory.total()) largest = {rank, memory};
+  }
+  return largest;
+}
+
+Json memory_json(const MemoryPlan& memory, const Limits& limits) {
+  const Size total = memory.total();
+  return {{"as_planned", nullptr},
+          {"planned_bytes", total},
+          {"measured_bytes", nullptr},
+          {"parts",
+           {{"parameters", memory.parameters},
+            {"gradients", memory.gradients},
+            {"moments", memory.moments},
+            {"activations", memory.activations},
+            {"scratch", memory.scratch},
+            {"sums", memory.sums},
+            {"data", memory.data}}},
+          {"limit_bytes", or_null(limits.memory_bytes)},
+          {"predicted_oom", limits.memory_bytes && total > *limits.memory_bytes}};
+}
+
+}  // namespace tessera::bench

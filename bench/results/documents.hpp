@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of result documents (bench/RESULTS.md) that are known before anything runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/plan/plan.hpp>
+
+#include "measure/statistics.hpp"
+#include "study/case.hpp"
+
+namespace tessera::bench {
+
+nlohmann::json study_document(const Study& study, const std::vector<Case>& cases);
+
+/// A result of a case with what is known without running it; the rest is null.
+nlohmann::json result_skeleton(const Study& study, const Case& point);
+
+nlohmann::json statistics_json(const Statistics& statistics, const MeasureRules& rules);
+
+/// Device memory of the rank with the most.
+struct LargestMemory {
+  Size rank = 0;
+  MemoryPlan memory;
+};
+LargestMemory largest_memory(const Plan& plan);
+nlohmann::json memory_json(const MemoryPlan& memory, const Limits& limits);
+
+/// null where the number is not finite, as JSON has no other way to say so.
+nlohmann::json finite(double value);
+
+}  // namespace tessera::bench

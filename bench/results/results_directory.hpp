@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "study/case.hpp"
+
+namespace tessera::bench {
+
+/// The files of a study's results (bench/RESULTS.md). Every one is written to a temporary name and
+/// renamed, so a job that is killed at any moment leaves whole files only.
+class ResultsDirectory {
+ public:
+  explicit ResultsDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Whether a study has been written here.
+  bool has_study() const;
+  nlohmann::json study() const;
+  /// Creates the directory. Throws ConfigError if it holds another study, or if it holds this one
+  /// and `may_exist` is false.
+  void prepare(const nlohmann::json& study, bool may_exist) const;
+
+  void write_launch(const nlohmann::json& launch) const;
+  nlohmann::json launch(const std::string& name) const;
+
+  std::optional<nlohmann::json> reference(const std::string& key) const;
+  void write_reference(const std::string& key, const nlohmann::json& losses) const;
+  static std::string reference_name(const std::string& key);
+
+  /// The latest attempt at a case; none if there is no file, or not a whole one.
+  std::optional<nlohmann::json> result(const std::string& id) const;
+  void write_result(const std::string& id, const nlohmann::json& result) const;
+  /// Keeps the present result as an earlier attempt; returns the number of the next one.
+  Size begin_attempt(const std::string& id) const;
+
+  std::vector<double> steps(const std::string& id) const;
+  void write_steps(const std::string& id, Size attempt, const std::vector<double>& seconds) const;
+
+  /// For chrome://tracing and Perfetto; of the latest attempt that was traced.
+  void write_trace(const std::string& id, const nlohmann::json& chrome_trace) const;
+
+  void write_text(const std::string& name, const std::string& text) const;
+  void write_document(const std::string& name, const nlohmann::json& document) const;
+
+ private:
+  std::filesystem::path of_case(const std::string& id) const { return path_ / "cases" / id; }
+  std::filesystem::path path_;
+};
+
+/// Status of a case as the summary shows it: that of its result, or "pending" if there is none or a
+/// launch that is dead has left it "running".
+std::string status_of(const std::optional<nlohmann::json>& result, double case_seconds);
+
+}  // namespace tessera::bench

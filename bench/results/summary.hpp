@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from the results of a study's cases together (bench/RESULTS.md).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/error.hpp>
+
+#include "results/results_directory.hpp"
+
+namespace tessera::bench {
+
+/// A study's document and its cases' results by id, as read from a directory.
+struct Results {
+  nlohmann::json study;
+  std::vector<nlohmann::json> cases;  ///< in the order of the study; "pending" where there is none
+  std::map<std::string, std::vector<double>> steps{};
+};
+Results read_results(const ResultsDirectory& directory);
+
+/// The document summary.json: rows with speed-up and efficiency, fits, counts, best case, verdict.
+nlohmann::json summarize_study(const Results& results);
+
+/// Writes summary.json, cases.csv and steps.csv, and returns the summary.
+nlohmann::json write_summary(const ResultsDirectory& directory);
+
+/// Sets the baseline, speed-up and efficiency of every row.
+void add_scaling(std::vector<nlohmann::json>& rows, const nlohmann::json& study);
+
+/// Amdahl's law and the alpha-beta model, from the ok cases.
+nlohmann::json study_fits(const Results& results);
+
+/// The exit code that a summary's verdict stands for.
+ExitCode exit_code_of(const nlohmann::json& summary);
+
+/// Cases with this status; 0 if there are none.
+Size count_of(const nlohmann::json& summary, const std::string& status);
+
+std::string cases_csv(const Results& results, const nlohmann::json& summary);
+std::string steps_csv(const Results& results);
+
+}  // namespace tessera::bench

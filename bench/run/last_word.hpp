@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/error.hpp>
+
+#include "results/results_directory.hpp"
+
+namespace tessera::bench {
+
+/// Records the case that is being run if the job has to end in its middle: a rank that is stuck in
+/// a collective can neither be waited for nor left behind. Each rank has one; whichever ends the
+/// job writes the result.
+class LastWord {
+ public:
+  /// Watches for the job's abort, by the communicators' watchdog for one, as long as it lives.
+  explicit LastWord(const ResultsDirectory& results);
+  ~LastWord();
+  LastWord(const LastWord&) = delete;
+  LastWord& operator=(const LastWord&) = delete;
+
+  /// From here to end(), `result` is what is to be completed.
+  void begin(nlohmann::json result);
+  /// What the case is doing: "warm-up".
+  void enter(std::string phase);
+  std::string phase() const;
+  void end();
+
+ private:
+  void speak(ExitCode code, const std::string& reason);
+
+  const ResultsDirectory& results_;
+  mutable std::mutex mutex_;
+  std::optional<nlohmann::json> result_;
+  std::string phase_;
+};
+
+/// Ends the job with exit code 4 unless it is destroyed in time.
+class Deadline {
+ public:
+  Deadline(double seconds, const LastWord& word, double limit_to_name);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+/// The status of a case that ended with this code.
+const char* status_for(ExitCode code);
+
+/// The last line of a launch, printed by the rank that ends it.
+void print_result_line(const std::string& verdict, const std::string& text);
+
+}  // namespace tessera::bench

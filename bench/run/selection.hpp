@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/results_directory.hpp"
+#include "study/case.hpp"
+
+namespace tessera::bench {
+
+struct RunOptions {
+  StudySource source{};
+  std::string directory{};
+  std::optional<std::string> only{};    ///< id of the one case to run
+  bool resume = false;                  ///< go on with what is there
+  std::vector<std::string> retry{};     ///< statuses of cases that are run again
+  std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
+  bool dry_run = false;
+  bool traces = false;   ///< keep the traces of the instrumented steps
+  std::string inject{};  ///< see fault.hpp
+};
+
+/// What a launch does about one case.
+struct Selected {
+  std::size_t index = 0;  ///< of the case in its study
+  enum class What {
+    run,
+    skip,       ///< record that it does not apply
+    keep,       ///< it has a result
+    leave,      ///< another launch is running it, or it is not the one asked for
+    too_large,  ///< needs more ranks than there are
+  } what = What::run;
+  std::string note{};  ///< for people
+};
+
+/// By case. `ranks` of the launch; `results` may not exist yet.
+std::vector<Selected> select_cases(const std::vector<Case>& cases, const ResultsDirectory& results,
+                                   const RunOptions& options, double case_seconds, Size ranks);
+
+/// The same numbers in an order that depends on the seed only.
+std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);
+
+/// Throws ConfigError with the nearest id unless one of the cases has it.
+void check_id(const std::vector<Case>& cases, const std::string& id);
+
+}  // namespace tessera::bench

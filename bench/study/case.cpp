@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/case.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/config/toml_text.hpp>
+#include <tessera/plan/plan.hpp>
+
+#include "study/mesh_choices.hpp"
+#include "study/study_keys.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+using Choice = std::map<std::string, Json>;  ///< one value of every factor of a grid
+
+template <class T>
+T value_of(const Choice& choice, const std::string& name, const T& otherwise) {
+  const auto found = choice.find(name);
+  if (found == choice.end()) return otherwise;
+  const bool right_type = std::is_same_v<T, std::string> ? found->second.is_string()
+                                                         : found->second.is_number_integer();
+  if (!right_type)
+    throw ConfigError("grid." + name, to_toml(found->second),
+                      std::is_same_v<T, std::string> ? "must be strings" : "must be integers");
+  return found->second.get<T>();
+}
+
+/// The first factors vary slowest, in the order of factor_names(); configuration keys come last.
+std::vector<Choice> product(const Grid& grid) {
+  std::vector<std::string> order;
+  for (const std::string& name : factor_names())
+    if (grid.count(name) > 0) order.push_back(name);
+  for (const auto& [name, values] : grid)
+    if (name.find('.') != std::string::npos) order.push_back(name);
+  std::vector<Choice> choices{{}};
+  for (const std::string& name : order) {
+    std::vector<Choice> longer;
+    for (const Choice& choice : choices) {
+      for (const Json& value : grid.at(name)) {
+        longer.push_back(choice);
+        longer.back()[name] = value;
+      }
+    }
+    choices = std::move(longer);
+  }
+  return choices;
+}
+
+void check_grid(const Grid& grid) {
+  const auto has = [&](const char* name) { return grid.count(name) > 0; };
+  const auto exclusive = [&](const char* name, const char* other) {
+    if (has(name) && has(other))
+      throw ConfigError(std::string("grid.") + name, to_toml(grid.at(name)),
+                        std::string("cannot be given together with ") + other);
+  };
+  exclusive("meshes_over", "mesh");
+  exclusive("batch_per_rank", "global_batch");
+  if (has("meshes_over") && !has("ranks"))
+    throw ConfigError("grid.meshes_over", to_toml(grid.at("meshes_over")), "needs ranks");
+  if (!has("mesh") && !has("ranks")) throw Error(ExitCode::usage, "a [[grid]] needs ranks or mesh");
+}
+
+/// A mesh that says all by itself needs no number of ranks.
+MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks) {
+  std::vector<Axis> axes = parse_axes(text);
+  Size product = 1;
+  for (const Axis& axis : axes) product *= axis.size;
+  if (!ranks && product < 0)
+    throw ConfigError("grid.mesh", text, "leaves a size to the ranks, which the grid must name");
+  return MeshShape::fit(axes, ranks.value_or(product));
+}
+
+std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strategy) {
+  std::optional<Size> ranks;
+  if (choice.count("ranks") > 0) {
+    ranks = value_of<Size>(choice, "ranks", 1);
+    if (*ranks < 1) throw ConfigError("grid.ranks", std::to_string(*ranks), "must be positive");
+  }
+  if (choice.count("mesh") > 0)
+    return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks)};
+  const auto over = choice.find("meshes_over");
+  if (over == choice.end()) return {usual_mesh(strategy, *ranks)};
+  if (!over->second.is_array() || over->second.empty() ||
+      !std::all_of(over->second.begin(), over->second.end(),
+                   [](const Json& axis) { return axis.is_string(); }))
+    throw ConfigError("grid.meshes_over", to_toml(over->second), "must be a list of axes");
+  return factorisations(*ranks, over->second.get<std::vector<std::string>>());
+}
+
+void set_mesh(DistributedConfig& config, const MeshShape& mesh) {
+  config.mesh_shape.clear();
+  for (const Axis& axis : mesh.axes()) config.mesh_shape.push_back(axis.size);
+  config.mesh_axis_names = mesh.axis_names();
+  config.world_size = mesh.num_ranks();
+  config.num_nodes.reset();
+  config.num_processes_per_node.reset();
+  config.tensor_parallel_size = mesh.size_of("model");
+  config.pipeline_parallel_size = mesh.size_of("pipeline");
+}
+
+Case make_case(const Study& study, const Choice& choice, const std::string& strategy,
+               const MeshShape& mesh) {
+  Case point;
+  point.mesh = mesh;
+  point.config = study.base;
+  TrainingConfig& training = point.config.training;
+  for (const auto& [name, value] : choice) {
+    const std::string key = name == "mixed_precision" ? "distributed.mixed_precision" : name;
+    if (key.find('.') == std::string::npos || !applies(key, strategy, mesh)) continue;
+    set(point.config, key, value);
+    point.factors[key] = value;
+  }
+  training.distributed.strategy = strategy;
+  set_mesh(training.distributed, mesh);
+  training.microbatches = value_of(choice, "microbatches", training.microbatches);
+  training.batch_size = value_of(choice, "global_batch", training.batch_size);
+  if (choice.count("batch_per_rank") > 0) {
+    const Size per_rank = value_of<Size>(choice, "batch_per_rank", 1);
+    training.batch_size = per_rank * mesh.num_ranks();
+    point.factors["batch_per_rank"] = per_rank;
+  }
+  point.factors["strategy"] = strategy;
+  point.factors["mesh"] = mesh.to_string();
+  point.factors["ranks"] = mesh.num_ranks();
+  point.factors["global_batch"] = training.batch_size;
+  point.factors["microbatches"] = training.microbatches;
+  name_case(point);
+  return point;
+}
+
+bool matches(const Exclusion& exclusion, const Json& factors) {
+  return std::all_of(exclusion.where.begin(), exclusion.where.end(), [&](const auto& condition) {
+    const auto found = factors.find(condition.first);
+    const auto& values = condition.second;
+    return found != factors.end() &&
+           std::find(values.begin(), values.end(), *found) != values.end();
+  });
+}
+
+std::optional<std::string> find_skip_reason(const Study& study, const Case& point) {
+  for (const Exclusion& exclusion : study.exclusions)
+    if (matches(exclusion, point.factors)) return exclusion.reason;
+  if (point.config.training.check_replicas_every > 0)
+    return "training.check_replicas_every: studies compare losses instead, and leave steps alone";
+  try {
+    const Config config = resolve(point.config, point.ranks());
+    make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh) {
+  const bool gathers = strategy == "fsdp" || strategy == "hybrid";
+  const bool reduces = mesh.size_of("data") * mesh.size_of("fsdp") > 1;
+  if (key == "distributed.prefetch" || key == "distributed.reshard_after_forward" ||
+      key == "distributed.keep_last_unit")
+    return gathers && reduces;
+  if (key == "distributed.bucket_bytes") return reduces && !gathers;
+  if (key == "distributed.overlap") return reduces;
+  if (key == "distributed.sequence_parallel") return mesh.size_of("model") > 1;
+  return true;
+}
+
+std::vector<Case> make_cases(const Study& study) {
+  std::vector<Case> cases;
+  std::set<std::string> ids;
+  for (const Grid& grid : study.grids) {
+    check_grid(grid);
+    for (const Choice& choice : product(grid)) {
+      const std::string strategy =
+          value_of(choice, "strategy", study.base.training.distributed.strategy);
+      for (const MeshShape& mesh : meshes_of(choice, strategy)) {
+        Case point = make_case(study, choice, strategy, mesh);
+        if (!ids.insert(point.id).second) continue;
+        point.skip_reason = find_skip_reason(study, point);
+        cases.push_back(std::move(point));
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/config/config.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
+
+#include "study/study.hpp"
+
+namespace tessera::bench {
+
+/// One point of a study.
+struct Case {
+  std::string id;     ///< readable, and unique by a hash of the configuration
+  std::string label;  ///< its factors: the same point of another run of the study has the same
+  /// strategy, mesh, ranks, global_batch, microbatches, and what else a grid varies.
+  nlohmann::json factors;
+  Config config;  ///< complete: nothing is left to the launch
+  MeshShape mesh{{{"data", 1}}};
+  std::optional<std::string> skip_reason{};  ///< excluded, or no valid configuration
+
+  Size ranks() const { return mesh.num_ranks(); }
+  Size batch() const { return config.training.batch_size; }
+};
+
+/// The cases of all grids in their order, each once: a factor that makes no difference to a case is
+/// dropped from it. Throws ConfigError for a grid that makes no sense.
+std::vector<Case> make_cases(const Study& study);
+
+/// Whether a configuration key makes a difference on this mesh.
+bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);
+
+/// Fills in label and id.
+void name_case(Case& point);
+
+/// 32 bits that tell documents of a study apart.
+std::uint32_t hash_of(const nlohmann::json& document);
+
+}  // namespace tessera::bench

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/config/config.hpp>
+
+namespace tessera::bench {
+
+/// What stays the same when ranks are added.
+enum class Scaling : std::uint8_t {
+  strong,  ///< the global batch
+  weak,    ///< the batch of a rank
+};
+
+/// How the step of a case is timed.
+struct MeasureRules {
+  Size warm_up = 5;
+  Size steps = 30;              ///< at least
+  Size max_steps = 200;         ///< at most, while the median is not yet known to within `ci`
+  double ci = 0.025;            ///< half width of its 95 % interval over itself
+  Size instrumented_steps = 5;  ///< of the second run, which tells where the time goes
+  Size gemm_size = 1024;        ///< rows of the square product that is the machine's peak
+};
+
+struct Limits {
+  double case_seconds = 600;         ///< of one case, with its reference and set-up
+  std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
+  std::optional<double> vendor_peak_flops_per_second;  ///< of one rank, as its maker states
+};
+
+/// Factor or configuration key -> its values. All grids of a study together make its cases.
+using Grid = std::map<std::string, std::vector<nlohmann::json>>;
+
+/// Cases that have one of the given values in each of these factors are not run.
+struct Exclusion {
+  std::string reason;
+  Grid where;
+};
+
+/// Which cases the others are compared with: those of the same work with this many ranks (unset:
+/// the fewest that ran) and, where there are several, this strategy.
+struct Baseline {
+  std::optional<Size> ranks;
+  std::string strategy = "data";
+};
+
+/// A sweep: what is the same in all its cases, what varies, how it is measured.
+struct Study {
+  std::string name;
+  std::string description;
+  std::string file;
+  bool small = false;  ///< in the small variant, which shows that the study works
+  Config base;
+  std::vector<Grid> grids;
+  std::vector<Exclusion> exclusions;
+  Scaling scaling = Scaling::strong;
+  Baseline baseline;
+  MeasureRules measure;
+  Limits limits;
+  double tolerance = 1e-5;  ///< of losses, relative, against the one-rank run
+  std::uint64_t seed = 1;   ///< of the order of cases
+};
+
+struct StudySource {
+  std::string file{};
+  bool small = false;
+  std::vector<std::string> overrides{};  ///< "measure.steps=10", "model.dtype=float64"
+};
+
+/// Reads a study (bench/README.md). Throws Error (usage) that names the key, its value and what is
+/// allowed.
+Study load_study(const StudySource& source);
+
+}  // namespace tessera::bench

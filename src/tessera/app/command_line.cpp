@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include <tessera/app/command_line.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/base/version.hpp>
+#include <tessera/plan/strategy.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr const char* examples = R"(
+Examples:
+  tessera run inputs/tutorial.toml                  one rank
+  mpirun -n 4 tessera run inputs/tutorial.toml      batches split over 4 ranks
+  mpirun -n 4 tessera run inputs/tutorial.toml --mesh data=4 --ranks-expected 4
+  tessera run inputs/tutorial.toml --set model.dtype=float64 --json result.json
+  tessera run inputs/tutorial.toml --print-config   every key, its value and meaning
+  mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
+                                                    parameters in shards, too
+  tessera plan inputs/tutorial.toml --mesh data=2,model=4
+                                                    what 8 ranks would hold and send
+  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each of the ranks holds
+
+Bad input ends with exit code 1. Arguments that begin with --kokkos- go to Kokkos.)";
+
+void add_source(CLI::App& command, ConfigSource& source) {
+  command.add_option("FILE", source.file, "Configuration, TOML")->required();
+  command.add_option("--set", source.overrides, "Override one key of the file")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--mesh", source.mesh, "Mesh of ranks; one size may be -1, the rest")
+      ->type_name("AXIS=N[,AXIS=N...]");
+  command.add_option("--strategy", source.strategy, "Parallel strategy: " + join(strategy_names))
+      ->type_name("NAME");
+  command
+      .add_option("--ranks-expected", source.ranks_expected,
+                  "Number of ranks; a run on any other is an error")
+      ->type_name("N");
+}
+
+/// An empty name, as of a variable that is not set, would mean no file.
+void add_json(CLI::App& command, std::string& file, const std::string& what) {
+  command.add_option("--json", file, "Write the " + what + " to a file")
+      ->type_name("FILE")
+      ->check([](const std::string& name) {
+        return name.empty() ? std::string("must name a file") : std::string();
+      });
+}
+
+void add_run(CLI::App& app, RunOptions& options) {
+  CLI::App& run = *app.add_subcommand("run", "Train and report");
+  add_source(run, options.source);
+  add_json(run, options.json, "results");
+  run.add_flag("--quiet", options.quiet, "Print nothing but errors");
+  run.add_flag("--print-config", options.print_config,
+               "Print the resolved configuration as TOML and stop");
+  run.add_flag("--check-collectives", options.source.check_collectives,
+               "Let all ranks agree on every collective before making it");
+}
+
+void add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App& plan = *app.add_subcommand(
+      "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
+  add_source(plan, options.source);
+  add_json(plan, options.json, "plan");
+}
+
+void add_inspect(CLI::App& app, InspectOptions& options) {
+  CLI::App& inspect =
+      *app.add_subcommand("inspect", "Show which part of every tensor each rank of a launch holds");
+  add_source(inspect, options.source);
+}
+
+const std::string hint = "; tessera --help shows the usage";
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  CLI::App app("Train neural networks that are sharded over a named mesh of MPI ranks", "tessera");
+  app.set_version_flag("--version", "tessera " + std::string(version()));
+  app.require_subcommand(0, 1);
+  app.footer(examples);
+  RunOptions run;
+  PlanOptions plan;
+  add_run(app, run);
+  add_plan(app, plan);
+  InspectOptions inspect;
+  add_inspect(app, inspect);
+  app.add_subcommand("info", "Show what this program was built with and runs on");
+
+  std::vector<std::string> reversed;  // as CLI11 wants them
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    if (!argument->starts_with("--kokkos-")) reversed.push_back(*argument);
+  const bool for_kokkos = reversed.size() != arguments.size();
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream unused;
+    if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
+    throw Error(ExitCode::usage, one_line(error.what()) + hint);
+  }
+  if (app.got_subcommand("run")) return run;
+  if (app.got_subcommand("plan")) {
+    if (for_kokkos)
+      throw Error(ExitCode::usage, "plan starts no Kokkos and takes no --kokkos- arguments" + hint);
+    return plan;
+  }
+  if (app.got_subcommand("inspect")) return inspect;
+  if (app.got_subcommand("info")) return InfoOptions{};
+  throw Error(ExitCode::usage, "a command is required: run, plan, inspect or info" + hint);
+}
+
+}  // namespace tessera

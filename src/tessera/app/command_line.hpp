@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <tessera/app/options.hpp>
+
+namespace tessera {
+
+struct InfoOptions {};
+
+/// What --help and --version ask for.
+struct ShowText {
+  std::string text;
+};
+
+using Command = std::variant<ShowText, RunOptions, PlanOptions, InspectOptions, InfoOptions>;
+
+/// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
+/// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/app/inspect_command.hpp>
+#include <tessera/app/inspection.hpp>
+#include <tessera/base/standard_streams.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_agreement.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/engine/step_options.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
+
+namespace tessera {
+namespace {
+
+/// Puts the tensors of a run where they belong, and shows them.
+template <class T>
+void inspect(const Communicator& world, const Config& config) {
+  const Mesh mesh(world, resolve_mesh(config, world.size()));
+  const Plan plan =
+      collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
+  const Dataset<T> data = Dataset<T>::generate(plan, mesh.rank(), config.data);
+  const Engine<T> engine(plan, mesh, step_options(config.training));
+  const std::vector<nlohmann::json> ranks =
+      gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));
+  collectively(world, [&] {
+    if (world.rank() == 0)
+      print_output(visualize_mesh(mesh.shape()) + inspection_text(plan, ranks));
+  });
+}
+
+}  // namespace
+
+ExitCode inspect_command(Runtime&, const InspectOptions& options) {
+  const Communicator world = Communicator::world();
+  const Config config = agreed_config(world, options.source);
+  if (config.model.dtype == DType::float64)
+    inspect<double>(world, config);
+  else
+    inspect<float>(world, config);
+  return ExitCode::ok;
+}
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <tessera/app/inspection.hpp>
+#include <tessera/base/alias.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/engine/replicas.hpp>
+#include <tessera/mesh/partition_spec.hpp>
+#include <tessera/plan/rank_groups.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t shown_parts = 16;
+
+/// One rank's part of a tensor; equal parts hold the same elements, and the same values.
+struct Part {
+  Shape offset, extent;
+  Range kept;
+  std::int64_t checksum = 0;
+  friend bool operator<(const Part& a, const Part& b) {
+    const auto key = [](const Part& p) {
+      return std::tie(p.offset, p.extent, p.kept.begin, p.kept.count, p.checksum);
+    };
+    return key(a) < key(b);
+  }
+};
+
+template <class T>
+std::int64_t checksum_of(const Vector<const T>& values, Size first) {
+  const Vector<std::int64_t> sum("tessera::inspected_checksum", 1);
+  checksum<T>(values, first, sum, 0);
+  std::int64_t value = 0;
+  Kokkos::deep_copy(value, Kokkos::subview(sum, 0));
+  return value & 0xffffffff;
+}
+
+nlohmann::json part_json(const std::string& path, const Block& block, Range kept,
+                         std::int64_t checksum) {
+  return {{"path", path},        {"offset", block.offset}, {"extent", block.extent},
+          {"first", kept.begin}, {"count", kept.count},    {"checksum", checksum}};
+}
+
+template <class T>
+nlohmann::json batch_json(const std::string& path, const Matrix<const T>& rows, Size first_row) {
+  const Size count = static_cast<Size>(rows.extent(0)), cols = static_cast<Size>(rows.extent(1));
+  const Vector<const T> flat(rows.data(), static_cast<std::size_t>(count * cols));
+  return part_json(path, {{first_row, 0}, {count, cols}}, {0, count * cols},
+                   checksum_of<T>(flat, 0));
+}
+
+std::string indices(const Shape& offset, const Shape& extent) {
+  std::vector<std::string> ranges;
+  for (std::size_t d = 0; d < offset.size(); ++d)
+    ranges.push_back(fmt::format("{}:{}", offset[d], offset[d] + extent[d]));
+  return fmt::format("[{}]", join(ranges));
+}
+
+std::string part_text(const Part& part, const std::vector<int>& ranks, Size num_ranks) {
+  const Size elements = num_elements(part.extent);
+  std::string what = indices(part.offset, part.extent);
+  if (part.kept.count == 0)
+    what += elements == 0 ? " (empty)" : ", nothing of it";
+  else if (part.kept.count < elements)
+    what += fmt::format(", elements {}:{} of {}", part.kept.begin, part.kept.end(), elements);
+  return fmt::format("  {:<44} on {}\n", what, describe_ranks(ranks, num_ranks));
+}
+
+std::string parts_text(const std::string& path, const std::vector<nlohmann::json>& ranks) {
+  std::map<Part, std::vector<int>> holders;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (const nlohmann::json& tensor : ranks[r]) {
+      if (tensor["path"] != path) continue;
+      const Part part{tensor["offset"],
+                      tensor["extent"],
+                      {tensor["first"].get<Size>(), tensor["count"].get<Size>()},
+                      tensor["checksum"]};
+      holders[part].push_back(static_cast<int>(r));
+    }
+  }
+  std::string text;
+  std::size_t lines = 0;
+  for (const auto& [part, of] : holders) {
+    if (++lines > shown_parts)
+      return text + fmt::format("  ... and {} more parts\n", holders.size() - shown_parts);
+    text += part_text(part, of, static_cast<Size>(ranks.size()));
+  }
+  return text;
+}
+
+}  // namespace
+
+template <class T>
+nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
+                                     const Dataset<T>& data) {
+  const Batch<T> batch = data.batch(0);
+  const Size first_row = plan.rows(rank).begin;
+  nlohmann::json tensors = nlohmann::json::array();
+  tensors.push_back(batch_json<T>("batch/x", batch.x, first_row));
+  tensors.push_back(batch_json<T>("batch/y", batch.y, first_row));
+  for (const TensorRole role : {TensorRole::parameter, TensorRole::gradient, TensorRole::moment})
+    for (const LocalTensor<T>& tensor : local_tensors(plan, rank, engine, role))
+      tensors.push_back(part_json(tensor.plan.path, tensor.block, tensor.kept,
+                                  checksum_of<T>(tensor.values, tensor.kept.begin)));
+  return tensors;
+}
+
+std::string inspection_text(const Plan& plan, const std::vector<nlohmann::json>& ranks) {
+  const MeshShape& mesh = plan.input.mesh;
+  const std::string shares_over = mesh.group_name(shard_axes(plan.input.strategy, mesh));
+  std::string text;
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.role == TensorRole::activation) continue;  // nothing of it is there between steps
+    Shape shape = tensor.shape;
+    if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch;
+    text +=
+        fmt::format("\n{} ({}): {} of {}{}\n", tensor.path, name_of(tensor.role),
+                    to_partition_spec(tensor.placements, mesh, shape.size()).to_string(),
+                    to_string(shape), tensor.in_shares ? ", flat shares over " + shares_over : "");
+    text += parts_text(tensor.path, ranks);
+  }
+  return text;
+}
+
+template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<float>&,
+                                              const Dataset<float>&);
+template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<double>&,
+                                              const Dataset<double>&);
+
+}  // namespace tessera

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/app/result_file.hpp>
+#include <tessera/app/run_command.hpp>
+#include <tessera/app/run_report.hpp>
+#include <tessera/base/log.hpp>
+#include <tessera/base/provenance.hpp>
+#include <tessera/base/standard_streams.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_agreement.hpp>
+#include <tessera/config/config_io.hpp>
+#include <tessera/train/trainer.hpp>
+
+namespace tessera {
+namespace {
+
+/// Collective: what differs from the plan on the lowest rank where anything does; empty if nothing.
+std::string violation_on_any_rank(const Communicator& world, const TrainingMetrics& metrics) {
+  const Outcome outcome = outcome_of([&] {
+    collectively(world, [&] {
+      const std::string mine = plan_violation(metrics);
+      if (!mine.empty()) throw Error(ExitCode::wrong_result, mine);
+    });
+  });
+  if (outcome.failed() && outcome.code != ExitCode::wrong_result)
+    throw Error(outcome.code, outcome.message);
+  return outcome.message;
+}
+
+nlohmann::json result_document(const Config& config, const TrainingMetrics& metrics,
+                               const std::string& violation, const Provenance& provenance,
+                               const std::vector<nlohmann::json>& ranks) {
+  nlohmann::json document = results_json(metrics);
+  document["schema_version"] = 1;
+  document["as_planned"] = violation.empty();
+  document["config"] = config_as_json(config);
+  document["parameters"] = mlp(config.model.mlp).num_parameters();
+  document["provenance"] = to_json(provenance);
+  document["provenance"]["ranks"] = ranks;
+  return document;
+}
+
+template <class T>
+ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options) {
+  const bool speaks = runtime.world_rank() == 0 && !options.quiet;
+  Trainer<T> trainer(config.model, config.training, config.comm);
+  const MeshShape& mesh = trainer.mesh().shape();
+  const Communicator& world = trainer.mesh().world();
+  const Provenance provenance = collect_provenance(runtime, nccl_version());
+  collectively(world, [&] {
+    if (speaks) print_output(opening_text(config, mesh, provenance.kokkos_backend));
+  });
+
+  TrainingMetrics metrics;
+  {
+    ProgressLine progress(speaks && progress_is_visible());
+    metrics = trainer.fit(config.data, [&](Size epoch, double loss) {
+      if (progress.due())
+        progress.update(
+            fmt::format("epoch {}/{}  loss {:.6f}", epoch, config.training.num_epochs, loss));
+    });
+  }
+  const std::string violation = violation_on_any_rank(world, metrics);
+  // What cannot be printed may still be written to the file.
+  const Outcome printed = outcome_of([&] {
+    if (speaks) print_output(results_text(metrics, mesh, violation.empty()));
+  });
+  const std::vector<nlohmann::json> ranks =
+      gather_json(world, to_json(collect_rank_provenance(runtime)));
+  collectively(world, [&] {
+    if (!options.json.empty() && world.rank() == 0)
+      write_json(options.json, result_document(config, metrics, violation, provenance, ranks));
+  });
+  raise_first_failure(world, printed, Site::current());
+  if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode run_command(Runtime& runtime, const RunOptions& options) {
+  const Communicator world = Communicator::world();
+  const Config config = agreed_config(world, options.source);
+  collectively(world, [&] {
+    if (!options.json.empty() && world.rank() == 0) check_writable("--json", options.json);
+  });
+  if (options.print_config) {
+    if (runtime.world_rank() == 0) print_output(config_as_toml(config));
+    return ExitCode::ok;
+  }
+  return config.model.dtype == DType::float64 ? train<double>(runtime, config, options)
+                                              : train<float>(runtime, config, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/app/run_report.hpp>
+#include <tessera/base/text.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string rule(60, '=');
+
+/// Python's spelling of a tuple of names: "('data',)", "('data', 'model')".
+std::string tuple_text(const std::vector<std::string>& names) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "'" : ", '") + names[i] + "'";
+  return text + (names.size() == 1 ? ",)" : ")");
+}
+
+Shape sizes_of(const MeshShape& mesh) {
+  Shape sizes;
+  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
+  return sizes;
+}
+
+/// The rows of both lists, and what each of them has: the plan's, and what was measured.
+struct ComparedRow {
+  LedgerRow planned, measured;
+};
+
+std::vector<ComparedRow> compare(const std::vector<LedgerRow>& planned,
+                                 const std::vector<LedgerRow>& measured) {
+  std::map<std::pair<std::string, Operation>, ComparedRow> rows;
+  for (const LedgerRow& row : planned) rows[{row.axis, row.operation}].planned = row;
+  for (const LedgerRow& row : measured) rows[{row.axis, row.operation}].measured = row;
+  std::vector<ComparedRow> list;
+  for (const auto& [key, row] : rows) {
+    list.push_back(row);
+    for (LedgerRow* one : {&list.back().planned, &list.back().measured})
+      std::tie(one->axis, one->operation) = key;
+  }
+  return list;
+}
+
+/// "data all_reduce   180 calls, 247,680 B   180 calls, 247,680 B": planned, then measured.
+std::string comparison_text(const TrainingMetrics& metrics) {
+  constexpr const char* line = "  {:<26} {:>24} {:>24}\n";
+  const auto calls = [](const LedgerRow& row) {
+    return fmt::format("{} calls, {} B", with_thousands(row.calls),
+                       with_thousands(row.payload_bytes));
+  };
+  std::string out = fmt::format(line, "On this rank", "planned", "measured");
+  for (const ComparedRow& row : compare(metrics.planned_traffic, metrics.measured_traffic))
+    out += fmt::format(line, row.planned.axis + " " + std::string(name_of(row.planned.operation)),
+                       calls(row.planned), calls(row.measured));
+  out += fmt::format(line, "peak memory", with_thousands(metrics.planned_bytes) + " B",
+                     with_thousands(metrics.measured_bytes) + " B");
+  return out;
+}
+
+std::string row_text(const LedgerRow& row) {
+  return fmt::format("{} {}: {} calls, {} B", row.axis, name_of(row.operation),
+                     with_thousands(row.calls), with_thousands(row.payload_bytes));
+}
+
+std::string traffic_text(const std::vector<LedgerRow>& rows) {
+  std::string text;
+  for (const LedgerRow& row : rows) text += (text.empty() ? "" : "; ") + row_text(row);
+  return text.empty() ? "none" : text;
+}
+
+nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LedgerRow& row : rows)
+    list.push_back({{"axis", row.axis},
+                    {"operation", name_of(row.operation)},
+                    {"calls", row.calls},
+                    {"payload_bytes", row.payload_bytes}});
+  return list;
+}
+
+}  // namespace
+
+std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
+  const ModelSpec model = mlp(config.model.mlp);
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "{0}\nDistributed Data-Parallel Training\n{0}\n"
+                 "Kokkos backend: {1}\n"
+                 "Devices:      {2}\n"
+                 "Model parameters: {3}\n"
+                 "Mesh shape:   {4}\n"
+                 "Axis names:   {5}\n"
+                 "Strategy:     {6}\n"
+                 "Trainer created with distributed config\n"
+                 "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
+                 "Training...\n",
+                 rule, backend, mesh.num_ranks(), model.num_parameters(), to_string(sizes_of(mesh)),
+                 tuple_text(mesh.axis_names()), config.training.distributed.strategy,
+                 config.data.samples, model.input_width(), model.output_width());
+  return out;
+}
+
+std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned) {
+  std::string out;
+  fmt::format_to(std::back_inserter(out),
+                 "\n{0}\nRESULTS\n{0}\n"
+                 "  Devices used:    {1}\n"
+                 "  Initial loss:    {2:.6f}\n"
+                 "  Final loss:      {3:.6f}\n"
+                 "  Wall time:       {4}\n"
+                 "  Time per step:   {5}\n"
+                 "  Samples/s:       {6}\n"
+                 "  Memory:          {7} per rank\n"
+                 "  As planned:      {8}\n\n"
+                 "{9}{0}\n",
+                 rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
+                 human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
+                 with_thousands(static_cast<Size>(metrics.samples_per_second())),
+                 human_bytes(metrics.measured_bytes),
+                 as_planned ? "yes, calls, bytes and memory" : "no", comparison_text(metrics));
+  return out;
+}
+
+nlohmann::json results_json(const TrainingMetrics& metrics) {
+  return {{"initial_loss", metrics.initial_loss()},
+          {"final_loss", metrics.final_loss()},
+          {"epoch_losses", metrics.epoch_losses},
+          {"steps", metrics.steps},
+          {"samples", metrics.samples},
+          {"wall_seconds", metrics.wall_seconds},
+          {"stepping_seconds", metrics.stepping_seconds},
+          {"seconds_per_step", metrics.seconds_per_step()},
+          {"samples_per_second", metrics.samples_per_second()},
+          {"planned",
+           {{"traffic", traffic_json(metrics.planned_traffic)},
+            {"device_bytes", metrics.planned_bytes}}},
+          {"measured",
+           {{"traffic", traffic_json(metrics.measured_traffic)},
+            {"device_bytes", metrics.measured_bytes}}}};
+}
+
+std::string plan_violation(const TrainingMetrics& metrics) {
+  if (metrics.measured_traffic != metrics.planned_traffic)
+    return fmt::format("measured traffic ({}) differs from the plan ({})",
+                       traffic_text(metrics.measured_traffic),
+                       traffic_text(metrics.planned_traffic));
+  if (metrics.measured_bytes != metrics.planned_bytes)
+    return fmt::format("the peak of device memory was {} B where the plan says {} B",
+                       metrics.measured_bytes, metrics.planned_bytes);
+  return "";
+}
+
+}  // namespace tessera

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/detail/call_check.hpp>
+#include <tessera/comm/detail/communicator_state.hpp>
+
+namespace tessera {
+namespace {
+
+using detail::CommunicatorState;
+using StatePtr = std::shared_ptr<CommunicatorState>;
+
+void check_options(const CommOptions& options) {
+  if (options.max_count < 1 || options.max_count > std::numeric_limits<int>::max()) {
+    throw ConfigError("comm.max_count", std::to_string(options.max_count),
+                      "must be from 1 to 2147483647");
+  }
+  if (!(options.timeout_seconds >= 0) || options.timeout_seconds > longest_timeout_seconds) {
+    throw ConfigError("comm.timeout_seconds", fmt::format("{}", options.timeout_seconds),
+                      "must be from 0 (never) to 1e9 seconds");
+  }
+}
+
+std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const CommOptions& options,
+                                          const Site& site) {
+  std::unique_ptr<Transport> transport = make_mpi_transport(comm, options, site);
+  if (options.stage_through_host || !mpi_is_device_aware()) {
+    transport = make_host_staging(std::move(transport), rank, options.stage_through_host);
+  }
+  if (options.backend == Backend::nccl) {
+    transport = make_nccl_transport(std::move(transport), comm, options, site);
+  }
+  return transport;
+}
+
+StatePtr make_state(std::shared_ptr<detail::World> world, std::string axis) {
+  auto state = std::make_shared<CommunicatorState>();
+  state->world = std::move(world);
+  state->axis = std::move(axis);
+  state->counts = &state->world->ledger.axis(state->axis);
+  return state;
+}
+
+/// A handle that has been moved from has no communicator.
+CommunicatorState& checked(const StatePtr& state) {
+  if (!state) throw Error(ExitCode::communication, "a moved-from communicator was used");
+  return *state;
+}
+
+/// Kokkos 3.4 has no labels for fences.
+template <class Label>
+void labelled_fence(const Label& label) {
+  if constexpr (requires { Kokkos::fence(label); }) {
+    Kokkos::fence(label);
+  } else {
+    Kokkos::fence();
+  }
+}
+
+/// A transport may read what kernels have written, and write what they have read.
+void fence(const Call& call) {
+  if (call.in.needs_fence || call.out.needs_fence) labelled_fence("tessera::comm: before a call");
+}
+
+/// Alone, or with all ranks if that is switched on, so that they agree on what is wrong.
+void check_call(const CommunicatorState& state, const Call& call) {
+  const auto problem = find_problem(call, state.size, state.rank, state.max_tag);
+  const bool together = state.world->options.check_collectives && state.size > 1;
+  if (together && !is_point_to_point(call.operation)) {
+    agree_on_call(state.control.get(), call, problem, state.axis);
+  } else if (problem) {
+    throw Error(ExitCode::communication,
+                fmt::format("{}: {}", describe(call, state.axis), *problem));
+  }
+}
+
+/// Everything that comes before the bytes move.
+void prepare(CommunicatorState& state, const Call& call) {
+  check_call(state, call);
+  fence(call);
+  if (state.size == 1) return copy(call.in, call.out);
+  (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
+}
+
+Call plain_call(Operation operation, const Site& site) {
+  Call call;
+  call.operation = operation;
+  call.site = site;
+  return call;
+}
+
+/// The same number on all ranks of the child, and hardly ever that of another communicator.
+std::uint64_t child_id(const CommunicatorState& parent, int color) {
+  std::uint64_t id = parent.id;
+  for (const std::uint64_t part : {parent.splits, static_cast<std::uint64_t>(color)}) {
+    id = (id ^ (part + 0x9E3779B97F4A7C15ULL)) * 0xBF58476D1CE4E5B9ULL;
+    id ^= id >> 31;
+  }
+  return id;
+}
+
+std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
+  MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(comm, &members), "MPI_Comm_group", site);
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everybody), "MPI_Comm_group", site);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  check_mpi(MPI_Group_translate_ranks(members, size, ranks.data(), everybody, world.data()),
+            "MPI_Group_translate_ranks", site);
+  check_mpi(MPI_Group_free(&members), "MPI_Group_free", site);
+  check_mpi(MPI_Group_free(&everybody), "MPI_Group_free", site);
+  return world;
+}
+
+/// Takes over `control`. With one rank nothing of MPI is kept.
+void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
+  const MPI_Comm comm = control.get();
+  check_mpi(MPI_Comm_rank(comm, &state.rank), "MPI_Comm_rank", site);
+  check_mpi(MPI_Comm_size(comm, &state.size), "MPI_Comm_size", site);
+  if (state.size == 1) return;
+  int* max_tag = nullptr;
+  int found = 0;
+  check_mpi(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr", site);
+  state.max_tag = found ? *max_tag : 32767;
+  const CommOptions& options = state.world->options;
+  state.transport = make_transport(comm, state.rank, options, site);
+  if (options.check_collectives) {
+    state.transport = make_message_check(std::move(state.transport), comm, state.axis);
+  }
+  if (state.world->watchdog) {
+    state.group =
+        state.world->watchdog->watch(state.id, state.axis, world_ranks_of(comm, state.size, site));
+  }
+  state.control = std::move(control);
+}
+
+}  // namespace
+
+Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
+
+Communicator Communicator::world(const CommOptions& options, Site site) {
+  check_options(options);
+  if (options.backend == Backend::nccl) require_nccl();
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (!initialized) {
+    throw Error(ExitCode::communication, "a communicator needs MPI, which does not run yet");
+  }
+  auto world = std::make_shared<detail::World>();
+  world->options = options;
+  MpiHandle control = MpiHandle::duplicate(MPI_COMM_WORLD, site);
+  int size = 0;
+  check_mpi(MPI_Comm_size(control.get(), &size), "MPI_Comm_size", site);
+  if (size > 1 && options.timeout_seconds > 0) {
+    world->watchdog = std::make_unique<Watchdog>(control.get(), options.timeout_seconds, site);
+  }
+  StatePtr state = make_state(std::move(world), "world");
+  connect(*state, std::move(control), site);
+  return Communicator(std::move(state));
+}
+
+Communicator Communicator::split(int color, int key, std::string axis, Site site) const {
+  CommunicatorState& parent = checked(state_);
+  if (parent.size == 1) return alone(std::move(axis));
+  if (color < 0) {
+    throw Error(ExitCode::communication, fmt::format("split of axis {} at {}: color {} is negative",
+                                                     parent.axis, to_string(site), color));
+  }
+  const Call call = plain_call(Operation::split, site);
+  const detail::CallScope scope(parent, call);
+  check_call(parent, call);
+  ++parent.splits;
+  StatePtr state = make_state(parent.world, std::move(axis));
+  state->id = child_id(parent, color);
+  connect(*state, MpiHandle::split(parent.control.get(), color, key, site), site);
+  return Communicator(std::move(state));
+}
+
+Communicator Communicator::alone(std::string axis) const {
+  return Communicator(make_state(checked(state_).world, std::move(axis)));
+}
+
+int Communicator::rank() const { return checked(state_).rank; }
+int Communicator::size() const { return checked(state_).size; }
+const std::string& Communicator::axis() const { return checked(state_).axis; }
+Ledger& Communicator::ledger() const { return checked(state_).world->ledger; }
+const CommOptions& Communicator::options() const { return checked(state_).world->options; }
+
+void Communicator::barrier(Site site) const { run(plain_call(Operation::barrier, site)); }
+
+Request Communicator::ibarrier(Site site) const {
+  return start(plain_call(Operation::barrier, site), nullptr);
+}
+
+void Communicator::run(const Call& call) const {
+  CommunicatorState& state = checked(state_);
+  if (state.size == 1) return prepare(state, call);
+  const detail::CallScope scope(state, call);
+  prepare(state, call);
+  state.transport->run(call);
+}
+
+Request Communicator::start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const {
+  CommunicatorState& state = checked(state_);
+  if (state.size == 1) {
+    prepare(state, call);
+    return Request();
+  }
+  const detail::CallScope scope(state, call);
+  prepare(state, call);
+  auto flight = std::make_unique<detail::InFlight>();
+  flight->comm = state_;
+  flight->views = std::move(views);
+  flight->operation = call.operation;
+  flight->site = call.site;
+  flight->note = scope.note();
+  flight->pending = state.transport->start(call);
+  return Request(std::move(flight));
+}
+
+}  // namespace tessera

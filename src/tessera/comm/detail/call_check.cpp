@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/detail/call_check.hpp>
+#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/comm/rank_list.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int text_length = 256;
+using Text = std::array<char, text_length>;
+
+Text to_text(const std::string& from) {
+  Text text{};
+  std::memcpy(text.data(), from.data(), std::min(from.size(), text.size() - 1));
+  return text;
+}
+
+/// Parts of an all_to_all differ between ranks; those of other calls are the same on all.
+bool has_common_count(const Call& call) { return call.operation != Operation::all_to_all; }
+
+std::int64_t hash_of(std::span<const Size> counts) {
+  std::uint64_t hash = counts.size();
+  for (const Size count : counts) {
+    hash = (hash ^ static_cast<std::uint64_t>(count)) * 0x9E3779B97F4A7C15ULL;
+  }
+  return static_cast<std::int64_t>(hash >> 2);
+}
+
+/// What must be equal on all ranks, in numbers.
+std::array<std::int64_t, 9> fingerprint(const Call& call, bool has_problem) {
+  const bool common = has_common_count(call);
+  const std::string_view file = basename_of(call.site.file_name());
+  return {static_cast<std::int64_t>(call.operation),
+          static_cast<std::int64_t>(call.op),
+          static_cast<std::int64_t>(call.in.type),
+          common ? call.full().count : 0,
+          common ? hash_of(call.counts) : 0,
+          call.peer,
+          call.in_place ? 1 : 0,
+          static_cast<std::int64_t>(std::hash<std::string_view>{}(file) >> 2) + call.site.line(),
+          has_problem ? 1 : 0};
+}
+
+/// "all_reduce (sum) of 12 float32 at trainer.cpp:42".
+std::string text_of(const Call& call) {
+  std::string text(name_of(call.operation));
+  if (call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter) {
+    text += fmt::format(" ({})", name_of(call.op));
+  }
+  if (call.operation == Operation::broadcast) text += fmt::format(" from rank {}", call.peer);
+  if (call.in.count > 0 || call.out.count > 0) {
+    text += fmt::format(" of {} {}", call.full().count, name_of(call.full().type));
+  }
+  if (call.in_place) text += " in place";
+  if (!call.counts.empty()) text += fmt::format(" in shares {}", fmt::join(call.counts, ","));
+  return text + " at " + to_string(call.site);
+}
+
+/// Who says what, by the lowest rank of each text.
+std::string grouped(const std::vector<Text>& texts) {
+  std::vector<std::pair<std::string_view, std::vector<int>>> groups;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string_view text(texts[i].data());
+    auto found = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& group) { return group.first == text; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {text, {}});
+    found->second.push_back(static_cast<int>(i));
+  }
+  std::string line;
+  for (const auto& [text, ranks] : groups) {
+    line += fmt::format("{}{}: {}", line.empty() ? "" : "; ", rank_list(ranks), text);
+  }
+  return line;
+}
+
+/// Throws on all ranks unless all fingerprints are equal and nobody has a problem.
+void agree(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
+           std::string_view axis) {
+  const auto mine = fingerprint(call, problem.has_value());
+  std::array<std::int64_t, 2 * mine.size()> extremes{};
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    extremes[i] = mine[i];
+    extremes[mine.size() + i] = -mine[i];
+  }
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, extremes.data(), static_cast<int>(extremes.size()),
+                          MPI_INT64_T, MPI_MAX, control),
+            "MPI_Allreduce", call.site);
+  bool equal = true;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    equal = equal && extremes[i] == -extremes[mine.size() + i];
+  }
+  const bool any_problem = extremes[mine.size() - 1] == 1;
+  if (equal && !any_problem) return;
+
+  int size = 0;
+  check_mpi(MPI_Comm_size(control, &size), "MPI_Comm_size", call.site);
+  const Text text = to_text(problem ? text_of(call) + ": " + *problem : text_of(call));
+  std::vector<Text> texts(static_cast<std::size_t>(size));
+  check_mpi(MPI_Allgather(text.data(), text_length, MPI_CHAR, texts.data(), text_length, MPI_CHAR,
+                          control),
+            "MPI_Allgather", call.site);
+  throw Error(ExitCode::communication,
+              fmt::format("{} over axis {}: {}",
+                          any_problem ? "a call that cannot be made" : "calls that do not match",
+                          axis, grouped(texts)));
+}
+
+/// What one rank sends must be what the other expects.
+std::optional<std::string> exchange_problem(MPI_Comm control, const Call& call) {
+  std::vector<Size> coming(call.receive_counts.size());
+  check_mpi(
+      MPI_Alltoall(call.counts.data(), 1, MPI_INT64_T, coming.data(), 1, MPI_INT64_T, control),
+      "MPI_Alltoall", call.site);
+  for (std::size_t i = 0; i < coming.size(); ++i) {
+    if (coming[i] == call.receive_counts[i]) continue;
+    return fmt::format("rank {} sends {} elements, {} are expected", i, coming[i],
+                       call.receive_counts[i]);
+  }
+  return {};
+}
+
+}  // namespace
+
+void agree_on_call(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
+                   std::string_view axis) {
+  agree(control, call, problem, axis);
+  if (call.operation == Operation::all_to_all) {
+    agree(control, call, exchange_problem(control, call), axis);
+  }
+}
+
+}  // namespace tessera

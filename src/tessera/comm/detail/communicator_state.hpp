@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tessera/base/region.hpp>
+#include <tessera/comm/communicator.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
+#include <tessera/comm/detail/transport.hpp>
+#include <tessera/comm/detail/watchdog.hpp>
+#include <tessera/comm/request.hpp>
+
+namespace tessera::detail {
+
+/// What all communicators share that come from one world.
+struct World {
+  CommOptions options;
+  Ledger ledger;
+  std::unique_ptr<Watchdog> watchdog;  ///< null: off
+};
+
+/// What stands behind a Communicator. With one rank there is no MPI in it.
+struct CommunicatorState {
+  std::shared_ptr<World> world;
+  std::string axis;
+  int rank = 0;
+  int size = 1;
+  int max_tag = 0;
+  Ledger::Counts* counts = nullptr;
+  MpiHandle control;  ///< splits and agreements; never the traffic of the caller
+  std::unique_ptr<Transport> transport;
+  std::shared_ptr<WatchedGroup> group;  ///< null: the watchdog is off
+  std::uint64_t id = 1;                 ///< the same on all ranks
+  std::uint64_t sequence = 0;           ///< collective calls so far
+  std::uint64_t splits = 0;
+
+  static const std::shared_ptr<CommunicatorState>& of(const Communicator& comm) {
+    return comm.state_;
+  }
+};
+
+/// A call in flight: the communicator and the Views stay alive as long as it does.
+struct InFlight {
+  /// For a call that will not be completed: the library may still write to the Views, which are
+  /// never given back. The communicator is.
+  void abandon() noexcept {
+    static_cast<void>(views.release());
+    static_cast<void>(pending.release());
+  }
+
+  std::shared_ptr<CommunicatorState> comm;
+  std::unique_ptr<KeepAlive> views;
+  std::unique_ptr<PendingCall> pending;
+  Operation operation = Operation::barrier;
+  Site site{};
+  CallNote note{};  ///< for the watchdog, in wait()
+};
+
+/// Of the profiling regions of a call: "tessera::all_reduce".
+const char* region_name(Operation operation);
+
+/// For the time that a call may block: a profiling region, and a note for the watchdog.
+class CallScope {
+ public:
+  /// Counts the call as the next collective one of `comm`, unless it is a message.
+  CallScope(CommunicatorState& comm, const Call& call);
+  /// Waits for a call that has been counted before.
+  explicit CallScope(const InFlight& call);
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  ~CallScope();
+
+  const CallNote& note() const { return note_; }
+
+ private:
+  void enter();
+  Region region_;
+  Watchdog* watchdog_;
+  CallNote note_;
+};
+
+}  // namespace tessera::detail

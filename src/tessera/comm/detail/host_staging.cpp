@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <tessera/comm/detail/host_blocks.hpp>
+#include <tessera/comm/detail/transport.hpp>
+
+namespace tessera {
+namespace {
+
+/// One call whose buffers may stand in blocks of the pool.
+class StagedCall {
+ public:
+  StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
+      : original_(call), staged_(call), pool_(pool) {
+    const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
+    const bool out_in_in = one_view || call.in_place;
+    if (must_stage(call.in, everything)) {
+      in_ = stage(staged_.in);
+      if (reads_in(call, rank)) copy(call.in, staged_.in);
+      if (out_in_in) staged_.out = staged_.in.slice(offset_in(call), call.out.count);
+    }
+    if (!out_in_in && must_stage(call.out, everything)) out_ = stage(staged_.out);
+    copy_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
+  }
+  StagedCall(const StagedCall&) = delete;
+  StagedCall& operator=(const StagedCall&) = delete;
+  ~StagedCall() {
+    pool_.give_back(std::move(in_));
+    pool_.give_back(std::move(out_));
+  }
+
+  const Call& call() const { return staged_; }
+  void finish() const {
+    if (copy_back_) copy(staged_.out, original_.out);
+  }
+
+ private:
+  static bool must_stage(const Buffer& buffer, bool everything) {
+    return buffer.count > 0 && (everything || !buffer.host_accessible);
+  }
+  static bool reads_in(const Call& call, int rank) {
+    if (call.operation == Operation::broadcast) return call.peer == rank;
+    return call.operation != Operation::receive;
+  }
+  static bool writes_out(const Call& call, int rank) {
+    if (call.operation == Operation::broadcast) return call.peer != rank;
+    return call.operation != Operation::send;
+  }
+  /// Elements of `in` before `out`, which lies in it.
+  static Size offset_in(const Call& call) {
+    return (static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data)) /
+           size_of(call.in.type);
+  }
+  HostBlock stage(Buffer& buffer) {
+    HostBlock block = pool_.take(buffer.bytes(), original_.site);
+    buffer.data = block.data();
+    buffer.host_accessible = true;
+    return block;
+  }
+
+  Call original_;
+  Call staged_;
+  HostBlockPool& pool_;
+  HostBlock in_, out_;
+  bool copy_back_ = false;
+};
+
+class StagedPending final : public PendingCall {
+ public:
+  StagedPending(const Call& call, int rank, bool everything, HostBlockPool& pool, Transport& next)
+      : staged_(call, rank, everything, pool), pending_(next.start(staged_.call())) {}
+  void wait() override {
+    pending_->wait();
+    staged_.finish();
+  }
+  bool test() override {
+    if (!pending_->test()) return false;
+    staged_.finish();
+    return true;
+  }
+
+ private:
+  StagedCall staged_;
+  std::unique_ptr<PendingCall> pending_;
+};
+
+class HostStaging final : public Transport {
+ public:
+  HostStaging(std::unique_ptr<Transport> next, int rank, bool everything)
+      : next_(std::move(next)), rank_(rank), everything_(everything) {}
+
+  void run(const Call& call) override {
+    if (!applies(call)) return next_->run(call);
+    const StagedCall staged(call, rank_, everything_, pool_);
+    next_->run(staged.call());
+    staged.finish();
+  }
+  std::unique_ptr<PendingCall> start(const Call& call) override {
+    if (!applies(call)) return next_->start(call);
+    return std::make_unique<StagedPending>(call, rank_, everything_, pool_, *next_);
+  }
+
+ private:
+  bool applies(const Call& call) const {
+    return everything_ || !call.in.host_accessible || !call.out.host_accessible;
+  }
+
+  std::unique_ptr<Transport> next_;
+  int rank_;
+  bool everything_;
+  HostBlockPool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
+                                             bool everything) {
+  return std::make_unique<HostStaging>(std::move(next), rank, everything);
+}
+
+}  // namespace tessera

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <tessera/comm/detail/mpi_error.hpp>
+
+namespace tessera {
+
+void raise_mpi_error(int code, const char* function, const Site& site) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw Error(ExitCode::communication,
+              fmt::format("{} at {} failed: {}", function, to_string(site),
+                          std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+}  // namespace tessera

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <type_traits>
+
+#include <tessera/comm/detail/mpi_modes.hpp>
+#include <tessera/comm/detail/pairwise_reduction.hpp>
+#include <tessera/comm/detail/transport.hpp>
+
+namespace tessera {
+namespace {
+
+using detail::Blocking;
+using detail::IntCounts;
+using detail::MpiPending;
+using detail::NonBlocking;
+using detail::PairwiseReduction;
+
+MPI_Datatype mpi_type(DType type) {
+  switch (type) {
+    case DType::float32:
+      return MPI_FLOAT;
+    case DType::float64:
+      return MPI_DOUBLE;
+    case DType::int32:
+      return MPI_INT32_T;
+    case DType::int64:
+      return MPI_INT64_T;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::min:
+      return MPI_MIN;
+  }
+  return MPI_OP_NULL;
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(MPI_Comm comm, const CommOptions& options, const Site& site)
+      : collectives_(MpiHandle::duplicate(comm, site)),
+        messages_(MpiHandle::duplicate(comm, site)),
+        max_count_(options.max_count) {
+    check_mpi(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank", site);
+    check_mpi(MPI_Comm_size(comm, &size_), "MPI_Comm_size", site);
+  }
+
+  void run(const Call& call) override {
+    if (call.operation == Operation::all_to_all) {
+      start(call)->wait();
+    } else if (goes_in_pairs(call, cheap_in_pairs)) {
+      constexpr Size slots = 4;  // enough to have messages on their way while one is added
+      reduction(call, slots)->wait();
+    } else {
+      issue(call, Blocking{ints_, call.site});
+    }
+  }
+
+  std::unique_ptr<PendingCall> start(const Call& call) override {
+    if (goes_in_pairs(call, worth_a_message)) return reduction(call, 0);
+    auto pending = std::make_unique<MpiPending>(call.site);
+    issue(call, NonBlocking{*pending, pending->ints(), call.site});
+    return pending;
+  }
+
+ private:
+  /// Bytes of a share. From the first on, messages in pairs cost less than MPI's own reduction,
+  /// which has fewer of them where there are many ranks. One that is only started needs its caller
+  /// to drive it on from message to message: then pairs, which need nobody, are better much sooner.
+  static constexpr Size cheap_in_pairs = 16 << 10;
+  static constexpr Size worth_a_message = 256;
+
+  /// A reduction of which the host can add the parts.
+  bool goes_in_pairs(const Call& call, Size share_bytes) const {
+    return call.operation == Operation::reduce_scatter && call.in.host_accessible &&
+           call.out.host_accessible && call.in.bytes() >= share_bytes * size_;
+  }
+  std::unique_ptr<PendingCall> reduction(const Call& call, Size slots) {
+    constexpr Size piece_bytes = Size{1} << 20;
+    return std::make_unique<PairwiseReduction>(
+        call, mpi_type(call.in.type), mpi_op(call.op),
+        PairwiseReduction::Group{collectives_.get(), rank_, size_},
+        std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
+  }
+
+  /// f(address, count) for each piece of at most `limit` elements; no piece of an empty buffer.
+  template <class F>
+  static void for_pieces(const Buffer& buffer, Size limit, const F& f) {
+    for (Size begin = 0; begin < buffer.count; begin += limit) {
+      f(buffer.at(begin), static_cast<int>(std::min(limit, buffer.count - begin)));
+    }
+  }
+  /// The pieces that one MPI call may carry.
+  template <class F>
+  void for_pieces(const Buffer& buffer, const F& f) const {
+    for_pieces(buffer, max_count_, f);
+  }
+
+  /// Elements of an all-reduce in one MPI call: a ring then sends messages of 4 MiB. That is well
+  /// beyond the latency of any network. More only makes MPI receive into memory that it takes from
+  /// the system and gives back at every call, whose page faults cost more than the messages.
+  Size reduced_at_once(DType type) const {
+    constexpr Size message_bytes = Size{4} << 20;
+    return std::min(max_count_, message_bytes / size_of(type) * size_);
+  }
+
+  template <class Mode>
+  void issue(const Call& call, const Mode& mode) const {
+    const MPI_Datatype type = mpi_type(call.in.type);
+    const MPI_Comm comm = collectives_.get();
+    switch (call.operation) {
+      case Operation::all_reduce:
+        return for_pieces(call.out, reduced_at_once(call.out.type), [&](void* v, int n) {
+          mode.all_reduce(v, n, type, mpi_op(call.op), comm);
+        });
+      case Operation::broadcast:
+        return for_pieces(call.out,
+                          [&](void* v, int n) { mode.broadcast(v, n, type, call.peer, comm); });
+      case Operation::reduce_scatter:
+        return reduce_scatter(call, mode);
+      case Operation::all_gather:
+        return all_gather(call, mode);
+      case Operation::all_to_all:
+        if constexpr (std::is_same_v<Mode, NonBlocking>) exchange(call, mode);
+        return;
+      case Operation::send:
+        return send(call, mode);
+      case Operation::receive:
+        return receive(call, mode);
+      case Operation::barrier:
+        return mode.barrier(comm);
+      case Operation::split:
+      case Operation::agree:
+        return;
+    }
+  }
+
+  /// Beyond max_count: one reduction per share. In place, MPI leaves the share at the beginning of
+  /// the buffer; no balanced share overlaps that unless it begins there.
+  template <class Mode>
+  void reduce_scatter(const Call& call, const Mode& mode) const {
+    const MPI_Datatype type = mpi_type(call.in.type);
+    const MPI_Op op = mpi_op(call.op);
+    const MPI_Comm comm = collectives_.get();
+    if (call.in.count > max_count_) {
+      for (int root = 0; root < size_; ++root) {
+        const Range share = share_of(call, size_, root);
+        Size done = 0;
+        for_pieces(call.in.slice(share.begin, share.count), [&](void* in, int n) {
+          void* const out = root == rank_ ? call.out.at(done) : nullptr;
+          mode.reduce(in == out ? MPI_IN_PLACE : in, out, n, type, op, root, comm);
+          done += n;
+        });
+      }
+      return;
+    }
+    const void* in = call.in_place ? MPI_IN_PLACE : call.in.data;
+    void* out = call.in_place ? call.in.data : call.out.data;
+    if (is_even(call, size_)) {
+      mode.reduce_scatter_even(in, out, static_cast<int>(call.out.count), type, op, comm);
+    } else {
+      mode.ints.fill(call, size_);
+      mode.reduce_scatter(in, out, type, op, comm);
+    }
+    if (call.in_place) mode.copy_then(call.in.slice(0, call.out.count), call.out);
+  }
+
+  /// The own share is put in place first: MPI wants "in place" from all ranks or from none, and a
+  /// rank cannot see what the others do. Beyond max_count: one broadcast per share.
+  template <class Mode>
+  void all_gather(const Call& call, const Mode& mode) const {
+    const MPI_Datatype type = mpi_type(call.out.type);
+    const MPI_Comm comm = collectives_.get();
+    const Range own = share_of(call, size_, rank_);
+    copy(call.in, call.out.slice(own.begin, own.count));
+    if (call.out.count > max_count_) {
+      for (int root = 0; root < size_; ++root) {
+        const Range share = share_of(call, size_, root);
+        for_pieces(call.out.slice(share.begin, share.count),
+                   [&](void* v, int n) { mode.broadcast(v, n, type, root, comm); });
+      }
+    } else if (is_even(call, size_)) {
+      mode.all_gather_even(call.out.data, static_cast<int>(own.count), type, comm);
+    } else {
+      mode.ints.fill(call, size_);
+      mode.all_gather(call.out.data, type, comm);
+    }
+  }
+
+  /// Messages in pairs: no rank knows whether another one's counts fit in an int, so all of them
+  /// must use a way that works for any count. Receives are posted first.
+  void exchange(const Call& call, const NonBlocking& mode) const {
+    const MPI_Datatype type = mpi_type(call.in.type);
+    Size begin = 0;
+    for (int i = 0; i < size_; ++i) {
+      const Size count = call.receive_counts[static_cast<std::size_t>(i)];
+      for_pieces(call.out.slice(begin, count),
+                 [&](void* v, int n) { mode.receive(v, n, type, i, 0, collectives_.get()); });
+      begin += count;
+    }
+    begin = 0;
+    for (int i = 0; i < size_; ++i) {
+      const Size count = call.counts[static_cast<std::size_t>(i)];
+      for_pieces(call.in.slice(begin, count),
+                 [&](void* v, int n) { mode.send(v, n, type, i, 0, collectives_.get()); });
+      begin += count;
+    }
+  }
+
+  /// An empty message is a message.
+  template <class Mode>
+  void send(const Call& call, const Mode& mode) const {
+    const MPI_Datatype type = mpi_type(call.in.type);
+    const MPI_Comm comm = messages_.get();
+    if (call.in.count == 0) return mode.send(nullptr, 0, type, call.peer, call.tag, comm);
+    for_pieces(call.in, [&](void* v, int n) { mode.send(v, n, type, call.peer, call.tag, comm); });
+  }
+
+  template <class Mode>
+  void receive(const Call& call, const Mode& mode) const {
+    const MPI_Datatype type = mpi_type(call.out.type);
+    const MPI_Comm comm = messages_.get();
+    if (call.out.count == 0) return mode.receive(nullptr, 0, type, call.peer, call.tag, comm);
+    for_pieces(call.out,
+               [&](void* v, int n) { mode.receive(v, n, type, call.peer, call.tag, comm); });
+  }
+
+  MpiHandle collectives_;
+  MpiHandle messages_;
+  Size max_count_;
+  int rank_ = 0;
+  int size_ = 1;
+  IntCounts ints_;  ///< of blocking calls
+  HostBlockPool scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, const CommOptions& options,
+                                              const Site& site) {
+  return std::make_unique<MpiTransport>(comm, options, site);
+}
+
+}  // namespace tessera

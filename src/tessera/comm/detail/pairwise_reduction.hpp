@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <mpi.h>
+
+#include <tessera/comm/detail/host_blocks.hpp>
+#include <tessera/comm/detail/transport.hpp>
+
+namespace tessera::detail {
+
+/// A reduce_scatter on host memory in pairs of messages: every rank sends all others their shares
+/// and adds what comes for its own, always in the same order. Shares go in pieces of at most
+/// `limit` elements, which are still in the cache when they are added.
+///
+/// MPI's own functions receive into memory that they take from the system and give back at every
+/// call; its page faults cost many times the messages. Those that only start also need somebody to
+/// drive them on, and nobody does while the caller computes. Here the memory is kept, and all
+/// messages are on their way from the beginning.
+class PairwiseReduction final : public PendingCall {
+ public:
+  struct Group {
+    MPI_Comm comm;
+    int rank, size;
+  };
+
+  /// Starts. With few `slots`, the memory for as many pieces, later messages are received in
+  /// wait(): for callers that wait at once, as no other call may come between. 0: all have one.
+  PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Group& group, Size limit,
+                    Size slots, HostBlockPool& pool);
+  PairwiseReduction(const PairwiseReduction&) = delete;
+  PairwiseReduction& operator=(const PairwiseReduction&) = delete;
+  ~PairwiseReduction() override;
+
+  void wait() override { advance(true); }
+  bool test() override { return advance(false); }
+
+ private:
+  void send_shares(const Call& call, Size limit);
+  void receive(Size message);
+  void add(Size message);
+  bool advance(bool to_the_end);
+  bool is_done(MPI_Request& request, bool wait) const;
+
+  /// The piece of the own share that a message carries, and where it arrives.
+  Range piece_of(Size message) const {
+    return balanced_split(out_.count, pieces_, message % pieces_);
+  }
+  void* slot_of(Size message) const {
+    return scratch_.data() + message % slots_ * largest_ * size_of(out_.type);
+  }
+
+  Site site_;
+  MPI_Datatype type_;
+  MPI_Op op_;
+  Group group_;
+  Buffer own_, out_;  ///< the own share before and after
+  Size pieces_;       ///< of the own share
+  Size messages_;     ///< that come for it: its pieces from one rank after the other
+  Size slots_;
+  Size largest_;  ///< elements of a slot
+  HostBlockPool& pool_;
+  HostBlock scratch_;
+  std::vector<MPI_Request> receives_, sends_;
+  Size added_ = 0, sent_ = 0;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_agreement.hpp>
+#include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/toml_text.hpp>
+
+namespace tessera {
+
+void check_same_on_all_ranks(const Communicator& world, const Config& config) {
+  // As text, in which a NaN equals itself.
+  std::vector<std::string> mine;
+  for (const Setting& setting : settings()) mine.push_back(to_toml(setting.get(config)));
+  const nlohmann::json first = broadcast_json(world, mine);
+  collectively(world, [&] {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      if (mine[i] == first[i]) continue;
+      throw ConfigError(settings()[i].key, mine[i],
+                        fmt::format("on rank {}, must be the same on every rank, rank 0 has {}",
+                                    world.rank(), first[i].get<std::string>()));
+    }
+  });
+}
+
+Config agreed_config(const Communicator& world, const ConfigSource& source) {
+  const Config config =
+      collectively(world, [&] { return resolve(load_config(source), world.size()); });
+  check_same_on_all_ranks(world, config);
+  return config;
+}
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/config/config.hpp>
+#include <tessera/config/config_source.hpp>
+
+namespace tessera {
+
+/// Reads the file and applies the overrides and flags. Every setting by itself is checked, the
+/// rules between them by validate(). Throws Error with exit code usage: a file that cannot be read
+/// or is not TOML, unknown keys, wrong types and values.
+Config load_config(const ConfigSource& source);
+
+/// The configuration as a TOML document; reading it back gives the same.
+std::string config_as_toml(const Config& config);
+
+/// The same as nested objects, unset keys left out.
+nlohmann::json config_as_json(const Config& config);
+
+}  // namespace tessera

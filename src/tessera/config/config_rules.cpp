@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/known_names.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/sharding_rules.hpp>
+#include <tessera/config/strategy_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/config/toml_text.hpp>
+#include <tessera/plan/layers.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr Size largest = std::numeric_limits<Size>::max();
+
+/// Product of positive numbers, `largest` if it does not fit.
+Size saturating_product(Size a, Size b) { return a > largest / b ? largest : a * b; }
+
+Size saturating_sum(Size a, Size b) { return a > largest - b ? largest : a + b; }
+
+[[noreturn]] void reject(const char* key, const nlohmann::json& value, const std::string& allowed) {
+  throw ConfigError(key, to_toml(value), allowed);
+}
+
+void check_network(const ModelConfig& config) {
+  const ModelSpec model = mlp(config.mlp);
+  Size elements = 0;
+  for (const LinearSpec& layer : model.layers)
+    elements = saturating_sum(elements, saturating_product(layer.in, saturating_sum(layer.out, 1)));
+  if (elements > largest / size_of(DType::float64))
+    reject("model.widths", config.mlp.widths,
+           "must not make more parameters than memory can address");
+  if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
+    reject("model.matmul_precision", name_of(config.matmul_precision),
+           fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
+}
+
+void check_data(const Config& config) {
+  const std::vector<Size>& widths = config.model.mlp.widths;
+  if (config.data.kind == DataKind::sum_of_squares && widths.back() != 1)
+    reject("model.widths", widths,
+           "must end with 1, the output width of data.kind = \"sum_of_squares\"");
+  const Size row = saturating_sum(widths.front(), widths.back());
+  if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
+    reject("data.samples", config.data.samples, "must not make more data than memory can address");
+}
+
+void check_training(const Config& config) {
+  const TrainingConfig& training = config.training;
+  if (training.batch_size > config.data.samples)
+    reject("training.batch_size", training.batch_size,
+           fmt::format("must be at most data.samples = {}", config.data.samples));
+  if (training.microbatches > training.batch_size)
+    reject("training.microbatches", training.microbatches,
+           fmt::format("must be at most training.batch_size = {}", training.batch_size));
+  validate(training.optimizer);
+  validate(training.schedule);
+  validate(training.clip);
+}
+
+void check_comm(const CommConfig& config) {
+  if (config.timeout_seconds > longest_timeout_seconds)
+    reject("comm.timeout_seconds", config.timeout_seconds, "must be from 0 (never) to 1e9 seconds");
+}
+
+/// The sizes that other launch systems ask for must be those that the launcher gave.
+void check_launch(const DistributedConfig& config, Size ranks) {
+  if (ranks < 1 || ranks > std::numeric_limits<int>::max())
+    reject("ranks", ranks, "must be from 1 to 2^31 - 1, as many as MPI can number");
+  if (!config.enabled && ranks != 1)
+    reject("distributed.enabled", false, fmt::format("needs one rank, but there are {}", ranks));
+  if (config.num_nodes && config.num_processes_per_node) {
+    const Size product = saturating_product(*config.num_nodes, *config.num_processes_per_node);
+    const Size expected = config.world_size.value_or(ranks);
+    if (product != expected)
+      reject("distributed.num_nodes", *config.num_nodes,
+             fmt::format("times distributed.num_processes_per_node = {} must be {}, {}",
+                         *config.num_processes_per_node,
+                         config.world_size ? "distributed.world_size" : "the number of ranks",
+                         expected));
+  }
+  if (config.world_size && *config.world_size != ranks)
+    reject("distributed.world_size", *config.world_size,
+           fmt::format("must be the number of ranks, {}", ranks));
+  if (config.num_nodes && ranks % *config.num_nodes != 0)
+    reject("distributed.num_nodes", *config.num_nodes,
+           fmt::format("must divide the number of ranks, {}", ranks));
+  if (config.num_processes_per_node && ranks % *config.num_processes_per_node != 0)
+    reject("distributed.num_processes_per_node", *config.num_processes_per_node,
+           fmt::format("must divide the number of ranks, {}", ranks));
+  const Size tensor = config.tensor_parallel_size.value_or(1);
+  const Size pipeline = config.pipeline_parallel_size.value_or(1);
+  if (ranks % saturating_product(tensor, pipeline) != 0)
+    reject("distributed.tensor_parallel_size", tensor,
+           fmt::format("times distributed.pipeline_parallel_size = {} must divide the number of "
+                       "ranks, {}",
+                       pipeline, ranks));
+}
+
+const KnownName& known_axis(const DistributedConfig& config, const std::string& name) {
+  for (const KnownName& axis : known_axes)
+    if (axis.name == name) return axis;
+  reject("distributed.mesh_axis_names", config.mesh_axis_names,
+         to_toml(name) + " " + must_be_one_of(name, names_of(known_axes)));
+}
+
+/// The named mesh, -1 filled in.
+MeshShape named_mesh(const DistributedConfig& config, Size ranks) {
+  const std::vector<Size>& sizes = config.mesh_shape;
+  const std::vector<std::string>& names = config.mesh_axis_names;
+  if (sizes.empty()) reject("distributed.mesh_axis_names", names, "needs distributed.mesh_shape");
+  if (sizes.size() != names.size())
+    reject("distributed.mesh_axis_names", names,
+           "must have one name for each size of distributed.mesh_shape = " + to_toml(sizes));
+  std::vector<Axis> axes;
+  for (std::size_t a = 0; a < sizes.size(); ++a) {
+    known_axis(config, names[a]);
+    axes.push_back({names[a], sizes[a]});
+  }
+  try {
+    return MeshShape::fit(axes, ranks);
+  } catch (const ConfigError& error) {
+    reject("distributed.mesh_shape", sizes, error.what());
+  }
+}
+
+void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
+                     std::optional<Size> size) {
+  if (size && *size != mesh.size_of(axis))
+    reject(key, *size,
+           fmt::format("must be the size of the mesh axis \"{}\", which is {}", axis,
+                       mesh.size_of(axis)));
+}
+
+/// An axis that nothing uses yet must not be larger than 1. Blames the key that made it so.
+void check_available(const DistributedConfig& config, const MeshShape& mesh, bool named) {
+  for (const Axis& axis : mesh.axes()) {
+    const std::string_view unavailable = known_axis(config, axis.name).unavailable;
+    if (axis.size == 1 || unavailable.empty()) continue;
+    const std::string reason =
+        fmt::format("a mesh axis \"{}\" larger than 1 {}", axis.name, unavailable);
+    if (named) reject("distributed.mesh_shape", config.mesh_shape, reason);
+    reject("distributed.pipeline_parallel_size", axis.size, reason);
+  }
+}
+
+/// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
+/// the strategy that splits nothing but layers.
+MeshShape mesh_from_sizes(const DistributedConfig& config, Size ranks) {
+  const Size pipeline = config.pipeline_parallel_size.value_or(1);
+  if (strategy_of(config) != Strategy::tensor)
+    return auto_mesh({.pipeline = pipeline, .model = config.tensor_parallel_size.value_or(1)},
+                     ranks);
+  if (ranks == 1) return MeshShape({{"model", 1}});
+  return auto_mesh({.pipeline = pipeline, .data = 1, .model = -1}, ranks);
+}
+
+}  // namespace
+
+MeshShape resolve_mesh(const Config& config, Size ranks) {
+  const DistributedConfig& distributed = config.training.distributed;
+  const bool named = !distributed.mesh_shape.empty() || !distributed.mesh_axis_names.empty();
+  const MeshShape mesh =
+      named ? named_mesh(distributed, ranks) : mesh_from_sizes(distributed, ranks);
+  check_axis_size(mesh, "model", "distributed.tensor_parallel_size",
+                  distributed.tensor_parallel_size);
+  check_axis_size(mesh, "pipeline", "distributed.pipeline_parallel_size",
+                  distributed.pipeline_parallel_size);
+  check_available(distributed, mesh, named);
+  check_mesh_of_strategy(distributed, mesh);
+  return mesh;
+}
+
+void validate(const Config& config, Size ranks) {
+  check_settings(config);
+  check_network(config.model);
+  check_data(config);
+  check_training(config);
+  check_comm(config.comm);
+  check_launch(config.training.distributed, ranks);
+  const MeshShape mesh = resolve_mesh(config, ranks);
+  check_options_of_strategy(config.training.distributed, mesh);
+  check_sharding(config, mesh);
+  Layouts(plan_input(config, mesh));  // specs and rules that do not go together
+}
+
+Size planned_ranks(const Config& config) {
+  const DistributedConfig& distributed = config.training.distributed;
+  if (distributed.world_size) return *distributed.world_size;
+  if (distributed.num_nodes && distributed.num_processes_per_node)
+    return saturating_product(*distributed.num_nodes, *distributed.num_processes_per_node);
+  Size ranks = 1;
+  for (Size size : distributed.mesh_shape)
+    if (size > 0) ranks = saturating_product(ranks, size);
+  if (!distributed.mesh_shape.empty()) return ranks;
+  return saturating_product(distributed.tensor_parallel_size.value_or(1),
+                            distributed.pipeline_parallel_size.value_or(1));
+}
+
+Config resolve(const Config& config, Size ranks) {
+  validate(config, ranks);
+  Config resolved = config;
+  DistributedConfig& distributed = resolved.training.distributed;
+  const MeshShape mesh = resolve_mesh(config, ranks);
+  distributed.world_size = ranks;
+  distributed.mesh_axis_names = mesh.axis_names();
+  distributed.mesh_shape.clear();
+  for (const Axis& axis : mesh.axes()) distributed.mesh_shape.push_back(axis.size);
+  distributed.tensor_parallel_size = mesh.size_of("model");
+  distributed.pipeline_parallel_size = mesh.size_of("pipeline");
+  return resolved;
+}
+
+}  // namespace tessera

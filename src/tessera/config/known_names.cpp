@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/known_names.hpp>
+#include <tessera/config/toml_text.hpp>
+
+namespace tessera {
+
+std::vector<std::string_view> names_of(std::span<const KnownName> known) {
+  std::vector<std::string_view> names;
+  for (const KnownName& entry : known) names.push_back(entry.name);
+  return names;
+}
+
+std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names) {
+  std::string text = "must be one of " + join(names);
+  if (const auto nearest = suggest_nearest(wrong, names))
+    text += "; did you mean " + *nearest + "?";
+  return text;
+}
+
+void check_name(std::string_view key, const std::string& value, std::span<const KnownName> known) {
+  std::vector<std::string_view> available;
+  for (const KnownName& entry : known)
+    if (entry.unavailable.empty()) available.push_back(entry.name);
+  for (const KnownName& entry : known) {
+    if (entry.name != value) continue;
+    if (entry.unavailable.empty()) return;
+    throw ConfigError(key, to_toml(value),
+                      std::string(entry.unavailable) + "; available: " + join(available));
+  }
+  throw ConfigError(key, to_toml(value), must_be_one_of(value, names_of(known)));
+}
+
+}  // namespace tessera

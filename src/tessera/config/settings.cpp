@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/toml_text.hpp>
+
+namespace tessera {
+namespace {
+
+/// What the launcher of the processes decides; files of other tools carry these.
+constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
+                                                         "master_port"};
+
+bool is_section(const std::string& name) {
+  for (const Setting& known : settings())
+    if (known.key.starts_with(name + ".")) return true;
+  return false;
+}
+
+[[noreturn]] void reject_unknown(const std::string& key, const nlohmann::json& value) {
+  const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
+  for (std::string_view launched : launcher_names)
+    if (name == launched)
+      throw ConfigError(key, to_toml(value),
+                        "comes from the launcher (mpirun, srun) and must not be given");
+  std::vector<std::string> keys;
+  std::vector<std::string> names;
+  for (const Setting& known : settings()) {
+    keys.push_back(known.key);
+    names.push_back(known.key.substr(known.key.find('.') + 1));
+  }
+  std::string hint = "is not a known key";
+  if (const auto near = suggest_nearest(key, keys)) {
+    hint += "; did you mean " + *near + "?";
+  } else if (const auto near_name = suggest_nearest(name, names)) {
+    const auto found = std::find(names.begin(), names.end(), *near_name) - names.begin();
+    hint += "; did you mean " + keys[static_cast<std::size_t>(found)] + "?";
+  } else {
+    hint += "; tessera run --print-config lists them";
+  }
+  throw ConfigError(key, to_toml(value), hint);
+}
+
+}  // namespace
+
+void set(Config& config, const std::string& key, const nlohmann::json& value) {
+  for (const Setting& known : settings())
+    if (known.key == key) return known.set(config, value);
+  for (const Setting& known : settings())
+    if (known.set_entry && key.starts_with(known.key + "."))
+      return known.set_entry(config, key.substr(known.key.size() + 1), value);
+  if (value.is_object() && value.empty() && is_section(key)) return;
+  reject_unknown(key, value);
+}
+
+void check_settings(const Config& config) {
+  for (const Setting& known : settings()) known.check(config);
+}
+
+}  // namespace tessera

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/known_names.hpp>
+#include <tessera/config/sharding_rules.hpp>
+#include <tessera/config/toml_text.hpp>
+#include <tessera/mesh/rules.hpp>
+#include <tessera/nn/model_spec.hpp>
+#include <tessera/plan/strategy.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr const char* rules_key = "distributed.mesh_rules";
+constexpr const char* specs_key = "distributed.parameter_specs";
+constexpr const char* only_model =
+    "may name the axis model only: over data and fsdp the strategy shards parameters, as flat "
+    "units";
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_logical_name(const std::string& key, const std::string& name,
+                        const std::vector<std::string>& axes) {
+  std::vector<std::string_view> known;
+  static const MeshRules defaults = default_rules();
+  for (const MeshRules::Rule& rule : defaults.rules()) known.push_back(rule.logical);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw ConfigError(entry_key(key, name), to_toml(axes),
+                      "the name " + must_be_one_of(name, known));
+}
+
+void check_rule_axes(const std::string& key, const std::string& name,
+                     const std::vector<std::string>& axes) {
+  const auto reject = [&](const std::string& allowed) {
+    throw ConfigError(entry_key(key, name), to_toml(axes), allowed);
+  };
+  std::set<std::string> seen;
+  for (const std::string& axis : axes) {
+    const std::vector<std::string_view> known = names_of(known_axes);
+    if (std::find(known.begin(), known.end(), axis) == known.end())
+      reject(to_toml(axis) + " " + must_be_one_of(axis, known));
+    if (!seen.insert(axis).second) reject("must name each axis once");
+    if (name == "batch" && axis != "data" && axis != "fsdp")
+      reject("may name data and fsdp only, the axes that split the batch");
+    if (name != "batch" && axis != "model") reject(only_model);
+  }
+}
+
+/// Every kernel has one dimension of each name, and its bias has the name of the second. If both
+/// names asked for `model`, the first dimension would get it, and the bias would be split where its
+/// kernel is whole.
+void check_one_name_on_model(const std::map<std::string, std::vector<std::string>>& given) {
+  MeshRules rules = default_rules();
+  for (const auto& [name, axes] : given) rules.set(name, axes);
+  if (contains(rules.axes_of("embed"), "model") && contains(rules.axes_of("mlp"), "model"))
+    throw ConfigError(entry_key(rules_key, "embed"), to_toml(given.at("embed")),
+                      fmt::format("needs {} = []: a kernel has a dimension of each name, and "
+                                  "model can split only one",
+                                  entry_key(rules_key, "mlp")));
+}
+
+void check_rule_of_batch(const std::vector<std::string>& axes, const MeshShape& mesh) {
+  for (const std::string& axis : batch_axes(mesh))
+    if (!contains(axes, axis))
+      throw ConfigError(entry_key(rules_key, "batch"), to_toml(axes),
+                        fmt::format("must name {}: every such axis of the mesh {} splits the batch",
+                                    axis, mesh.to_string()));
+}
+
+[[noreturn]] void reject_spec(const std::string& key, const std::string& path,
+                              const std::string& text, const std::string& allowed) {
+  throw ConfigError(entry_key(key, path), to_toml(text), allowed);
+}
+
+PartitionSpec parse_spec(const std::string& key, const std::string& path, const std::string& text) {
+  try {
+    return PartitionSpec::parse(text);
+  } catch (const ConfigError&) {
+    reject_spec(key, path, text, "must be a PartitionSpec such as P(None, 'model')");
+  }
+}
+
+const ParameterSpec& parameter_of(const std::vector<ParameterSpec>& parameters,
+                                  const std::string& path, const std::string& text) {
+  std::vector<std::string> paths;
+  for (const ParameterSpec& parameter : parameters) {
+    if (parameter.path == path) return parameter;
+    paths.push_back(parameter.path);
+  }
+  constexpr std::size_t most = 6;
+  const std::size_t shown = std::min(most, paths.size());
+  const auto nearest = suggest_nearest(path, paths);
+  reject_spec(specs_key, path, text,
+              "is not a parameter of the model; " +
+                  (nearest ? "did you mean \"" + *nearest + "\"?"
+                           : "it has " + join(std::span(paths).first(shown)) +
+                                 (shown < paths.size() ? ", ..." : "")));
+}
+
+}  // namespace
+
+void check_mesh_rules(const std::string& key,
+                      const std::map<std::string, std::vector<std::string>>& rules) {
+  for (const auto& [name, axes] : rules) {
+    check_logical_name(key, name, axes);
+    check_rule_axes(key, name, axes);
+  }
+}
+
+void check_parameter_specs(const std::string& key,
+                           const std::map<std::string, std::string>& specs) {
+  for (const auto& [path, text] : specs) {
+    std::size_t split = 0;
+    for (const PartitionSpec::Entry& entry : parse_spec(key, path, text).dims) {
+      for (const std::string& axis : entry)
+        if (axis != "model") reject_spec(key, path, text, only_model);
+      split += entry.size();
+    }
+    if (split > 1) reject_spec(key, path, text, "may name the axis model once");
+  }
+}
+
+void check_sharding(const Config& config, const MeshShape& mesh) {
+  const DistributedConfig& distributed = config.training.distributed;
+  check_one_name_on_model(distributed.mesh_rules);
+  if (const auto batch = distributed.mesh_rules.find("batch");
+      batch != distributed.mesh_rules.end())
+    check_rule_of_batch(batch->second, mesh);
+
+  const std::vector<ParameterSpec> parameters = mlp(config.model.mlp).parameters();
+  for (const auto& [path, text] : distributed.parameter_specs) {
+    const ParameterSpec& parameter = parameter_of(parameters, path, text);
+    const PartitionSpec spec = parse_spec(specs_key, path, text);
+    const std::size_t rank = parameter.shape.size();
+    if (spec.dims.size() > rank)
+      reject_spec(specs_key, path, text,
+                  fmt::format("must be no longer than the {} dimension{} of the tensor", rank,
+                              rank == 1 ? "" : "s"));
+    const bool split = std::any_of(spec.dims.begin(), spec.dims.end(),
+                                   [](const auto& entry) { return !entry.empty(); });
+    if (split && !mesh.find("model"))
+      reject_spec(specs_key, path, text,
+                  "needs a mesh axis model; the mesh is " + mesh.to_string());
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/config/strategy_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+
+namespace tessera {
+
+PlanInput plan_input(const Config& config, const MeshShape& mesh) {
+  const TrainingConfig& training = config.training;
+  const DistributedConfig& distributed = training.distributed;
+  PlanInput input;
+  input.model = mlp(config.model.mlp);
+  input.mesh = mesh;
+  input.strategy = strategy_of(distributed);
+  input.dtype = config.model.dtype;
+  input.precision = config.model.matmul_precision;
+  input.global_batch = training.batch_size;
+  input.microbatches = training.microbatches;
+  input.samples = config.data.samples;
+  input.moments = moments_per_parameter(training.optimizer);
+  input.bucket_bytes = distributed.bucket_bytes;
+  input.overlap = distributed.overlap;
+  for (const auto& [name, axes] : distributed.mesh_rules) input.rules.set(name, axes);
+  for (const auto& [path, spec] : distributed.parameter_specs)
+    input.parameter_specs[path] = PartitionSpec::parse(spec);
+  input.prefetch = distributed.prefetch;
+  input.reshard_after_forward = distributed.reshard_after_forward;
+  input.keep_last_unit = distributed.keep_last_unit;
+  input.sequence_parallel = distributed.sequence_parallel;
+  input.check_finite = training.check_finite;
+  input.clips_by_value = training.clip.value.has_value();
+  input.clips_by_norm = training.clip.global_norm.has_value();
+  input.check_replicas_every = training.check_replicas_every;
+  return input;
+}
+
+}  // namespace tessera

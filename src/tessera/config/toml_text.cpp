@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/toml_text.hpp>
+
+namespace tessera {
+namespace {
+
+nlohmann::json to_json(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return number->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  if (const auto* list = node.as_array()) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const auto& item : *list) out.push_back(to_json(item));
+    return out;
+  }
+  if (const auto* table = node.as_table()) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [key, item] : *table) out[std::string(key.str())] = to_json(item);
+    return out;
+  }
+  std::ostringstream text;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_date<decltype(value)> || toml::is_time<decltype(value)> ||
+                  toml::is_date_time<decltype(value)>)
+      text << value.get();
+  });
+  return text.str();
+}
+
+/// The parser walks through nested tables by recursion and bounds those of brackets only; dots nest
+/// as well: a.a.a = 1.
+void check_depth(std::string_view text, const std::string& source) {
+  constexpr Size limit = 1000;
+  const std::vector<std::string> lines = split_text(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (std::count(lines[i].begin(), lines[i].end(), '.') > limit)
+      throw Error(ExitCode::usage,
+                  fmt::format("{}:{}: more than {} dots in one line", source, i + 1, limit));
+}
+
+struct Located {
+  toml::source_position position;
+  GivenValue given;
+};
+
+void flatten(const toml::table& table, const std::string& prefix, std::vector<Located>& out) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix + std::string(key.str());
+    if (const auto* section = node.as_table(); section != nullptr && !section->empty())
+      flatten(*section, path + ".", out);
+    else
+      out.push_back({node.source().begin, {path, to_json(node)}});
+  }
+}
+
+/// The key without its quotes. What TOML does not take for one key stays as it is: it is the
+/// settings' to say that they have no such key.
+std::string unquote_key(const std::string& key) {
+  if (key != one_line(key)) return key;  // more than a key
+  try {
+    std::vector<Located> located;
+    flatten(toml::parse(key + " = 0"), "", located);
+    if (located.size() == 1) return located[0].given.key;
+  } catch (const toml::parse_error&) {
+    // Such as the bare slash of distributed.parameter_specs.layer1/kernel.
+  }
+  return key;
+}
+
+/// A part of a key as TOML writes it.
+std::string key_part(const std::string& name) {
+  const auto bare = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), bare) ? name : to_toml(name);
+}
+
+}  // namespace
+
+std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source) {
+  check_depth(document, source);
+  std::vector<Located> located;
+  try {
+    flatten(toml::parse(document, source), "", located);
+  } catch (const toml::parse_error& error) {
+    throw Error(ExitCode::usage, fmt::format("{}:{}: {}", source, error.source().begin.line,
+                                             one_line(error.description())));
+  }
+  std::stable_sort(located.begin(), located.end(), [](const Located& a, const Located& b) {
+    return a.position.line < b.position.line;
+  });
+  std::vector<GivenValue> given;
+  for (Located& item : located) given.push_back(std::move(item.given));
+  return given;
+}
+
+GivenValue parse_assignment(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string key(trim(std::string_view(text).substr(0, equals)));
+  if (equals == std::string::npos || key.empty())
+    throw ConfigError("--set", text, "must be section.key=value");
+  const std::string value(trim(std::string_view(text).substr(equals + 1)));
+  check_depth(key, "--set");
+  check_depth(value, "--set " + key);
+  const std::string unquoted = unquote_key(key);
+  try {
+    const toml::table parsed = toml::parse("value = " + value);
+    if (parsed.size() == 1) return {unquoted, to_json(*parsed.get("value"))};
+  } catch (const toml::parse_error&) {
+    // A bare word such as adamw is no TOML value; what it may be is the setting's to say.
+  }
+  return {unquoted, value};
+}
+
+std::string entry_key(std::string_view table, const std::string& name) {
+  return fmt::format("{}.{}", table, key_part(name));
+}
+
+std::string to_toml(const nlohmann::json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::isnan(number)) return "nan";
+    if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+    const std::string text = fmt::format("{}", number);
+    return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+  }
+  if (value.is_array() || value.is_object()) {
+    std::vector<std::string> parts;
+    for (const auto& [key, item] : value.items())
+      parts.push_back(value.is_array() ? to_toml(item)
+                                       : fmt::format("{} = {}", key_part(key), to_toml(item)));
+    return value.is_array() ? fmt::format("[{}]", join(parts)) : fmt::format("{{{}}}", join(parts));
+  }
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace tessera

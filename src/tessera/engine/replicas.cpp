@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/engine/replicas.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string checksum_label = "tessera::checksum";
+const std::string limits_label = "tessera::checksum_limits";
+
+using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+constexpr std::uint64_t low_half = 0xffffffff;
+
+/// The finalizer of splitmix64: every bit of the result depends on every bit of x.
+KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Elements of a moment follow those of the one before: parameter after parameter.
+template <class T>
+void by_moment(std::vector<LocalTensor<T>>& tensors, const std::vector<LocalTensor<T>>& moments,
+               Size per_parameter) {
+  for (Size k = 0; k < per_parameter; ++k)
+    for (std::size_t i = static_cast<std::size_t>(k); i < moments.size();
+         i += static_cast<std::size_t>(per_parameter))
+      tensors.push_back(moments[i]);
+}
+
+}  // namespace
+
+template <class T>
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const T* const data = v.data();
+  Kokkos::parallel_reduce(
+      checksum_label, Elements(0, v.extent(0)),
+      KOKKOS_LAMBDA(Size i, std::int64_t & sum) {
+        Bits bits;
+        std::memcpy(&bits, data + i, sizeof bits);
+        const std::uint64_t place = static_cast<std::uint64_t>(first + i);
+        const std::uint64_t added = static_cast<std::uint64_t>(sum) + mix(mix(place) + bits);
+        sum = static_cast<std::int64_t>(added & low_half);
+      },
+      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+}
+
+template <class T>
+ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
+    : mesh_(mesh),
+      groups_(engine.groups()),
+      tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
+      calls_(plan_replica_check(plan)) {
+  const std::vector<bool> whole = same_along_model(plan);
+  by_moment(tensors_, local_tensors(plan, mesh.rank(), engine, TensorRole::moment),
+            plan.input.moments);
+  for (Size k = 0; k <= plan.input.moments; ++k)
+    same_along_model_.insert(same_along_model_.end(), whole.begin(), whole.end());
+  const Size n = static_cast<Size>(tensors_.size());
+  sums_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
+  limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
+}
+
+/// This rank's checksums, modulo 2^32.
+template <class T>
+void ReplicaCheck<T>::sum_up() const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const LocalTensor<T>& tensor = tensors_[i];
+    checksum<T>(Vector<const T>(tensor.values), tensor.kept.begin, sums_, static_cast<Size>(i));
+  }
+}
+
+template <class T>
+bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
+  const Size n = call.checksums.count;
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
+  const auto host_limits = Kokkos::create_mirror_view(limits_);
+  for (Size i = 0; i < n; ++i) {
+    const Size at = call.checksums.begin + i;
+    const bool same_everywhere = call.group != Group::model || same_along_model_[at];
+    const std::int64_t sum = host(at) & static_cast<std::int64_t>(low_half);
+    host_limits(i) = same_everywhere ? sum : 0;
+    host_limits(n + i) = -host_limits(i);
+  }
+  Kokkos::deep_copy(limits_, host_limits);
+  groups_[call.group].all_reduce(alias_vector(limits_.data(), 2 * n), ReduceOp::max);
+  Kokkos::deep_copy(host_limits, limits_);
+  for (Size i = 0; i < n; ++i)
+    if (host_limits(i) != -host_limits(n + i)) return false;
+  return true;
+}
+
+template <class T>
+void ReplicaCheck<T>::operator()(Size step) const {
+  sum_up();
+  bool equal = true;
+  for (const CheckCall& call : calls_) {
+    if (call.compares)
+      equal = all_equal(call) && equal;
+    else
+      groups_[call.group].all_reduce(
+          alias_vector(sums_.data() + call.checksums.begin, call.checksums.count));
+  }
+  try {
+    collectively(mesh_.world(), [&] {
+      if (!equal) throw Error(ExitCode::wrong_result, "replicas differ");
+    });
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::wrong_result) throw;
+    report(step);
+  }
+}
+
+/// Ranks with one coordinate along `model` have summed up the same tensor.
+template <class T>
+void ReplicaCheck<T>::report(Size step) const {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
+  std::vector<std::int64_t> mine;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    mine.push_back(host(i) & static_cast<std::int64_t>(low_half));
+  const std::vector<nlohmann::json> ranks = gather_json(mesh_.world(), mine);
+  const std::optional<std::size_t> model = mesh_.shape().find("model");
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    std::map<Size, std::map<std::int64_t, std::vector<int>>> holders;  // by coordinate, by checksum
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const bool same = same_along_model_[i] || !model;
+      const Size part = same ? 0 : mesh_.shape().coordinate(static_cast<Size>(r), *model);
+      holders[part][ranks[r][i].template get<std::int64_t>()].push_back(static_cast<int>(r));
+    }
+    for (const auto& [part, by_sum] : holders) {
+      if (by_sum.size() == 1) continue;
+      std::vector<std::string> texts;
+      for (const auto& [sum, of] : by_sum)
+        texts.push_back(
+            fmt::format("{:08x} on rank{} {}", sum, of.size() == 1 ? "" : "s", number_ranges(of)));
+      throw Error(ExitCode::wrong_result,
+                  fmt::format("replicas differ after step {}: {} has checksum {}", step,
+                              tensors_[i].plan.path, join(texts, ", ")));
+    }
+  }
+  throw Error(ExitCode::wrong_result, fmt::format("replicas differ after step {}", step));
+}
+
+template class ReplicaCheck<float>;
+template class ReplicaCheck<double>;
+template void checksum(const Vector<const float>&, Size, const Vector<std::int64_t>&, Size);
+template void checksum(const Vector<const double>&, Size, const Vector<std::int64_t>&, Size);
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tessera/engine/local_tensors.hpp>
+#include <tessera/plan/replica_check.hpp>
+
+namespace tessera {
+
+/// Checks that what several ranks hold of parameters and moments is equal to the bit, by checksums
+/// of 32 bits that depend on each element's value and place.
+template <class T>
+class ReplicaCheck {
+ public:
+  ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine);
+
+  /// Makes the calls of plan_replica_check(). Throws the same Error (wrong_result) on all ranks,
+  /// which names the first tensor that differs, and the ranks by what they hold, if any differs.
+  /// Collective over the mesh. `step`: how many have been made, for the message.
+  void operator()(Size step) const;
+
+ private:
+  void sum_up() const;
+  bool all_equal(const CheckCall& call) const;
+  [[noreturn]] void report(Size step) const;
+
+  Mesh mesh_;
+  Groups groups_;
+  std::vector<LocalTensor<T>> tensors_;  ///< parameters, then first moments, then second ones
+  std::vector<CheckCall> calls_;
+  std::vector<bool> same_along_model_;  ///< by tensor
+  Vector<std::int64_t> sums_;           ///< by tensor
+  Vector<std::int64_t> limits_;         ///< of a comparison
+};
+
+/// The sum over a run of elements of a hash of (bits, place), modulo 2^32, into sums(slot): sums of
+/// parts add up to that of the whole. `first`: place of the run's first element.
+template <class T>
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot);
+
+}  // namespace tessera

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/mesh/partition_spec.hpp>
+#include <tessera/plan/plan_text.hpp>
+#include <tessera/plan/rank_groups.hpp>
+
+namespace tessera {
+namespace {
+
+/// The lines of a memory plan, in the order in which they are shown.
+struct MemoryRow {
+  const char* name;
+  Size MemoryPlan::*bytes;
+};
+constexpr std::array<MemoryRow, 10> memory_rows{{
+    {"parameters", &MemoryPlan::parameters},
+    {"gradients", &MemoryPlan::gradients},
+    {"moments", &MemoryPlan::moments},
+    {"gathered_units", &MemoryPlan::gathered_units},
+    {"unit_gradients", &MemoryPlan::unit_gradients},
+    {"activations", &MemoryPlan::activations},
+    {"redistributions", &MemoryPlan::redistributions},
+    {"scratch", &MemoryPlan::scratch},
+    {"sums", &MemoryPlan::sums},
+    {"data", &MemoryPlan::data},
+}};
+
+std::string spec_of(const Plan& plan, const TensorPlan& tensor) {
+  return to_partition_spec(tensor.placements, plan.input.mesh, tensor.shape.size()).to_string();
+}
+
+/// The axes over which flat units are shared out.
+std::string shares_over(const Plan& plan) {
+  return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
+}
+
+std::string part_text(const TensorPlan& tensor, const LocalPart& part) {
+  if (!tensor.in_shares) return to_string(part.shape);
+  return fmt::format("{} of {}", part.kept, to_string(part.shape));
+}
+
+/// The calls of ranks that make the same ones.
+struct CallGroup {
+  std::vector<CollectivePlan> calls;
+  std::vector<int> ranks;
+};
+
+std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  std::vector<CallGroup> groups;
+  for (const std::vector<int>& ranks : alike) {
+    std::vector<CollectivePlan> calls = plan.collectives(ranks.front());
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const CallGroup& group) { return group.calls == calls; });
+    if (same == groups.end()) {
+      groups.push_back({std::move(calls), ranks});
+      continue;
+    }
+    std::vector<int> all;
+    std::merge(ranks.begin(), ranks.end(), same->ranks.begin(), same->ranks.end(),
+               std::back_inserter(all));
+    same->ranks = std::move(all);
+  }
+  return groups;
+}
+
+void write_mesh(std::string& out, const Plan& plan) {
+  fmt::format_to(std::back_inserter(out), "Mesh {} ({} rank{}), strategy {}\n{}",
+                 plan.input.mesh.to_string(), plan.input.mesh.num_ranks(),
+                 plan.input.mesh.num_ranks() == 1 ? "" : "s", name_of(plan.input.strategy),
+                 layout_text(plan.input.mesh));
+}
+
+void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
+  fmt::format_to(
+      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
+      name_of(plan.input.dtype), "  role", "path", "global shape", "PartitionSpec", "local shape");
+  bool in_shares = false;
+  for (const TensorPlan& tensor : plan.tensors) {
+    std::string local;
+    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
+      if (!local.empty()) local += "; ";
+      local += part_text(tensor, group.value) + " on " +
+               describe_ranks(group.ranks, plan.input.mesh.num_ranks());
+    }
+    fmt::format_to(std::back_inserter(out), "  {:<10} {:<25} {:<14} {:<18} {}\n",
+                   name_of(tensor.role), tensor.path, to_string(tensor.shape),
+                   spec_of(plan, tensor), local);
+    in_shares = in_shares || tensor.in_shares;
+  }
+  if (in_shares)
+    fmt::format_to(std::back_inserter(out),
+                   "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
+                   "the flat unit over {}\n",
+                   shares_over(plan));
+}
+
+void write_memory(std::string& out, const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  out += "\nMemory per rank\n";
+  for (const std::vector<int>& ranks : alike) {
+    const MemoryPlan memory = plan.memory(ranks.front());
+    fmt::format_to(std::back_inserter(out), "  {}: {}\n",
+                   describe_ranks(ranks, plan.input.mesh.num_ranks()), human_bytes(memory.total()));
+    for (const MemoryRow& row : memory_rows)
+      if (const Size bytes = memory.*row.bytes; bytes > 0)
+        fmt::format_to(std::back_inserter(out), "    {:<15} {:>16} B\n", row.name,
+                       with_thousands(bytes));
+  }
+}
+
+void write_collectives(std::string& out, const Plan& plan,
+                       const std::vector<std::vector<int>>& alike) {
+  for (const CallGroup& group : group_calls(plan, alike)) {
+    fmt::format_to(std::back_inserter(out), "\nCollectives, on {}\n",
+                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()));
+    if (group.calls.empty()) out += "  none\n";
+    for (const CollectivePlan& c : group.calls)
+      fmt::format_to(std::back_inserter(out),
+                     "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}\n", name_of(c.cadence),
+                     c.axis, name_of(c.operation), c.calls, c.calls == 1 ? " " : "s",
+                     with_thousands(c.payload_bytes), c.what);
+  }
+}
+
+void write_schedule(std::string& out, const Plan& plan) {
+  out += "\nSchedule of a step\n ";
+  std::size_t column = 1;
+  for (const Action& action : plan.actions) {
+    const std::string text = fmt::format(" {}", to_string(action, plan.input.microbatches > 1));
+    if (column + text.size() > 100) {
+      out += "\n ";
+      column = 1;
+    }
+    out += text;
+    column += text.size();
+  }
+  out += "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Plan& plan) {
+  std::string out;
+  RankGroups groups(plan);
+  const std::vector<std::vector<int>> alike = groups.alike();
+  write_mesh(out, plan);
+  write_tensors(out, plan, groups);
+  write_memory(out, plan, alike);
+  write_collectives(out, plan, alike);
+  write_schedule(out, plan);
+  fmt::format_to(
+      std::back_inserter(out),
+      "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {})\n",
+      plan.steps_per_epoch(), with_thousands(plan.flops.total()),
+      with_thousands(plan.flops.forward), with_thousands(plan.flops.backward));
+  return out;
+}
+
+namespace {
+
+nlohmann::json tensors_json(const Plan& plan, RankGroups& groups) {
+  nlohmann::json tensors = nlohmann::json::array();
+  for (const TensorPlan& tensor : plan.tensors) {
+    nlohmann::json local = nlohmann::json::array();
+    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
+      local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
+      if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
+    }
+    tensors.push_back({{"path", tensor.path},
+                       {"role", name_of(tensor.role)},
+                       {"shape", tensor.shape},
+                       {"spec", spec_of(plan, tensor)},
+                       {"local", local}});
+    if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
+  }
+  return tensors;
+}
+
+nlohmann::json memory_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  nlohmann::json memory = nlohmann::json::array();
+  for (const std::vector<int>& ranks : alike) {
+    const MemoryPlan of_group = plan.memory(ranks.front());
+    nlohmann::json bytes = {{"total", of_group.total()}};
+    for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
+    memory.push_back({{"ranks", number_ranges(ranks)}, {"bytes", bytes}});
+  }
+  return memory;
+}
+
+nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+  nlohmann::json collectives = nlohmann::json::array();
+  for (const CallGroup& group : group_calls(plan, alike))
+    for (const CollectivePlan& c : group.calls)
+      collectives.push_back({{"ranks", number_ranges(group.ranks)},
+                             {"axis", c.axis},
+                             {"operation", name_of(c.operation)},
+                             {"calls", c.calls},
+                             {"payload_bytes", c.payload_bytes},
+                             {"cadence", name_of(c.cadence)},
+                             {"what", c.what}});
+  return collectives;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Plan& plan) {
+  RankGroups groups(plan);
+  const std::vector<std::vector<int>> alike = groups.alike();
+  nlohmann::json actions = nlohmann::json::array();
+  for (const Action& action : plan.actions)
+    actions.push_back({{"kind", name_of(action.kind)},
+                       {"index", action.index},
+                       {"microbatch", action.microbatch}});
+  return {{"mesh", mesh_info(plan.input.mesh)},
+          {"num_ranks", plan.input.mesh.num_ranks()},
+          {"strategy", name_of(plan.input.strategy)},
+          {"dtype", name_of(plan.input.dtype)},
+          {"parameters", plan.input.model.num_parameters()},
+          {"steps_per_epoch", plan.steps_per_epoch()},
+          {"tensors", tensors_json(plan, groups)},
+          {"memory", memory_json(plan, alike)},
+          {"collectives", collectives_json(plan, alike)},
+          {"actions", actions},
+          {"flops", {{"forward", plan.flops.forward}, {"backward", plan.flops.backward}}}};
+}
+
+}  // namespace tessera

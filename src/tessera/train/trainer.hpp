@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <tessera/comm/communicator.hpp>
+#include <tessera/comm/ledger.hpp>
+#include <tessera/config/config.hpp>
+#include <tessera/engine/dataset.hpp>
+#include <tessera/engine/engine.hpp>
+#include <tessera/engine/replicas.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+struct TrainingMetrics {
+  std::vector<double> epoch_losses;  ///< mean of an epoch's batch losses; the same on every rank
+  Size steps = 0;
+  Size samples = 0;             ///< rows seen, all ranks and epochs together
+  double stepping_seconds = 0;  ///< in training steps alone; the slowest rank's
+  double wall_seconds = 0;      ///< of fit(), with set-up and data; the slowest rank's
+  std::vector<LedgerRow> planned_traffic;
+  std::vector<LedgerRow> measured_traffic;  ///< on this rank
+  Size planned_bytes = 0;                   ///< device memory of this rank
+  Size measured_bytes = 0;                  ///< its peak; steps allocate nothing
+
+  double initial_loss() const { return epoch_losses.front(); }
+  double final_loss() const { return epoch_losses.back(); }
+  double seconds_per_step() const { return stepping_seconds / static_cast<double>(steps); }
+  double samples_per_second() const { return static_cast<double>(samples) / stepping_seconds; }
+};
+
+/// Called on every rank after each epoch with its number, from 1, and its loss.
+using EpochObserver = std::function<void(Size epoch, double loss)>;
+
+/// Trains a model on the mesh that a configuration describes. T is float or double. Constructing
+/// and fitting are collective over all ranks of the job.
+///
+///     tessera::Trainer trainer(model, training);   // float
+///     const auto metrics = trainer.fit(x, y);
+template <class T = float>
+class Trainer {
+ public:
+  /// Validates the configurations against the launched ranks and makes the mesh. Throws
+  /// ConfigError, the same on every rank; also where ranks were given different ones.
+  explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
+                   const CommConfig& comm = {});
+
+  /// Trains on arrays that every rank holds whole, x (samples, input width) and y (samples, output
+  /// width): batches are shared out over the mesh, nothing is copied. Each call starts from the
+  /// model's initial parameters. Throws Error (wrong_result) when the loss is no longer finite.
+  TrainingMetrics fit(const Matrix<T>& x, const Matrix<T>& y, const EpochObserver& observe = {});
+
+  /// The same on generated data, of which each rank holds its own rows only.
+  TrainingMetrics fit(const DataConfig& data, const EpochObserver& observe = {});
+
+  const Mesh& mesh() const { return mesh_; }
+  const ModelSpec& model() const { return model_; }
+  /// The plan of a step on a full batch of a data set of this many rows.
+  Plan plan(Size samples) const;
+  /// After fit(): the engine with trained parameters.
+  const Engine<T>& engine() const { return *engine_; }
+  /// After fit(): the trained parameters, the gradients of the last step or the moments, each
+  /// tensor row-major and whole, one after the other, on every rank whatever the strategy.
+  /// Collective.
+  Vector<T> gather(TensorRole role = TensorRole::parameter) const;
+
+ private:
+  template <class MakeData>
+  TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
+  void run_epochs(const Plan& plan, const Dataset<T>& data, const EpochObserver& observe,
+                  TrainingMetrics& metrics);
+
+  Config config_;
+  Communicator world_;
+  Mesh mesh_;
+  ModelSpec model_;
+  std::optional<Plan> plan_;  ///< of the engine
+  std::optional<Engine<T>> engine_;
+  std::optional<ReplicaCheck<T>> replicas_are_equal_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/app/command_line.hpp>
+
+#include "config/config_support.hpp"
+
+namespace tessera {
+namespace {
+
+using config_test::expect_error;
+
+TEST(CommandLine, RunWithEveryOption) {
+  const Command command = parse_command_line(
+      {"run", "--set", "model.widths=[4, 8,1]", "a.toml", "--set", "training.num_epochs=2",
+       "--mesh", "data=-1", "--strategy", "data", "--ranks-expected", "4", "--json", "r.json",
+       "--quiet", "--print-config", "--check-collectives", "--kokkos-num-threads=2"});
+  const auto& run = std::get<RunOptions>(command);
+  EXPECT_EQ(run.source.file, "a.toml");
+  EXPECT_EQ(run.source.overrides,
+            (std::vector<std::string>{"model.widths=[4, 8,1]", "training.num_epochs=2"}));
+  EXPECT_EQ(run.source.mesh, "data=-1");
+  EXPECT_EQ(run.source.strategy, "data");
+  EXPECT_EQ(run.source.ranks_expected, "4");
+  EXPECT_EQ(run.json, "r.json");
+  EXPECT_TRUE(run.quiet);
+  EXPECT_TRUE(run.print_config);
+  EXPECT_TRUE(run.source.check_collectives);
+}
+
+TEST(CommandLine, NothingIsSetUnlessGiven) {
+  const auto run = std::get<RunOptions>(parse_command_line({"run", "a.toml"}));
+  EXPECT_TRUE(run.source.overrides.empty());
+  EXPECT_FALSE(run.source.mesh || run.source.strategy || run.source.ranks_expected);
+  EXPECT_TRUE(run.json.empty());
+  EXPECT_FALSE(run.quiet || run.print_config || run.source.check_collectives);
+}
+
+TEST(CommandLine, OtherCommands) {
+  const auto plan = std::get<PlanOptions>(parse_command_line({"plan", "--mesh=data=8", "a.toml"}));
+  EXPECT_EQ(plan.source.mesh, "data=8");
+  EXPECT_TRUE(std::holds_alternative<InfoOptions>(parse_command_line({"info"})));
+  const auto inspect = std::get<InspectOptions>(
+      parse_command_line({"inspect", "a.toml", "--mesh=data=2,model=2", "--strategy", "fsdp",
+                          "--ranks-expected", "4", "--set", "model.widths=[4, 8, 1]"}));
+  EXPECT_EQ(inspect.source.file, "a.toml");
+  EXPECT_EQ(inspect.source.mesh, "data=2,model=2");
+  EXPECT_EQ(inspect.source.strategy, "fsdp");
+  EXPECT_EQ(inspect.source.ranks_expected, "4");
+  EXPECT_EQ(inspect.source.overrides, (std::vector<std::string>{"model.widths=[4, 8, 1]"}));
+}
+
+TEST(CommandLine, HelpAndVersion) {
+  const auto text = [](const std::vector<std::string>& arguments) {
+    return std::get<ShowText>(parse_command_line(arguments)).text;
+  };
+  EXPECT_NE(text({"--help"}).find("Examples:"), std::string::npos);
+  EXPECT_NE(text({"run", "--help"}).find("--check-collectives"), std::string::npos);
+  EXPECT_NE(text({"run", "--help"}).find("hybrid"), std::string::npos);
+  EXPECT_EQ(text({"plan", "--help"}).find("--check-collectives"), std::string::npos);
+  EXPECT_NE(text({"inspect", "--help"}).find("each rank"), std::string::npos);
+  EXPECT_EQ(text({"--version"}).find("tessera "), 0u);
+}
+
+TEST(CommandLine, UsageErrorsAreOneLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "run, plan, inspect or info"},
+      {{"fly"}, "fly"},
+      {{"run"}, "FILE"},
+      {{"run", "a.toml", "b.toml"}, "b.toml"},
+      {{"run", "a.toml", "--sett", "a=1"}, "--sett"},
+      {{"run", "a.toml", "--set"}, "--set"},
+      {{"run", "a.toml", "--mesh"}, "--mesh"},
+      {{"plan", "a.toml", "--quiet"}, "--quiet"},
+      {{"plan", "a.toml", "--kokkos-num-threads=2"}, "--kokkos-"},
+      {{"run", "a.toml", "--mesh", "data=1", "--mesh", "data=2"}, "--mesh"},
+      {{"inspect"}, "FILE"},
+      {{"inspect", "a.toml", "--quiet"}, "--quiet"},
+      {{"inspect", "a.toml", "--json", "b.json"}, "--json"},
+      {{"info", "x"}, "x"},
+      {{"run", "a.toml", "plan", "b.toml"}, "plan"},
+  };
+  for (const auto& [arguments, part] : cases)
+    expect_error([&] { parse_command_line(arguments); }, {part, "tessera --help"});
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench_command_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+
+#include "run/console.hpp"
+
+namespace tessera::bench {
+namespace {
+
+template <class T>
+T parse(const std::vector<std::string>& arguments) {
+  return std::get<T>(parse_command_line(arguments));
+}
+
+void expect_error(const std::vector<std::string>& arguments, const std::string& piece) {
+  try {
+    parse_command_line(arguments);
+    ADD_FAILURE() << "no error about " << piece;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what();
+  }
+}
+
+TEST(BenchCommandLine, RunTakesAllItsOptions) {
+  const auto run =
+      parse<RunOptions>({"run", "a.toml", "-o", "dir", "--case", "id", "--resume", "--retry",
+                         "failed,timeout", "--dry-run", "--seed", "7", "--small", "--set",
+                         "measure.steps=3", "--set", "model.seed=1", "--inject", "throw@1"});
+  EXPECT_EQ(run.source.file, "a.toml");
+  EXPECT_TRUE(run.source.small);
+  EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
+  EXPECT_EQ(run.directory, "dir");
+  EXPECT_EQ(run.only.value_or(""), "id");
+  EXPECT_TRUE(run.resume);
+  EXPECT_EQ(run.retry, (std::vector<std::string>{"failed", "timeout"}));
+  EXPECT_EQ(run.seed.value_or(0), 7u);
+  EXPECT_TRUE(run.dry_run);
+  EXPECT_EQ(run.inject, "throw@1");
+}
+
+TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
+  const auto run = parse<RunOptions>({"run", "a.toml", "-o", "dir", "--kokkos-num-threads=2"});
+  EXPECT_FALSE(run.only);
+  EXPECT_FALSE(run.seed);
+  EXPECT_TRUE(run.retry.empty());
+  EXPECT_FALSE(run.resume || run.dry_run || run.source.small);
+}
+
+TEST(BenchCommandLine, OtherCommands) {
+  EXPECT_EQ(parse<ListOptions>({"list", "a.toml"}).source.file, "a.toml");
+  EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b"}).after, "b");
+  EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);
+  EXPECT_NE(parse<ShowText>({"--version"}).text.find("tessera-bench "), std::string::npos);
+}
+
+TEST(BenchCommandLine, MistakesAreErrors) {
+  expect_error({}, "a command is required");
+  expect_error({"run", "a.toml"}, "--output");
+  expect_error({"run", "a.toml", "-o", "d", "--retry", "skipped"}, "--retry = skipped");
+  expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead");
+  expect_error({"compare", "a"}, "AFTER");
+}
+
+TEST(Lists, ShowWhatCasesNeed) {
+  Study study;
+  study.base.model.mlp.widths = {4, 8, 1};
+  study.limits.memory_bytes = 3000;
+  study.grids = {{{"ranks", {1, 2, 3}}, {"global_batch", {32}}}};
+  study.exclusions = {{"too odd", {{"ranks", {3}}}}};
+  const std::string list = case_list(study, make_cases(study));
+  EXPECT_NE(list.find("more than limits.memory_bytes"), std::string::npos) << list;
+  EXPECT_NE(list.find("skipped: too odd"), std::string::npos) << list;
+  EXPECT_NE(list.find("3 cases, 1 of them skipped; a launch of 2 ranks runs all others"),
+            std::string::npos)
+      << list;
+}
+
+}  // namespace
+}  // namespace tessera::bench

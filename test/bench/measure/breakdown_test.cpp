@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/breakdown.hpp"
+
+#include <gtest/gtest.h>
+
+#include "measure/wire_model.hpp"
+
+namespace tessera::bench {
+namespace {
+
+const MeshShape two({{"data", 2}});
+const MeshShape four({{"data", 2}, {"model", 2}});
+
+RankTrace trace(double compute, std::vector<TracedCall> calls) {
+  RankTrace t{0, compute, 1, std::move(calls)};
+  t.step = compute + 1 + 0.5;
+  for (const TracedCall& call : t.calls) t.step += call.seconds;
+  return t;
+}
+
+TEST(Breakdown, TheLastToArriveTellsWhatACallTakes) {
+  // Rank 0 computes for 4 s and finds rank 1, which has waited for 2 s.
+  const Breakdown b = break_down(two,
+                                 {trace(4, {{"data", Operation::all_reduce, 1}}),
+                                  trace(2, {{"data", Operation::all_reduce, 3}})},
+                                 1);
+  EXPECT_DOUBLE_EQ(b.compute.max_rank, 4);
+  EXPECT_DOUBLE_EQ(b.compute.mean_rank, 3);
+  EXPECT_DOUBLE_EQ(b.communication.max_rank, 1);
+  EXPECT_DOUBLE_EQ(b.communication.mean_rank, 1);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank, 2);
+  EXPECT_DOUBLE_EQ(b.idle.mean_rank, 1);
+  EXPECT_DOUBLE_EQ(b.optimizer.mean_rank, 1);
+  EXPECT_DOUBLE_EQ(b.other.mean_rank, 0.5);
+  EXPECT_DOUBLE_EQ(b.step, 6.5);
+  ASSERT_EQ(b.calls.size(), 1u);
+  EXPECT_DOUBLE_EQ(b.calls[0].seconds, 1);
+  EXPECT_DOUBLE_EQ(b.calls[0].waiting, 1);
+}
+
+TEST(Breakdown, SharesAddUpToTheStep) {
+  const Breakdown b = break_down(
+      four,
+      {trace(1, {{"model", Operation::all_reduce, 2}, {"data", Operation::all_gather, 1}}),
+       trace(2, {{"model", Operation::all_reduce, 1}, {"data", Operation::all_gather, 4}}),
+       trace(3, {{"model", Operation::all_reduce, 5}, {"data", Operation::all_gather, 2}}),
+       trace(4, {{"model", Operation::all_reduce, 6}, {"data", Operation::all_gather, 3}})},
+      2);
+  EXPECT_NEAR(b.compute.mean_rank + b.communication.mean_rank + b.idle.mean_rank +
+                  b.optimizer.mean_rank + b.other.mean_rank,
+              b.step, 1e-12);
+  // Groups along model: {0, 1} and {2, 3}; along data: {0, 2} and {1, 3}. Over 2 steps and 4 ranks.
+  ASSERT_EQ(b.calls.size(), 2u);
+  EXPECT_EQ(b.calls[0].axis, "data");
+  EXPECT_DOUBLE_EQ(b.calls[0].seconds, (1 + 1 + 3 + 3) / 8.0);
+  EXPECT_DOUBLE_EQ(b.calls[1].seconds, (1 + 1 + 5 + 5) / 8.0);
+  EXPECT_DOUBLE_EQ(b.calls[1].waiting, (1 + 0 + 0 + 1) / 8.0);
+}
+
+TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
+  const Breakdown b = break_down(
+      two,
+      {trace(1, {{"data", Operation::all_reduce, 1}, {"data", Operation::all_reduce, 1}}),
+       trace(1, {{"data", Operation::all_reduce, 3}})},
+      1);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank, 0);
+  EXPECT_DOUBLE_EQ(b.communication.max_rank, 3);
+}
+
+TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
+  EXPECT_EQ(group_of(four, "data", 1), (std::vector<Size>{1, 3}));
+  EXPECT_EQ(group_of(four, "model", 1), (std::vector<Size>{0, 1}));
+  EXPECT_EQ(group_of(four, "data+model", 1).size(), 4u);
+  EXPECT_EQ(group_of(four, "world", 1).size(), 4u);
+  EXPECT_EQ(group_size(four, "data"), 2);
+  EXPECT_EQ(group_size(four, "data+model"), 4);
+  EXPECT_EQ(group_size(four, "world"), 4);
+}
+
+TEST(Breakdown, TracesSurviveTheirJourney) {
+  const RankTrace sent = trace(2, {{"data+fsdp", Operation::reduce_scatter, 0.25}});
+  const RankTrace got = trace_from_json(nlohmann::json::parse(to_json(sent).dump()));
+  EXPECT_EQ(got.step, sent.step);
+  ASSERT_EQ(got.calls.size(), 1u);
+  EXPECT_EQ(got.calls[0].axis, "data+fsdp");
+  EXPECT_EQ(got.calls[0].operation, Operation::reduce_scatter);
+  EXPECT_EQ(got.calls[0].seconds, 0.25);
+}
+
+TEST(WireModel, IsThatOfARing) {
+  EXPECT_DOUBLE_EQ(wire_factor(Operation::all_reduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(wire_factor(Operation::all_gather, 4), 0.75);
+  EXPECT_DOUBLE_EQ(wire_factor(Operation::broadcast, 4), 1);
+  EXPECT_DOUBLE_EQ(rounds(Operation::all_reduce, 4), 6);
+  EXPECT_DOUBLE_EQ(rounds(Operation::reduce_scatter, 4), 3);
+  EXPECT_DOUBLE_EQ(rounds(Operation::broadcast, 5), 3);
+  EXPECT_DOUBLE_EQ(rounds(Operation::send, 2), 1);
+}
+
+}  // namespace
+}  // namespace tessera::bench

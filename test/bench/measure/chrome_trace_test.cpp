@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/chrome_trace.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> events_of(const Json& trace, Size rank, const std::string& name) {
+  std::vector<Json> found;
+  for (const Json& event : trace.at("traceEvents"))
+    if (event.at("tid") == rank && event.at("name") == name) found.push_back(event);
+  return found;
+}
+
+TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
+  RankTrace late, early;
+  late.regions = {{"tessera::forward", 0, 4}, {"tessera::step", 0, 6}};
+  late.calls = {{"data", Operation::all_reduce, 1, 4}};
+  early.regions = {{"tessera::forward", 0, 2}};
+  early.calls = {{"data", Operation::all_reduce, 3, 2}};
+  const Json trace = chrome_trace(MeshShape({{"data", 2}}), {late, early});
+
+  EXPECT_EQ(events_of(trace, 1, "thread_name").at(0)["args"]["name"], "rank 1");
+  const Json forward = events_of(trace, 0, "forward").at(0);
+  EXPECT_EQ(forward["ph"], "X");
+  EXPECT_DOUBLE_EQ(forward["ts"].get<double>(), 0);
+  EXPECT_DOUBLE_EQ(forward["dur"].get<double>(), 4e6);
+  EXPECT_EQ(events_of(trace, 0, "step").size(), 1u);
+
+  // The early rank waits for 2 s; the call itself takes 1 s on both.
+  EXPECT_TRUE(events_of(trace, 0, "idle").empty());
+  const Json idle = events_of(trace, 1, "idle").at(0);
+  EXPECT_DOUBLE_EQ(idle["ts"].get<double>(), 2e6);
+  EXPECT_DOUBLE_EQ(idle["dur"].get<double>(), 2e6);
+  for (const Size rank : {0, 1}) {
+    const Json call = events_of(trace, rank, "all_reduce").at(0);
+    EXPECT_DOUBLE_EQ(call["ts"].get<double>(), 4e6);
+    EXPECT_DOUBLE_EQ(call["dur"].get<double>(), 1e6);
+    EXPECT_EQ(call["args"]["axis"], "data");
+  }
+}
+
+TEST(ChromeTrace, SurvivesTheWayBetweenRanks) {
+  RankTrace trace;
+  trace.step = 6;
+  trace.regions = {{"tessera::loss", 1, 0.5}};
+  trace.calls = {{"model", Operation::all_gather, 2, 3}};
+  const RankTrace back = trace_from_json(to_json(trace));
+  ASSERT_EQ(back.regions.size(), 1u);
+  EXPECT_EQ(back.regions[0].name, "tessera::loss");
+  EXPECT_DOUBLE_EQ(back.regions[0].begin, 1);
+  ASSERT_EQ(back.calls.size(), 1u);
+  EXPECT_DOUBLE_EQ(back.calls[0].begin, 3);
+}
+
+}  // namespace
+}  // namespace tessera::bench

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/statistics.hpp"
+
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace tessera::bench {
+namespace {
+
+std::vector<double> numbers(double first, double last) {
+  std::vector<double> values;
+  for (double v = last; v >= first; --v) values.push_back(v);  // not sorted upwards
+  return values;
+}
+
+TEST(Statistics, MedianIsTheMiddleOrTheMeanOfTheTwo) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median({7}), 7);
+}
+
+TEST(Statistics, DeviationIsTheMedianDistance) {
+  EXPECT_EQ(median_absolute_deviation({1, 2, 3, 4, 100}), 1);
+  EXPECT_EQ(median_absolute_deviation({5, 5, 5}), 0);
+}
+
+TEST(Statistics, PercentilesLieOnStraightLines) {
+  EXPECT_EQ(percentile({1, 2, 3, 4, 5}, 0.5), 3);
+  EXPECT_DOUBLE_EQ(percentile(numbers(0, 100), 0.95), 95);
+  EXPECT_DOUBLE_EQ(percentile({10, 20}, 0.95), 19.5);
+  EXPECT_EQ(percentile({4}, 0.95), 4);
+  EXPECT_EQ(percentile({1, 9}, 1.0), 9);
+}
+
+// Ranks from the tables of the sign test: n = 10 -> 2nd and 9th, 30 -> 10th and 21st, 100 -> 40th
+// and 61st.
+TEST(Statistics, ConfidenceOfTheMedianIsThatOfTheSignTest) {
+  const auto expect = [](double n, double low, double high) {
+    const auto interval = median_confidence(numbers(1, n));
+    ASSERT_TRUE(interval) << n;
+    EXPECT_EQ(interval->low, low) << n;
+    EXPECT_EQ(interval->high, high) << n;
+  };
+  expect(6, 1, 6);
+  expect(9, 2, 8);
+  expect(10, 2, 9);
+  expect(30, 10, 21);
+  expect(100, 40, 61);
+  EXPECT_FALSE(median_confidence(numbers(1, 5)));
+}
+
+TEST(Statistics, ConfidenceOfManyValuesDoesNotUnderflow) {
+  const auto interval = median_confidence(numbers(1, 5000));
+  ASSERT_TRUE(interval);
+  // n / 2 -+ 1.96 sqrt(n) / 2
+  EXPECT_NEAR(interval->low, 2431, 2);
+  EXPECT_NEAR(interval->high, 2570, 2);
+}
+
+TEST(Statistics, OutliersAreCountedAndKept) {
+  std::vector<double> values = numbers(1, 20);
+  EXPECT_EQ(count_outliers(values), 0);
+  values.push_back(1000);
+  const Statistics statistics = statistics_of(values);
+  EXPECT_EQ(statistics.outliers, 1);
+  EXPECT_EQ(statistics.n, 21);
+  EXPECT_EQ(statistics.max, 1000);
+  EXPECT_EQ(statistics.min, 1);
+  EXPECT_EQ(statistics.median, 11);
+}
+
+TEST(Statistics, OfNothingIsAnError) { EXPECT_THROW(statistics_of({}), std::invalid_argument); }
+
+TEST(Statistics, WithinComparesTheHalfWidthWithTheMedian) {
+  Statistics statistics;
+  statistics.median = 100;
+  EXPECT_FALSE(is_within(statistics, 0.5)) << "no interval is not a narrow one";
+  statistics.ci95 = Interval{98, 103};
+  EXPECT_TRUE(is_within(statistics, 0.025));
+  statistics.ci95 = Interval{98, 103.1};
+  EXPECT_FALSE(is_within(statistics, 0.025));
+}
+
+}  // namespace
+}  // namespace tessera::bench

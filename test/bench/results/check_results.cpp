@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a directory of results against its description in bench/RESULTS.md: which keys there are,
+// what type they have, and that numbers which follow from each other do. Usage: check_results
+// DIRECTORY
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "results/summary.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+using tessera::bench::ResultsDirectory;
+
+int failures = 0;
+void fail(const std::string& where, const std::string& what) {
+  std::printf("%s: %s\n", where.c_str(), what.c_str());
+  ++failures;
+}
+
+/// Types by letter: s string, n number, i integer, b boolean, a array, o object, 0 null.
+bool has_type(const Json& value, char type) {
+  switch (type) {
+    case 's':
+      return value.is_string();
+    case 'n':
+      return value.is_number();
+    case 'i':
+      return value.is_number_integer();
+    case 'b':
+      return value.is_boolean();
+    case 'a':
+      return value.is_array();
+    case 'o':
+      return value.is_object();
+    default:
+      return value.is_null();
+  }
+}
+
+struct Key {
+  const char* pointer;
+  const char* types;
+};
+
+void check_keys(const std::string& where, const Json& document, std::initializer_list<Key> keys) {
+  for (const Key& key : keys) {
+    const Json::json_pointer at(key.pointer);
+    if (!document.contains(at)) {
+      fail(where, std::string("lacks ") + key.pointer);
+      continue;
+    }
+    bool right = false;
+    for (const char* type = key.types; *type != '\0'; ++type)
+      right |= has_type(document.at(at), *type);
+    if (!right) fail(where, std::string(key.pointer) + " is " + document.at(at).dump());
+  }
+}
+
+void check_near(const std::string& where, const char* what, double value, double expected) {
+  if (!(std::abs(value - expected) <= 1e-6 * std::abs(expected) + 1e-15))
+    fail(where, std::string(what) + " is " + std::to_string(value) + ", expected " +
+                    std::to_string(expected));
+}
+
+void check_ok(const std::string& id, const Json& r) {
+  check_keys(id, r,
+             {{"/loss/verdict", "s"},
+              {"/loss/tolerance", "n"},
+              {"/loss/largest_relative_difference", "n0"},
+              {"/loss/epoch_losses", "a"},
+              {"/loss/step_losses", "a"},
+              {"/loss/reference_step_losses", "a0"},
+              {"/loss/reference", "s"},
+              {"/step_seconds/mad", "n"},
+              {"/step_seconds/ci95_low", "n0"},
+              {"/step_seconds/ci95_high", "n0"},
+              {"/step_seconds/n", "i"},
+              {"/step_seconds/outliers", "i"},
+              {"/step_seconds/warm_up", "i"},
+              {"/step_seconds/ci_within", "b"},
+              {"/traffic/as_planned", "b"},
+              {"/traffic/rows", "a"},
+              {"/memory/planned_bytes", "i"},
+              {"/memory/measured_bytes", "i"},
+              {"/memory/parts/parameters", "i"},
+              {"/memory/predicted_oom", "b"},
+              {"/compute/flops_per_second", "n"},
+              {"/compute/gemm_peak_flops_per_second", "n"},
+              {"/compute/mfu", "n"},
+              {"/compute/vendor_mfu", "n0"},
+              {"/prediction/step_seconds", "n"},
+              {"/samples_per_second", "n"}});
+  const Json& step = r.at("step_seconds");
+  const double median = step.at("median");
+  if (!(step.at("min") <= median && median <= step.at("p95") && step.at("p95") <= step.at("max")))
+    fail(id, "step times are not in order: " + step.dump());
+  if (!step.at("ci95_low").is_null() &&
+      !(step.at("ci95_low") <= median && median <= step.at("ci95_high")))
+    fail(id, "the median lies outside of its confidence interval");
+  check_near(id, "samples_per_second", r.at("samples_per_second"),
+             r.at("case").at("global_batch").get<double>() / median);
+  const Json& breakdown = r.at("breakdown");
+  double sum = 0;
+  for (const char* part : {"compute", "communication", "idle", "optimizer", "other"}) {
+    sum += breakdown.at(part).at("mean_rank_seconds").get<double>();
+    if (breakdown.at(part).at("max_rank_seconds").get<double>() <
+        breakdown.at(part).at("mean_rank_seconds").get<double>() * (1 - 1e-9))
+      fail(id, std::string(part) + ": the mean is above the maximum");
+  }
+  const double instrumented = breakdown.at("step_seconds");
+  if (std::abs(sum - instrumented) > 0.01 * instrumented)
+    fail(id, "the parts of a step add up to " + std::to_string(sum) + " of " +
+                 std::to_string(instrumented));
+  const double ranks = r.at("case").at("ranks");
+  double moved = 0;
+  for (const Json& row : r.at("traffic").at("rows")) {
+    check_keys(id + " traffic", row,
+               {{"/axis", "s"},
+                {"/operation", "s"},
+                {"/group_size", "i"},
+                {"/planned_calls", "i"},
+                {"/measured_calls", "i"},
+                {"/planned_payload_bytes", "i"},
+                {"/measured_payload_bytes", "i"},
+                {"/calls_per_step", "i0"},
+                {"/seconds_per_step", "n0"},
+                {"/bus_bytes_per_second", "n0"}});
+    if (row.at("planned_calls") != row.at("measured_calls")) fail(id, "traffic: " + row.dump());
+    if (!row.at("calls_per_step").is_null() && row.at("seconds_per_step").is_null())
+      fail(id, "calls of a step that took no time: " + row.dump());
+    if (!row.at("seconds_per_step").is_null()) moved += row.at("seconds_per_step").get<double>();
+  }
+  const double communication = breakdown.at("communication").at("mean_rank_seconds");
+  if (std::abs(moved - communication) > 0.01 * instrumented)
+    fail(id, "rows of traffic take " + std::to_string(moved) + " s of " +
+                 std::to_string(communication) + " s of communication");
+  if (ranks == 1 && !r.at("traffic").at("rows").empty()) fail(id, "one rank talks to itself");
+}
+
+void check_case(const std::string& id, const Json& r) {
+  check_keys(id, r,
+             {{"/schema_version", "i"},
+              {"/id", "s"},
+              {"/study", "s"},
+              {"/label", "s"},
+              {"/status", "s"},
+              {"/reason", "s0"},
+              {"/exit_code", "i"},
+              {"/attempt", "i"},
+              {"/launch", "s"},
+              {"/started", "s"},
+              {"/finished", "s"},
+              {"/factors", "o"},
+              {"/factors/strategy", "s"},
+              {"/factors/mesh", "s"},
+              {"/factors/ranks", "i"},
+              {"/factors/global_batch", "i"},
+              {"/factors/microbatches", "i"},
+              {"/case/mesh", "a"},
+              {"/case/parameters", "i"},
+              {"/case/dtype", "s"},
+              {"/config/model/widths", "a"},
+              {"/loss", "o0"},
+              {"/step_seconds", "o0"},
+              {"/samples_per_second", "n0"},
+              {"/breakdown", "o0"},
+              {"/traffic", "o0"},
+              {"/memory", "o0"},
+              {"/compute", "o0"},
+              {"/prediction", "o0"}});
+  static const std::set<std::string> statuses{"ok",      "invalid", "oom",
+                                              "timeout", "failed",  "skipped"};
+  const std::string status = r.value("status", "");
+  if (statuses.count(status) == 0) fail(id, "status " + status);
+  if (status == "ok") {
+    check_ok(id, r);
+  } else if (r.at("reason").is_null()) {
+    fail(id, status + " without a reason");
+  }
+}
+
+void check_row(const Json& row) {
+  const std::string id = row.at("id");
+  if (row.at("status") != "ok" || row.at("baseline").is_null()) return;
+  const double ranks = row.at("ranks"), base = row.at("baseline_ranks");
+  check_near(id, "speed-up over efficiency",
+             row.at("speedup").get<double>() / row.at("efficiency").get<double>(), ranks / base);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 99;
+  const ResultsDirectory directory(argv[1]);
+  const Json study = directory.study();
+  check_keys("study.json", study,
+             {{"/schema_version", "i"},
+              {"/name", "s"},
+              {"/scaling", "s"},
+              {"/baseline/strategy", "s"},
+              {"/measure/steps", "i"},
+              {"/limits/case_seconds", "n"},
+              {"/tolerance", "n"},
+              {"/cases", "a"}});
+  const auto results = tessera::bench::read_results(directory);
+  for (const Json& result : results.cases) {
+    if (result.at("status") != "pending" && result.at("status") != "running")
+      check_case(result.at("id"), result);
+    if (result.at("status") != "ok") continue;
+    const Json launch = directory.launch(result.at("launch"));
+    check_keys("launch", launch,
+               {{"/provenance/git_revision", "s"},
+                {"/provenance/mpi/library", "s"},
+                {"/provenance/ranks", "a"},
+                {"/calibration", "a"},
+                {"/order", "a"},
+                {"/seed", "i"}});
+    if (results.steps.at(result.at("id")).size() !=
+        result.at("step_seconds").at("n").get<std::size_t>())
+      fail(result.at("id"), "not all step times are in steps.json");
+  }
+  const Json summary = tessera::bench::summarize_study(results);
+  for (const Json& row : summary.at("cases")) check_row(row);
+  if (failures == 0) std::printf("%zu cases as described\n", results.cases.size());
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results of cases that nobody has run.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "measure/statistics.hpp"
+#include "results/summary.hpp"
+
+namespace tessera::bench {
+
+struct FakeCase {
+  std::string strategy = "data";
+  std::string axis = "data";
+  Size ranks = 1;
+  Size batch = 64;
+  std::string status = "ok";
+  double seconds = 1;
+  nlohmann::json others = nlohmann::json::object();  ///< further factors
+};
+
+inline nlohmann::json fake_result(const FakeCase& fake) {
+  const std::string mesh = fake.axis + "=" + std::to_string(fake.ranks);
+  nlohmann::json factors{{"strategy", fake.strategy},
+                         {"mesh", mesh},
+                         {"ranks", fake.ranks},
+                         {"global_batch", fake.batch},
+                         {"microbatches", 1}};
+  factors.update(fake.others);
+  const bool ok = fake.status == "ok";
+  nlohmann::json result{
+      {"schema_version", 1},
+      {"id", fake.strategy + "-" + std::to_string(fake.ranks) + "-b" + std::to_string(fake.batch)},
+      {"label", "strategy=" + fake.strategy + " mesh=" + mesh +
+                    " global_batch=" + std::to_string(fake.batch) + " microbatches=1"},
+      {"status", fake.status},
+      {"reason", ok ? nlohmann::json() : nlohmann::json("because, it \"is\"")},
+      {"exit_code", ok ? 0 : 5},
+      {"attempt", 1},
+      {"launch", "one"},
+      {"factors", factors},
+      {"case",
+       {{"mesh", {{{"name", fake.axis}, {"size", fake.ranks}}}},
+        {"batch_per_rank", static_cast<double>(fake.batch) / static_cast<double>(fake.ranks)}}},
+      {"config", {{"training", {{"batch_size", fake.batch}}}}},
+      {"loss", {{"verdict", "equal"}, {"epoch_losses", {0.5, 0.25}}}},
+      {"memory", {{"planned_bytes", 100}, {"measured_bytes", 100}, {"predicted_oom", false}}},
+      {"traffic", {{"rows", nlohmann::json::array()}}},
+      {"prediction", {{"step_seconds", 0.9}}}};
+  if (!ok) return result;
+  result["step_seconds"] = {{"median", fake.seconds},
+                            {"mad", 0.0},
+                            {"min", fake.seconds},
+                            {"p95", fake.seconds},
+                            {"max", fake.seconds},
+                            {"n", 30},
+                            {"outliers", 0},
+                            {"ci95_low", 0.9 * fake.seconds},
+                            {"ci95_high", 1.25 * fake.seconds},
+                            {"ci_within", true}};
+  result["samples_per_second"] = static_cast<double>(fake.batch) / fake.seconds;
+  result["compute"] = {{"flops_per_second", 1e9}, {"mfu", 0.5}};
+  return result;
+}
+
+inline Results fake_results(const std::vector<FakeCase>& cases,
+                            const std::string& scaling = "strong") {
+  Results results{{{"name", "fake"},
+                   {"small", false},
+                   {"scaling", scaling},
+                   {"baseline", {{"ranks", nullptr}, {"strategy", "data"}}},
+                   {"limits", {{"case_seconds", 10.0}}},
+                   {"cases", nlohmann::json::array()}},
+                  {}};
+  for (const FakeCase& fake : cases) {
+    results.cases.push_back(fake_result(fake));
+    const nlohmann::json& made = results.cases.back();
+    results.study["cases"].push_back({{"id", made.at("id")},
+                                      {"label", made.at("label")},
+                                      {"factors", made.at("factors")},
+                                      {"skip_reason", nullptr}});
+  }
+  return results;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/summary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/text.hpp>
+
+#include "bench/results/results_support.hpp"
+#include "run/console.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+const FakeCase one{.ranks = 1, .seconds = 8};
+const FakeCase two{.ranks = 2, .seconds = 5};
+const FakeCase four{.ranks = 4, .seconds = 2.5};
+
+Json row(const Json& summary, const std::string& id) {
+  for (const Json& candidate : summary.at("cases"))
+    if (candidate.at("id") == id) return candidate;
+  ADD_FAILURE() << id;
+  return {};
+}
+
+TEST(Summary, StrongScaling) {
+  const Json summary = summarize_study(fake_results({one, two, four}));
+  const Json at_four = row(summary, "data-4-b64");
+  EXPECT_EQ(at_four.at("baseline"), "data-1-b64");
+  EXPECT_DOUBLE_EQ(at_four.at("speedup"), 8 / 2.5);
+  EXPECT_DOUBLE_EQ(at_four.at("efficiency"), 8 / 2.5 / 4);
+  // The ends of both intervals: 0.9 and 1.25 times the median.
+  EXPECT_DOUBLE_EQ(at_four.at("speedup_low"), 0.9 * 8 / (1.25 * 2.5));
+  EXPECT_DOUBLE_EQ(at_four.at("speedup_high"), 1.25 * 8 / (0.9 * 2.5));
+  EXPECT_DOUBLE_EQ(row(summary, "data-1-b64").at("efficiency"), 1);
+  EXPECT_EQ(summary.at("best"), "data-4-b64");
+}
+
+TEST(Summary, TheSmallestMeshIsTheBaselineWhereOneRankIsMissing) {
+  const Json summary =
+      summarize_study(fake_results({two, four, {.ranks = 1, .status = "oom", .seconds = 8}}));
+  const Json at_four = row(summary, "data-4-b64");
+  EXPECT_EQ(at_four.at("baseline_ranks"), 2);
+  EXPECT_DOUBLE_EQ(at_four.at("speedup"), 2);
+  EXPECT_DOUBLE_EQ(at_four.at("efficiency"), 1) << "p0 T(p0) / (p T(p))";
+}
+
+TEST(Summary, WeakScalingComparesEqualBatchesOfARank) {
+  const Json summary = summarize_study(fake_results({{.ranks = 1, .batch = 16, .seconds = 2},
+                                                     {.ranks = 4, .batch = 64, .seconds = 2.5},
+                                                     {.ranks = 4, .batch = 16, .seconds = 1}},
+                                                    "weak"));
+  const Json same = row(summary, "data-4-b64");
+  EXPECT_EQ(same.at("baseline"), "data-1-b16");
+  EXPECT_DOUBLE_EQ(same.at("efficiency"), 2 / 2.5);
+  EXPECT_DOUBLE_EQ(same.at("speedup"), 4 * 2 / 2.5) << "of samples per second";
+  EXPECT_EQ(row(summary, "data-4-b16").at("baseline"), "data-4-b16") << "nobody else has its work";
+}
+
+TEST(Summary, TheBaselineDoesTheSameWorkWithThePreferredStrategy) {
+  const FakeCase zero{.strategy = "zero1", .axis = "data", .seconds = 7};
+  const FakeCase other_width{.ranks = 1, .batch = 32, .seconds = 1};
+  const FakeCase overlap{
+      .ranks = 2, .batch = 64, .seconds = 4, .others = {{"distributed.overlap", true}}};
+  const FakeCase wide{.ranks = 2, .batch = 96, .seconds = 4, .others = {{"model.seed", 7}}};
+  const Json summary = summarize_study(fake_results({zero, one, other_width, overlap, wide}));
+  EXPECT_EQ(row(summary, "zero1-1-b64").at("baseline"), "data-1-b64");
+  EXPECT_EQ(row(summary, "data-2-b64").at("baseline"), "data-1-b64");
+  EXPECT_EQ(row(summary, "data-2-b96").at("baseline"), "data-2-b96");
+}
+
+TEST(Summary, WhatIsNotOkHasNoSpeed) {
+  FakeCase invalid = four;
+  invalid.status = "invalid";
+  Results results = fake_results({one, invalid});
+  results.cases[1]["step_seconds"] = {{"median", 0.1}};
+  results.cases[1]["samples_per_second"] = 1e9;
+  const Json summary = summarize_study(results);
+  const Json off = row(summary, "data-4-b64");
+  EXPECT_TRUE(off.at("samples_per_second").is_null());
+  EXPECT_TRUE(off.at("speedup").is_null());
+  EXPECT_EQ(summary.at("best"), "data-1-b64");
+}
+
+TEST(Summary, VerdictsAndExitCodes) {
+  const auto expect = [](const std::string& status, const std::string& verdict, ExitCode code) {
+    FakeCase second = two;
+    second.status = status;
+    const Json summary = summarize_study(fake_results({one, second}));
+    EXPECT_EQ(summary.at("result"), verdict) << status;
+    EXPECT_EQ(exit_code_of(summary), code) << status;
+    EXPECT_EQ(count_of(summary, status), status == "ok" ? 2 : 1);
+  };
+  expect("ok", "PASS", ExitCode::ok);
+  expect("skipped", "PASS", ExitCode::ok);
+  expect("invalid", "INVALID", ExitCode::wrong_result);
+  expect("failed", "FAIL", ExitCode::communication);
+  expect("timeout", "FAIL", ExitCode::communication);  // the fake's exit code is 5
+  expect("oom", "FAIL", ExitCode::communication);
+  expect("pending", "PARTIAL", ExitCode::skipped);
+  expect("running", "PARTIAL", ExitCode::skipped);
+}
+
+TEST(Summary, MemoryThatThePlanKnewToBeTooMuchIsNoFailure) {
+  FakeCase second = two;
+  second.status = "oom";
+  Results results = fake_results({one, second});
+  results.cases[1]["memory"]["predicted_oom"] = true;
+  EXPECT_EQ(summarize_study(results).at("result"), "PASS");
+}
+
+TEST(Summary, AmdahlsLawOverASeriesWithItsOneRankCase) {
+  const FakeCase overlapped{.ranks = 8, .seconds = 1, .others = {{"distributed.overlap", true}}};
+  const Json fits =
+      summarize_study(fake_results({one, two, four, overlapped})).at("fits").at("amdahl");
+  ASSERT_EQ(fits.size(), 1u) << "two points make no series";
+  EXPECT_EQ(fits[0].at("ranks"), (std::vector<double>{1, 2, 4}));
+  EXPECT_EQ(fits[0].at("strategy"), "data");
+  EXPECT_EQ(fits[0].at("axis"), "data");
+  EXPECT_NEAR(fits[0].at("one_rank_seconds").get<double>(), 8, 0.5);
+  EXPECT_TRUE(
+      summarize_study(fake_results({one, two, four}, "weak")).at("fits").at("amdahl").empty());
+}
+
+TEST(Summary, AlphaBetaOverTheTrafficOfAnAxis) {
+  Results results = fake_results({one, two, four, {.ranks = 8, .seconds = 1}});
+  for (Json& result : results.cases) {
+    const Size n = result.at("factors").at("ranks");
+    if (n == 1) continue;
+    const double rounds = 2.0 * static_cast<double>(n - 1);
+    const double payload = 1e6, wire = payload * rounds / static_cast<double>(n);
+    result["traffic"]["rows"].push_back({{"axis", "data"},
+                                         {"operation", "all_reduce"},
+                                         {"group_size", n},
+                                         {"calls_per_step", 1},
+                                         {"payload_bytes_per_step", payload},
+                                         {"seconds_per_step", 1e-5 * rounds + 1e-9 * wire}});
+  }
+  const Json fits = summarize_study(results).at("fits").at("alpha_beta");
+  ASSERT_EQ(fits.size(), 1u);
+  EXPECT_EQ(fits[0].at("points").size(), 3u);
+  EXPECT_NEAR(fits[0].at("alpha_seconds").get<double>(), 1e-5, 1e-11);
+  EXPECT_NEAR(fits[0].at("beta_seconds_per_byte").get<double>(), 1e-9, 1e-15);
+}
+
+TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
+  FakeCase failed = two;
+  failed.status = "failed";
+  Results results = fake_results({one, failed});
+  results.steps["data-1-b64"] = {0.5, 0.25};
+  const std::string csv = cases_csv(results, summarize_study(results));
+  const auto lines = split_text(csv, '\n');
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with("id,label,status,reason,strategy,mesh,ranks,"));
+  EXPECT_TRUE(lines[1].starts_with(
+      "data-1-b64,strategy=data mesh=data=1 global_batch=64 "
+      "microbatches=1,ok,,data,data=1,1,64,64,1,,8,0,8,8,8,7.2,10,30,0,8,data-1-b64,1,8,strong,1,"))
+      << lines[1];
+  EXPECT_NE(lines[2].find(",failed,\"because, it \"\"is\"\"\",data,"), std::string::npos)
+      << lines[2];
+  EXPECT_EQ(steps_csv(results),
+            "id,attempt,step,seconds\ndata-1-b64,1,0,0.5\ndata-1-b64,1,1,0.25\n");
+}
+
+TEST(Console, FiguresOfMeritAreWhatToolsRead) {
+  FakeCase failed = four;
+  failed.status = "failed";
+  const Json summary = summarize_study(fake_results({one, two, failed}));
+  EXPECT_EQ(figures_of_merit(summary), R"(FOM: data-1-b64.samples_per_second 8 samples/s
+FOM: data-1-b64.step_seconds 8 s
+FOM: data-1-b64.efficiency 1 1
+FOM: data-1-b64.mfu 0.5 1
+FOM: data-2-b64.samples_per_second 12.8 samples/s
+FOM: data-2-b64.step_seconds 5 s
+FOM: data-2-b64.efficiency 0.8 1
+FOM: data-2-b64.mfu 0.5 1
+FOM: cases_ok 2 1
+FOM: best_samples_per_second 12.8 samples/s
+)");
+  EXPECT_EQ(result_text(summary), "1 failed, 2 ok study fake");
+}
+
+TEST(Console, TheTableStarsTheBestAndGivesReasons) {
+  FakeCase failed = four;
+  failed.status = "failed";
+  failed.others = {{"distributed.overlap", true}, {"model.widths", {1000, 10000, 10000, 1000}}};
+  const std::string table = summary_table(summarize_study(fake_results({one, two, failed})));
+  std::size_t stars = 0;
+  for (const std::string& line : split_text(table, '\n')) {
+    EXPECT_LE(line.size(), 120u) << line;
+    EXPECT_FALSE(line.ends_with(" ")) << line;
+    if (!line.starts_with("*")) continue;
+    ++stars;
+    EXPECT_NE(line.find("data=2"), std::string::npos) << line;
+  }
+  EXPECT_EQ(stars, 1u);
+  EXPECT_NE(table.find("failed: because, it \"is\"\n    data-4-b64"), std::string::npos) << table;
+  EXPECT_NE(table.find("speed and efficiency against\n  data-1-b64 (8.00 s a step)"),
+            std::string::npos)
+      << table;
+}
+
+}  // namespace
+}  // namespace tessera::bench

@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a study makes of cases that go wrong, and of being killed.
+# usage: failures_test.sh PROGRAM JSON_GET CHECK_RESULTS LAUNCHER...   (of 2 ranks)
+program=$1 json_get=$2 check_results=$3
+shift 3
+launcher=("$@")
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+
+# study NAME: begins a test with a small study in $here.
+study() {
+  begin "$1"
+  cat > "$here/study.toml" <<'TOML'
+[model]
+widths = [8, 16, 1]
+[data]
+samples = 64
+[training]
+num_epochs = 2
+batch_size = 16
+[measure]
+steps = 6
+max_steps = 6
+gemm_size = 32
+[limits]
+case_seconds = 30.0
+[[grid]]
+ranks = [1, 2]
+global_batch = [16, 32]
+TOML
+}
+
+# id CASE: the whole id of a case of $here/study.toml.
+id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
+
+# statuses: how many cases ended how, "3 ok 1 failed".
+statuses() {
+  tail -n +2 "$here/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
+}
+expect_statuses() { [ "$(statuses)" = "$1" ] || fail "statuses '$(statuses)', expected '$1'"; }
+expect_result() { tail -1 "$out" | grep -qE "^RESULT: $1 " || fail "ended with '$(tail -1 "$out")', expected $1"; }
+# expect_reason STATUS PIECE: a case with this status says why.
+expect_reason() {
+  grep -h '"reason"' $(grep -l "\"status\": \"$1\"" "$here"/results/cases/*/result.json) | grep -qE -- "$2" ||
+    fail "no $1 case has the reason $2"
+}
+# table: what must not depend on how often a study was interrupted.
+table() {
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i }
+           { print $1, $column["status"], $column["ranks"], $column["global_batch"],
+                   $column["loss_verdict"], $column["final_loss"], $column["planned_bytes"],
+                   $column["measured_bytes"] }' "$here/results/cases.csv"
+}
+
+# One rank throws while the other waits for it: recorded, and the rest can be run.
+study throws
+launch run study.toml -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
+[ "$code" -ne 0 ] || fail "exit code 0"
+expect_result FAIL
+expect_reason failed 'rank 1: unexpected: thrown by --inject'
+launch run study.toml -o results --resume
+expect_code 1
+expect_result FAIL
+expect_statuses "1 failed 3 ok"
+launch run study.toml -o results --resume --retry failed
+expect_code 0
+expect_result PASS
+expect_statuses "4 ok"
+[ "$(find "$here/results" -path '*/attempts/1.json' | wc -l)" -eq 1 ] || fail "the failed attempt is gone"
+
+# The only rank of a case throws: nobody waits for it, and the launch ends as always.
+study throws_alone
+launch run study.toml -o results --inject throw@0 --case "$(id data-data1-b16)"
+expect_result FAIL
+[ "$code" -ne 0 ] || fail "exit code 0"
+expect_reason failed 'thrown by --inject'
+
+# A rank stalls: the watchdog says which one, and where the others wait.
+study stalls
+launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
+expect_code 5
+expect_result FAIL
+expect_reason timeout 'missing: rank 1'
+launch run study.toml -o results --resume
+expect_code 4
+expect_statuses "3 ok 1 timeout"
+launch run study.toml -o results --retry failed,timeout
+expect_code 0
+expect_statuses "4 ok"
+
+# Nobody waits for a rank that stalls alone: the time limit of the case.
+study stalls_alone
+launch run study.toml -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
+expect_code 4
+expect_result FAIL
+expect_reason timeout 'still in its warm-up'
+
+# A case that is slow, but alive, ends by itself, and the study goes on.
+study slow
+launch run study.toml -o results --set training.num_epochs=1000000 --set limits.case_seconds=0.3
+expect_code 4
+expect_statuses "4 timeout"
+expect_reason timeout 'limit of 0.3 s'
+
+# Training that diverges is invalid, not slow.
+study diverges
+launch run study.toml -o results --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
+expect_code 2
+expect_result INVALID
+expect_statuses "4 invalid"
+expect_reason invalid 'the loss of step [0-9]+ is not finite'
+"$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
+
+# So is a loss further off than the tolerance: sums of floats in another order differ a little.
+study tolerance
+launch run study.toml -o results --set verify.tolerance=1e-30
+expect_code 2
+expect_reason invalid 'relative difference'
+
+# More memory than the plan may use is known beforehand.
+study memory
+launch run study.toml -o results --set limits.memory_bytes=4000
+expect_code 77
+expect_statuses "4 oom"
+expect_reason oom 'needs .* on a rank, the limit is 3.91 KiB'
+
+# More than there is shows when it is allocated: such cases end, and the study goes on.
+study out_of_memory
+sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
+launch run study.toml -o results
+expect_code 3
+expect_result FAIL
+expect_statuses "4 oom"
+expect_reason oom 'out of memory'
+
+# A launch that is too small runs what it can, and says that this was not all.
+study small_launch
+several=("${launcher[@]}")
+launcher=()
+launch run study.toml -o results
+expect_code 77
+expect_result PARTIAL
+expect_statuses "2 ok 2 pending"
+launch run study.toml -o results --resume --dry-run
+expect_code 0
+grep -q '0 of 4 cases would run' "$out" || fail "a dry run of one rank: $(cat "$out")"
+launcher=("${several[@]}")
+launch run study.toml -o results --resume
+expect_code 0
+expect_statuses "4 ok"
+launch run study.toml -o results
+expect_code 1
+grep -qF -- '--resume goes on' "$err" || fail "nothing says how to go on"
+
+# Killed at random points and resumed, a study ends with the table of one that was left alone.
+longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
+study whole
+begun=$(date +%s.%N)
+launch run study.toml -o results "${longer[@]}"
+whole=$(awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }')
+expect_code 0
+expected=$(table)
+study killed
+attempt=0
+begun_cases() { find "$here/results/cases" -name result.json 2> /dev/null | wc -l; }
+# Ranks of a launch that was killed may live on for a moment: their case is left to them.
+finished() {
+  [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -c '  keep ')" -eq 4 ]
+}
+until finished; do
+  attempt=$((attempt + 1))
+  [ $attempt -le 60 ] || { fail "not finished after 60 launches" && break; }
+  (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml -o results "${longer[@]}" --resume) \
+    > "$out" 2> "$err" &
+  job=$!
+  # Once another case has begun, or two, at some point of it. Later from time to time: it must end.
+  target=$(($(begun_cases) + 1 + RANDOM % 2))
+  while [ "$(begun_cases)" -lt $target ] && kill -0 $job 2> /dev/null && [ "$(begun_cases)" -lt 4 ]; do
+    sleep 0.02
+  done
+  sleep "$(awk -v r=$RANDOM -v n=$attempt -v all="$whole" 'BEGIN { print all * n * r / 32768 / 20 }')"
+  kill -KILL -- "-$job" 2> /dev/null
+  wait $job 2> /dev/null
+  for file in $(find "$here/results" -name '*.json' 2> /dev/null); do
+    "$json_get" "$file" "" > /dev/null 2>&1 || fail "$file is no whole document"
+  done
+done
+echo "finished after $attempt kills"
+launch run study.toml -o results "${longer[@]}" --resume
+expect_code 0
+[ "$(table)" = "$expected" ] || fail "the tables differ: $(diff <(echo "$expected") <(table))"
+[ "$(wc -l <<< "$expected")" -eq 5 ] || fail "not all cases are in the table"
+"$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
+
+conclude

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/selection.hpp"
+
+#include <algorithm>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/provenance.hpp>
+
+#include "bench/results/results_support.hpp"
+#include "bench/study/study_support.hpp"
+#include "results/process_id.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using What = Selected::What;
+
+Case case_of(const std::string& id, Size ranks) {
+  Case point;
+  point.id = id;
+  point.mesh = MeshShape({{"data", ranks}});
+  return point;
+}
+
+/// Cases a, b and c on 1, 2 and 4 ranks.
+class Selection : public ::testing::Test {
+ protected:
+  void write(const std::string& id, const nlohmann::json& result) {
+    results.write_result(id, result);
+  }
+  std::vector<What> select(const RunOptions& options = {}, Size ranks = 4) {
+    std::vector<What> found;
+    for (const Selected& item : select_cases(cases, results, options, 10, ranks))
+      found.push_back(item.what);
+    return found;
+  }
+
+  TemporaryDirectory directory;
+  ResultsDirectory results{directory.path()};
+  std::vector<Case> cases{case_of("a", 1), case_of("b", 2), case_of("c", 4)};
+};
+
+TEST_F(Selection, RunsWhatIsMissing) {
+  EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
+  write("b", {{"status", "ok"}});
+  EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::run}));
+}
+
+TEST_F(Selection, LeavesWhatNeedsMoreRanks) {
+  EXPECT_EQ(select({}, 2), (std::vector{What::run, What::run, What::too_large}));
+}
+
+TEST_F(Selection, RunsAgainWhatIsAskedFor) {
+  write("a", {{"status", "failed"}});
+  write("b", {{"status", "timeout"}});
+  write("c", {{"status", "ok"}});
+  EXPECT_EQ(select(), (std::vector{What::keep, What::keep, What::keep}));
+  EXPECT_EQ(select({.retry = {"failed", "timeout"}}),
+            (std::vector{What::run, What::run, What::keep}));
+  EXPECT_EQ(select({.only = "b", .retry = {"failed", "timeout"}}),
+            (std::vector{What::leave, What::run, What::leave}));
+}
+
+TEST_F(Selection, KnowsARunningCaseFromOneThatWasLeftBehind) {
+  nlohmann::json mine = this_process();
+  write("a", {{"status", "running"}, {"started", utc_time()}, {"process", mine}});
+  mine["start"] =
+      mine["start"].is_null() ? nlohmann::json(1) : nlohmann::json(mine["start"].get<Size>() + 1);
+  write("b", {{"status", "running"}, {"started", utc_time()}, {"process", mine}});
+  write("c", {{"status", "running"},
+              {"started", "2001-01-01T00:00:00Z"},
+              {"process", {{"host", "elsewhere"}, {"id", 1}}}});
+  EXPECT_EQ(select(), (std::vector{What::leave, What::run, What::run}));
+  write("c", {{"status", "running"},
+              {"started", utc_time()},
+              {"process", {{"host", "elsewhere"}, {"id", 1}}}});
+  EXPECT_EQ(select()[2], What::leave) << "it may well live";
+}
+
+TEST_F(Selection, ADocumentThatIsCutOffIsNoResult) {
+  std::filesystem::create_directories(directory.path() / "cases" / "a");
+  directory.write("cases/a/result.json", R"({"status": "ok", )");
+  EXPECT_EQ(select()[0], What::run);
+}
+
+TEST_F(Selection, WhatDidNotApplyIsRunWhenItDoes) {
+  write("a", {{"status", "skipped"}});
+  cases[1].skip_reason = "too large";
+  EXPECT_EQ(select(), (std::vector{What::run, What::skip, What::run}));
+  write("b", {{"status", "skipped"}});
+  EXPECT_EQ(select()[1], What::keep);
+}
+
+TEST_F(Selection, AttemptsAreKept) {
+  EXPECT_EQ(results.begin_attempt("a"), 1);
+  write("a", {{"status", "failed"}, {"attempt", 1}});
+  EXPECT_EQ(results.begin_attempt("a"), 2);
+  write("a", {{"status", "ok"}, {"attempt", 2}});
+  EXPECT_EQ(results.begin_attempt("a"), 3);
+  EXPECT_TRUE(std::filesystem::exists(directory.path() / "cases/a/attempts/1.json"));
+  EXPECT_TRUE(std::filesystem::exists(directory.path() / "cases/a/attempts/2.json"));
+}
+
+TEST_F(Selection, ADirectoryBelongsToOneStudy) {
+  const nlohmann::json study = fake_results({}).study;
+  results.prepare(study, false);
+  EXPECT_THROW(results.prepare(study, false), Error) << "without --resume";
+  results.prepare(study, true);
+  nlohmann::json other = study;
+  other["name"] = "other";
+  EXPECT_THROW(results.prepare(other, true), Error);
+}
+
+TEST_F(Selection, AMisspeltCaseIsAnErrorWithTheNearest) {
+  cases = {case_of("data-data2-b64-0123abcd", 2)};
+  check_id(cases, "data-data2-b64-0123abcd");
+  try {
+    check_id(cases, "data-data2-b64-0123abce");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean data-data2-b64-0123abcd?"),
+              std::string::npos);
+  }
+}
+
+TEST(Order, DependsOnTheSeedOnly) {
+  std::vector<std::size_t> numbers(20);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  const auto first = shuffled(numbers, 1);
+  EXPECT_EQ(first, shuffled(numbers, 1));
+  EXPECT_NE(first, shuffled(numbers, 2));
+  EXPECT_NE(first, numbers);
+  EXPECT_TRUE(std::is_permutation(first.begin(), first.end(), numbers.begin()));
+  EXPECT_TRUE(shuffled({}, 1).empty());
+}
+
+}  // namespace
+}  // namespace tessera::bench

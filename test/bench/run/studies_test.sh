@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The small variant of a study of inputs/, run whole: every case ends well, and the files are as
+# described.
+# usage: studies_test.sh PROGRAM CHECK_RESULTS STUDY LAUNCHER...
+program=$1 check_results=$2 study=$3
+shift 3
+launcher=("$@")
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+
+begin "$(basename "$study" .toml)"
+launch run "$study" --small --trace -o results
+expect_code 0
+grep -qE '^RESULT: PASS ' "$out" || fail "the study did not pass: $(tail -20 "$out")"
+[ "$(tail -1 "$out" | cut -d' ' -f1)" = RESULT: ] || fail "RESULT is not the last line"
+"$check_results" "$here/results" || fail "the results are not as described"
+
+# Every line that begins with FOM follows the grammar.
+number='[-+]?([0-9]*\.)?[0-9]+([eE][-+]?[0-9]+)?'
+wrong=$(grep '^FOM' "$out" | grep -vE "^FOM: [A-Za-z0-9_.-]+ $number [A-Za-z0-9_/%]+$")
+[ -z "$wrong" ] || fail "figures of merit that nobody can read: $wrong"
+[ "$(grep -c '^FOM: .*samples_per_second ' "$out")" -ge 2 ] || fail "hardly a figure of merit"
+wide=$(awk 'length > 120 && !/^FOM|^RESULT|^  / { print }' "$out")
+[ -z "$wide" ] || fail "lines wider than 120 columns: $wide"
+
+# cases.csv: a row for each case, as many fields as the header has (no field here holds a comma in quotes
+# but the mesh, label and reason).
+[ "$(wc -l < "$here/results/cases.csv")" -eq "$(($(ls "$here/results/cases" | wc -l) + 1))" ] ||
+  fail "cases.csv has $(wc -l < "$here/results/cases.csv") lines for $(ls "$here/results/cases" | wc -l) cases"
+[ "$(head -1 "$here/results/steps.csv")" = id,attempt,step,seconds ] || fail "steps.csv has another header"
+[ "$(find "$here/results" -name '*.partial-*' | wc -l)" -eq 0 ] || fail "temporary files are left"
+
+# A trace of every case that was measured, with its steps.
+for result in "$here"/results/cases/*/result.json; do
+  grep -q '"status": "ok"' "$result" || continue
+  grep -q '"name": *"step"' "$(dirname "$result")/trace.json" || fail "no trace beside $result"
+done
+
+# A second run has nothing left to do, and says the same.
+first=$(grep '^RESULT' "$out")
+launch run "$study" --small -o results --resume
+expect_code 0
+[ "$(grep '^RESULT' "$out")" = "$first" ] || fail "resumed: $(grep '^RESULT' "$out"), before: $first"
+if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a finished study ran something again"; fi
+
+conclude

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/case.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+
+#include "study/mesh_choices.hpp"
+
+namespace tessera::bench {
+namespace {
+
+Study study_of(std::vector<Grid> grids) {
+  Study study;
+  study.base.model.mlp.widths = {4, 8, 1};
+  study.base.training.batch_size = 32;
+  study.base.data.samples = 256;
+  study.grids = std::move(grids);
+  return study;
+}
+
+std::vector<std::string> labels(const std::vector<Case>& cases) {
+  std::vector<std::string> found;
+  for (const Case& point : cases) found.push_back(point.label);
+  return found;
+}
+
+TEST(Cases, AreTheProductOfTheFactors) {
+  const auto cases = make_cases(study_of({{{"ranks", {1, 2}}, {"global_batch", {32, 64}}}}));
+  EXPECT_EQ(labels(cases),
+            (std::vector<std::string>{"strategy=data mesh=data=1 global_batch=32 microbatches=1",
+                                      "strategy=data mesh=data=1 global_batch=64 microbatches=1",
+                                      "strategy=data mesh=data=2 global_batch=32 microbatches=1",
+                                      "strategy=data mesh=data=2 global_batch=64 microbatches=1"}));
+  EXPECT_EQ(cases[3].config.training.batch_size, 64);
+  EXPECT_EQ(cases[3].config.training.distributed.world_size, 2);
+  EXPECT_EQ(cases[3].ranks(), 2);
+  for (const Case& point : cases) EXPECT_FALSE(point.skip_reason) << *point.skip_reason;
+}
+
+TEST(Cases, BatchPerRankGrowsWithTheRanks) {
+  const auto cases = make_cases(study_of({{{"ranks", {1, 4}}, {"batch_per_rank", {16}}}}));
+  EXPECT_EQ(cases[0].batch(), 16);
+  EXPECT_EQ(cases[1].batch(), 64);
+  EXPECT_EQ(cases[1].factors.at("batch_per_rank"), 16);
+}
+
+// On one rank nothing is reduced, so overlap makes no difference there.
+TEST(Cases, FactorsThatDoNotApplyAreDropped) {
+  const auto cases =
+      make_cases(study_of({{{"ranks", {1, 2}}, {"distributed.overlap", {false, true}}}}));
+  ASSERT_EQ(cases.size(), 3u);
+  EXPECT_EQ(cases[0].ranks(), 1);
+  EXPECT_EQ(cases[0].factors.count("distributed.overlap"), 0u);
+  EXPECT_EQ(cases[1].factors.at("distributed.overlap"), false);
+  EXPECT_EQ(cases[2].factors.at("distributed.overlap"), true);
+  EXPECT_TRUE(cases[2].config.training.distributed.overlap);
+
+  const MeshShape four({{"data", 4}}), model({{"model", 4}});
+  EXPECT_FALSE(applies("distributed.prefetch", "data", four));
+  EXPECT_TRUE(applies("distributed.prefetch", "fsdp", four));
+  EXPECT_FALSE(applies("distributed.overlap", "tensor", model));
+  EXPECT_TRUE(applies("distributed.sequence_parallel", "tensor", model));
+  EXPECT_TRUE(applies("model.dtype", "data", four));
+}
+
+TEST(Cases, DuplicatesOfSeveralGridsAreMerged) {
+  const auto cases = make_cases(study_of(
+      {{{"ranks", {1, 2}}}, {{"mesh", {"data=2"}}}, {{"ranks", {2}}, {"microbatches", {1, 2}}}}));
+  EXPECT_EQ(cases.size(), 3u);
+}
+
+TEST(Cases, IdsAreReadableUniqueAndStable) {
+  const auto make = [] {
+    return make_cases(study_of({{{"ranks", {1, 2, 4}},
+                                 {"microbatches", {1, 2}},
+                                 {"distributed.overlap", {false, true}}}}));
+  };
+  std::set<std::string> ids;
+  for (const Case& point : make()) ids.insert(point.id);
+  EXPECT_EQ(ids.size(), 10u);
+  const Case last = make().back();
+  EXPECT_TRUE(last.id.starts_with("data-data4-b32-m2-")) << last.id;
+  EXPECT_EQ(last.id, make().back().id);
+}
+
+TEST(Cases, WhatIsNotValidIsSkippedWithTheReason) {
+  Study study =
+      study_of({{{"ranks", {1}}, {"global_batch", {32, 512}}, {"strategy", {"data", "dada"}}}});
+  const auto cases = make_cases(study);
+  ASSERT_EQ(cases.size(), 4u);
+  const auto reason = [&](const std::string& strategy, Size batch) {
+    for (const Case& point : cases)
+      if (point.factors.at("strategy") == strategy && point.batch() == batch)
+        return point.skip_reason.value_or("");
+    return std::string("no such case");
+  };
+  EXPECT_EQ(reason("data", 32), "");
+  EXPECT_NE(reason("data", 512).find("training.batch_size = 512: must be at most data.samples"),
+            std::string::npos);
+  EXPECT_NE(reason("dada", 32).find("distributed.strategy"), std::string::npos);
+}
+
+TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
+  Study study = study_of({{{"ranks", {1}}}});
+  study.base.training.check_replicas_every = 2;
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+}
+
+TEST(Cases, ExclusionsGiveTheirReason) {
+  Study study = study_of({{{"ranks", {1, 2, 4}}}});
+  study.exclusions = {{"too slow", {{"ranks", {2, 4}}, {"strategy", {"data"}}}}};
+  const auto cases = make_cases(study);
+  EXPECT_FALSE(cases[0].skip_reason);
+  EXPECT_EQ(cases[1].skip_reason.value_or(""), "too slow");
+  EXPECT_EQ(cases[2].skip_reason.value_or(""), "too slow");
+}
+
+TEST(Cases, GridsThatMakeNoSenseAreErrors) {
+  const auto expect_error = [](const Grid& grid) {
+    EXPECT_THROW(make_cases(study_of({grid})), Error);
+  };
+  expect_error({{"global_batch", {1}}});
+  expect_error({{"meshes_over", {{"data"}}}});
+  expect_error({{"ranks", {"two"}}});
+  expect_error({{"ranks", {0}}});
+  expect_error({{"mesh", {"data=-1"}}});
+  expect_error({{"mesh", {"data=3"}}, {"ranks", {2}}});
+  expect_error({{"ranks", {2}}, {"global_batch", {8}}, {"batch_per_rank", {4}}});
+  expect_error({{"ranks", {2}}, {"model.dtype", {"float23"}}});
+}
+
+TEST(Cases, MeshesOverAxesAreAllFactorisations) {
+  const auto meshes = factorisations(8, {"data", "fsdp", "model"});
+  EXPECT_EQ(meshes.size(), 10u);
+  std::set<std::string> texts;
+  for (const MeshShape& mesh : meshes) {
+    EXPECT_EQ(mesh.num_ranks(), 8);
+    texts.insert(mesh.to_string());
+  }
+  EXPECT_EQ(texts.size(), 10u);
+  EXPECT_EQ(texts.count("data=2,fsdp=2,model=2"), 1u);
+  EXPECT_EQ(factorisations(1, {"data", "model"}).at(0).to_string(), "data=1");
+  EXPECT_EQ(factorisations(6, {"data", "model"}).size(), 4u);
+}
+
+TEST(Cases, AStrategyHasItsUsualMesh) {
+  EXPECT_EQ(usual_mesh("data", 4).to_string(), "data=4");
+  EXPECT_EQ(usual_mesh("fsdp", 4).to_string(), "fsdp=4");
+  EXPECT_EQ(usual_mesh("tensor", 4).to_string(), "model=4");
+  EXPECT_EQ(usual_mesh("hybrid", 8).to_string(), "data=2,fsdp=4");
+  EXPECT_EQ(usual_mesh("hybrid", 2).to_string(), "data=1,fsdp=2");
+  EXPECT_EQ(usual_mesh("hybrid", 1).to_string(), "data=1,fsdp=1");
+}
+
+}  // namespace
+}  // namespace tessera::bench

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
+
+#include "config/config_support.hpp"
+
+namespace tessera {
+namespace {
+
+using config_test::expect_error;
+using config_test::load_text;
+
+TEST(ConfigTables, ArePrintedInline) {
+  Config config = config_test::tutorial();
+  const auto lines = [&] { return config_as_toml(config); };
+  EXPECT_NE(lines().find("\nmesh_rules = {} "), std::string::npos) << lines();
+  config.training.distributed.mesh_rules = {{"mlp", {"model"}}, {"embed", {}}};
+  config.training.distributed.parameter_specs = {{"layer1/kernel", "P(None, 'model')"}};
+  EXPECT_NE(lines().find("\nmesh_rules = {embed = [], mlp = [\"model\"]} "), std::string::npos)
+      << lines();
+  EXPECT_NE(lines().find("\nparameter_specs = {\"layer1/kernel\" = \"P(None, 'model')\"} "),
+            std::string::npos)
+      << lines();
+  const nlohmann::json tree = config_as_json(config).at("distributed");
+  EXPECT_EQ(tree.at("mesh_rules"),
+            (nlohmann::json{{"embed", nlohmann::json::array()}, {"mlp", {"model"}}}));
+  EXPECT_EQ(tree.at("parameter_specs"), (nlohmann::json{{"layer1/kernel", "P(None, 'model')"}}));
+}
+
+using Rules = std::map<std::string, std::vector<std::string>>;
+using Specs = std::map<std::string, std::string>;
+
+TEST(ConfigTables, AreReadInEverySpelling) {
+  const Rules rules{{"embed", {}}, {"mlp", {"model"}}};
+  const Specs specs{{"layer1/kernel", "P(None, 'model')"}, {"layer2/bias", "P()"}};
+  for (const char* text : {
+           "[distributed.mesh_rules]\nmlp = ['model']\nembed = []\n"
+           "[distributed.parameter_specs]\n\"layer1/kernel\" = \"P(None, 'model')\"\n"
+           "'layer2/bias' = 'P()'\n",
+           "[distributed]\nmesh_rules = {mlp = 'model', embed = []}\n"
+           "parameter_specs = {'layer1/kernel' = \"P(None, 'model')\", 'layer2/bias' = 'P()'}\n",
+           "distributed.mesh_rules.mlp = 'model'\ndistributed.mesh_rules.embed = []\n"
+           "distributed.parameter_specs.\"layer1/kernel\" = \"P(None, 'model')\"\n"
+           "distributed.parameter_specs.'layer2/bias' = 'P()'\n",
+       }) {
+    const DistributedConfig read = load_text(text).training.distributed;
+    EXPECT_EQ(read.mesh_rules, rules) << text;
+    EXPECT_EQ(read.parameter_specs, specs) << text;
+  }
+  load_text("[distributed.mesh_rules]\n[distributed.parameter_specs]\n");
+}
+
+TEST(ConfigTables, Overrides) {
+  const std::string text =
+      "[distributed]\nmesh_rules = {mlp = []}\n"
+      "[distributed.parameter_specs]\n'layer1/kernel' = 'P(None)'\n";
+  const auto with = [&](const std::vector<std::string>& overrides) {
+    return load_text(text, {.overrides = overrides}).training.distributed;
+  };
+  // An entry leaves the others, a table replaces them all.
+  EXPECT_EQ(with({"distributed.mesh_rules.batch=[\"data\", \"fsdp\"]"}).mesh_rules,
+            (Rules{{"batch", {"data", "fsdp"}}, {"mlp", {}}}));
+  for (const char* model :
+       {"distributed.mesh_rules.mlp=model", "distributed.mesh_rules.mlp='model'",
+        "distributed . mesh_rules . \"mlp\" = ['model']", "distributed.mesh_rules={mlp = 'model'}"})
+    EXPECT_EQ(with({model}).mesh_rules, (Rules{{"mlp", {"model"}}})) << model;
+  EXPECT_EQ(with({"distributed.mesh_rules={}"}).mesh_rules, Rules{});
+  EXPECT_EQ(with({"distributed.mesh_rules={embed=[]}"}).mesh_rules, (Rules{{"embed", {}}}));
+  for (const char* spec : {"distributed.parameter_specs.\"layer1/kernel\"=\"P(None, None)\"",
+                           "distributed.parameter_specs.'layer1/kernel' = 'P(None, None)'",
+                           "distributed.parameter_specs.layer1/kernel=P(None, None)",
+                           "distributed.parameter_specs={\"layer1/kernel\" = 'P(None, None)'}"})
+    EXPECT_EQ(with({spec}).parameter_specs, (Specs{{"layer1/kernel", "P(None, None)"}})) << spec;
+  EXPECT_EQ(with({"distributed.parameter_specs.layer2/kernel=P('model')"}).parameter_specs,
+            (Specs{{"layer1/kernel", "P(None)"}, {"layer2/kernel", "P('model')"}}));
+}
+
+TEST(ConfigTables, WrongOnes) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"distributed.mesh_rules=3", "distributed.mesh_rules = 3: must be a table"},
+      {"distributed.mesh_rules=model", "distributed.mesh_rules = \"model\": must be a table"},
+      {"distributed.mesh_rules.mlp=3", "distributed.mesh_rules.mlp = 3: must be a list of strings"},
+      {"distributed.mesh_rules.mlp=[1]", "distributed.mesh_rules.mlp = [1]: must be a list of st"},
+      {"distributed.mesh_rules.mlp={}", "distributed.mesh_rules.mlp = {}: must be a list of stri"},
+      {"distributed.mesh_rules.mlp.a=[]", "distributed.mesh_rules.\"mlp.a\" = []: the name must"},
+      {"distributed.mesh_rules.=[]", "distributed.mesh_rules.\"\" = []: the name must be one of"},
+      {"distributed.mesh_rules={mlp=3}", "distributed.mesh_rules.mlp = 3: must be a list of stri"},
+      {"distributed.mesh_rule.mlp=model", "distributed.mesh_rule.mlp = \"model\": is not a known"},
+      {"distributed.parameter_specs=P()", "distributed.parameter_specs = \"P()\": must be a table"},
+      {"distributed.parameter_specs.layer1/kernel=3",
+       "distributed.parameter_specs.\"layer1/kernel\" = 3: must be a string"},
+      {"distributed.parameter_specs.\"layer1/kernel=P()",
+       "distributed.parameter_specs.\"\\\"layer1/kernel\" = \"P()\": is not a parameter"},
+      {"model.widths.a=[4]", "model.widths.a = [4]: is not a known key"},
+  };
+  for (const auto& [assignment, message] : cases)
+    expect_error(
+        [&] {
+          validate(load_text("", {.overrides = {"model.widths=[4, 1]", assignment}}), 1);
+        },
+        {message});
+}
+
+}  // namespace
+}  // namespace tessera

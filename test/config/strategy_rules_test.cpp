@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+
+#include "config/config_support.hpp"
+
+namespace tessera {
+namespace {
+
+using config_test::expect_error;
+
+/// The tutorial with this strategy, on this mesh unless it is empty.
+Config on(const std::string& strategy, const std::string& mesh) {
+  Config config = config_test::tutorial();
+  DistributedConfig& distributed = config.training.distributed;
+  distributed.strategy = strategy;
+  if (mesh.empty()) return config;
+  for (const Axis& axis : parse_axes(mesh)) {
+    distributed.mesh_axis_names.push_back(axis.name);
+    distributed.mesh_shape.push_back(axis.size);
+  }
+  return config;
+}
+
+/// Expects that `strategy` on `mesh` of `ranks` ranks is refused after `change`.
+void refuse(
+    const std::string& strategy, const std::string& mesh, Size ranks,
+    const std::vector<std::string>& parts,
+    const std::function<void(DistributedConfig&)>& change = [](auto&) {}) {
+  Config config = on(strategy, mesh);
+  change(config.training.distributed);
+  SCOPED_TRACE(strategy + " on " + mesh);
+  expect_error([&] { validate(config, ranks); }, parts);
+}
+
+const std::vector<std::string> all_strategies{"data", "zero1", "zero2", "fsdp", "hybrid", "tensor"};
+
+TEST(StrategyRules, EveryNameIsAvailable) {
+  for (const std::string& strategy : all_strategies) {
+    const Config config = on(strategy, "data=1,fsdp=1,model=4");
+    validate(config, 4);
+    EXPECT_EQ(name_of(plan_input(config, resolve_mesh(config, 4)).strategy), strategy);
+  }
+}
+
+TEST(StrategyRules, MeshesOfBatchStrategies) {
+  for (const char* strategy : {"data", "zero1", "zero2", "fsdp"}) {
+    EXPECT_EQ(resolve_mesh(on(strategy, ""), 6).to_string(), "data=6") << strategy;
+    for (const char* mesh : {"data=6", "fsdp=6", "model=6", "fsdp=3,data=2", "data=-1,model=3"})
+      validate(on(strategy, mesh), 6);
+    Config sizes = on(strategy, "");
+    sizes.training.distributed.tensor_parallel_size = 3;
+    EXPECT_EQ(resolve_mesh(sizes, 6).to_string(), "data=2,model=3") << strategy;
+  }
+}
+
+TEST(StrategyRules, MeshesOfHybrid) {
+  for (const char* mesh : {"data=2,fsdp=3", "fsdp=6", "data=6,fsdp=1", "data=2,fsdp=1,model=3"})
+    validate(on("hybrid", mesh), 6);
+  refuse("hybrid", "", 6,
+         {"distributed.strategy = \"hybrid\": needs a mesh with an axis fsdp", "data=2,fsdp=4",
+          "the mesh is data=6"});
+  refuse("hybrid", "data=2,model=3", 6, {"needs a mesh with an axis fsdp", "data=2,model=3"});
+}
+
+TEST(StrategyRules, MeshesOfTensor) {
+  for (Size ranks : {1, 2, 6})
+    EXPECT_EQ(resolve_mesh(on("tensor", ""), ranks).to_string(), "model=" + std::to_string(ranks));
+  for (const char* mesh : {"model=6", "data=1,model=6", "model=-1,fsdp=1", "data=1,fsdp=1,model=6"})
+    validate(on("tensor", mesh), 6);
+  refuse("tensor", "data=2,model=3", 6,
+         {"distributed.strategy = \"tensor\": needs a mesh whose axis data is 1, not 2"});
+  refuse("tensor", "fsdp=6", 6, {"needs a mesh whose axis fsdp is 1, not 6"});
+  refuse("tensor", "", 6, {"distributed.tensor_parallel_size = 3", "\"model\", which is 6"},
+         [](auto& d) { d.tensor_parallel_size = 3; });
+  Config config = on("tensor", "");
+  config.training.distributed.tensor_parallel_size = 6;
+  EXPECT_EQ(resolve_mesh(config, 6).to_string(), "model=6");
+  EXPECT_EQ(planned_ranks(config), 6);
+}
+
+TEST(StrategyRules, PipelineIsNotAvailableWithAny) {
+  for (const std::string& strategy : all_strategies) {
+    if (strategy == "hybrid") continue;  // wants a named mesh first
+    refuse(strategy, "", 4,
+           {"distributed.pipeline_parallel_size = 2", "larger than 1 is not available yet"},
+           [](auto& d) { d.pipeline_parallel_size = 2; });
+    refuse(strategy, "pipeline=2,model=2", 4, {"\"pipeline\"", "is not available yet"});
+  }
+}
+
+TEST(StrategyRules, ResolvedMeshesResolveToThemselves) {
+  for (const std::string& strategy : all_strategies) {
+    const Config once = resolve(on(strategy, strategy == "hybrid" ? "data=2,fsdp=-1" : ""), 4);
+    EXPECT_EQ(config_as_toml(resolve(once, 4)), config_as_toml(once));
+  }
+}
+
+TEST(StrategyRules, OptionsOfGatheringAreForThoseThatGather) {
+  const std::vector<std::pair<std::string, std::function<void(DistributedConfig&)>>> options{
+      {"distributed.prefetch", [](auto& d) { d.prefetch = false; }},
+      {"distributed.reshard_after_forward", [](auto& d) { d.reshard_after_forward = false; }},
+      {"distributed.keep_last_unit", [](auto& d) { d.keep_last_unit = false; }},
+  };
+  for (const auto& [key, change] : options) {
+    for (const std::string& strategy : all_strategies) {
+      const std::string mesh = "data=1,fsdp=1,model=4";
+      if (strategy == "fsdp" || strategy == "hybrid") {
+        Config config = on(strategy, mesh);
+        change(config.training.distributed);
+        validate(config, 4);
+      } else {
+        refuse(strategy, mesh, 4,
+               {key + " = false: needs distributed.strategy = \"fsdp\" or \"hybrid\"",
+                "\"" + strategy + "\" holds them whole"},
+               change);
+      }
+    }
+  }
+  refuse("fsdp", "", 4,
+         {"distributed.keep_last_unit = false: must be true with "
+          "distributed.reshard_after_forward = false"},
+         [](auto& d) { d.keep_last_unit = d.reshard_after_forward = false; });
+}
+
+TEST(StrategyRules, BucketsAreOfDataAndTensor) {
+  for (const std::string& strategy : all_strategies) {
+    const std::string mesh = "data=1,fsdp=1,model=4";
+    Config config = on(strategy, mesh);
+    config.training.distributed.overlap = true;
+    config.training.distributed.bucket_bytes = 25 * 1024 * 1024;
+    validate(config, 4);
+    config.training.distributed.bucket_bytes = 300;
+    if (strategy == "data" || strategy == "tensor")
+      validate(config, 4);
+    else
+      refuse(strategy, mesh, 4,
+             {"distributed.bucket_bytes = 300: must be 26214400", "\"" + strategy + "\""},
+             [](auto& d) { d.bucket_bytes = 300; });
+  }
+}
+
+TEST(StrategyRules, SequenceParallelNeedsAModelAxis) {
+  for (const char* strategy : {"data", "zero1", "zero2", "fsdp", "hybrid"}) {
+    refuse(strategy, "data=2,fsdp=2", 4,
+           {"distributed.sequence_parallel = true: needs a mesh axis model", "data=2,fsdp=2"},
+           [](auto& d) { d.sequence_parallel = true; });
+    Config config = on(strategy, "data=2,fsdp=2,model=1");
+    config.training.distributed.sequence_parallel = true;
+    validate(config, 4);
+  }
+  Config tensor = on("tensor", "");
+  tensor.training.distributed.sequence_parallel = true;
+  validate(tensor, 1);
+}
+
+}  // namespace
+}  // namespace tessera

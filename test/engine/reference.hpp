@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <tessera/base/split.hpp>
+#include <tessera/config/config.hpp>
+
+namespace tessera::train_test {
+
+/// Row-major numbers on the host.
+struct Table {
+  Size rows = 0, cols = 0;
+  std::vector<double> values{};
+  std::span<const double> row(Size i) const {
+    return {values.data() + i * cols, static_cast<std::size_t>(cols)};
+  }
+};
+
+/// Training written down a second time, to be held against the engine: one rank, one sample after
+/// another, double, plain loops over host memory. Nothing of src/nn, src/optim, src/plan or
+/// src/train is called.
+class Reference {
+ public:
+  /// `parameters`: initial ones in the order of the flat arena.
+  Reference(const ModelConfig& model, const TrainingConfig& training,
+            std::vector<double> parameters);
+
+  /// The loss of every epoch: the mean of its batches' losses.
+  std::vector<double> fit(const Table& x, const Table& y);
+
+  /// The gradient of the loss over these rows: of its mean, or of its sum if the configuration says
+  /// so. Returns the mean loss.
+  double compute_gradients(const Table& x, const Table& y, Range rows);
+
+  const std::vector<double>& gradients() const { return gradients_; }
+  const std::vector<double>& parameters() const { return parameters_; }
+
+ private:
+  double add_sample(std::span<const double> x, std::span<const double> y, double weight);
+  void clip_by_value();
+  double norm_factor() const;
+  void update(double rate, double factor);
+
+  ModelConfig model_;
+  TrainingConfig training_;
+  std::vector<double> parameters_, gradients_, first_moment_, second_moment_;
+  Size steps_ = 0;
+};
+
+}  // namespace tessera::train_test

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks hold in common must be equal to the bit: who drifts is found and named.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/engine/replicas.hpp>
+
+#include "device_data.hpp"
+#include "engine/error_everywhere.hpp"
+#include "engine/strategy_support.hpp"
+
+namespace tessera {
+namespace {
+
+using train_test::error_everywhere;
+using train_test::Experiment;
+using train_test::for_strategies;
+using train_test::primes;
+using train_test::trainer_of;
+
+template <class T>
+std::int64_t checksum_of(const std::vector<T>& values, Size first = 0) {
+  const Vector<std::int64_t> sums("sums", 2);
+  checksum<T>(Vector<const T>(test::to_device(values)), first, sums, 1);
+  const std::vector<std::int64_t> host = test::to_host(sums);
+  EXPECT_EQ(host[0], 0) << "another slot";
+  return host[1] & 0xffffffff;
+}
+
+template <class T>
+class Checksum : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Checksum, Types);
+
+TYPED_TEST(Checksum, PartsAddUpToTheWhole) {
+  std::vector<TypeParam> values;
+  for (int i = 0; i < 100; ++i) values.push_back(static_cast<TypeParam>(std::sin(i)));
+  for (const std::ptrdiff_t cut : {0, 1, 37, 100}) {
+    const std::vector<TypeParam> head(values.begin(), values.begin() + cut);
+    const std::vector<TypeParam> tail(values.begin() + cut, values.end());
+    EXPECT_EQ((checksum_of(head) + checksum_of(tail, cut)) & 0xffffffff, checksum_of(values));
+  }
+}
+
+TYPED_TEST(Checksum, SeesPlacesAndSingleBits) {
+  const std::vector<TypeParam> values = {1, 2, 3, 3};
+  const std::int64_t sum = checksum_of(values);
+  EXPECT_EQ(checksum_of(std::vector<TypeParam>{1, 2, 3, 3}), sum);
+  EXPECT_NE(checksum_of(std::vector<TypeParam>{2, 1, 3, 3}), sum) << "swapped";
+  EXPECT_NE(checksum_of(values, 1), sum) << "moved";
+  EXPECT_NE(
+      checksum_of(std::vector<TypeParam>{1, std::nextafter(TypeParam(2), TypeParam(3)), 3, 3}),
+      sum);
+  EXPECT_NE(checksum_of(std::vector<TypeParam>{TypeParam(0)}),
+            checksum_of(std::vector<TypeParam>{TypeParam(-0.0)}))
+      << "the sign of zero is a bit";
+  EXPECT_EQ(checksum_of(std::vector<TypeParam>{}), 0);
+}
+
+/// Adds 1 to the first element that a rank keeps of a tensor, until the end of the scope.
+class Drift {
+ public:
+  explicit Drift(const LocalTensor<float>& tensor) : tensor_(tensor) {
+    if (!happens()) return;
+    Kokkos::deep_copy(before_, Kokkos::subview(tensor_.values, 0));
+    Kokkos::deep_copy(Kokkos::subview(tensor_.values, 0), before_ + 1);
+  }
+  ~Drift() {
+    if (happens()) Kokkos::deep_copy(Kokkos::subview(tensor_.values, 0), before_);
+  }
+  Drift(const Drift&) = delete;
+  Drift& operator=(const Drift&) = delete;
+  /// A rank may keep nothing.
+  bool happens() const { return tensor_.kept.count > 0; }
+
+ private:
+  LocalTensor<float> tensor_;
+  float before_ = 0;
+};
+
+/// On all ranks.
+bool any(const Communicator& world, bool mine) {
+  const Kokkos::View<std::int32_t[1], Kokkos::HostSpace> flag("flag");
+  flag(0) = mine;
+  world.all_reduce(flag, ReduceOp::max);
+  return flag(0) > 0;
+}
+
+/// Whether another rank holds the same elements of a tensor.
+bool has_copies(const Plan& plan, const TensorPlan& tensor) {
+  const MeshShape& mesh = plan.input.mesh;
+  std::vector<std::string> along = replica_axes(plan.input.strategy, mesh);
+  if (!tensor.in_shares)
+    for (const std::string& axis : shard_axes(plan.input.strategy, mesh)) along.push_back(axis);
+  const auto model = mesh.find("model");
+  if (model && tensor.placements[*model].is_replicate()) along.emplace_back("model");
+  return mesh.group_size(along) > 1;
+}
+
+/// Lets one rank after another drift in one tensor after another, and expects a check to find what
+/// others hold, too, and nothing else.
+void expect_drifts_found(const Trainer<float>& trainer, const Plan& plan) {
+  const Communicator& world = trainer.mesh().world();
+  const ReplicaCheck<float> check(plan, trainer.mesh(), trainer.engine());
+  for (const TensorRole role : {TensorRole::parameter, TensorRole::moment})
+    for (const LocalTensor<float>& tensor :
+         local_tensors(plan, trainer.mesh().rank(), trainer.engine(), role)) {
+      const std::string& path = tensor.plan.path;
+      if (path.find("layer1/k") == 0 || path.find("layer3") == 0) continue;  // as others
+      for (const int drifting : {0, world.size() - 1}) {
+        std::optional<Drift> drift;
+        if (world.rank() == drifting) drift.emplace(tensor);
+        if (any(world, drift && drift->happens()) && has_copies(plan, tensor.plan)) {
+          const std::string message = error_everywhere([&] { check(7); }, ExitCode::wrong_result);
+          EXPECT_EQ(message.find("replicas differ after step 7: " + path + " has checksum "), 0u)
+              << message << ", rank " << drifting << " drifted in " << path;
+        } else {
+          EXPECT_NO_THROW(check(7)) << path;
+        }
+      }
+    }
+}
+
+TEST(Replicas, EveryDriftIsFoundAndNothingElse) {
+  Experiment base = primes(13);
+  base.training.num_epochs = 1;
+  base.training.check_replicas_every = 1;
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    Trainer<float> uneven = trainer_of<float>(setup);
+    EXPECT_EQ(plan_violation(uneven.fit(setup.data)), "");  // no false alarm
+    Trainer<float> trainer = trainer_of<float>(train_test::with_even_units(setup));
+    EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");
+    expect_drifts_found(trainer, trainer.plan(setup.data.samples));
+  });
+}
+
+/// Trains with a rank that drifts at the end of the first epoch, of three steps.
+std::string error_of_drift(Experiment setup, const std::string& path, int drifting) {
+  setup.training.num_epochs = 3;
+  Trainer<float> trainer = trainer_of<float>(setup);
+  std::optional<Drift> drift;
+  return error_everywhere(
+      [&] {
+        trainer.fit(setup.data, [&](Size epoch, double) {
+          ASSERT_EQ(epoch, 1) << "the next epoch must not end";
+          const int rank = trainer.mesh().world().rank();
+          for (const auto& tensor : local_tensors(trainer.plan(setup.data.samples), rank,
+                                                  trainer.engine(), TensorRole::parameter))
+            if (tensor.plan.path == path && rank == drifting) drift.emplace(tensor);
+        });
+      },
+      ExitCode::wrong_result);
+}
+
+bool names(const std::string& message, const std::string& ranks) {
+  return (message + ",").find(" on " + ranks + ",") != std::string::npos;
+}
+
+TEST(Replicas, DriftEndsTheRunAtTheNextCheckAndNamesTheRanks) {
+  const Size ranks = Communicator::world().size();
+  if (ranks == 1) GTEST_SKIP() << "no replicas";
+  Experiment base = primes(13);
+  for (const Size every : {1, 2, 5}) {
+    base.training.check_replicas_every = every;
+    const std::string message =
+        error_of_drift(train_test::on_mesh(base, {{"data", ranks}}, "data"), "layer2/kernel", 1);
+    const Size step = every == 1 ? 4 : every == 2 ? 4 : 5;
+    EXPECT_EQ(
+        message.find("replicas differ after step " + std::to_string(step) + ": layer2/kernel"), 0u)
+        << message;
+    EXPECT_TRUE(names(message, "rank 1")) << message;
+    const std::string others = ranks == 2   ? "rank 0"
+                               : ranks == 3 ? "ranks 0,2"
+                                            : "ranks 0,2-" + std::to_string(ranks - 1);
+    EXPECT_TRUE(names(message, others)) << message;
+  }
+}
+
+// The bias of a row-parallel layer is whole on every rank of `model`; its kernel is not.
+TEST(Replicas, BiasOfARowParallelLayerIsCompared) {
+  const int ranks = Communicator::world().size();
+  if (ranks == 1) GTEST_SKIP() << "no replicas";
+  Experiment base = primes(13);
+  base.training.check_replicas_every = 3;
+  const std::string message = error_of_drift(
+      train_test::on_mesh(base, {{"model", ranks}}, "tensor"), "layer2/bias", ranks - 1);
+  EXPECT_EQ(message.find("replicas differ after step 6: layer2/bias has checksum "), 0u) << message;
+  EXPECT_TRUE(names(message, "rank " + std::to_string(ranks - 1))) << message;
+}
+
+// A share lies on one rank of each replica: the checksums of whole units tell the replicas apart.
+TEST(Replicas, ShareOfOneReplicaIsCompared) {
+  const Size ranks = Communicator::world().size();
+  if (ranks % 2 != 0) GTEST_SKIP() << "needs two replicas";
+  Experiment base = primes(13);
+  base.training.check_replicas_every = 4;
+  const std::string message = error_of_drift(
+      train_test::on_mesh(base, {{"data", 2}, {"fsdp", ranks / 2}}, "hybrid"), "layer2/kernel", 0);
+  EXPECT_EQ(message.find("replicas differ after step 4: layer2/kernel has checksum "), 0u)
+      << message;
+  const auto run = [&](Size first) {
+    return ranks == 2
+               ? "rank " + std::to_string(first)
+               : "ranks " + std::to_string(first) + "-" + std::to_string(first + ranks / 2 - 1);
+  };
+  if (ranks != 4) {
+    EXPECT_TRUE(names(message, run(0))) << message;
+    EXPECT_TRUE(names(message, run(ranks / 2))) << message;
+  }
+}
+
+/// Trains on data with an infinity among the rows that one rank, and those that split layers with
+/// it, have of the second batch.
+void expect_stop_at_step_2(const Experiment& setup, int where) {
+  train_test::Samples<float> all = train_test::samples_of<float>(setup);
+  Trainer<float> trainer = trainer_of<float>(setup);
+  const Plan plan = trainer.plan(setup.data.samples);
+  if (plan.rows(where).count == 0) return;
+  if (plan.rows(trainer.mesh().rank()) == plan.rows(where))
+    Kokkos::deep_copy(Kokkos::subview(all.y, setup.training.batch_size + plan.rows(where).begin, 0),
+                      std::numeric_limits<float>::infinity());
+  EXPECT_EQ(error_everywhere([&] { trainer.fit(all.x, all.y); }, ExitCode::wrong_result),
+            "training diverged: the gradient of step 2 is not finite");
+  for (const double value : train_test::to_host(trainer.gather()))
+    ASSERT_TRUE(std::isfinite(value)) << "the step must not be made";
+}
+
+TEST(CheckFinite, InfinityOnOneRankStopsAllBeforeTheUpdate) {
+  for (const bool overlap : {false, true}) {
+    Experiment base = primes(13);
+    base.training.check_finite = true;
+    base.training.microbatches = overlap ? 3 : 1;
+    base.training.distributed.overlap = overlap;
+    for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+      for (const int where : {0, Communicator::world().size() - 1}) {
+        SCOPED_TRACE(testing::Message() << what << ", overlap " << overlap << ", rank " << where);
+        expect_stop_at_step_2(setup, where);
+      }
+    });
+  }
+}
+
+TEST(CheckFinite, WithoutItTheEndOfTheEpochTells) {
+  const Experiment setup = primes(13);
+  train_test::Samples<float> all = train_test::samples_of<float>(setup);
+  Kokkos::deep_copy(Kokkos::subview(all.y, 13, 0), std::numeric_limits<float>::infinity());
+  Trainer<float> trainer = trainer_of<float>(setup);
+  EXPECT_NE(error_everywhere([&] { trainer.fit(all.x, all.y); }, ExitCode::wrong_result)
+                .find("the loss of epoch 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/app/run_report.hpp>
+#include <tessera/random/fill.hpp>
+#include <tessera/random/threefry.hpp>
+#include <tessera/train/trainer.hpp>
+
+#include "engine/reference.hpp"
+
+namespace tessera::train_test {
+
+/// A model, how it is trained and on what.
+struct Experiment {
+  ModelConfig model{};
+  TrainingConfig training{};
+  DataConfig data{};
+};
+
+/// The tutorial, for any number of ranks.
+inline Experiment tutorial() {
+  Experiment setup;
+  setup.model.mlp.widths = {4, 64, 1};
+  return setup;
+}
+
+/// Five layers of prime widths; two batches and a smaller one in each of two epochs.
+inline Experiment primes(Size batch = 13) {
+  Experiment setup;
+  setup.model.mlp.widths = {3, 11, 13, 7, 5, 2};
+  setup.model.mlp.activation = Activation::tanh;
+  setup.training.batch_size = batch;
+  setup.training.num_epochs = 2;
+  setup.training.learning_rate = 0.01;
+  setup.data.kind = DataKind::random;
+  setup.data.samples = 2 * batch + (batch + 1) / 2;
+  return setup;
+}
+
+template <class T>
+std::vector<double> to_host(const Vector<T>& view) {
+  const auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
+  return {mirror.data(), mirror.data() + mirror.extent(0)};
+}
+
+/// The whole data set on the device.
+template <class T>
+struct Samples {
+  Matrix<T> x, y;
+};
+
+template <class T>
+Table to_table(const Matrix<T>& m) {
+  const Size rows = static_cast<Size>(m.extent(0)), cols = static_cast<Size>(m.extent(1));
+  return {rows, cols, to_host(Vector<T>(m.data(), m.extent(0) * m.extent(1)))};
+}
+
+template <class T>
+Samples<T> samples_of(const Experiment& setup) {
+  const std::size_t rows = setup.data.samples;
+  const auto& widths = setup.model.mlp.widths;
+  Samples<T> all{Matrix<T>("x", rows, widths.front()), Matrix<T>("y", rows, widths.back())};
+  fill_normal<T>(all.x, key(setup.data.seed));
+  if (setup.data.kind == DataKind::random) {
+    fill_normal<T>(all.y, fold_in(key(setup.data.seed), 1));
+    return all;
+  }
+  const auto x = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all.x);
+  const auto y = Kokkos::create_mirror_view(all.y);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < x.extent(1); ++j) y(i, 0) += x(i, j) * x(i, j);
+  Kokkos::deep_copy(all.y, y);
+  return all;
+}
+
+inline std::vector<double> initial_parameters(const MlpConfig& config) {
+  std::vector<double> all;
+  for (std::size_t l = 0; l + 1 < config.widths.size(); ++l) {
+    const Matrix<double> kernel("kernel", config.widths[l], config.widths[l + 1]);
+    initialize<double>(kernel, config.initializer,
+                       fold_in(key(config.seed), static_cast<std::uint32_t>(2 * l)), {},
+                       config.widths[l], config.widths[l + 1]);
+    for (double value : to_table(kernel).values) all.push_back(value);
+    if (config.bias) all.resize(all.size() + static_cast<std::size_t>(config.widths[l + 1]));
+  }
+  return all;
+}
+
+inline Reference reference_of(const Experiment& setup) {
+  return {setup.model, setup.training, initial_parameters(setup.model.mlp)};
+}
+
+/// The trainer of a setup; the setup's type must be T.
+template <class T>
+Trainer<T> trainer_of(Experiment setup) {
+  setup.model.dtype = dtype_of<T>();
+  return Trainer<T>(setup.model, setup.training);
+}
+
+/// The largest difference over the largest magnitude.
+inline double relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+    size = std::max(size, std::abs(b[i]));
+  }
+  return size == 0 ? difference : difference / size;
+}
+
+/// Expects the same numbers, to the last bit, on every rank. Collective.
+inline void expect_same_on_all_ranks(const Communicator& world, const std::vector<double>& values,
+                                     const char* what) {
+  const Kokkos::View<double*, Kokkos::HostSpace> low("low", values.size()),
+      high("high", values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) low(i) = high(i) = values[i];
+  world.all_reduce(low, ReduceOp::min);
+  world.all_reduce(high, ReduceOp::max);
+  Size different = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) different += low(i) != high(i);
+  EXPECT_EQ(different, 0) << what << " differ between ranks";
+}
+
+}  // namespace tessera::train_test
