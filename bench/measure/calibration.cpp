@@ -6,8 +6,8 @@
 
 #include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
-#include <tessera/nn/flops.hpp>
 #include <tessera/nn/gemm.hpp>
+#include <tessera/nn/layer_spec.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "measure/fits.hpp"
@@ -43,7 +43,7 @@ double typed_gemm_rate(const Communicator& ranks, Size n, Size repetitions) {
   const Gemm<T> gemm;
   const double seconds =
       best_seconds(ranks, repetitions, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
-  return static_cast<double>(gemm_flops(n, n, n)) / seconds;
+  return static_cast<double>(GemmShape{n, n, n}.flops()) / seconds;
 }
 
 Calibration::Point time_all_reduce(const Communicator& ranks, Size floats, Size calls) {

@@ -5,17 +5,12 @@
 #include <cmath>
 #include <numeric>
 
-#include <tessera/base/allocation_tracker.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/engine/step_options.hpp>
-#include <tessera/optim/schedule.hpp>
-#include <tessera/plan/last_batch.hpp>
-#include <tessera/plan/traffic.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -44,54 +39,30 @@ template <class T>
 CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
     : config_(resolve(config, ranks.size())),
       mesh_(ranks, resolve_mesh(config_, ranks.size())),
-      plan_(make_plan(plan_input(config_, mesh_.shape()))),
-      last_plan_(plan_last_batch(plan_)),
-      full_batches_(config_.data.samples / config_.training.batch_size) {
-  // The engine's communicators are made by all ranks together, before one of them can fail alone.
-  const Groups groups(plan_.input, mesh_);
-  const AllocationScope allocations("tessera::");
-  collectively(ranks, [&] {
-    data_.emplace(Dataset<T>::generate(plan_, mesh_.rank(), config_.data));
-    engine_.emplace(plan_, mesh_, step_options(config_.training));
-  });
-  measured_bytes_ = allocations.by_space()[MemSpace::name()].peak_bytes;
-}
-
-template <class T>
-void CaseRun<T>::step(const Plan& plan, Size batch) {
-  const TrainingConfig& training = config_.training;
-  engine_->step(plan, data_->batch(batch), batch,
-                learning_rate_at(training.schedule, training.learning_rate, steps_++));
-}
+      session_(
+          config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
+          [&](const Plan& plan) { return Dataset<T>::generate(plan, mesh_.rank(), config_.data); }),
+      full_batches_(config_.data.samples / config_.training.batch_size) {}
 
 template <class T>
 void CaseRun<T>::next_step() {
-  step(plan_, steps_ % full_batches_);
+  session_.step(session_.steps() % full_batches_);
 }
 
 template <class T>
 Verification CaseRun<T>::train(const CheckTime& check_time) {
-  const Size batches = data_->num_batches();
-  std::vector<Size> rows(static_cast<std::size_t>(batches), plan_.input.global_batch);
-  rows.back() = last_plan_.input.global_batch;
   Verification result;
-  mesh_.world().ledger().reset();
+  session_.begin_traffic();
   while (result.epochs < config_.training.num_epochs) {
-    for (Size k = 0; k < batches; ++k) {
-      step(k + 1 == batches ? last_plan_ : plan_, k);
-      check_time();
-    }
-    const std::vector<double> losses = engine_->losses(rows);
+    const std::vector<double> losses = session_.run_epoch(check_time);
     ++result.epochs;
     result.losses.steps.insert(result.losses.steps.end(), losses.begin(), losses.end());
     result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
-                                   static_cast<double>(batches));
+                                   static_cast<double>(losses.size()));
     if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
   }
-  result.measured_traffic = mesh_.world().ledger().rows();
-  result.planned_traffic = planned_traffic(
-      {{&plan_, (batches - 1) * result.epochs, result.epochs}, {&last_plan_, result.epochs, 0}},
-      mesh_.rank());
+  result.measured_traffic = session_.measured_traffic();
+  result.planned_traffic = session_.planned_traffic();
   return result;
 }
 
@@ -119,10 +90,7 @@ std::vector<double> CaseRun<T>::time_steps(Size steps) {
 
 template <class T>
 bool CaseRun<T>::is_finite() {
-  const Size batches = data_->num_batches();
-  std::vector<Size> rows(static_cast<std::size_t>(batches), plan_.input.global_batch);
-  rows.back() = last_plan_.input.global_batch;
-  return on_all_ranks(mesh_.world(), all_finite(engine_->losses(rows)));
+  return on_all_ranks(mesh_.world(), all_finite(session_.losses()));
 }
 
 template <class T>

@@ -10,10 +10,9 @@
 
 #include <tessera/comm/communicator.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/engine/dataset.hpp>
-#include <tessera/engine/engine.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/train/session.hpp>
 
 #include "measure/breakdown.hpp"
 
@@ -36,18 +35,18 @@ struct Verification {
   Size epochs = 0;
 };
 
-/// A configuration on the ranks of a communicator, taken apart: training as Trainer does it, and
-/// steps by themselves. Everything is collective over `ranks`.
+/// A configuration on the ranks of a communicator: training as Trainer does it, and steps by
+/// themselves. Everything is collective over `ranks`.
 template <class T>
 class CaseRun {
  public:
   /// The configuration must be valid for this number of ranks.
   CaseRun(const Config& config, const Communicator& ranks);
 
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return session_.plan(); }
   const MeshShape& mesh() const { return mesh_.shape(); }
-  Size planned_bytes() const { return plan_.memory(mesh_.rank()).total(); }  ///< of this rank
-  Size measured_bytes() const { return measured_bytes_; }
+  Size planned_bytes() const { return session_.planned_bytes(); }  ///< of this rank
+  Size measured_bytes() const { return session_.measured_bytes(); }
 
   /// All epochs of the configuration; once, and first.
   Verification train(const CheckTime& check_time);
@@ -62,18 +61,12 @@ class CaseRun {
   std::vector<RankTrace> instrument(Size steps);
 
  private:
-  void step(const Plan& plan, Size batch);
   void next_step();
 
   Config config_;
   Mesh mesh_;
-  Plan plan_;
-  Plan last_plan_;  ///< of an epoch's last batch, which may be smaller
-  std::optional<Dataset<T>> data_;
-  std::optional<Engine<T>> engine_;
-  Size measured_bytes_ = 0;
-  Size full_batches_ = 0;  ///< of an epoch
-  Size steps_ = 0;
+  TrainingSession<T> session_;
+  Size full_batches_;  ///< of an epoch
 };
 
 }  // namespace tessera::bench

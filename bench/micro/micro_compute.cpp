@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <tessera/base/view.hpp>
-#include <tessera/nn/flops.hpp>
-#include <tessera/nn/linear.hpp>
+#include <tessera/nn/layer_spec.hpp>
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/pointwise.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
@@ -70,7 +71,7 @@ std::function<void()> through_blas(const Product& p, Sgemm* sgemm) {
 
 void add_product(MicroContext& context, const Product& p) {
   const std::vector<std::pair<std::string, double>> rates{
-      {"flops_per_second", static_cast<double>(gemm_flops(p.m, p.n, p.k))}};
+      {"flops_per_second", static_cast<double>(GemmShape{p.m, p.n, p.k}.flops())}};
   const std::string shape = fmt::format("{}/m:{}/n:{}/k:{}", p.name, p.m, p.n, p.k);
   context.add("gemm/" + shape, [=] { return MicroCase{through_gemm(p), rates}; });
   if (Sgemm* const sgemm = find_sgemm())
@@ -85,7 +86,14 @@ void add_layer(MicroContext& context, Size rows, Size in, Size out) {
     const Matrix<float> z = random_matrix(rows, out, 3);
     const Vector<float> bias("tessera::bench::bias", out);
     const double bytes = 2.0 * static_cast<double>(rows * out) * sizeof(float);
-    return MicroCase{[=] { bias_activation<float>(Activation::relu, z, bias, z); },
+    const LayerSpec layer = pointwise("y", "layer", 0, out, Activation::relu, "mlp");
+    return MicroCase{[=] {
+                       const Gemm<float> no_product;
+                       LayerCall<float> call{layer, no_product};
+                       call.inputs[0] = call.output = z;
+                       call.parameters[0] = bias;
+                       forward(call);
+                     },
                      {{"bytes_per_second", bytes}}};
   });
 }

@@ -8,6 +8,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
+#include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/plan/plan.hpp>
@@ -162,14 +163,12 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
 }  // namespace
 
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh) {
-  const bool gathers = strategy == "fsdp" || strategy == "hybrid";
-  const bool reduces = mesh.size_of("data") * mesh.size_of("fsdp") > 1;
-  if (key == "distributed.prefetch" || key == "distributed.reshard_after_forward" ||
-      key == "distributed.keep_last_unit")
-    return gathers && reduces;
-  if (key == "distributed.bucket_bytes") return reduces && !gathers;
-  if (key == "distributed.overlap") return reduces;
-  if (key == "distributed.sequence_parallel") return mesh.size_of("model") > 1;
+  for (const StrategyOption& option : strategy_options())
+    if (option.key == key) {
+      const auto row = std::find(strategy_names.begin(), strategy_names.end(), strategy);
+      return row == strategy_names.end() ||
+             applies_on(option.applies, static_cast<Strategy>(row - strategy_names.begin()), mesh);
+    }
   return true;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/mesh_choices.hpp"
 
+#include <array>
+
+#include <tessera/plan/strategy.hpp>
+
 namespace tessera::bench {
 namespace {
 
@@ -31,13 +35,12 @@ Size largest_divisor_up_to_root(Size n) {
 }  // namespace
 
 MeshShape usual_mesh(const std::string& strategy, Size ranks) {
-  if (strategy == "tensor") return MeshShape({{"model", ranks}});
-  if (strategy == "fsdp") return MeshShape({{"fsdp", ranks}});
-  if (strategy == "hybrid") {
-    const Size replicas = largest_divisor_up_to_root(ranks);
-    return MeshShape({{"data", replicas}, {"fsdp", ranks / replicas}});
-  }
-  return MeshShape({{"data", ranks}});
+  std::array<std::string_view, 2> axes{"data"};
+  for (const StrategyRow& row : strategies)
+    if (row.name == strategy) axes = row.usual_axes;
+  if (axes[1].empty()) return MeshShape({{std::string(axes[0]), ranks}});
+  const Size first = largest_divisor_up_to_root(ranks);
+  return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }
 
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes) {

@@ -123,20 +123,29 @@ TEST(StrategyRules, OptionsOfGatheringAreForThoseThatGather) {
          [](auto& d) { d.keep_last_unit = d.reshard_after_forward = false; });
 }
 
-TEST(StrategyRules, BucketsAreOfDataAndTensor) {
+// Units are reduced one by one where parameters are gathered, and nothing is where the batch is
+// whole.
+TEST(StrategyRules, BucketsAndOverlapAreForThoseThatReduceThem) {
   for (const std::string& strategy : all_strategies) {
-    const std::string mesh = "data=1,fsdp=1,model=4";
-    Config config = on(strategy, mesh);
-    config.training.distributed.overlap = true;
-    config.training.distributed.bucket_bytes = 25 * 1024 * 1024;
-    validate(config, 4);
-    config.training.distributed.bucket_bytes = 300;
-    if (strategy == "data" || strategy == "tensor")
+    const std::string mesh = strategy == "tensor" ? "model=4" : "data=2,fsdp=2";
+    const auto buckets = [](auto& d) { d.bucket_bytes = 300; };
+    const auto overlap = [](auto& d) { d.overlap = true; };
+    if (strategy == "data" || strategy == "zero1" || strategy == "zero2") {
+      Config config = on(strategy, mesh);
+      buckets(config.training.distributed);
       validate(config, 4);
-    else
+    } else {
       refuse(strategy, mesh, 4,
-             {"distributed.bucket_bytes = 300: must be 26214400", "\"" + strategy + "\""},
-             [](auto& d) { d.bucket_bytes = 300; });
+             {"distributed.bucket_bytes = 300: must be 26214400", "\"" + strategy + "\""}, buckets);
+    }
+    if (strategy == "tensor") {
+      refuse(strategy, mesh, 4,
+             {"distributed.overlap = true: must be false", "does not split the batch"}, overlap);
+    } else {
+      Config config = on(strategy, mesh);
+      overlap(config.training.distributed);
+      validate(config, 4);
+    }
   }
 }
 

@@ -174,7 +174,7 @@ TEST(Equivalence, OneRankByItselfIsTheSame) {
   const Mesh mesh(alone, input.mesh);
   Engine<float> engine(plan, mesh, {});
   const Dataset<float> data = Dataset<float>::generate(plan, 0, setup.data);
-  engine.step(plan, data.batch(0), 0, setup.training.learning_rate);
+  engine.step(data.batch(0), 0, setup.training.learning_rate);
 
   Experiment step = setup;
   step.training.num_epochs = 1;

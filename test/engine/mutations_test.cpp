@@ -52,17 +52,20 @@ Experiment experiment(const Axes& axes, const std::string& strategy) {
 
 std::vector<double> first_parameters(const ModelSpec& model, const MlpConfig& config) {
   std::vector<double> all = train_test::initial_parameters(config);
-  for (Size l = 0; l < static_cast<Size>(model.layers.size()); ++l) {
-    const Size end = model.unit_offset(l) + model.unit_elements(l);
-    std::fill(all.begin() + end - model.layers[l].out, all.begin() + end, first_bias);
-  }
+  auto at = all.begin();
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters) {
+      const auto end = at + num_elements(parameter.shape);
+      if (parameter.name == "bias") std::fill(at, end, first_bias);
+      at = end;
+    }
   return all;
 }
 
 /// Sets the part of every bias that this rank keeps.
 void set_biases(const Plan& plan, Size rank, const Engine<double>& engine) {
   for (const LocalTensor<double>& tensor : local_tensors(plan, rank, engine, TensorRole::parameter))
-    if (tensor.plan.shape.size() == 1) Kokkos::deep_copy(tensor.values, first_bias);
+    if (tensor.slot.shape.size() == 1) Kokkos::deep_copy(tensor.values, first_bias);
 }
 
 bool replicas_equal(const Plan& plan, const Mesh& mesh, const Engine<double>& engine) {
@@ -91,13 +94,13 @@ Seen run(const Experiment& setup, const ChangePlan& change, const ChangeBatch& c
   change(changed);
   const Communicator world = Communicator::world();
   const Mesh mesh(world, shape);
-  Engine<double> engine(plan, mesh, step_options(setup.training));
+  Engine<double> engine(changed, mesh, step_options(setup.training));
   set_biases(plan, mesh.rank(), engine);
   const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
   Batch<double> batch = data.batch(0);
   if (change_batch) change_batch(batch);
   world.ledger().reset();
-  for (int step = 0; step < 2; ++step) engine.step(changed, batch, 0, setup.training.learning_rate);
+  for (int step = 0; step < 2; ++step) engine.step(batch, 0, setup.training.learning_rate);
   Seen seen;
   seen.traffic_as_planned = world.ledger().rows() == planned_traffic({{&plan, 2, 0}}, mesh.rank());
   const auto whole = [&](TensorRole role) {
@@ -124,6 +127,8 @@ Seen run_changed(const Experiment& setup, const ChangePlan& change,
   return run(setup, change, change_batch);
 }
 
+std::vector<Action>& actions_of(Plan& plan) { return plan.stages.front().actions; }
+
 bool is(const Action& action, ActionKind kind) { return action.kind == kind; }
 
 /// Leaves out the actions of a kind, or those of one unit, layer or bucket only.
@@ -132,30 +137,45 @@ ChangePlan without(ActionKind kind, Size index = -1) {
     const auto left_out = [&](const Action& a) {
       return is(a, kind) && (index < 0 || a.index == index);
     };
-    ASSERT_GT(std::erase_if(plan.actions, left_out), 0u) << name_of(kind);
+    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << name_of(kind);
   };
 }
 
 ChangePlan twice(ActionKind kind) {
   return [=](Plan& plan) {
-    const auto at = std::find_if(plan.actions.begin(), plan.actions.end(),
+    const auto at = std::find_if(actions_of(plan).begin(), actions_of(plan).end(),
                                  [&](const Action& a) { return is(a, kind); });
-    ASSERT_NE(at, plan.actions.end()) << name_of(kind);
+    ASSERT_NE(at, actions_of(plan).end()) << name_of(kind);
     const Action again = *at;
-    plan.actions.insert(at, again);
+    actions_of(plan).insert(at, again);
   };
 }
 
 /// Bias and activation on the terms, before their sum.
 void activate_before_reduction(Plan& plan) {
+  std::vector<Action>& actions = actions_of(plan);
   int swapped = 0;
-  for (std::size_t i = 0; i + 1 < plan.actions.size(); ++i)
-    if (is(plan.actions[i], ActionKind::redistribute_output)) {
-      ASSERT_TRUE(is(plan.actions[i + 1], ActionKind::activate));
-      std::swap(plan.actions[i], plan.actions[i + 1]);
+  for (std::size_t i = 1; i + 1 < actions.size(); ++i)
+    if (is(actions[i], ActionKind::redistribute) && is(actions[i - 1], ActionKind::forward) &&
+        is(actions[i + 1], ActionKind::forward) &&
+        plan.stages.front().slots[actions[i].reads[0]].along_model.is_partial()) {
+      std::swap(actions[i], actions[i + 1]);
       ++i, ++swapped;
     }
   ASSERT_EQ(swapped, 2);
+}
+
+/// Leaves out what makes a layer's input gradient whole.
+void without_gradient_sum(Plan& plan) {
+  const std::vector<Slot>& slots = plan.stages.front().slots;
+  const auto is_sum = [&](const Action& a) {
+    return is(a, ActionKind::redistribute) && slots[a.reads[0]].role == TensorRole::gradient &&
+           slots[a.reads[0]].along_model.is_partial();
+  };
+  std::vector<Action>& actions = actions_of(plan);
+  const auto first = std::find_if(actions.begin(), actions.end(), is_sum);
+  ASSERT_NE(first, actions.end());
+  actions.erase(first);
 }
 
 Size ranks() { return Communicator::world().size(); }
@@ -186,8 +206,7 @@ TEST(Mutations, BiasAddedOnEveryRankOfModelIsSeen) {
 
 TEST(Mutations, MissingReductionOfALayersInputGradientIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no sum";
-  const Seen seen = run_changed(experiment({{"model", ranks()}}, "tensor"),
-                                without(ActionKind::redistribute_gradient, 2));
+  const Seen seen = run_changed(experiment({{"model", ranks()}}, "tensor"), without_gradient_sum);
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_FALSE(seen.traffic_as_planned);
 }
@@ -206,8 +225,9 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no reduction";
   for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
     SCOPED_TRACE(strategy);
-    const Seen seen = run_changed(experiment({{"data", ranks()}}, strategy),
-                                  without(ActionKind::reduce_scatter, 1));
+    Experiment setup = experiment({{"data", ranks()}}, strategy);
+    if (strategy != std::string("fsdp")) setup.training.distributed.bucket_bytes = 1;
+    const Seen seen = run_changed(setup, without(ActionKind::reduce_scatter, 1));
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_FALSE(seen.traffic_as_planned);
   }
@@ -233,8 +253,9 @@ TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
 
 TEST(Mutations, StaleParametersAreSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no gather";
-  const Seen seen =
-      run_changed(experiment({{"data", ranks()}}, "zero2"), without(ActionKind::gather, 1));
+  Experiment setup = experiment({{"data", ranks()}}, "zero2");
+  setup.training.distributed.bucket_bytes = 1;
+  const Seen seen = run_changed(setup, without(ActionKind::gather, 1));
   EXPECT_GT(seen.gradients, wide_margin / 10);
   EXPECT_FALSE(seen.traffic_as_planned);
   EXPECT_FALSE(seen.replicas_equal);
@@ -245,7 +266,7 @@ TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.microbatches = 3;
   const Seen seen = run_changed(setup, [](Plan& plan) {
-    std::erase_if(plan.actions, [](const Action& a) {
+    std::erase_if(actions_of(plan), [](const Action& a) {
       return is(a, ActionKind::reduce_scatter) && a.microbatch == 1;
     });
   });

@@ -95,10 +95,10 @@ void randomize_training(Random& random, TrainingConfig& training, Size& samples)
 void randomize_sharding(Random& random, DistributedConfig& config, std::size_t layers) {
   constexpr std::array specs{"P(None, None)", "P(None, 'model')", "P('model', None)"};
   const bool gathers = config.strategy == "fsdp" || config.strategy == "hybrid";
-  config.overlap = random.once_in(2);
+  const bool splits = row_of(strategy_of(config)).splits_batch;
+  config.overlap = random.once_in(2) && splits;
   config.gradient_reduce_type = random.once_in(4) ? "sum" : "mean";
-  if (config.strategy == "data" || config.strategy == "tensor")
-    config.bucket_bytes = random.number(1, 2000);
+  if (splits && !gathers) config.bucket_bytes = random.number(1, 2000);
   if (gathers) {
     config.prefetch = random.once_in(2);
     config.reshard_after_forward = !random.once_in(3);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/plan/strategy.hpp>
+#include <tessera/config/strategy_rules.hpp>
 
 #include "engine/training_support.hpp"
 
@@ -38,9 +38,11 @@ inline std::vector<Axes> meshes(Size ranks) {
 }
 
 inline bool suits(std::string_view strategy, const MeshShape& mesh) {
-  if (strategy == "hybrid") return mesh.find("fsdp").has_value();
-  if (strategy == "tensor") return mesh.size_of("data") * mesh.size_of("fsdp") == 1;
-  return true;
+  for (const StrategyRow& row : strategies)
+    if (row.name == strategy)
+      return (!row.over_fsdp_only || mesh.find("fsdp")) &&
+             (row.splits_batch || mesh.group_size(batch_axes(mesh)) == 1);
+  return false;
 }
 
 inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view strategy) {
@@ -53,19 +55,13 @@ inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view s
   return setup;
 }
 
-/// The same with units of one size on all ranks of `model` where several batches' gradients are
-/// added: what is whole there is then the same to the bit.
-inline Experiment with_even_units(Experiment setup) {
-  const DistributedConfig& distributed = setup.training.distributed;
-  Size batch_ranks = 1;
-  bool splits_layers = false;
-  for (std::size_t a = 0; a < distributed.mesh_shape.size(); ++a) {
-    if (distributed.mesh_axis_names[a] != "model")
-      batch_ranks *= distributed.mesh_shape[a];
-    else
-      splits_layers = distributed.mesh_shape[a] > 1;
-  }
-  if (splits_layers && batch_ranks > 2) setup.model.mlp.widths = {4, 12, 14, 8, 6, 2};
+/// Without the options that do not act under its strategy, which are rejected.
+inline Experiment with_options_that_act(Experiment setup) {
+  DistributedConfig& distributed = setup.training.distributed;
+  const Strategy strategy = strategy_of(distributed);
+  if (!can_apply(Applies::splitting_batch, strategy)) distributed.overlap = false;
+  if (!can_apply(Applies::bucketing, strategy))
+    distributed.bucket_bytes = DistributedConfig{}.bucket_bytes;
   return setup;
 }
 
@@ -76,7 +72,8 @@ void for_strategies(const Experiment& base, const F& f) {
     for (const std::string_view strategy : strategy_names) {
       const MeshShape mesh(axes);
       if (suits(strategy, mesh))
-        f(on_mesh(base, axes, strategy), std::string(strategy) + " on " + mesh.to_string());
+        f(with_options_that_act(on_mesh(base, axes, strategy)),
+          std::string(strategy) + " on " + mesh.to_string());
     }
 }
 

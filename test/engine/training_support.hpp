@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/app/run_report.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
 #include <tessera/train/trainer.hpp>
@@ -65,8 +66,9 @@ Table to_table(const Matrix<T>& m) {
 template <class T>
 Samples<T> samples_of(const Experiment& setup) {
   const std::size_t rows = setup.data.samples;
-  const auto& widths = setup.model.mlp.widths;
-  Samples<T> all{Matrix<T>("x", rows, widths.front()), Matrix<T>("y", rows, widths.back())};
+  const ModelSpec model = make_model(setup.model);
+  Samples<T> all{Matrix<T>("x", rows, model.input_width),
+                 Matrix<T>("y", rows, model.output_width())};
   fill_normal<T>(all.x, key(setup.data.seed));
   if (setup.data.kind == DataKind::random) {
     fill_normal<T>(all.y, fold_in(key(setup.data.seed), 1));

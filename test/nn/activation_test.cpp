@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/linear.hpp>
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/pointwise.hpp>
 
 #include "device_data.hpp"
 
@@ -19,6 +20,19 @@ template <class T>
 class ActivationOf : public testing::Test {};
 using Scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(ActivationOf, Scalars);
+
+/// y = a(x + bias), through a pointwise layer.
+template <class T>
+void apply(Activation a, const Matrix<T>& x, const Vector<T>& bias, const Matrix<T>& y) {
+  const Size width = static_cast<Size>(x.extent(1));
+  const LayerSpec layer = pointwise("y", "u", 0, width, a, "mlp");
+  const Gemm<T> gemm;
+  LayerCall<T> call{layer, gemm};
+  call.inputs[0] = x;
+  call.parameters[0] = bias;
+  call.output = y;
+  forward(call);
+}
 
 /// Values by the definition in double.
 double reference(Activation a, double z) {
@@ -49,7 +63,7 @@ TYPED_TEST(ActivationOf, ValuesFollowTheirDefinitionOverTheWholeRange) {
   for (Activation a : all) {
     const auto m = to_device(z, 1, n);
     const Matrix<T> y("y", 1, n);
-    bias_activation<T>(a, m, {}, y);
+    apply<T>(a, m, {}, y);
     const auto values = to_host(y);
     for (Size i = 0; i < n; ++i) {
       const double expected = reference(a, z[i]);
@@ -66,7 +80,7 @@ TEST(Activation, GeluIsTheTanhApproximationAsInJax) {
   // jax.nn.gelu([-2, -0.5, 0.5, 1, 2]); the erf form gives 0.841345 at 1.
   const auto z = to_device<double>({-2, -0.5, 0.5, 1, 2}, 1, 5);
   const Matrix<double> y("y", 1, 5);
-  bias_activation<double>(Activation::gelu, z, {}, y);
+  apply<double>(Activation::gelu, z, {}, y);
   const auto values = to_host(y);
   const std::vector<double> golden{-0.04540229, -0.15428599, 0.34571401, 0.84119199, 1.95459771};
   for (std::size_t i = 0; i < golden.size(); ++i) EXPECT_NEAR(values[i], golden[i], 1e-7);
@@ -76,7 +90,14 @@ TYPED_TEST(ActivationOf, TheSlopeOfReluAtZeroIsZero) {
   using T = TypeParam;
   const auto y = to_device<T>({0, 0, 2}, 1, 3), dy = to_device<T>({5, -5, 7}, 1, 3);
   const Vector<T> db("db", 3);
-  activation_bias_backward<T>(Activation::relu, y, dy, db, false);
+  const LayerSpec layer = pointwise("y", "u", 0, 3, Activation::relu, "mlp");
+  const Gemm<T> gemm;
+  LayerCall<T> call{layer, gemm};
+  call.output = y;
+  call.output_gradient = dy;
+  call.input_gradients[0] = dy;
+  call.parameter_gradients[0] = db;
+  backward(call);
   EXPECT_EQ(to_host(dy), (std::vector<T>{0, 0, 7}));
   EXPECT_EQ(to_host(db), (std::vector<T>{0, 0, 7}));
 }
@@ -85,7 +106,7 @@ TYPED_TEST(ActivationOf, NaNPassesThroughInsteadOfBecomingAGoodNumber) {
   using T = TypeParam;
   for (Activation a : all) {
     const auto z = to_device<T>({std::numeric_limits<T>::quiet_NaN()}, 1, 1);
-    bias_activation<T>(a, z, {}, z);
+    apply<T>(a, z, {}, z);
     EXPECT_TRUE(std::isnan(to_host(z)[0])) << name_of(a);
   }
 }
@@ -93,18 +114,17 @@ TYPED_TEST(ActivationOf, NaNPassesThroughInsteadOfBecomingAGoodNumber) {
 TYPED_TEST(ActivationOf, TheBiasIsAddedToEveryRow) {
   using T = TypeParam;
   const auto z = to_device<T>({1, 2, 3, 4, 5, 6}, 2, 3);
-  bias_activation<T>(Activation::identity, z, to_device<T>({10, 20, -30}), z);
+  apply<T>(Activation::identity, z, to_device<T>({10, 20, -30}), z);
   EXPECT_EQ(to_host(z), (std::vector<T>{11, 22, -27, 14, 25, -24}));
 }
 
-TYPED_TEST(ActivationOf, OnlyGeluKeepsThePreactivation) {
+TYPED_TEST(ActivationOf, TheInputStaysAsItIs) {
   using T = TypeParam;
   for (Activation a : all) {
     const auto z = to_device<T>({1, 2}, 1, 2);
     const Matrix<T> y("y", 1, 2);
-    bias_activation<T>(a, z, to_device<T>({10, 20}), y);
-    const auto kept = a == Activation::gelu ? std::vector<T>{11, 22} : std::vector<T>{1, 2};
-    EXPECT_EQ(to_host(z), kept) << name_of(a);
+    apply<T>(a, z, to_device<T>({10, 20}), y);
+    EXPECT_EQ(to_host(z), (std::vector<T>{1, 2})) << name_of(a);
   }
 }
 

@@ -8,14 +8,18 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/linear.hpp>
+#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/residual_mlp.hpp>
 
 #include "device_data.hpp"
-#include "nn/serial_mlp.hpp"
+#include "nn/serial_model.hpp"
 
 namespace tessera {
 namespace {
 
-using test::SerialMlp;
+using test::SerialModel;
 using test::to_device;
 using test::to_host;
 
@@ -34,22 +38,21 @@ Matrix<double> normal(Size rows, Size cols, std::uint64_t seed) {
   return m;
 }
 
-SerialMlp<double> network(const ModelSpec& spec, Size rows, LossKind loss) {
-  SerialMlp<double> net(spec, rows, loss);
-  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-    const auto bias = net.bias(net.parameters(), l);
-    fill_normal(Matrix<double>(bias.data(), 1, bias.extent(0)), key(100 + l));
-  }
+/// Parameters that begin as zeros or ones are moved away from there.
+SerialModel<double> network(const ModelSpec& spec, Size rows, LossKind loss) {
+  SerialModel<double> net(spec, rows, loss);
+  std::uint64_t seed = 100;
+  for (const LayerSpec& layer : spec.layers)
+    for (const ParameterSpec& parameter : layer.parameters) {
+      const auto values = net.parameter(net.parameters(), path_of(layer, parameter));
+      if (parameter.initial != Initial::drawn)
+        fill_normal(Matrix<double>(values.data(), 1, values.extent(0)), key(seed++));
+    }
   return net;
 }
 
-class Gradient : public testing::TestWithParam<std::tuple<Activation, LossKind, Size>> {};
-
-TEST_P(Gradient, AgreesWithFiniteDifferences) {
-  const auto [activation, loss, rows] = GetParam();
-  // The output passes through the activation as well.
-  auto net = network(model_of(activation, activation), rows, loss);
-  const auto x = normal(rows, 3, 1), y = normal(rows, 2, 2);
+/// Of every parameter against central differences of the loss.
+void expect_gradient(SerialModel<double>& net, const Matrix<double>& x, const Matrix<double>& y) {
   net.compute_gradients(x, y);
   const std::vector<double> gradient = to_host(net.gradients());
   const std::vector<double> at = to_host(net.parameters());
@@ -70,6 +73,16 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
   EXPECT_LT(worst / largest, 1e-6);
 }
 
+class Gradient : public testing::TestWithParam<std::tuple<Activation, LossKind, Size>> {};
+
+TEST_P(Gradient, AgreesWithFiniteDifferences) {
+  const auto [activation, loss, rows] = GetParam();
+  // The output passes through the activation as well.
+  auto net = network(model_of(activation, activation), rows, loss);
+  const auto x = normal(rows, 3, 1), y = normal(rows, 2, 2);
+  expect_gradient(net, x, y);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Gradient,
                          testing::Combine(testing::ValuesIn(activations), testing::ValuesIn(losses),
                                           testing::Values(1, 7, 13)),
@@ -79,70 +92,108 @@ INSTANTIATE_TEST_SUITE_P(All, Gradient,
                                   std::to_string(std::get<2>(info.param)) + "_rows";
                          });
 
-TEST(InputGradient, AgreesWithFiniteDifferences) {
-  const Size rows = 5;
-  const auto w = normal(3, 4, 1), direction = normal(rows, 4, 3);
-  const Vector<double> none;
+TEST(LayerGradient, ResidualBlocksAgreeWithFiniteDifferences) {
+  for (const Activation activation : activations)
+    for (const Size rows : {1, 7}) {
+      const MlpConfig layers{.activation = activation, .output_activation = Activation::tanh};
+      const ModelSpec spec = residual_mlp({3, 5, 7, 2, 2}, layers);
+      auto net = network(spec, rows, LossKind::mse);
+      SCOPED_TRACE(testing::Message() << name_of(activation) << ", rows " << rows);
+      expect_gradient(net, normal(rows, 3, 1), normal(rows, 2, 2));
+    }
+}
+
+/// A layer by itself: f(x) = sum of direction * layer(x).
+void expect_input_gradient(const LayerSpec& layer, Size rows) {
   const Gemm<double> gemm;
-  const auto at = to_host(normal(rows, 3, 2));
-  // f(x) = sum of direction * tanh(x w)
-  const auto f = [&](const std::vector<double>& x, Matrix<double> dx) {
-    const auto input = to_device(x, rows, 3);
-    Matrix<double> y("y", rows, 4), dy("dy", rows, 4), dw("dw", 3, 4);
-    linear_forward<double>(gemm, Activation::tanh, input, w, none, y, y);
-    Kokkos::deep_copy(dy, direction);
+  const Size in = layer.in, out = layer.out;
+  const auto direction = normal(rows, out, 3);
+  LayerCall<double> call{layer, gemm};
+  std::vector<Matrix<double>> memory;
+  std::vector<Vector<double>> parameters, gradients;
+  for (const ParameterSpec& parameter : layer.parameters) {
+    const auto values = normal(1, num_elements(parameter.shape), 4);
+    parameters.emplace_back(values.data(), values.size());
+    gradients.emplace_back("gradient", values.size());
+    memory.push_back(values);
+    call.parameters[parameters.size() - 1] = parameters.back();
+    call.parameter_gradients[gradients.size() - 1] = gradients.back();
+  }
+  const Matrix<double> y("y", rows, out), kept("kept", rows, 2), dx("dx", rows, in);
+  const auto f = [&](const std::vector<double>& x) {
+    const Matrix<double> input = to_device(x, rows, in);
+    call.inputs[0] = input;
+    call.output = y;
+    call.kept = kept;
+    forward(call);
     const auto hy = to_host(y), hd = to_host(direction);
-    linear_backward<double>(gemm, Activation::tanh, input, w, y, dy, dw, none, dx, false);
     double sum = 0;
     for (std::size_t i = 0; i < hy.size(); ++i) sum += hy[i] * hd[i];
     return sum;
   };
-  const Matrix<double> dx("dx", rows, 3);
-  f(at, dx);
-  const auto gradient = to_host(dx);
-  for (std::size_t i = 0; i < at.size(); ++i) {
-    auto up = at, down = at;
-    up[i] += 1e-5, down[i] -= 1e-5;
-    EXPECT_NEAR((f(up, {}) - f(down, {})) / 2e-5, gradient[i], 1e-8);
+  const auto at = to_host(normal(rows, in, 2));
+  for (const bool adds : {false, true}) {
+    if (adds && !row_of(layer.kind).adds_gradient) continue;
+    Kokkos::deep_copy(dx, 7);
+    f(at);
+    const Matrix<double> input = to_device(at, rows, in);
+    call.inputs[0] = input;
+    call.output_gradient = direction;
+    call.input_gradients[0] = dx;
+    call.add_input_gradients = adds;
+    backward(call);
+    const auto gradient = to_host(dx);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      auto up = at, down = at;
+      up[i] += 1e-5, down[i] -= 1e-5;
+      EXPECT_NEAR((f(up) - f(down)) / 2e-5 + (adds ? 7 : 0), gradient[i], 1e-8) << layer.name;
+    }
   }
 }
 
-TEST(Accumulation, TwoHalvesAddUpToTheWhole) {
+TEST(LayerGradient, InputsAgreeWithFiniteDifferences) {
+  expect_input_gradient(linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}), 5);
+  expect_input_gradient(layer_norm("layer_norm", "u", 0, 5, "embed"), 4);
+  for (const Activation activation : activations)
+    if (activation != Activation::identity)  // whose gradient is the output's
+      expect_input_gradient(
+          pointwise(std::string(name_of(activation)), "u", 0, 4, activation, "mlp"), 5);
+}
+
+TEST(LayerGradient, TwoHalvesAddUpToTheWhole) {
   // Rows split unevenly; the loss gradient of a half is divided by the count of the whole.
-  const ModelSpec spec = mlp({.widths = {3, 5}, .activation = Activation::gelu});
-  const auto x = normal(7, 3, 1), w = normal(3, 5, 2), dy = normal(7, 5, 3);
-  const Gemm<double> gemm;
-  const auto backward = [&](Size first, Size count, const Matrix<double>& dw,
-                            const Vector<double>& db, bool accumulate) {
-    const Matrix<const double> input(x.data() + first * 3, count, 3);
-    Matrix<double> z("z", count, 5), y("y", count, 5), upstream("dy", count, 5);
-    linear_forward<double>(gemm, Activation::gelu, input, w, {}, z, y);
-    Kokkos::deep_copy(upstream, Matrix<const double>(dy.data() + first * 5, count, 5));
-    linear_backward<double>(gemm, Activation::gelu, input, w, z, upstream, dw, db, {}, accumulate);
+  const ModelSpec spec = residual_mlp({3, 5, 4, 1, 2}, {.activation = Activation::gelu});
+  const auto x = normal(7, 3, 1), y = normal(7, 2, 2);
+  const auto gradients_of = [&](Size first, Size count) {
+    SerialModel<double> net(spec, count);
+    net.compute_gradients(rows_of(x, {first, count}), rows_of(y, {first, count}));
+    return to_host(net.gradients());
   };
-  const Matrix<double> whole_dw("dw", 3, 5), dw("dw", 3, 5);
-  const Vector<double> whole_db("db", 5), db("db", 5);
-  backward(0, 7, whole_dw, whole_db, false);
-  Kokkos::deep_copy(dw, 1e9);  // the first half must not add to what was there
-  Kokkos::deep_copy(db, 1e9);
-  backward(0, 4, dw, db, false);
-  backward(4, 3, dw, db, true);
-  for (std::size_t i = 0; i < 15; ++i) EXPECT_NEAR(to_host(dw)[i], to_host(whole_dw)[i], 1e-14);
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(to_host(db)[i], to_host(whole_db)[i], 1e-14);
+  const auto whole = gradients_of(0, 7), head = gradients_of(0, 4), tail = gradients_of(4, 3);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_NEAR((4 * head[i] + 3 * tail[i]) / 7, whole[i], 1e-14);
 }
 
 TEST(EmptyBias, IsNotReadOrWrittenWhereItPoints) {
   // What a layer without bias has in an arena: no elements, at the address of the next layer's.
-  const auto x = normal(4, 3, 1), w = normal(3, 5, 2), dy = normal(4, 5, 3);
+  const auto x = normal(4, 5, 1), dy = normal(4, 5, 3);
   const Vector<double> next("next", 5);
   Kokkos::deep_copy(next, 7);
-  const auto none = alias_vector<double>(nullptr, 0), empty = alias_vector(next.data(), 0);
-  const Matrix<double> y("y", 4, 5), expected("expected", 4, 5), dw("dw", 3, 5);
+  const LayerSpec layer = pointwise("y", "u", 0, 5, Activation::relu);
   const Gemm<double> gemm;
-  linear_forward<double>(gemm, Activation::relu, x, w, empty, y, y);
-  linear_forward<double>(gemm, Activation::relu, x, w, none, expected, expected);
+  const Matrix<double> y("y", 4, 5), expected("expected", 4, 5), dx("dx", 4, 5);
+  LayerCall<double> call{layer, gemm};
+  call.inputs[0] = x;
+  call.output = expected;
+  forward(call);
+  call.output = y;
+  call.parameters[0] = alias_vector(next.data(), 0);
+  forward(call);
   EXPECT_EQ(to_host(y), to_host(expected));
-  linear_backward<double>(gemm, Activation::relu, x, w, y, dy, dw, empty, {}, false);
+  call.output_gradient = dy;
+  call.input_gradients[0] = dx;
+  call.parameter_gradients[0] = alias_vector(next.data(), 0);
+  backward(call);
   EXPECT_EQ(to_host(next), std::vector<double>(5, 7));
 }
 
@@ -155,7 +206,10 @@ TYPED_TEST(EmptyBatch, GivesZeroGradientsOrLeavesAccumulatedOnes) {
   using T = TypeParam;
   for (LossKind loss : losses) {
     for (Activation activation : activations) {
-      SerialMlp<T> net(model_of(activation), 0, loss);
+      const bool residual = loss == LossKind::mse;
+      SerialModel<T> net(residual ? residual_mlp({3, 5, 4, 1, 2}, {.activation = activation})
+                                  : model_of(activation),
+                         0, loss);
       Kokkos::deep_copy(net.gradients(), T(3));
       net.compute_gradients(Matrix<T>("x", 0, 3), Matrix<T>("y", 0, 2), true);
       for (T g : to_host(net.gradients())) EXPECT_EQ(g, 3);
@@ -169,9 +223,15 @@ TYPED_TEST(EmptyBatch, GivesZeroGradientsOrLeavesAccumulatedOnes) {
 TEST(BiasGradient, SumsTheColumnsOfMatricesWiderThanOneBlock) {
   for (Size cols : {1, 31, 33, 1023, 1025, 2049}) {
     const Size rows = 19;
-    const Matrix<double> dy = normal(rows, cols, 5), y("y", rows, cols);
+    const Matrix<double> dy = normal(rows, cols, 5);
     const Vector<double> db("db", cols);
-    activation_bias_backward<double>(Activation::identity, y, dy, db, false);
+    const LayerSpec layer = pointwise("y", "u", 0, cols, Activation::identity, "mlp");
+    const Gemm<double> gemm;
+    LayerCall<double> call{layer, gemm};
+    call.output_gradient = call.output = dy;
+    call.input_gradients[0] = dy;
+    call.parameter_gradients[0] = db;
+    backward(call);
     const auto values = to_host(dy), sums = to_host(db);
     for (Size j = 0; j < cols; ++j) {
       double sum = 0;

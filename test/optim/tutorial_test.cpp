@@ -5,15 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/nn/mlp.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 #include "device_data.hpp"
-#include "nn/serial_mlp.hpp"
+#include "nn/serial_model.hpp"
 
 namespace tessera {
 namespace {
 
-using test::SerialMlp;
+using test::SerialModel;
 using test::to_host;
 
 constexpr std::array<double, 20> golden_losses{
@@ -54,7 +55,7 @@ template <class T>
 std::vector<double> train(MatmulPrecision precision) {
   using Data = TutorialData<T>;
   const Data data;
-  SerialMlp<T> model(tutorial_model(), Data::batch, LossKind::mse, precision);
+  SerialModel<T> model(tutorial_model(), Data::batch, LossKind::mse, precision);
   Optimizer<T> adam({}, model.parameters().extent(0));
   std::vector<double> losses;
   for (Size epoch = 0; epoch < Data::epochs; ++epoch) {
@@ -92,13 +93,13 @@ TEST(Tutorial, Tf32ReachesThePublishedLosses) {
 TEST(Tutorial, FirstBatchHasTheGoldenLossAndGradient) {
   using Data = TutorialData<float>;
   const Data data;
-  SerialMlp<float> model(tutorial_model(), Data::batch);
+  SerialModel<float> model(tutorial_model(), Data::batch);
   model.compute_gradients(data.x_batch(0), data.y_batch(0));
   EXPECT_NEAR(to_host(model.loss_sum())[0] / Data::batch, 17.144169, 1e-5);
   double squares = 0;
   for (double g : to_host(model.gradients())) squares += g * g;
   EXPECT_NEAR(std::sqrt(squares), 27.296532, 1e-5);
-  EXPECT_NEAR(to_host(model.bias(model.gradients(), 1))[0], -6.473012, 1e-6);
+  EXPECT_NEAR(to_host(model.parameter(model.gradients(), "layer2/bias"))[0], -6.473012, 1e-6);
 }
 
 }  // namespace

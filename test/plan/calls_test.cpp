@@ -49,7 +49,7 @@ TEST(Calls, TutorialShardedStrategies) {
   const auto calls = [](Strategy strategy, std::vector<Axis> axes, Size rank = 0) {
     return step_calls(sharded(tutorial(std::move(axes)), strategy), rank);
   };
-  const std::string zero = "data reduce_scatter 2 x, 1540 B; data all_gather 2 x, 1540 B";
+  const std::string zero = "data reduce_scatter 1 x, 1540 B; data all_gather 1 x, 1540 B";
   EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}), zero);
   EXPECT_EQ(calls(Strategy::zero2, {{"data", 4}}), zero);
   // Units of 1280 and 260 bytes; the second stays gathered for its backward.
@@ -72,8 +72,12 @@ TEST(Calls, TutorialFullGatherIs1540Bytes) {
 TEST(Calls, TutorialTensorParallelHasLocalParameters) {
   for (const auto& [ranks, parameters] : {std::pair<Size, Size>{2, 193}, {4, 97}, {8, 49}}) {
     const PlanInput input = sharded(tutorial({{"model", ranks}}), Strategy::tensor);
-    for (Size rank = 0; rank < ranks; ++rank)
-      EXPECT_EQ(make_plan(input).local_model(rank).num_parameters(), parameters);
+    for (Size rank = 0; rank < ranks; ++rank) {
+      Size local = 0;
+      for (const LayerSpec& layer : make_plan(input).local_layers(rank))
+        local += layer.num_parameters();
+      EXPECT_EQ(local, parameters);
+    }
     EXPECT_EQ(step_calls(input), "model all_reduce 1 x, " + n(32 * 1 * 4) + " B");
   }
 }
@@ -93,7 +97,9 @@ TEST(Calls, TableOfCallsPerStep) {
   for (const Size m : {1, 3}) {
     SCOPED_TRACE(testing::Message() << m << " microbatches");
     const auto calls = [&](Strategy strategy, std::vector<Axis> axes) {
-      return step_calls(primes(strategy, std::move(axes), m));
+      PlanInput input = primes(strategy, std::move(axes), m);
+      if (strategy == Strategy::zero1 || strategy == Strategy::zero2) input.bucket_bytes = 1;
+      return step_calls(input);
     };
     EXPECT_EQ(calls(Strategy::data, {{"data", 4}}), "data all_reduce 1 x, 1400 B");
     EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}),
@@ -112,7 +118,8 @@ TEST(Calls, TableOfCallsPerStep) {
     EXPECT_EQ(calls(Strategy::tensor, {{"model", 2}}),
               "model all_reduce " + n(4 * m) + " x, " + n((13 + 5 + 13 + 5) * 12 * 4) +
                   " B; model all_gather " + n(m) + " x, " + n(2 * 12 * 4) + " B");
-    // 6 rows, and local units of 24, 91, 56, 25 and 6 elements, 202 together.
+    // 6 rows, and local units of 24, 91, 56, 25 and 6 elements on the larger rank, 202 together;
+    // the other one's are as large.
     const std::string model = "model all_reduce " + n(4 * m) + " x, " + n(36 * 6 * 4) +
                               " B; model all_gather " + n(m) + " x, " + n(2 * 6 * 4) + " B";
     EXPECT_EQ(calls(Strategy::data, {{"data", 2}, {"model", 2}}),
@@ -139,14 +146,24 @@ TEST(Calls, GatheringOptionsChangeTheGathersAlone) {
     }
 }
 
-TEST(Calls, BucketsServeReplicatedGradientsOnly) {
-  for (const Strategy strategy : {Strategy::data, Strategy::zero1, Strategy::fsdp}) {
-    PlanInput whole = primes(strategy, {{"data", 4}}), cut = whole;
-    cut.bucket_bytes = 1;
-    if (strategy == Strategy::data)
-      EXPECT_EQ(step_calls(cut), "data all_reduce 5 x, 1400 B");
-    else
-      EXPECT_EQ(step_calls(cut), step_calls(whole));
+// Of 44, 156, 98, 40 and 12 parameters, from the back: 600 bytes hold the last three.
+TEST(Calls, BucketsServeAllButStrategiesThatGather) {
+  const auto calls = [](Strategy strategy, Size bytes) {
+    PlanInput input = primes(strategy, {{"data", 4}}, 2);
+    input.bucket_bytes = bytes;
+    return step_calls(input);
+  };
+  for (const Size bytes : {1, 600, 1 << 20}) {
+    const std::string buckets = n(bytes == 1 ? 5 : bytes == 600 ? 3 : 1);
+    const std::string twice = n(bytes == 1 ? 10 : bytes == 600 ? 6 : 2);
+    EXPECT_EQ(calls(Strategy::data, bytes), "data all_reduce " + buckets + " x, 1400 B");
+    EXPECT_EQ(
+        calls(Strategy::zero1, bytes),
+        "data reduce_scatter " + buckets + " x, 1400 B; data all_gather " + buckets + " x, 1400 B");
+    EXPECT_EQ(
+        calls(Strategy::zero2, bytes),
+        "data reduce_scatter " + twice + " x, 2800 B; data all_gather " + buckets + " x, 1400 B");
+    EXPECT_EQ(calls(Strategy::fsdp, bytes), calls(Strategy::fsdp, 1));
   }
 }
 
@@ -187,11 +204,13 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
 TEST(Calls, SequenceParallelReducesAndGathersRows) {
   PlanInput input = primes(Strategy::tensor, {{"model", 2}});
   input.sequence_parallel = true;
-  // Sums 13 and 5 wide are scattered, forward and backward; their rows are gathered as inputs,
-  // again for the weights' gradients, and as gradients. The last output is 2 wide.
-  EXPECT_EQ(step_calls(input), "model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
-                                   " B; model all_gather 7 x, " + n(((13 + 5) * 3 + 2) * 12 * 4) +
-                                   " B");
+  // Sums 13 and 5 wide are scattered, forward and backward; their rows are gathered as inputs and
+  // as gradients, and the first again for the weights' gradient. The last output is 2 wide. The
+  // biases of the two row-parallel layers see half of the rows each.
+  EXPECT_EQ(step_calls(input), "model all_reduce 2 x, " + n((13 + 5) * 4) +
+                                   " B; model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
+                                   " B; model all_gather 6 x, " +
+                                   n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
 /// "group sums|compares first+count; ..."
@@ -201,7 +220,7 @@ std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments)
   constexpr std::array names{"batch", "shard", "replica", "model", "split", "mesh"};
   std::string text;
   for (const CheckCall& call : plan_replica_check(make_plan(input))) {
-    text += std::string(names[static_cast<std::size_t>(call.group)]) +
+    text += std::string(names[static_cast<std::size_t>(call.ranks)]) +
             (call.compares ? " compares " : " sums ") + n(call.checksums.begin) + "+" +
             n(call.checksums.count) + "; ";
     EXPECT_EQ(call.payload_bytes(), call.checksums.count * (call.compares ? 16 : 8));
@@ -222,11 +241,8 @@ TEST(Calls, ReplicaChecksSumSharesAndCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model compares 0+8; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1),
             "shard sums 0+8; model compares 0+8; ");
-  // 64 columns on 3 ranks: more than two terms are not added in one order on all of them.
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"model", 3}}, 0),
-            "replica compares 0+4; model compares 0+4; ");
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0), "replica compares 0+4; ");
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 2}}, 0),
+  // 64 columns on 3 ranks: buckets are equal all the same.
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0),
             "replica compares 0+4; model compares 0+4; ");
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/nn/mlp.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera::plan_test {
@@ -24,11 +25,26 @@ inline PlanInput sharded(PlanInput input, Strategy strategy) {
   return input;
 }
 
-/// The actions of a step, separated by spaces.
+/// The same, every unit by itself.
+inline PlanInput with_small_buckets(PlanInput input) {
+  input.bucket_bytes = 1;
+  return input;
+}
+
+/// The actions of a step, separated by spaces. Of the names of layers only the number stays, with p
+/// for the product and o for the output: "forward(1p) forward(1o)".
 inline std::string schedule(const PlanInput& input) {
+  const Plan plan = make_plan(input);
   std::string text;
-  for (const Action& action : make_plan(input).actions)
-    text += (text.empty() ? "" : " ") + to_string(action, input.microbatches > 1);
+  for (const Action& action : plan.stages.front().actions)
+    text += (text.empty() ? "" : " ") + to_string(action, plan);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at))
+      text.replace(at, from.size(), to);
+  };
+  replace("layer", "");
+  replace("/product", "p");
+  replace("/output", "o");
   return text;
 }
 

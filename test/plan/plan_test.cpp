@@ -20,8 +20,8 @@ using plan_test::tutorial_on;
 TEST(Plan, TutorialHasTheLiteralSizes) {
   const Plan plan = make_plan(tutorial());
   EXPECT_EQ(plan.input.model.num_parameters(), 385);
-  EXPECT_EQ(plan.input.model.unit_elements(0), 320);
-  EXPECT_EQ(plan.input.model.unit_elements(1), 65);
+  EXPECT_EQ(plan.stages.front().parameters.units[0].place.count, 320);
+  EXPECT_EQ(plan.stages.front().parameters.units[1].place.count, 65);
   EXPECT_EQ(plan.flops.forward, 20480);
   EXPECT_EQ(plan.flops.total(), 45056);
   EXPECT_EQ(plan.steps_per_epoch(), 8);
@@ -128,8 +128,8 @@ TEST(PlanRows, EpochSeesEverySampleOnce) {
 
 TEST(PlanRows, ShapesOfTensorsAreThoseOfTheFirstMicrobatch) {
   for_splits([](const Plan& plan) {
-    for (const TensorPlan& tensor : plan.tensors) {
-      if (tensor.role != TensorRole::batch && tensor.role != TensorRole::activation) continue;
+    for (const Slot& tensor : plan.stages.front().slots) {
+      if (tensor.role != TensorRole::batch && !tensor.in_frame()) continue;
       for (Size rank = 0; rank < plan.input.mesh.num_ranks(); ++rank)
         EXPECT_EQ(local_block(tensor.shape, tensor.placements, plan.input.mesh, rank).extent[0],
                   plan.microbatch_rows(rank, 0).count)
@@ -154,16 +154,21 @@ TEST(PlanRows, ThreeRowsOnEightRanks) {
 TEST(PlanTensors, ParametersReplicatedWithTheirGradientsAndMoments) {
   const Plan plan = make_plan(tutorial());
   std::vector<std::string> paths;
-  for (const TensorPlan& tensor : plan.tensors) {
+  for (const Slot& tensor : plan.stages.front().slots) {
     paths.push_back(tensor.path);
-    const bool by_rows = tensor.role == TensorRole::batch || tensor.role == TensorRole::activation;
+    const bool by_rows = tensor.role == TensorRole::batch || tensor.in_frame();
     EXPECT_EQ(tensor.placements,
               Placements{by_rows ? Placement::shard(0) : Placement::replicate()});
   }
   EXPECT_EQ(paths, (std::vector<std::string>{"batch/x",
                                              "batch/y",
+                                             "layer1/product",
                                              "layer1/output",
+                                             "layer2/product",
                                              "layer2/output",
+                                             "layer2/output.gradient",
+                                             "layer1/output.gradient",
+                                             "layer1/product.gradient",
                                              "layer1/kernel",
                                              "layer1/kernel.gradient",
                                              "layer1/kernel.moment1",

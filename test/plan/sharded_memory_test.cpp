@@ -60,6 +60,7 @@ TEST(ShardedMemory, OneGradientOfAWholeUnitAndOneOnItsWay) {
     const auto bytes = [&](bool overlap, Size microbatches) {
       return memory(strategy, {{"data", 4}},
                     [&](PlanInput& i) {
+                      i.bucket_bytes = 1;
                       i.overlap = overlap;
                       i.microbatches = microbatches;
                     })

@@ -16,94 +16,113 @@ PlanInput fsdp() { return sharded(tutorial({{"fsdp", 4}}), Strategy::fsdp); }
 
 TEST(ShardedSchedule, FsdpGathersOneUnitAhead) {
   EXPECT_EQ(schedule(fsdp()),
-            "gather(unit 1) start_gather(unit 2) forward(1) finish_gather(unit 2) forward(2) loss "
-            "start_gather(unit 1) backward(2) reduce_scatter(unit 2) "
-            "finish_gather(unit 1) backward(1) reduce_scatter(unit 1) update");
+            "gather(1) start_gather(2) forward(1p) forward(1o) finish_gather(2) forward(2p) "
+            "forward(2o) loss "
+            "start_gather(1) backward(2o) backward(2p) reduce_scatter(2) "
+            "finish_gather(1) backward(1o) backward(1p) reduce_scatter(1) update");
 }
 
 TEST(ShardedSchedule, FsdpWithoutPrefetchGathersWhatItNeeds) {
   PlanInput input = fsdp();
   input.prefetch = false;
   EXPECT_EQ(schedule(input),
-            "gather(unit 1) forward(1) gather(unit 2) forward(2) loss "
-            "backward(2) reduce_scatter(unit 2) gather(unit 1) backward(1) reduce_scatter(unit 1) "
+            "gather(1) forward(1p) forward(1o) gather(2) forward(2p) forward(2o) loss "
+            "backward(2o) backward(2p) reduce_scatter(2) gather(1) backward(1o) backward(1p) "
+            "reduce_scatter(1) "
             "update");
   input.keep_last_unit = false;
   EXPECT_EQ(schedule(input),
-            "gather(unit 1) forward(1) gather(unit 2) forward(2) loss "
-            "gather(unit 2) backward(2) reduce_scatter(unit 2) "
-            "gather(unit 1) backward(1) reduce_scatter(unit 1) update");
+            "gather(1) forward(1p) forward(1o) gather(2) forward(2p) forward(2o) loss "
+            "gather(2) backward(2o) backward(2p) reduce_scatter(2) "
+            "gather(1) backward(1o) backward(1p) reduce_scatter(1) update");
 }
 
 TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersEachOnceAMicrobatch) {
   PlanInput input = fsdp();
   input.reshard_after_forward = false;
   EXPECT_EQ(schedule(input),
-            "gather(unit 1) start_gather(unit 2) forward(1) finish_gather(unit 2) forward(2) loss "
-            "backward(2) reduce_scatter(unit 2) backward(1) reduce_scatter(unit 1) update");
+            "gather(1) start_gather(2) forward(1p) forward(1o) finish_gather(2) forward(2p) "
+            "forward(2o) loss "
+            "backward(2o) backward(2p) reduce_scatter(2) backward(1o) backward(1p) "
+            "reduce_scatter(1) update");
 }
 
 TEST(ShardedSchedule, FsdpOfOneLayer) {
   PlanInput input = fsdp();
   input.model = mlp({.widths = {4, 1}});
-  EXPECT_EQ(schedule(input),
-            "gather(unit 1) forward(1) loss backward(1) reduce_scatter(unit 1) update");
+  EXPECT_EQ(
+      schedule(input),
+      "gather(1) forward(1p) forward(1o) loss backward(1o) backward(1p) reduce_scatter(1) update");
+}
+
+/// Two layers without biases, so that each is one action.
+PlanInput bare(PlanInput input) {
+  input.model = mlp({.widths = {4, 64, 1}, .activation = Activation::identity, .bias = false});
+  return input;
 }
 
 TEST(ShardedSchedule, Zero1ReducesInTheLastMicrobatchAndZero2InEvery) {
-  PlanInput input = sharded(tutorial({{"data", 4}}), Strategy::zero1);
+  PlanInput input = bare(sharded(tutorial({{"data", 4}}), Strategy::zero1));
   input.microbatches = 2;
+  input.bucket_bytes = 1;
   input.check_finite = input.clips_by_norm = true;
-  const std::string first = "forward(1, m0) forward(2, m0) loss(m0) ";
+  const std::string first = "forward(1o, m0) forward(2o, m0) loss(m0) ";
   const std::string last =
-      "forward(1, m1) forward(2, m1) loss(m1) backward(2, m1) reduce_scatter(unit 2) "
-      "backward(1, m1) reduce_scatter(unit 1) check_finite clip update "
-      "gather(unit 1) gather(unit 2)";
-  EXPECT_EQ(schedule(input), first + "backward(2, m0) backward(1, m0) " + last);
+      "forward(1o, m1) forward(2o, m1) loss(m1) backward(2o, m1) reduce_scatter(2) "
+      "backward(1o, m1) reduce_scatter(1) check_finite clip update gather(1) gather(2)";
+  EXPECT_EQ(schedule(input), first + "backward(2o, m0) backward(1o, m0) " + last);
   input.strategy = Strategy::zero2;
   EXPECT_EQ(schedule(input), first +
-                                 "backward(2, m0) reduce_scatter(unit 2) "
-                                 "backward(1, m0) reduce_scatter(unit 1) " +
+                                 "backward(2o, m0) reduce_scatter(2) "
+                                 "backward(1o, m0) reduce_scatter(1) " +
                                  last);
+  input.bucket_bytes = 1 << 20;
+  input.microbatches = 1;
+  EXPECT_EQ(schedule(input),
+            "forward(1o) forward(2o) loss backward(2o) backward(1o) reduce_scatter(1..2) "
+            "check_finite clip update gather(1..2)");
 }
 
 TEST(ShardedSchedule, HybridWithOverlapReducesReplicasBehindEachScatter) {
-  PlanInput input = sharded(tutorial({{"data", 2}, {"fsdp", 2}}), Strategy::hybrid);
+  PlanInput input = bare(sharded(tutorial({{"data", 2}, {"fsdp", 2}}), Strategy::hybrid));
   input.overlap = true;
   EXPECT_EQ(schedule(input),
-            "gather(unit 1) start_gather(unit 2) forward(1) finish_gather(unit 2) forward(2) loss "
-            "start_gather(unit 1) backward(2) start_reduce_scatter(unit 2) "
-            "finish_gather(unit 1) backward(1) "
-            "finish_reduce_scatter(unit 2) start_reduce(bucket 0) start_reduce_scatter(unit 1) "
-            "finish_reduce_scatter(unit 1) start_reduce(bucket 1) "
-            "finish_reduce(bucket 0) finish_reduce(bucket 1) update");
+            "gather(1) start_gather(2) forward(1o) finish_gather(2) forward(2o) loss "
+            "start_gather(1) backward(2o) start_reduce_scatter(2) finish_gather(1) backward(1o) "
+            "finish_reduce_scatter(2) start_reduce(2) start_reduce_scatter(1) "
+            "finish_reduce_scatter(1) start_reduce(1) finish_reduce(2) finish_reduce(1) update");
 }
 
 TEST(ShardedSchedule, HybridReducesReplicasOnceBehindAllMicrobatches) {
-  PlanInput input = sharded(tutorial({{"data", 2}, {"fsdp", 2}}), Strategy::hybrid);
+  PlanInput input = bare(sharded(tutorial({{"data", 2}, {"fsdp", 2}}), Strategy::hybrid));
   input.prefetch = false;
   input.microbatches = 2;
   const auto pass = [](const std::string& m) {
-    return "gather(unit 1) forward(1, " + m + ") gather(unit 2) forward(2, " + m + ") loss(" + m +
-           ") backward(2, " + m + ") reduce_scatter(unit 2) gather(unit 1) backward(1, " + m +
-           ") reduce_scatter(unit 1) ";
+    return "gather(1) forward(1o, " + m + ") gather(2) forward(2o, " + m + ") loss(" + m +
+           ") backward(2o, " + m + ") reduce_scatter(2) gather(1) backward(1o, " + m +
+           ") reduce_scatter(1) ";
   };
-  EXPECT_EQ(schedule(input), pass("m0") + pass("m1") + "reduce(bucket 0) reduce(bucket 1) update");
+  EXPECT_EQ(schedule(input), pass("m0") + pass("m1") + "reduce(2) reduce(1) update");
 }
 
 TEST(ShardedSchedule, TensorParallelColumnRowColumn) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = plan_test::three_layers();
   EXPECT_EQ(schedule(input),
-            "forward(1) forward(2) redistribute_output(2) activate(2) forward(3) "
-            "redistribute_input(4) loss redistribute_gradient(4) "
-            "backward(3) redistribute_gradient(3) backward(2) backward(1) update");
+            "forward(1p) forward(1o) forward(2p) redistribute(2p, all_reduce) forward(2o) "
+            "forward(3p) forward(3o) redistribute(3o, all_gather) loss "
+            "redistribute(3o.gradient, slice) backward(3o) backward(3p) "
+            "redistribute(2o.gradient, all_reduce) backward(2o) backward(2p) "
+            "backward(1o) backward(1p) update");
   input.sequence_parallel = true;
-  EXPECT_EQ(schedule(input),
-            "forward(1) forward(2) redistribute_output(2) activate(2) "
-            "redistribute_input(3) forward(3) redistribute_input(4) loss redistribute_gradient(4) "
-            "redistribute_input(3) backward(3) redistribute_gradient(3) "
-            "activate_backward(2) gather_gradient(2) backward(2) backward(1) update");
+  EXPECT_EQ(
+      schedule(input),
+      "forward(1p) forward(1o) forward(2p) redistribute(2p, reduce_scatter) forward(2o) "
+      "redistribute(2o, all_gather) forward(3p) forward(3o) redistribute(3o, all_gather) loss "
+      "redistribute(3o.gradient, slice) backward(3o) backward(3p) "
+      "redistribute(2o.gradient, reduce_scatter) backward(2o) "
+      "redistribute(2p.gradient, all_gather) backward(2p) backward(1o) backward(1p) "
+      "reduce_rows(2) update");
 }
 
 }  // namespace

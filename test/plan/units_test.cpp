@@ -30,28 +30,35 @@ void for_plans(const std::function<void(const Plan&)>& check) {
   for (const MlpConfig& model : models)
     for (const std::vector<Axis>& axes : meshes)
       for (std::size_t s = 0; s < strategies.size(); ++s) {
-        PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
-        input.model = mlp(model);
-        SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name
-                                        << ", parameters " << input.model.num_parameters());
-        check(make_plan(input));
+        for (const Size bucket_bytes : {1, 200, 1 << 20}) {
+          PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
+          input.model = mlp(model);
+          input.bucket_bytes = bucket_bytes;
+          SCOPED_TRACE(testing::Message()
+                       << input.mesh.to_string() << ", " << strategies[s].name << ", parameters "
+                       << input.model.num_parameters() << ", buckets of " << bucket_bytes);
+          check(make_plan(input));
+        }
       }
 }
 
-/// The place of an element among all parameters of the model.
-Size global_place(const Plan& plan, Size rank, Size unit, Size element) {
-  const ModelSpec& model = plan.input.model;
-  const Block block =
-      plan.layouts.kernel_block(model, unit, plan.local_rows(rank).model_coordinate);
-  const LinearSpec& layer = model.layers[unit];
-  const Size kernel = block.extent[0] * block.extent[1];
-  const Size begin = model.unit_offset(unit);
-  if (element >= kernel) {
-    const bool split = plan.layouts[unit].bias().is_shard();
-    return begin + layer.in * layer.out + (split ? block.offset[1] : 0) + element - kernel;
+/// Where each element of a bucket on `rank` lies among all parameters of the model; -1: padding.
+std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
+  const ParameterLayout& layout = plan.stages.front().parameters;
+  std::vector<Size> places(static_cast<std::size_t>(layout.buckets[bucket].elements), -1);
+  Size begin = 0;  // of the parameter among all
+  for (const ParameterPlan& parameter : layout.parameters) {
+    const Block block = plan.block(rank, parameter);
+    const Size columns = block.extent.back();
+    for (Size i = 0; layout.bucket_index(parameter) == bucket && i < num_elements(block.extent);
+         ++i) {
+      const Size row = parameter.shape.size() > 1 ? block.offset[0] + i / columns : 0;
+      places[static_cast<std::size_t>(parameter.place.begin + i)] =
+          begin + row * parameter.shape.back() + block.offset.back() + i % columns;
+    }
+    begin += num_elements(parameter.shape);
   }
-  const Size row = element / block.extent[1], column = element % block.extent[1];
-  return begin + (block.offset[0] + row) * layer.out + block.offset[1] + column;
+  return places;
 }
 
 /// Ranks that split one state among them: those at the begin of all axes that replicate it.
@@ -74,12 +81,13 @@ TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
         ASSERT_LE(range.end(), state.gradients());
         last_end = range.end();
         for (Size at = range.begin; at < range.end(); ++at)
-          for (Size u = 0; u < plan.layouts.size(); ++u) {
-            const Range kept = state.gradient(u);
+          for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b) {
+            const Range kept = state.gradient(b);
             if (at < kept.begin || at >= kept.end()) continue;
-            const Size first = state.sharding.gradients ? state.units[u].share.begin : 0;
-            ++counted[static_cast<std::size_t>(
-                global_place(plan, rank, u, first + at - kept.begin))];
+            const Size first = state.sharding.gradients ? state.buckets[b].share.begin : 0;
+            const Size place = global_places(plan, rank, b)[first + at - kept.begin];
+            ASSERT_GE(place, 0) << "padding";
+            ++counted[static_cast<std::size_t>(place)];
           }
       }
     }
@@ -87,32 +95,75 @@ TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
   });
 }
 
-TEST(Units, SharesCoverEachUnitOnceAndFollowOneAnother) {
+TEST(Units, BucketsAreEqualOnAllRanksOfModelAndHoldEveryParameterOnce) {
+  for_plans([](const Plan& plan) {
+    const ParameterLayout& layout = plan.stages.front().parameters;
+    Size next_unit = 0, next_parameter = 0;
+    for (const BucketPlan& bucket : layout.buckets) {
+      EXPECT_EQ(bucket.units.begin, next_unit);
+      next_unit = bucket.units.end();
+      Size at = 0;
+      for (Size u = bucket.units.begin; u < bucket.units.end(); ++u) {
+        EXPECT_EQ(layout.units[u].parameters.begin, next_parameter);
+        next_parameter = layout.units[u].parameters.end();
+        for (Size p = layout.units[u].parameters.begin; p < next_parameter; ++p) {
+          const ParameterPlan& parameter = layout.parameters[p];
+          EXPECT_EQ(parameter.place.begin, at);
+          at = parameter.place.end();
+          for (Size rank = 0; rank < plan.input.mesh.num_ranks(); ++rank)
+            EXPECT_LE(num_elements(plan.block(rank, parameter).extent), parameter.place.count);
+        }
+      }
+      EXPECT_EQ(bucket.elements, at);
+    }
+    EXPECT_EQ(next_unit, static_cast<Size>(layout.units.size()));
+    EXPECT_EQ(next_parameter, static_cast<Size>(layout.parameters.size()));
+  });
+}
+
+TEST(Units, BucketsFillFromTheLastUnitUpToTheCap) {
+  const auto names = [](Size bytes, Strategy strategy = Strategy::data) {
+    PlanInput input = sharded(tutorial({{"data", 2}}), strategy);
+    input.model = plan_test::three_layers();  // 80, 48 and 84 bytes
+    input.bucket_bytes = bytes;
+    const ParameterLayout layout = make_plan(input).stages.front().parameters;
+    std::string text;
+    for (const BucketPlan& bucket : layout.buckets) text += name_of(bucket, layout.units) + " ";
+    return text;
+  };
+  EXPECT_EQ(names(84 + 48 + 80), "layer1..layer3 ");
+  EXPECT_EQ(names(84 + 48 + 80 - 1), "layer1 layer2..layer3 ");
+  EXPECT_EQ(names(84 + 48), "layer1 layer2..layer3 ");
+  EXPECT_EQ(names(84 + 48 - 1), "layer1..layer2 layer3 ");
+  EXPECT_EQ(names(48 + 80 - 1), "layer1 layer2 layer3 ");
+  EXPECT_EQ(names(1), "layer1 layer2 layer3 ") << "a unit above the cap stands alone";
+  EXPECT_EQ(names(84 + 48, Strategy::zero2), "layer1 layer2..layer3 ");
+  EXPECT_EQ(names(84 + 48 + 80, Strategy::fsdp), "layer1 layer2 layer3 ");
+}
+
+TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
   for_plans([](const Plan& plan) {
     const MeshShape& mesh = plan.input.mesh;
+    const std::vector<BucketPlan>& buckets = plan.stages.front().parameters.buckets;
     const Size shards = mesh.group_size(shard_axes(plan.input.strategy, mesh));
-    for (Size c = 0; c < mesh.size_of("model"); ++c) {
-      const ModelSpec local = plan.layouts.local_model(plan.input.model, c);
-      std::vector<Size> next(local.layers.size());
-      for (Size shard = 0; shard < shards; ++shard) {
-        const StatePlan state = plan_state(plan.input, local, shards, shard);
-        Size whole = 0, shares = 0;
-        for (std::size_t u = 0; u < next.size(); ++u) {
-          const UnitPlan& unit = state.units[u];
-          EXPECT_EQ(unit.whole, (Range{whole, local.layers[u].num_parameters()}));
-          EXPECT_EQ(unit.share.begin, next[u]);
-          EXPECT_EQ(unit.share_begin, shares);
-          next[u] = unit.share.end();
-          whole = unit.whole.end();
-          shares += unit.share.count;
-        }
-        EXPECT_EQ(state.whole, whole);
-        EXPECT_EQ(state.shares, shares);
-        EXPECT_EQ(state.owned(), state.sharding.moments ? shares : whole);
+    std::vector<Size> next(buckets.size());
+    for (Size shard = 0; shard < shards; ++shard) {
+      const StatePlan state = plan_state(plan.input, buckets, shards, shard);
+      Size whole = 0, shares = 0;
+      for (std::size_t b = 0; b < next.size(); ++b) {
+        const BucketPlace& place = state.buckets[b];
+        EXPECT_EQ(place.whole, (Range{whole, buckets[b].elements}));
+        EXPECT_EQ(place.share.begin, next[b]);
+        EXPECT_EQ(place.share_begin, shares);
+        next[b] = place.share.end();
+        whole = place.whole.end();
+        shares += place.share.count;
       }
-      for (std::size_t u = 0; u < next.size(); ++u)
-        EXPECT_EQ(next[u], local.layers[u].num_parameters());
+      EXPECT_EQ(state.whole, whole);
+      EXPECT_EQ(state.shares, shares);
+      EXPECT_EQ(state.moments(), state.sharding.moments ? shares : whole);
     }
+    for (std::size_t b = 0; b < next.size(); ++b) EXPECT_EQ(next[b], buckets[b].elements);
   });
 }
 
@@ -121,15 +172,16 @@ bool overlap(Range a, Range b) {
 }
 
 /// Places of the units in one buffer, of which neighbours, or all, live at the same time.
-void expect_apart(const StatePlan& state, Size UnitPlan::*begin, Size buffer, std::size_t alive) {
-  for (std::size_t u = 0; u < state.units.size(); ++u) {
-    const UnitPlan& unit = state.units[u];
+void expect_apart(const StatePlan& state, Size BucketPlace::*begin, Size buffer,
+                  std::size_t alive) {
+  for (std::size_t u = 0; u < state.buckets.size(); ++u) {
+    const BucketPlace& unit = state.buckets[u];
     const Range place{unit.*begin, unit.whole.count};
     EXPECT_GE(place.begin, 0);
     EXPECT_LE(place.end(), buffer);
     EXPECT_EQ(place.begin % 16, 0) << "products want their operands aligned";
-    for (std::size_t v = u + 1; v < std::min(u + alive, state.units.size()); ++v)
-      EXPECT_FALSE(overlap(place, {state.units[v].*begin, state.units[v].whole.count}))
+    for (std::size_t v = u + 1; v < std::min(u + alive, state.buckets.size()); ++v)
+      EXPECT_FALSE(overlap(place, {state.buckets[v].*begin, state.buckets[v].whole.count}))
           << "units " << u << " and " << v;
   }
 }
@@ -144,18 +196,19 @@ TEST(Units, BuffersKeepApartWhatLivesAtTheSameTime) {
           input.reshard_after_forward = reshard;
           input.overlap = overlaps;
           const StatePlan state = make_plan(input).state(0);
-          const std::size_t all = state.units.size();
+          const std::size_t all = state.buckets.size();
           if (state.sharding.parameters)
-            expect_apart(state, &UnitPlan::gathered_begin, state.gathered,
+            expect_apart(state, &BucketPlace::gathered_begin, state.gathered,
                          !reshard   ? all
                          : prefetch ? 2
                                     : 1);
           else
             EXPECT_EQ(state.gathered, 0);
           if (state.sharding.gradients)
-            expect_apart(state, &UnitPlan::gradient_begin, state.unit_gradients, overlaps ? 2 : 1);
+            expect_apart(state, &BucketPlace::gradient_begin, state.bucket_gradients,
+                         overlaps ? 2 : 1);
           else
-            EXPECT_EQ(state.unit_gradients, 0);
+            EXPECT_EQ(state.bucket_gradients, 0);
         }
   });
 }

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/alias.hpp>
+
 #include "engine/error_everywhere.hpp"
+#include "engine/strategy_support.hpp"
 
 namespace tessera {
 namespace {
@@ -29,7 +32,9 @@ TYPED_TEST(Fit, GivenArraysTrainAsGeneratedDataDo) {
     if (kind == DataKind::sum_of_squares) setup.model.mlp.widths.back() = 1;
     const Samples<TypeParam> all = samples_of<TypeParam>(setup);
     Trainer<TypeParam> trainer = trainer_of<TypeParam>(setup);
-    const TrainingMetrics generated = trainer.fit(setup.data), given = trainer.fit(all.x, all.y);
+    const TrainingMetrics generated = trainer.fit(setup.data);
+    trainer.reset();
+    const TrainingMetrics given = trainer.fit(all.x, all.y);
     const double tolerance = sizeof(TypeParam) == 4 ? 1e-6 : 1e-14;
     EXPECT_LE(train_test::relative_difference(given.epoch_losses, generated.epoch_losses),
               tolerance);
@@ -41,10 +46,87 @@ TYPED_TEST(Fit, GivenArraysTrainAsGeneratedDataDo) {
   }
 }
 
-TYPED_TEST(Fit, EveryCallStartsFromTheInitialParameters) {
+TYPED_TEST(Fit, AfterAResetStartsFromTheInitialParameters) {
   const Experiment setup = primes();
   Trainer<TypeParam> trainer = trainer_of<TypeParam>(setup);
-  EXPECT_EQ(trainer.fit(setup.data).epoch_losses, trainer.fit(setup.data).epoch_losses);
+  const auto first = trainer.fit(setup.data).epoch_losses;
+  trainer.reset();
+  EXPECT_EQ(trainer.fit(setup.data).epoch_losses, first);
+}
+
+// Parameters, moments, Adam's count of steps and the schedule are where they were.
+TYPED_TEST(Fit, ASecondCallGoesOn) {
+  Experiment setup = primes();
+  setup.training.optimizer.kind = OptimizerKind::adam;
+  setup.training.schedule = {.kind = ScheduleKind::exponential, .steps = 2, .rate = 0.5};
+  setup.training.check_replicas_every = 2;
+  Trainer<TypeParam> twice = trainer_of<TypeParam>(setup);
+  std::vector<double> losses = twice.fit(setup.data).epoch_losses;
+  const TrainingMetrics second = twice.fit(setup.data);
+  EXPECT_EQ(plan_violation(second), "");
+  EXPECT_EQ(second.steps, 6);
+  losses.insert(losses.end(), second.epoch_losses.begin(), second.epoch_losses.end());
+  setup.training.num_epochs *= 2;
+  EXPECT_EQ(trainer_of<TypeParam>(setup).fit(setup.data).epoch_losses, losses);
+}
+
+TYPED_TEST(Fit, ASecondCallTakesOtherData) {
+  const Experiment setup = primes();
+  Trainer<TypeParam> trainer = trainer_of<TypeParam>(setup);
+  const double trained = trainer.fit(setup.data).final_loss();
+  DataConfig more = setup.data;
+  more.samples = 5 * setup.training.batch_size + 1;
+  const TrainingMetrics metrics = trainer.fit(more);
+  EXPECT_EQ(plan_violation(metrics), "");
+  EXPECT_EQ(metrics.steps, 2 * 6);
+  EXPECT_NE(metrics.initial_loss(), trained);
+}
+
+/// The host's own forward pass with the trained parameters.
+template <class T>
+void expect_evaluates_as_host(const Experiment& setup) {
+  using namespace train_test;
+  const Samples<T> all = samples_of<T>(setup);
+  Trainer<T> trainer = trainer_of<T>(setup);
+  trainer.fit(setup.data);
+  Reference reference(setup.model, setup.training, to_host(trainer.gather()));
+  const double loss =
+      reference.compute_gradients(to_table(all.x), to_table(all.y), {0, setup.data.samples});
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  const double evaluated = trainer.evaluate(all.x, all.y);
+  EXPECT_NEAR(evaluated, loss, tolerance * loss);
+  expect_same_on_all_ranks(trainer.mesh().world(), {evaluated}, "losses");
+
+  // The mean squared error of what is predicted is that loss.
+  const std::vector<double> p = to_host(Vector<T>(trainer.predict(all.x).data(), all.y.size()));
+  const std::vector<double> y = to_table(all.y).values;
+  double sum = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) sum += (p[i] - y[i]) * (p[i] - y[i]);
+  EXPECT_NEAR(sum / static_cast<double>(y.size()), loss, tolerance * loss);
+  expect_same_on_all_ranks(trainer.mesh().world(), p, "predictions");
+
+  // Evaluation leaves what is trained alone; fewer rows than a batch, and than ranks, work.
+  const Matrix<T> few_x = rows_of(all.x, {0, 2}), few_y = rows_of(all.y, {0, 2});
+  const double few = trainer.evaluate(few_x, few_y);
+  EXPECT_NEAR(few, reference.compute_gradients(to_table(few_x), to_table(few_y), {0, 2}),
+              tolerance * few);
+  EXPECT_EQ(to_host(trainer.gather()), reference.parameters());
+}
+
+TYPED_TEST(Fit, EvaluatesAndPredictsUnderEveryStrategy) {
+  Experiment base = primes(13);
+  base.training.microbatches = 3;
+  train_test::for_strategies(base, [](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    expect_evaluates_as_host<TypeParam>(setup);
+  });
+}
+
+TEST(FitErrors, NothingIsEvaluatedBeforeItIsTrained) {
+  Trainer<float> trainer = trainer_of<float>(primes());
+  const Matrix<float> x("x", 20, 3);
+  EXPECT_EQ(error_everywhere([&] { trainer.predict(x); }),
+            "trainer: nothing has been trained yet; call fit()");
 }
 
 TEST(FitReports, ReportsEveryEpoch) {

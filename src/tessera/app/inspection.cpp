@@ -103,7 +103,7 @@ nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T
   tensors.push_back(batch_json<T>("batch/y", batch.y, first_row));
   for (const TensorRole role : {TensorRole::parameter, TensorRole::gradient, TensorRole::moment})
     for (const LocalTensor<T>& tensor : local_tensors(plan, rank, engine, role))
-      tensors.push_back(part_json(tensor.plan.path, tensor.block, tensor.kept,
+      tensors.push_back(part_json(tensor.slot.path, tensor.block, tensor.kept,
                                   checksum_of<T>(tensor.values, tensor.kept.begin)));
   return tensors;
 }
@@ -112,8 +112,8 @@ std::string inspection_text(const Plan& plan, const std::vector<nlohmann::json>&
   const MeshShape& mesh = plan.input.mesh;
   const std::string shares_over = mesh.group_name(shard_axes(plan.input.strategy, mesh));
   std::string text;
-  for (const TensorPlan& tensor : plan.tensors) {
-    if (tensor.role == TensorRole::activation) continue;  // nothing of it is there between steps
+  for (const Slot& tensor : plan.stage(0).slots) {
+    if (tensor.in_frame()) continue;  // nothing of it is there between steps
     Shape shape = tensor.shape;
     if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch;
     text +=

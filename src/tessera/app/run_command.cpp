@@ -14,6 +14,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -39,7 +40,7 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   document["schema_version"] = 1;
   document["as_planned"] = violation.empty();
   document["config"] = config_as_json(config);
-  document["parameters"] = mlp(config.model.mlp).num_parameters();
+  document["parameters"] = make_model(config.model).num_parameters();
   document["provenance"] = to_json(provenance);
   document["provenance"]["ranks"] = ranks;
   return document;

@@ -8,6 +8,7 @@
 
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/config/model_kinds.hpp>
 
 namespace tessera {
 namespace {
@@ -86,7 +87,7 @@ nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
 }  // namespace
 
 std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
-  const ModelSpec model = mlp(config.model.mlp);
+  const ModelSpec model = make_model(config.model);
   std::string out;
   fmt::format_to(std::back_inserter(out),
                  "{0}\nDistributed Data-Parallel Training\n{0}\n"
@@ -101,7 +102,7 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  "Training...\n",
                  rule, backend, mesh.num_ranks(), model.num_parameters(), to_string(sizes_of(mesh)),
                  tuple_text(mesh.axis_names()), config.training.distributed.strategy,
-                 config.data.samples, model.input_width(), model.output_width());
+                 config.data.samples, model.input_width, model.output_width());
   return out;
 }
 

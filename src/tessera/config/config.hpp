@@ -13,7 +13,8 @@
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/mlp.hpp>
+#include <tessera/nn/residual_mlp.hpp>
 #include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
@@ -37,7 +38,7 @@ struct DistributedConfig {
   /// batch's losses, not divided by anything. Neither depends on the mesh.
   std::string gradient_reduce_type = "mean";
   std::string mixed_precision = "no";
-  Size bucket_bytes = 25 * 1024 * 1024;  ///< gradients reduced in one call, at most
+  Size bucket_bytes = 25 * 1024 * 1024;  ///< most bytes of gradients reduced in one call
   bool overlap = false;                  ///< start a bucket as soon as its gradients are ready
   /// Logical name of a dimension -> mesh axes; replaces the rule that the name has by default.
   std::map<std::string, std::vector<std::string>> mesh_rules{};
@@ -63,12 +64,16 @@ struct TrainingConfig {
   DistributedConfig distributed{};
 };
 
-enum class ModelKind : std::uint8_t { mlp };
-inline constexpr std::array<std::string_view, 1> model_kind_names{"mlp"};
+enum class ModelKind : std::uint8_t { mlp, residual_mlp };
+inline constexpr std::array<std::string_view, 2> model_kind_names{"mlp", "residual_mlp"};
+constexpr std::string_view name_of(ModelKind kind) {
+  return model_kind_names[static_cast<std::size_t>(kind)];
+}
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
-  MlpConfig mlp{};
+  MlpConfig mlp{};  ///< activations, bias, initializer and seed are those of every kind
+  ResidualMlpConfig residual_mlp{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };

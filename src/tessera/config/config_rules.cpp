@@ -9,12 +9,13 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/known_names.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/plan/layers.hpp>
+#include <tessera/plan/layouts.hpp>
 
 namespace tessera {
 namespace {
@@ -30,25 +31,33 @@ Size saturating_sum(Size a, Size b) { return a > largest - b ? largest : a + b; 
   throw ConfigError(key, to_toml(value), allowed);
 }
 
-void check_network(const ModelConfig& config) {
-  const ModelSpec model = mlp(config.mlp);
+/// Of a key that depends on the kind of model.
+[[noreturn]] void reject_key(const char* key, const Config& config, const std::string& allowed) {
+  reject(key, setting_of(key).get(config), allowed);
+}
+
+void check_network(const Config& all) {
+  const ModelConfig& config = all.model;
   Size elements = 0;
-  for (const LinearSpec& layer : model.layers)
-    elements = saturating_sum(elements, saturating_product(layer.in, saturating_sum(layer.out, 1)));
+  for (const LayerSpec& layer : make_model(config).layers)
+    for (const ParameterSpec& parameter : layer.parameters) {
+      Size product = 1;
+      for (const Size extent : parameter.shape) product = saturating_product(product, extent);
+      elements = saturating_sum(elements, product);
+    }
   if (elements > largest / size_of(DType::float64))
-    reject("model.widths", config.mlp.widths,
-           "must not make more parameters than memory can address");
+    reject_key(size_key(config.kind), all, "must not make more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
 }
 
 void check_data(const Config& config) {
-  const std::vector<Size>& widths = config.model.mlp.widths;
-  if (config.data.kind == DataKind::sum_of_squares && widths.back() != 1)
-    reject("model.widths", widths,
-           "must end with 1, the output width of data.kind = \"sum_of_squares\"");
-  const Size row = saturating_sum(widths.front(), widths.back());
+  const ModelSpec model = make_model(config.model);
+  if (config.data.kind == DataKind::sum_of_squares && model.output_width() != 1)
+    reject_key(output_width_key(config.model.kind), config,
+               "must end with 1, the output width of data.kind = \"sum_of_squares\"");
+  const Size row = saturating_sum(model.input_width, model.output_width());
   if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
     reject("data.samples", config.data.samples, "must not make more data than memory can address");
 }
@@ -156,7 +165,7 @@ void check_available(const DistributedConfig& config, const MeshShape& mesh, boo
 /// the strategy that splits nothing but layers.
 MeshShape mesh_from_sizes(const DistributedConfig& config, Size ranks) {
   const Size pipeline = config.pipeline_parallel_size.value_or(1);
-  if (strategy_of(config) != Strategy::tensor)
+  if (row_of(strategy_of(config)).splits_batch)
     return auto_mesh({.pipeline = pipeline, .model = config.tensor_parallel_size.value_or(1)},
                      ranks);
   if (ranks == 1) return MeshShape({{"model", 1}});
@@ -181,7 +190,7 @@ MeshShape resolve_mesh(const Config& config, Size ranks) {
 
 void validate(const Config& config, Size ranks) {
   check_settings(config);
-  check_network(config.model);
+  check_network(config);
   check_data(config);
   check_training(config);
   check_comm(config.comm);
@@ -189,7 +198,7 @@ void validate(const Config& config, Size ranks) {
   const MeshShape mesh = resolve_mesh(config, ranks);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
-  Layouts(plan_input(config, mesh));  // specs and rules that do not go together
+  choose_layouts(plan_input(config, mesh));  // specs and rules that do not go together
 }
 
 Size planned_ranks(const Config& config) {

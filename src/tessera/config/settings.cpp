@@ -47,6 +47,11 @@ bool is_section(const std::string& name) {
 
 }  // namespace
 
+const Setting& setting_of(std::string_view key) {
+  return *std::find_if(settings().begin(), settings().end(),
+                       [&](const Setting& setting) { return setting.key == key; });
+}
+
 void set(Config& config, const std::string& key, const nlohmann::json& value) {
   for (const Setting& known : settings())
     if (known.key == key) return known.set(config, value);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -28,6 +29,9 @@ struct Setting {
 
 /// All settings, those of a section together, in the order in which they are printed.
 const std::vector<Setting>& settings();
+
+/// The row of a key that there is.
+const Setting& setting_of(std::string_view key);
 
 /// Throws ConfigError for an unknown key with the nearest known one, and for keys that other tools
 /// keep in their files but that the launcher decides here.

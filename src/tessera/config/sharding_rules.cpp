@@ -10,14 +10,12 @@
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/mesh/rules.hpp>
-#include <tessera/nn/model_spec.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera {
 namespace {
 
 constexpr const char* rules_key = "distributed.mesh_rules";
-constexpr const char* specs_key = "distributed.parameter_specs";
 constexpr const char* only_model =
     "may name the axis model only: over data and fsdp the strategy shards parameters, as flat "
     "units";
@@ -74,36 +72,6 @@ void check_rule_of_batch(const std::vector<std::string>& axes, const MeshShape& 
                                     axis, mesh.to_string()));
 }
 
-[[noreturn]] void reject_spec(const std::string& key, const std::string& path,
-                              const std::string& text, const std::string& allowed) {
-  throw ConfigError(entry_key(key, path), to_toml(text), allowed);
-}
-
-PartitionSpec parse_spec(const std::string& key, const std::string& path, const std::string& text) {
-  try {
-    return PartitionSpec::parse(text);
-  } catch (const ConfigError&) {
-    reject_spec(key, path, text, "must be a PartitionSpec such as P(None, 'model')");
-  }
-}
-
-const ParameterSpec& parameter_of(const std::vector<ParameterSpec>& parameters,
-                                  const std::string& path, const std::string& text) {
-  std::vector<std::string> paths;
-  for (const ParameterSpec& parameter : parameters) {
-    if (parameter.path == path) return parameter;
-    paths.push_back(parameter.path);
-  }
-  constexpr std::size_t most = 6;
-  const std::size_t shown = std::min(most, paths.size());
-  const auto nearest = suggest_nearest(path, paths);
-  reject_spec(specs_key, path, text,
-              "is not a parameter of the model; " +
-                  (nearest ? "did you mean \"" + *nearest + "\"?"
-                           : "it has " + join(std::span(paths).first(shown)) +
-                                 (shown < paths.size() ? ", ..." : "")));
-}
-
 }  // namespace
 
 void check_mesh_rules(const std::string& key,
@@ -117,13 +85,12 @@ void check_mesh_rules(const std::string& key,
 void check_parameter_specs(const std::string& key,
                            const std::map<std::string, std::string>& specs) {
   for (const auto& [path, text] : specs) {
-    std::size_t split = 0;
-    for (const PartitionSpec::Entry& entry : parse_spec(key, path, text).dims) {
-      for (const std::string& axis : entry)
-        if (axis != "model") reject_spec(key, path, text, only_model);
-      split += entry.size();
+    try {
+      PartitionSpec::parse(text);
+    } catch (const ConfigError&) {
+      throw ConfigError(entry_key(key, path), to_toml(text),
+                        "must be a PartitionSpec such as P(None, 'model')");
     }
-    if (split > 1) reject_spec(key, path, text, "may name the axis model once");
   }
 }
 
@@ -133,22 +100,6 @@ void check_sharding(const Config& config, const MeshShape& mesh) {
   if (const auto batch = distributed.mesh_rules.find("batch");
       batch != distributed.mesh_rules.end())
     check_rule_of_batch(batch->second, mesh);
-
-  const std::vector<ParameterSpec> parameters = mlp(config.model.mlp).parameters();
-  for (const auto& [path, text] : distributed.parameter_specs) {
-    const ParameterSpec& parameter = parameter_of(parameters, path, text);
-    const PartitionSpec spec = parse_spec(specs_key, path, text);
-    const std::size_t rank = parameter.shape.size();
-    if (spec.dims.size() > rank)
-      reject_spec(specs_key, path, text,
-                  fmt::format("must be no longer than the {} dimension{} of the tensor", rank,
-                              rank == 1 ? "" : "s"));
-    const bool split = std::any_of(spec.dims.begin(), spec.dims.end(),
-                                   [](const auto& entry) { return !entry.empty(); });
-    if (split && !mesh.find("model"))
-      reject_spec(specs_key, path, text,
-                  "needs a mesh axis model; the mesh is " + mesh.to_string());
-  }
 }
 
 }  // namespace tessera

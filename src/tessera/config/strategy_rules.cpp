@@ -4,33 +4,39 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/toml_text.hpp>
 
 namespace tessera {
 namespace {
 
-[[noreturn]] void reject(const char* key, const nlohmann::json& value, const std::string& allowed) {
+[[noreturn]] void reject(std::string_view key, const nlohmann::json& value,
+                         const std::string& allowed) {
   throw ConfigError(key, to_toml(value), allowed);
 }
 
-/// Options of the strategies that gather parameters when they need them.
-void check_gathering(const DistributedConfig& config, bool gathers) {
-  const DistributedConfig unset;
-  const auto needs_gathering = [&](const char* key, bool value, bool default_value) {
-    if (value != default_value && !gathers)
-      reject(key, value,
-             fmt::format("needs distributed.strategy = \"fsdp\" or \"hybrid\", which gather "
-                         "parameters; \"{}\" holds them whole",
-                         config.strategy));
-  };
-  needs_gathering("distributed.prefetch", config.prefetch, unset.prefetch);
-  needs_gathering("distributed.reshard_after_forward", config.reshard_after_forward,
-                  unset.reshard_after_forward);
-  needs_gathering("distributed.keep_last_unit", config.keep_last_unit, unset.keep_last_unit);
-  if (!config.keep_last_unit && !config.reshard_after_forward)
-    reject("distributed.keep_last_unit", false,
-           "must be true with distributed.reshard_after_forward = false, which keeps every unit");
+/// "fsdp" or "hybrid"
+std::string strategies_that_gather() {
+  std::string names;
+  for (const StrategyRow& row : strategies)
+    if (row.shards.parameters)
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", row.name);
+  return names;
+}
+
+/// What the value of an option that would not be looked at must be.
+std::string allowed_of(Applies applies, const nlohmann::json& standard,
+                       const std::string& strategy) {
+  if (applies == Applies::gathering)
+    return fmt::format(
+        "needs distributed.strategy = {}, which gather parameters; \"{}\" holds them whole",
+        strategies_that_gather(), strategy);
+  const StrategyRow& row = *std::find_if(strategies.begin(), strategies.end(),
+                                         [&](const StrategyRow& r) { return r.name == strategy; });
+  return fmt::format("must be {}, the default, with distributed.strategy = \"{}\", which {}",
+                     to_toml(standard), strategy,
+                     row.splits_batch ? "reduces unit by unit" : "does not split the batch");
 }
 
 }  // namespace
@@ -41,31 +47,65 @@ Strategy strategy_of(const DistributedConfig& config) {
 }
 
 void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
-  const Strategy strategy = strategy_of(config);
-  if (strategy == Strategy::hybrid && !mesh.find("fsdp"))
+  const StrategyRow& row = row_of(strategy_of(config));
+  if (row.over_fsdp_only && !mesh.find("fsdp"))
     reject("distributed.strategy", config.strategy,
            fmt::format("needs a mesh with an axis fsdp to shard over, such as data=2,fsdp=4, where "
                        "data replicates; the mesh is {}",
                        mesh.to_string()));
-  if (strategy == Strategy::tensor)
-    for (const std::string& axis : batch_axes(mesh))
-      if (mesh.size_of(axis) > 1)
-        reject("distributed.strategy", config.strategy,
-               fmt::format("needs a mesh whose axis {} is 1, not {}, as it splits nothing but "
-                           "layers; a mesh axis model goes with every other strategy, too",
-                           axis, mesh.size_of(axis)));
+  for (const std::string& axis : batch_axes(mesh))
+    if (!row.splits_batch && mesh.size_of(axis) > 1)
+      reject(
+          "distributed.strategy", config.strategy,
+          fmt::format("needs a mesh whose axis {} is 1, not {}, as it splits nothing but layers; "
+                      "every other strategy also works with a mesh axis model",
+                      axis, mesh.size_of(axis)));
+}
+
+const std::vector<StrategyOption>& strategy_options() {
+  static const std::vector<StrategyOption> options{
+      {"distributed.prefetch", Applies::gathering},
+      {"distributed.reshard_after_forward", Applies::gathering},
+      {"distributed.keep_last_unit", Applies::gathering},
+      {"distributed.bucket_bytes", Applies::bucketing},
+      {"distributed.overlap", Applies::splitting_batch},
+      {"distributed.sequence_parallel", Applies::splitting_layers},
+  };
+  return options;
+}
+
+bool can_apply(Applies applies, Strategy strategy) {
+  const StrategyRow& row = row_of(strategy);
+  switch (applies) {
+    case Applies::gathering:
+      return row.shards.parameters;
+    case Applies::bucketing:
+      return row.splits_batch && !row.shards.parameters;
+    case Applies::splitting_batch:
+      return row.splits_batch;
+    case Applies::splitting_layers:
+      return true;
+  }
+  return true;
+}
+
+bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
+  if (!can_apply(applies, strategy)) return false;
+  return applies == Applies::splitting_layers ? mesh.size_of("model") > 1
+                                              : mesh.group_size(batch_axes(mesh)) > 1;
 }
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
-  const Strategy strategy = strategy_of(config);
-  check_gathering(config, strategy == Strategy::fsdp || strategy == Strategy::hybrid);
-  const bool buckets = strategy == Strategy::data || strategy == Strategy::tensor;
-  const Size default_bytes = DistributedConfig{}.bucket_bytes;
-  if (config.bucket_bytes != default_bytes && !buckets)
-    reject("distributed.bucket_bytes", config.bucket_bytes,
-           fmt::format("must be {}, the default, with distributed.strategy = \"{}\", which reduces "
-                       "unit by unit; data and tensor reduce buckets",
-                       default_bytes, config.strategy));
+  const Config changed{{}, {}, {.distributed = config}, {}}, unset;
+  for (const StrategyOption& option : strategy_options()) {
+    const Setting& setting = setting_of(option.key);
+    const nlohmann::json value = setting.get(changed), standard = setting.get(unset);
+    if (value == standard || can_apply(option.applies, strategy_of(config))) continue;
+    reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
+  }
+  if (!config.keep_last_unit && !config.reshard_after_forward)
+    reject("distributed.keep_last_unit", false,
+           "must be true with distributed.reshard_after_forward = false, which keeps every unit");
   if (config.sequence_parallel && !mesh.find("model"))
     reject("distributed.sequence_parallel", true,
            fmt::format("needs a mesh axis model; the mesh is {}", mesh.to_string()));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 
@@ -8,10 +9,10 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   const TrainingConfig& training = config.training;
   const DistributedConfig& distributed = training.distributed;
   PlanInput input;
-  input.model = mlp(config.model.mlp);
+  input.model = make_model(config.model);
   input.mesh = mesh;
   input.strategy = strategy_of(distributed);
-  input.dtype = config.model.dtype;
+  input.state_type = input.compute_type = config.model.dtype;
   input.precision = config.model.matmul_precision;
   input.global_batch = training.batch_size;
   input.microbatches = training.microbatches;

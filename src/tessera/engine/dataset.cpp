@@ -43,7 +43,7 @@ Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, con
   const ModelSpec& model = plan.input.model;
   check_extent("rows of x", x.extent(0), "the planned samples", plan.input.samples);
   check_extent("rows of y", y.extent(0), "those of x", x.extent(0));
-  check_extent("columns of x", x.extent(1), "the model's input width", model.input_width());
+  check_extent("columns of x", x.extent(1), "the model's input width", model.input_width);
   check_extent("columns of y", y.extent(1), "the model's output width", model.output_width());
   Dataset data(plan, rank);
   data.x_ = x;
@@ -56,7 +56,7 @@ Dataset<T> Dataset<T>::generate(const Plan& plan, Size rank, const DataConfig& c
   Dataset data(plan, rank);
   data.compact_ = true;
   const Size rows = plan.data_rows(rank);
-  data.x_ = allocate_matrix<T>("tessera::x", rows, plan.input.model.input_width());
+  data.x_ = allocate_matrix<T>("tessera::x", rows, plan.input.model.input_width);
   data.y_ = allocate_matrix<T>("tessera::y", rows, plan.input.model.output_width());
 
   const Key key_x = key(config.seed);

@@ -1,37 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
 
 namespace tessera {
+namespace {
+
+/// A block as rows and columns of the whole: the first or the last dimension is split, if any.
+BlockRun run_of(const Shape& shape, const Block& block, Size first) {
+  Size between = 1;
+  for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];
+  const Size row = shape.size() > 1 ? block.offset[0] * between : 0;
+  return {{row, block.offset.back(), shape.back()}, block.extent.back(), first};
+}
+
+}  // namespace
 
 template <class T>
-void draw_parameters(const Plan& plan, Size rank, const ParameterArena<T>& parameters) {
+void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters) {
   const ModelSpec& model = plan.input.model;
   const StatePlan state = plan.state(rank);
-  const Size coordinate = plan.local_rows(rank).model_coordinate;
-  for (Size l = 0; l < plan.layouts.size(); ++l) {
-    const LinearSpec& layer = model.layers[l];
-    const Block block = plan.layouts.kernel_block(model, l, coordinate);
-    const Size kernel = block.extent[0] * block.extent[1];
-    const UnitPlan& unit = state.units[l];
+  const ParameterLayout& layout = plan.stage(rank).parameters;
+  for (const ParameterPlan& parameter : layout.parameters) {
+    const ParameterSpec& spec = model.layers[parameter.layer].parameters[parameter.number];
+    const Block block = plan.block(rank, parameter);
+    const Size bucket = layout.bucket_index(parameter);
+    const Range elements{parameter.place.begin, num_elements(block.extent)};
     const bool sharded = state.sharding.parameters;
-    const Vector<T> kept = sharded ? parameters.share(l) : parameters.unit(l);
-    // The kernel stands before the bias: a share may begin behind it, or end before its end.
-    const Size first = sharded ? unit.share.begin : 0;
-    const Size count = std::min(kernel, first + static_cast<Size>(kept.extent(0))) - first;
-    if (count <= 0) continue;
-    const Key stream = fold_in(key(model.seed), static_cast<std::uint32_t>(2 * l));
-    const GlobalBlock where{block.offset[0], block.offset[1], layer.out};
-    initialize_run(alias_vector(kept.data(), count), model.initializer, stream,
-                   BlockRun{where, block.extent[1], first}, layer.in, layer.out);
+    const Range kept = sharded ? intersection(elements, state.buckets[bucket].share) : elements;
+    if (kept.count == 0 || spec.initial == Initial::zeros) continue;
+    const Vector<T> values = parameters.range(state.kept(bucket, kept, sharded));
+    if (spec.initial == Initial::ones)
+      Kokkos::deep_copy(values, T(1));
+    else
+      initialize_run(values, model.initializer, fold_in(key(model.seed), spec.stream),
+                     run_of(parameter.shape, block, kept.begin - elements.begin),
+                     parameter.shape.front(), parameter.shape.back());
   }
 }
 
-template void draw_parameters<float>(const Plan&, Size, const ParameterArena<float>&);
-template void draw_parameters<double>(const Plan&, Size, const ParameterArena<double>&);
+template void draw_parameters<float>(const Plan&, Size, const StateArena<float>&);
+template void draw_parameters<double>(const Plan&, Size, const StateArena<double>&);
 
 }  // namespace tessera

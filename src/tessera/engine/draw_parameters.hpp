@@ -6,10 +6,9 @@
 
 namespace tessera {
 
-/// The initial parameters that `rank` keeps: each element depends on the model's seed and its place
-/// in the whole tensor only. Layer l draws its kernel from stream 2l of the model's key; 2l + 1 is
-/// its bias's, which is zero. T: float, double.
+/// The initial parameters that `rank` keeps: each element depends on the model's seed, the
+/// parameter's stream and its place in the whole tensor only. T: float, double.
 template <class T>
-void draw_parameters(const Plan& plan, Size rank, const ParameterArena<T>& parameters);
+void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters);
 
 }  // namespace tessera

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The step: its actions on layers and on gradients. What moves between ranks is in
+// engine_calls.cpp.
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
@@ -13,22 +15,21 @@ namespace tessera {
 namespace {
 
 /// What the optimizer updates: one run where the own parameters and gradients lie together, else a
-/// run for each unit.
+/// run for each bucket.
 template <class T>
-std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const ParameterArena<T>& parameters,
-                                     const ParameterArena<T>& gradients) {
+std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>& parameters,
+                                     const StateArena<T>& gradients) {
   const Sharding& sharding = state.sharding;
   if (sharding.parameters || !sharding.moments) return {{parameters.flat(), gradients.flat()}};
   std::vector<ParameterRun<T>> runs;
-  for (Size u = 0; u < static_cast<Size>(state.units.size()); ++u)
-    runs.push_back({parameters.share(u), gradients.share(u)});
+  for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b)
+    runs.push_back({parameters.share(b), gradients.share(b)});
   return runs;
 }
 
 template <class T>
-Gemm<T> make_gemm(const Plan& plan, const Mesh& mesh) {
-  const MatmulScratch scratch = matmul_scratch(plan.input.precision, plan.local_model(mesh.rank()),
-                                               plan.local_rows(mesh.rank()).microbatch);
+Gemm<T> make_gemm(const Plan& plan) {
+  const MatmulScratch scratch = matmul_scratch(plan);
   return Gemm<T>(plan.input.precision, scratch.left, scratch.right);
 }
 
@@ -36,151 +37,196 @@ Gemm<T> make_gemm(const Plan& plan, const Mesh& mesh) {
 
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
-    : model_(plan.local_model(mesh.rank())),
-      whole_model_(plan.input.model),
-      layouts_(plan.layouts),
+    : plan_(plan),
+      layers_(plan.local_layers(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
-      microbatches_(plan.input.microbatches),
       sums_plan_(plan_sums(plan)),
-      groups_(plan.input, mesh),
-      parameters_(ParameterArena<T>::parameters(model_, state_)),
-      gradients_(ParameterArena<T>::gradients(model_, state_)),
-      incoming_(allocate_vector<T>("tessera::incoming_gradients", state_.incoming)),
-      activations_(layouts_, model_, whole_model_, plan.local_rows(mesh.rank())),
-      along_model_(groups_[Group::model]),
-      optimizer_(options.optimizer, state_.owned()),
+      communicators_(plan.input, mesh),
+      parameters_(StateArena<State>::parameters(state_)),
+      gradients_(StateArena<State>::gradients(state_)),
+      incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
+      frame_(plan, mesh.rank()),
+      views_(layers_.size()),
+      padding_(state_.buckets.size()),
+      optimizer_(options.optimizer, state_.moments()),
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
-      gemm_(make_gemm<T>(plan, mesh)),
+      gemm_(make_gemm<Compute>(plan)),
       sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
       host_sums_(Kokkos::create_mirror_view(sums_)),
-      reductions_(plan.buckets.size()) {
+      reductions_(state_.buckets.size()) {
+  const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
+  for (const ParameterPlan& parameter : layout.parameters) {
+    const Size bucket = layout.bucket_index(parameter);
+    const Size elements = num_elements(plan.block(mesh.rank(), parameter).extent);
+    views_[parameter.layer].push_back({bucket, {parameter.place.begin, elements}});
+    if (const Size rest = parameter.place.count - elements; rest > 0)
+      padding_[bucket].push_back({parameter.place.begin + elements, rest});
+  }
   draw_parameters(plan, mesh.rank(), parameters_);
 }
 
 template <class T>
-void Engine<T>::step(const Plan& plan, const Batch<T>& batch, Size slot, double learning_rate) {
+void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rate) {
   const Region region("tessera::step");
   gradient_scale_ = 1;
   ++steps_;
-  for (const Action& action : plan.actions) {
-    act(action, plan, pass_of(batch, action.microbatch), slot, learning_rate);
-    poll();
+  Microbatch<Compute> part = microbatch_of(batch, 0);
+  for (const Action& action : plan_.stages.front().actions) {
+    if (action.microbatch != part.number) part = microbatch_of(batch, action.microbatch);
+    act(action, part, slot, learning_rate);
+    if (in_flight_ > 0) poll();
   }
 }
 
 template <class T>
-typename Engine<T>::Pass Engine<T>::pass_of(const Batch<T>& batch, Size microbatch) const {
-  const Size rows = static_cast<Size>(batch.x.extent(0));
-  return {batch, balanced_split(rows, microbatches_, microbatch), microbatch};
+void Engine<T>::evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take) {
+  const Region region("tessera::evaluate");
+  Size done = -1;  // the microbatch whose loss has been found
+  for (const Action& action : plan_.stages.front().actions) {
+    if (action.microbatch == done) continue;
+    const Microbatch<Compute> part = microbatch_of(batch, action.microbatch);
+    if (action.kind != ActionKind::loss) {
+      act(action, part, slot, 0);
+      continue;
+    }
+    loss(action, part, slot, false);
+    take(part, frame_.read(action.reads[0], part));
+    done = action.microbatch;
+  }
 }
 
 template <class T>
-void Engine<T>::act(const Action& action, const Plan& plan, const Pass& pass, Size slot,
+Microbatch<T> Engine<T>::microbatch_of(const Batch<Compute>& batch, Size number) const {
+  const Size all = static_cast<Size>(batch.x.extent(0));
+  const Range rows = balanced_split(all, plan_.input.microbatches, number);
+  return {rows_of(batch.x, rows), rows_of(batch.y, rows), rows.count, batch.global_rows, number};
+}
+
+template <class T>
+void Engine<T>::act(const Action& action, const Microbatch<Compute>& batch, Size slot,
                     double rate) {
   const Size index = action.index;
   switch (action.kind) {
     case ActionKind::gather:
       return gather(index);
     case ActionKind::start_gather:
-      gather_in_flight_ = start_gather(index);
-      return;
+      return start_gather(index);
     case ActionKind::finish_gather:
-      return gather_in_flight_.wait();
-    case ActionKind::redistribute_input:
-      return redistribute_input(pass, index);
+      return finish(gather_in_flight_);
+    case ActionKind::redistribute:
+      return redistribute(action, batch);
+    case ActionKind::accumulate:
+      return accumulate_slots(action, batch);
     case ActionKind::forward:
-      return forward(pass, index);
-    case ActionKind::redistribute_output:
-      return redistribute_output(pass, index);
-    case ActionKind::activate:
-      return activate(pass, index);
+      return forward_layer(action, batch);
     case ActionKind::loss:
-      return loss(pass, slot);
-    case ActionKind::redistribute_gradient:
-      return redistribute_gradient(pass, index);
-    case ActionKind::activate_backward:
-      return activate_backward(pass, index);
-    case ActionKind::gather_gradient:
-      return gather_gradient(pass, index);
+      return loss(action, batch, slot, true);
     case ActionKind::backward:
-      return backward(pass, index);
+      return backward_layer(action, batch);
     case ActionKind::reduce_scatter:
-      return reduce_scatter(index, pass.index);
+      return reduce_scatter(index, batch.number);
     case ActionKind::start_reduce_scatter:
-      scatter_in_flight_ = start_reduce_scatter(index, pass.index);
-      return;
+      return start_reduce_scatter(index, batch.number);
     case ActionKind::finish_reduce_scatter:
-      return finish_reduce_scatter(index, pass.index);
+      return finish_reduce_scatter(index, batch.number);
     case ActionKind::reduce:
-      return groups_[Group::replica].all_reduce(gradients_of(plan.buckets[index]));
+      return communicators_[RankSet::replica].all_reduce(gradients_.range(state_.gradient(index)));
     case ActionKind::start_reduce:
-      reductions_[index] = groups_[Group::replica].iall_reduce(gradients_of(plan.buckets[index]));
-      return;
+      return start_reduce(index);
     case ActionKind::finish_reduce:
-      return reductions_[index].wait();
+      return finish(reductions_[index]);
+    case ActionKind::reduce_rows:
+      return reduce_rows(index);
     case ActionKind::check_finite:
       return check_finite();
     case ActionKind::clip:
       return clip();
     case ActionKind::update:
-      return optimizer_.step(runs_, static_cast<T>(rate), gradient_scale_);
+      return optimizer_.step(runs_, static_cast<State>(rate), gradient_scale_);
   }
 }
 
+/// The layer's operands that are the same in every microbatch.
 template <class T>
-void Engine<T>::gather(Size unit) const {
-  const Region region("tessera::gather");
-  groups_[Group::shard].all_gather(parameters_.share(unit), parameters_.unit(unit));
+LayerCall<T> Engine<T>::call_of_layer(Size layer) const {
+  LayerCall<Compute> call{layers_[layer], gemm_};
+  const std::vector<ParameterView>& views = views_[layer];
+  for (std::size_t p = 0; p < views.size(); ++p)
+    call.parameters[p] = parameters_.part(views[p].bucket, views[p].elements);
+  return call;
 }
 
 template <class T>
-Request Engine<T>::start_gather(Size unit) const {
-  return groups_[Group::shard].iall_gather(parameters_.share(unit), parameters_.unit(unit));
-}
-
-/// Where the own share of a microbatch's gradient arrives: the first one's where gradients are
-/// kept, the others' beside them.
-template <class T>
-Vector<T> Engine<T>::scattered(Size unit, Size microbatch) const {
-  const Vector<T> share = gradients_.share(unit);
-  if (microbatch == 0) return share;
-  return alias_vector(incoming_.data(), static_cast<Size>(share.extent(0)));
+void Engine<T>::forward_layer(const Action& action, const Microbatch<Compute>& batch) const {
+  const Region region("tessera::forward");
+  LayerCall<Compute> call = call_of_layer(action.index);
+  for (std::size_t i = 0; i < action.reads.size(); ++i)
+    call.inputs[i] = frame_.read(action.reads[i], batch);
+  call.output = frame_(action.writes[0], batch);
+  if (action.writes.size() > 1) call.kept = frame_(action.writes[1], batch);
+  forward(call);
 }
 
 template <class T>
-void Engine<T>::reduce_scatter(Size unit, Size microbatch) const {
-  const Region region("tessera::reduce_scatter");
-  const Communicator& ranks = groups_[Group::shard];
-  if (!state_.sharding.gradients) return ranks.reduce_scatter(gradients_.unit(unit));
-  ranks.reduce_scatter(gradients_.unit(unit), scattered(unit, microbatch));
-  add_incoming(unit, microbatch);
+void Engine<T>::backward_layer(const Action& action, const Microbatch<Compute>& batch) const {
+  const Region region("tessera::backward");
+  LayerCall<Compute> call = call_of_layer(action.index);
+  const std::size_t inputs = action.writes.size();
+  call.output_gradient = frame_.read(action.reads[0], batch);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (action.reads[1 + i] != no_slot) call.inputs[i] = frame_.read(action.reads[1 + i], batch);
+    if (action.writes[i] != no_slot) call.input_gradients[i] = frame_(action.writes[i], batch);
+  }
+  if (action.reads[1 + inputs] != no_slot) call.output = frame_(action.reads[1 + inputs], batch);
+  if (action.reads[2 + inputs] != no_slot) call.kept = frame_(action.reads[2 + inputs], batch);
+  call.add_input_gradients = action.adds;
+  const std::vector<ParameterView>& views = views_[action.index];
+  for (std::size_t p = 0; p < views.size(); ++p)
+    call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
+  call.add_parameter_gradients = batch.number > 0 && !state_.sharding.gradients;
+  backward(call);
 }
 
 template <class T>
-Request Engine<T>::start_reduce_scatter(Size unit, Size microbatch) const {
-  const Communicator& ranks = groups_[Group::shard];
-  if (!state_.sharding.gradients) return ranks.ireduce_scatter(gradients_.unit(unit));
-  return ranks.ireduce_scatter(gradients_.unit(unit), scattered(unit, microbatch));
+void Engine<T>::loss(const Action& action, const Microbatch<Compute>& batch, Size slot,
+                     bool gradient) {
+  const Region region("tessera::loss");
+  const Matrix<const Compute> prediction = frame_.read(action.reads[0], batch);
+  const Size count = options_.sum_gradients ? 1
+                                            : loss_count(options_.loss, batch.global_rows,
+                                                         static_cast<Size>(prediction.extent(1)));
+  loss_and_gradient<Compute>(options_.loss, prediction, batch.y, count, sums_,
+                             slot * plan_.input.microbatches + batch.number,
+                             gradient ? frame_(action.writes[0], batch) : Matrix<Compute>());
 }
 
 template <class T>
-void Engine<T>::finish_reduce_scatter(Size unit, Size microbatch) {
-  scatter_in_flight_.wait();
-  if (state_.sharding.gradients) add_incoming(unit, microbatch);
+void Engine<T>::check_finite() {
+  const Region region("tessera::check_finite");
+  const Size slot = sums_plan_.losses + sums_plan_.norms;
+  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_, slot), 0.0);
+  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_, slot);
+  if (sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0)
+    throw Error(ExitCode::wrong_result,
+                fmt::format("training diverged: the gradient of step {} is not finite", steps_));
 }
 
+/// Each element of the gradient counts once over all ranks, in double.
 template <class T>
-void Engine<T>::add_incoming(Size unit, Size microbatch) const {
-  if (microbatch > 0)
-    accumulate<T>(Vector<const T>(scattered(unit, microbatch)), gradients_.share(unit));
-}
-
-template <class T>
-Vector<T> Engine<T>::gradients_of(const Bucket& bucket) const {
-  const Size begin = state_.gradient(bucket.first_layer).begin;
-  return gradients_.range({begin, state_.gradient(bucket.last_layer).end() - begin});
+void Engine<T>::clip() {
+  const Region region("tessera::clip");
+  if (options_.clip.value)
+    clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value));
+  if (!options_.clip.global_norm) return;
+  const Size first = sums_plan_.losses;
+  Size slot = first;
+  for (const Range& range : unique_) sum_of_squares<State>(gradients_.range(range), sums_, slot++);
+  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_, slot++);
+  if (slot > first + 1) add_up(sums_, first, slot - first);
+  const double squared_norm = sum_over(communicators_[RankSet::split], first, ReduceOp::sum);
+  gradient_scale_ = static_cast<State>(clip_scale(options_.clip, squared_norm));
 }
 
 template <class T>
@@ -192,52 +238,29 @@ double Engine<T>::sum_over(const Communicator& ranks, Size slot, ReduceOp op) {
 }
 
 template <class T>
-void Engine<T>::check_finite() {
-  const Region region("tessera::check_finite");
-  const Size slot = sums_plan_.losses + sums_plan_.norms;
-  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_, slot), 0.0);
-  for (const ParameterRun<T>& run : runs_) find_not_finite<T>(run.grads, sums_, slot);
-  if (sum_over(groups_[Group::mesh], slot, ReduceOp::max) > 0)
-    throw Error(ExitCode::wrong_result,
-                fmt::format("training diverged: the gradient of step {} is not finite", steps_));
-}
-
-/// Each element of the gradient counts once over all ranks, in double.
-template <class T>
-void Engine<T>::clip() {
-  const Region region("tessera::clip");
-  if (options_.clip.value)
-    clip_by_value<T>(gradients_.flat(), static_cast<T>(*options_.clip.value));
-  if (!options_.clip.global_norm) return;
-  const Size first = sums_plan_.losses;
-  Size slot = first;
-  for (const Range& range : unique_) sum_of_squares<T>(gradients_.range(range), sums_, slot++);
-  if (unique_.empty()) sum_of_squares<T>(Vector<T>(), sums_, slot++);
-  if (slot > first + 1) add_up(sums_, first, slot - first);
-  const double squared_norm = sum_over(groups_[Group::split], first, ReduceOp::sum);
-  gradient_scale_ = static_cast<T>(clip_scale(options_.clip, squared_norm));
-}
-
-/// Non-blocking MPI moves only inside MPI calls, so what has been started is asked for between
-/// actions.
-template <class T>
-void Engine<T>::poll() {
-  gather_in_flight_.test();
-  scatter_in_flight_.test();
-  for (Request& request : reductions_) request.test();
+Size Engine<T>::change_samples(Size samples) {
+  const Size before = plan_sums(plan_).total();
+  plan_.input.samples = samples;
+  sums_plan_ = plan_sums(plan_);
+  if (sums_plan_.total() == before) return 0;
+  sums_ = {};
+  sums_ = allocate_zeros<double>("tessera::sums", sums_plan_.total());
+  host_sums_ = Kokkos::create_mirror_view(sums_);
+  return (sums_plan_.total() - before) * size_of(DType::float64);
 }
 
 template <class T>
 std::vector<double> Engine<T>::losses(const std::vector<Size>& global_rows) {
   const std::size_t steps = global_rows.size();
-  groups_[Group::batch].all_reduce(
-      alias_vector(sums_.data(), static_cast<Size>(steps) * microbatches_));
+  const Size microbatches = plan_.input.microbatches;
+  communicators_[RankSet::batch].all_reduce(
+      alias_vector(sums_.data(), static_cast<Size>(steps) * microbatches));
   Kokkos::deep_copy(host_sums_, sums_);
   std::vector<double> losses(steps);
   for (std::size_t s = 0; s < steps; ++s) {
-    for (Size m = 0; m < microbatches_; ++m) losses[s] += host_sums_(s * microbatches_ + m);
-    losses[s] /=
-        static_cast<double>(loss_count(options_.loss, global_rows[s], whole_model_.output_width()));
+    for (Size m = 0; m < microbatches; ++m) losses[s] += host_sums_(s * microbatches + m);
+    losses[s] /= static_cast<double>(
+        loss_count(options_.loss, global_rows[s], plan_.input.model.output_width()));
   }
   return losses;
 }

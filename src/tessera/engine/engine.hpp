@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <tessera/base/kokkos_compat.hpp>
@@ -8,10 +9,11 @@
 #include <tessera/comm/request.hpp>
 #include <tessera/engine/arenas.hpp>
 #include <tessera/engine/dataset.hpp>
-#include <tessera/engine/groups.hpp>
-#include <tessera/engine/redistribution.hpp>
+#include <tessera/engine/frame.hpp>
+#include <tessera/engine/plan_communicators.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/gemm.hpp>
+#include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer.hpp>
@@ -27,98 +29,105 @@ struct StepOptions {
   bool sum_gradients = false;  ///< gradient of the sum of the batch's losses, not of their mean
 };
 
-/// Carries out plans on this rank: the one training loop of every strategy. All memory is allocated
-/// here, once. A step allocates nothing, and waits for the device only where a collective, the norm
-/// of the gradient or the finite flag needs it.
+/// Carries a plan out on this rank: the one training step of every strategy and model. All memory
+/// is allocated here, once. A step allocates nothing, and waits for the device only where a
+/// collective, the norm of the gradient or the finite flag needs it.
 template <class T>
 class Engine {
  public:
+  using State = T;    ///< of parameters, gradients, moments and what is sent of them
+  using Compute = T;  ///< of activations and products
+
   /// `plan` is that of the largest batch that will be stepped; parameters are drawn from its
   /// model's seed. The mesh must outlive the engine. Collective over the mesh unless it has made
-  /// these Groups before.
+  /// these communicators before.
   Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options);
 
-  /// One optimizer step on this rank's rows of a batch: the actions of `plan`, in their order. The
+  /// One optimizer step on this rank's rows of a batch: the plan's actions, in their order. The
   /// batch's loss sums are kept under `slot`, the number of the step in its epoch. Throws Error
   /// (wrong_result) on all ranks if the plan checks that the gradient is finite and it is not.
-  void step(const Plan& plan, const Batch<T>& batch, Size slot, double learning_rate);
+  void step(const Batch<Compute>& batch, Size slot, double learning_rate);
+
+  /// Forward and loss of this rank's rows of a batch, in microbatches as in a step, without
+  /// gradients; the loss sums are kept under `slot`. `take` sees each prediction, all its columns.
+  /// Collective like a step.
+  using TakePrediction =
+      std::function<void(const Microbatch<Compute>&, const Matrix<const Compute>&)>;
+  void evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take);
+
+  /// From here on epochs have this many samples; returns by how many bytes the sums have grown.
+  Size change_samples(Size samples);
 
   /// The loss of each of an epoch's steps, on every rank; collective over the batch axes.
   /// `global_rows`: of the batch of each step.
   std::vector<double> losses(const std::vector<Size>& global_rows);
 
-  const ModelSpec& local_model() const { return model_; }
+  const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
-  const Groups& groups() const { return groups_; }
-  const ParameterArena<T>& parameters() const { return parameters_; }
+  const PlanCommunicators& communicators() const { return communicators_; }
+  const StateArena<State>& parameters() const { return parameters_; }
   /// Of the last step, over the whole batch, before clipping by norm. Where moments alone are
-  /// sharded, only the own share of each unit is.
-  const ParameterArena<T>& gradients() const { return gradients_; }
-  const Optimizer<T>& optimizer() const { return optimizer_; }
+  /// sharded, only the own share of each bucket is.
+  const StateArena<State>& gradients() const { return gradients_; }
+  const Optimizer<State>& optimizer() const { return optimizer_; }
 
  private:
-  /// One microbatch of a step as the actions see it.
-  struct Pass {
-    const Batch<T>& batch;
-    Range rows;
-    Size index;
-  };
-  void act(const Action& action, const Plan& plan, const Pass& pass, Size slot, double rate);
-  Pass pass_of(const Batch<T>& batch, Size microbatch) const;
+  void act(const Action& action, const Microbatch<Compute>& batch, Size slot, double rate);
+  Microbatch<Compute> microbatch_of(const Batch<Compute>& batch, Size number) const;
 
-  Size rows_of_output(const Pass& pass, Size layer) const;
-  Matrix<T> output(const Pass& pass, Size layer) const;
-  Matrix<T> output_gradient(const Pass& pass, Size layer) const;
-  Matrix<T> product(const Pass& pass, Size layer) const;
-  Matrix<const T> input(const Pass& pass, Size layer) const;
+  void redistribute(const Action& action, const Microbatch<Compute>& batch) const;
+  void accumulate_slots(const Action& action, const Microbatch<Compute>& batch) const;
+  LayerCall<Compute> call_of_layer(Size layer) const;
+  void forward_layer(const Action& action, const Microbatch<Compute>& batch) const;
+  void backward_layer(const Action& action, const Microbatch<Compute>& batch) const;
+  void loss(const Action& action, const Microbatch<Compute>& batch, Size slot, bool gradient);
 
-  void redistribute_input(const Pass& pass, Size layer);
-  void forward(const Pass& pass, Size layer);
-  void redistribute_output(const Pass& pass, Size layer);
-  void activate(const Pass& pass, Size layer);
-  void loss(const Pass& pass, Size slot);
-  void redistribute_gradient(const Pass& pass, Size layer);
-  void activate_backward(const Pass& pass, Size layer);
-  void gather_gradient(const Pass& pass, Size layer);
-  void backward(const Pass& pass, Size layer);
-
-  void gather(Size unit) const;
-  Request start_gather(Size unit) const;
-  void reduce_scatter(Size unit, Size microbatch) const;
-  Request start_reduce_scatter(Size unit, Size microbatch) const;
-  void finish_reduce_scatter(Size unit, Size microbatch);
-  Vector<T> scattered(Size unit, Size microbatch) const;
-  void add_incoming(Size unit, Size microbatch) const;
-  Vector<T> gradients_of(const Bucket& bucket) const;
+  void gather(Size bucket) const;
+  void start_gather(Size bucket);
+  void clear_padding(Size bucket) const;
+  void reduce_scatter(Size bucket, Size microbatch) const;
+  void start_reduce_scatter(Size bucket, Size microbatch);
+  void finish_reduce_scatter(Size bucket, Size microbatch);
+  Vector<State> scattered(Size bucket, Size microbatch) const;
+  void add_incoming(Size bucket, Size microbatch) const;
+  void start_reduce(Size bucket);
+  void reduce_rows(Size unit) const;
+  void finish(Request& request);
 
   void check_finite();
   void clip();
   double sum_over(const Communicator& ranks, Size slot, ReduceOp op);
   void poll();
 
-  ModelSpec model_;  ///< with this rank's extents
-  ModelSpec whole_model_;
-  Layouts layouts_;
+  /// A parameter where a layer finds it.
+  struct ParameterView {
+    Size bucket;
+    Range elements;  ///< of the bucket, without padding
+  };
+
+  Plan plan_;
+  std::vector<LayerSpec> layers_;  ///< with this rank's extents
   StatePlan state_;
   StepOptions options_;
-  Size microbatches_;
   SumsPlan sums_plan_;
-  Groups groups_;
-  ParameterArena<T> parameters_;
-  ParameterArena<T> gradients_;
-  Vector<T> incoming_;  ///< share of a microbatch's gradient, to be added to the others
-  ActivationArena<T> activations_;
-  Redistribution<T> along_model_;
-  Optimizer<T> optimizer_;
-  std::vector<ParameterRun<T>> runs_;  ///< what the optimizer updates
-  std::vector<Range> unique_;          ///< of the gradients, what counts for the norm
-  Gemm<T> gemm_;
+  PlanCommunicators communicators_;
+  StateArena<State> parameters_;
+  StateArena<State> gradients_;
+  Vector<State> incoming_;  ///< share of a microbatch's gradient, to be added to the others
+  Frame<Compute> frame_;
+  std::vector<std::vector<ParameterView>> views_;  ///< by layer
+  std::vector<std::vector<Range>> padding_;        ///< by bucket: what no parameter fills
+  Optimizer<State> optimizer_;
+  std::vector<ParameterRun<State>> runs_;  ///< what the optimizer updates
+  std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
+  Gemm<Compute> gemm_;
   Vector<double> sums_;  ///< as SumsPlan says
   HostMirror<Vector<double>> host_sums_;
   Request gather_in_flight_;
   Request scatter_in_flight_;
   std::vector<Request> reductions_;  ///< started ones, by bucket
-  T gradient_scale_ = 1;             ///< what clipping by norm makes of the gradients
+  Size in_flight_ = 0;               ///< requests that have been started and not finished
+  State gradient_scale_ = 1;         ///< what clipping by norm makes of the gradients
   Size steps_ = 0;
 };
 

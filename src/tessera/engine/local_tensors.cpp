@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/local_tensors.hpp>
+#include <tessera/mesh/sharded_tensor.hpp>
 
 namespace tessera {
 namespace {
@@ -18,21 +17,14 @@ Vector<T> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
 /// Copies a run of a block to its elements of the whole tensor.
 template <class T>
 void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
-  const Size cols = tensor.block.extent.back();
-  const bool matrix = tensor.block.extent.size() == 2;
-  const Size row_offset = matrix ? tensor.block.offset[0] : 0;
-  const Size col_offset = tensor.block.offset.back();
-  const Size stride = tensor.plan.shape.back();
+  const detail::GlobalIndex place(tensor.slot.shape, tensor.block);
   const Size first = tensor.owned.begin;
   const T* const in = tensor.values.data() + (first - tensor.kept.begin);
   T* const out = whole.data();
   Kokkos::parallel_for(
       "tessera::copy_to_whole",
       Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, tensor.owned.count),
-      KOKKOS_LAMBDA(Size i) {
-        const Size row = (first + i) / cols, col = (first + i) % cols;
-        out[(row_offset + row) * stride + col_offset + col] = in[i];
-      });
+      KOKKOS_LAMBDA(Size i) { out[place(first + i)] = in[i]; });
 }
 
 }  // namespace
@@ -40,29 +32,26 @@ void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
 template <class T>
 std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
                                           TensorRole role) {
-  const MeshShape& mesh = plan.input.mesh;
   const StatePlan& state = engine.state();
-  const Size coordinate = plan.local_rows(rank).model_coordinate;
+  const ParameterLayout& layout = plan.stage(rank).parameters;
   std::vector<LocalTensor<T>> tensors;
   Size moment = 0;  // of the parameter whose moments are being listed
-  for (const TensorPlan& planned : plan.tensors) {
-    if (planned.role == TensorRole::parameter) moment = 0;
-    if (planned.role != role) continue;
-    const UnitPlan& unit = state.units[planned.layer];
-    const Range part = part_of_unit(planned, engine.local_model().layers[planned.layer]);
-    const Range owned = intersection(part, unit.share);
-    const Range kept = planned.in_shares ? owned : part;
-    // What is empty begins where the buffer does: it may lie on neither side of the share.
-    const Size at = kept.count == 0     ? 0
-                    : planned.in_shares ? unit.share_begin + kept.begin - unit.share.begin
-                                        : unit.whole.begin + kept.begin;
+  for (const Slot& slot : plan.stage(rank).slots) {
+    if (slot.parameter < 0) continue;
+    if (slot.role == TensorRole::parameter) moment = 0;
+    if (slot.role != role) continue;
+    const ParameterPlan& parameter = layout.parameters[slot.parameter];
+    const Block block = plan.block(rank, parameter);
+    const Size bucket = layout.bucket_index(parameter), begin = parameter.place.begin;
+    const Range elements{begin, num_elements(block.extent)};
+    const Range owned = intersection(elements, state.buckets[bucket].share);
+    const Range kept = slot.in_shares ? owned : elements;
+    const Range at = kept.count == 0 ? Range{} : state.kept(bucket, kept, slot.in_shares);
     const Vector<T> buffer = buffer_of(engine, role, role == TensorRole::moment ? moment++ : 0);
-    const bool split = std::any_of(planned.placements.begin(), planned.placements.end(),
-                                   [](const Placement& p) { return p.is_shard(); });
-    tensors.push_back({planned, local_block(planned.shape, planned.placements, mesh, rank),
-                       Range{kept.begin - part.begin, kept.count},
-                       Range{owned.begin - part.begin, owned.count}, split || coordinate == 0,
-                       alias_vector(buffer.data() + at, kept.count)});
+    const bool counts = slot.along_model.is_shard() || plan.model_coordinate(rank) == 0;
+    tensors.push_back({slot, block, Range{kept.begin - begin, kept.count},
+                       Range{owned.begin - begin, owned.count}, counts,
+                       alias_vector(buffer.data() + at.begin, kept.count)});
   }
   return tensors;
 }
@@ -72,17 +61,17 @@ Vector<T> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& eng
                         TensorRole role) {
   const std::vector<LocalTensor<T>> tensors = local_tensors(plan, mesh.rank(), engine, role);
   Size elements = 0;
-  for (const LocalTensor<T>& tensor : tensors) elements += num_elements(tensor.plan.shape);
+  for (const LocalTensor<T>& tensor : tensors) elements += num_elements(tensor.slot.shape);
   const Vector<T> all("tessera::whole_tensors", static_cast<std::size_t>(elements));
   Size begin = 0;
   for (const LocalTensor<T>& tensor : tensors) {
-    const Size n = num_elements(tensor.plan.shape);
+    const Size n = num_elements(tensor.slot.shape);
     if (tensor.counts && tensor.owned.count > 0)
       copy_to_whole(tensor, alias_vector(all.data() + begin, n));
     begin += n;
   }
   // Each element is on one rank of those that split the state; zero on the others.
-  engine.groups()[Group::split].all_reduce(all);
+  engine.communicators()[RankSet::split].all_reduce(all);
   return all;
 }
 

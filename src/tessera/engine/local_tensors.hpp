@@ -13,7 +13,7 @@ namespace tessera {
 /// What one rank holds of a parameter, its gradient or a moment of it: an alias.
 template <class T>
 struct LocalTensor {
-  TensorPlan plan;
+  Slot slot;
   Block block;         ///< the rank's part along `model`
   Range kept;          ///< of the block's elements in row-major order
   Range owned;         ///< those of them that no other rank with the same block counts as its own

@@ -60,7 +60,7 @@ void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& 
 template <class T>
 ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
     : mesh_(mesh),
-      groups_(engine.groups()),
+      communicators_(engine.communicators()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
       calls_(plan_replica_check(plan)) {
   const std::vector<bool> whole = same_along_model(plan);
@@ -89,13 +89,13 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
-    const bool same_everywhere = call.group != Group::model || same_along_model_[at];
+    const bool same_everywhere = call.ranks != RankSet::model || same_along_model_[at];
     const std::int64_t sum = host(at) & static_cast<std::int64_t>(low_half);
     host_limits(i) = same_everywhere ? sum : 0;
     host_limits(n + i) = -host_limits(i);
   }
   Kokkos::deep_copy(limits_, host_limits);
-  groups_[call.group].all_reduce(alias_vector(limits_.data(), 2 * n), ReduceOp::max);
+  communicators_[call.ranks].all_reduce(alias_vector(limits_.data(), 2 * n), ReduceOp::max);
   Kokkos::deep_copy(host_limits, limits_);
   for (Size i = 0; i < n; ++i)
     if (host_limits(i) != -host_limits(n + i)) return false;
@@ -110,7 +110,7 @@ void ReplicaCheck<T>::operator()(Size step) const {
     if (call.compares)
       equal = all_equal(call) && equal;
     else
-      groups_[call.group].all_reduce(
+      communicators_[call.ranks].all_reduce(
           alias_vector(sums_.data() + call.checksums.begin, call.checksums.count));
   }
   try {
@@ -147,7 +147,7 @@ void ReplicaCheck<T>::report(Size step) const {
             fmt::format("{:08x} on rank{} {}", sum, of.size() == 1 ? "" : "s", number_ranges(of)));
       throw Error(ExitCode::wrong_result,
                   fmt::format("replicas differ after step {}: {} has checksum {}", step,
-                              tensors_[i].plan.path, join(texts, ", ")));
+                              tensors_[i].slot.path, join(texts, ", ")));
     }
   }
   throw Error(ExitCode::wrong_result, fmt::format("replicas differ after step {}", step));

@@ -27,7 +27,7 @@ class ReplicaCheck {
   [[noreturn]] void report(Size step) const;
 
   Mesh mesh_;
-  Groups groups_;
+  PlanCommunicators communicators_;
   std::vector<LocalTensor<T>> tensors_;  ///< parameters, then first moments, then second ones
   std::vector<CheckCall> calls_;
   std::vector<bool> same_along_model_;  ///< by tensor

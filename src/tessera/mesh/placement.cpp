@@ -29,12 +29,6 @@ std::string to_string(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-Size num_elements(const Shape& shape) {
-  Size n = 1;
-  for (const Size extent : shape) n *= extent;
-  return n;
-}
-
 Placements replicated(const MeshShape& mesh) { return Placements(mesh.num_axes()); }
 
 void check_placements(const Placements& placements, const MeshShape& mesh,

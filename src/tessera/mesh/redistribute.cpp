@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <span>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/mesh/parts.hpp>
 #include <tessera/mesh/redistribute.hpp>
 
@@ -14,74 +14,6 @@ Vector<T> uninitialized(Size n) {
                    static_cast<std::size_t>(n));
 }
 
-template <class T>
-Vector<T> zeros(Size n) {
-  return Vector<T>("tessera::redistribute", static_cast<std::size_t>(n));
-}
-
-/// A tensor on its way: the block, and whether its memory is ours to overwrite.
-template <class T>
-struct Travelling {
-  Vector<T> data;
-  bool ours = false;
-
-  void replace(const Vector<T>& other) {
-    data = other;
-    ours = true;
-  }
-};
-
-template <class T>
-void all_reduce(Travelling<T>& tensor, const Communicator& comm) {
-  if (!tensor.ours) {
-    const Vector<T> copy = uninitialized<T>(static_cast<Size>(tensor.data.extent(0)));
-    Kokkos::deep_copy(ExecSpace(), copy, tensor.data);
-    tensor.replace(copy);
-  }
-  comm.all_reduce(tensor.data);
-}
-
-template <class T>
-void reduce_scatter(Travelling<T>& tensor, const Parts& parts, const Communicator& comm) {
-  Vector<T> packed = tensor.data;
-  if (!parts.contiguous()) {
-    packed = uninitialized<T>(parts.elements());
-    pack(tensor.data, parts, packed);
-  }
-  const Vector<T> own = uninitialized<T>(parts.part_elements(comm.rank()));
-  comm.reduce_scatter(packed, own, parts.part_counts());
-  tensor.replace(own);
-}
-
-template <class T>
-void all_gather(Travelling<T>& tensor, const Parts& parts, const Communicator& comm) {
-  const Vector<T> packed = uninitialized<T>(parts.elements());
-  comm.all_gather(tensor.data, packed, parts.part_counts());
-  tensor.replace(packed);
-  if (parts.contiguous()) return;
-  const Vector<T> whole = uninitialized<T>(parts.elements());
-  unpack(packed, parts, whole);
-  tensor.replace(whole);
-}
-
-/// Sends the parts along the new dimension, receives the parts along the old one.
-template <class T>
-void all_to_all(Travelling<T>& tensor, const Parts& sent, const Parts& received,
-                const Communicator& comm) {
-  Vector<T> out = tensor.data;
-  if (!sent.contiguous()) {
-    out = uninitialized<T>(sent.elements());
-    pack(tensor.data, sent, out);
-  }
-  const Vector<T> packed = uninitialized<T>(received.elements());
-  comm.all_to_all(out, sent.part_counts(), packed, received.part_counts());
-  tensor.replace(packed);
-  if (received.contiguous()) return;
-  const Vector<T> whole = uninitialized<T>(received.elements());
-  unpack(packed, received, whole);
-  tensor.replace(whole);
-}
-
 /// The block `shape` along dimension `dim` as the part of one coordinate.
 Shape with_part(Shape shape, int dim, Size parts, Size coordinate) {
   Size& extent = shape[static_cast<std::size_t>(dim)];
@@ -89,51 +21,44 @@ Shape with_part(Shape shape, int dim, Size parts, Size coordinate) {
   return shape;
 }
 
-/// `group`: the block that the ranks along the axis hold together.
+/// What an all-to-all sends: the rank's part along one dimension, cut along the other.
+Parts exchanged(const Shape& group, int own, int cut, Size ranks, Size rank) {
+  return {with_part(group, own, ranks, rank), cut, ranks};
+}
+
+template <class T>
+Vector<T> front(const Vector<T>& v, Size n) {
+  return alias_vector(v.data(), n);
+}
+
+/// A tensor on its way: the block, and whether its memory is ours to overwrite.
+template <class T>
+struct Travelling {
+  Vector<T> data;
+  bool ours = false;
+};
+
+/// Aliases what can be shared; else carries the step out in new memory.
 template <class T>
 void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape& group,
                const Communicator& comm) {
-  const Size ranks = comm.size();
-  const Size me = comm.rank();
-  const auto parts_along = [&](int dim) { return Parts(group, dim, ranks); };
-  switch (step.transition) {
-    case Transition::keep:
-      break;
-    case Transition::all_reduce:
-      all_reduce(tensor, comm);
-      break;
-    case Transition::reduce_scatter: {
-      reduce_scatter(tensor, parts_along(step.to.dim()), comm);
-      break;
-    }
-    case Transition::all_gather:
-      all_gather(tensor, parts_along(step.from.dim()), comm);
-      break;
-    case Transition::all_to_all: {
-      const int before = step.from.dim();
-      const int after = step.to.dim();
-      all_to_all(tensor, Parts(with_part(group, before, ranks, me), after, ranks),
-                 Parts(with_part(group, after, ranks, me), before, ranks), comm);
-      break;
-    }
-    case Transition::slice: {
-      const Parts parts = parts_along(step.to.dim());
-      tensor.ours = tensor.ours || !parts.contiguous();
-      tensor.data = take_part(tensor.data, parts, me);
-      break;
-    }
-    case Transition::mask: {
-      if (me != 0) tensor.replace(zeros<T>(static_cast<Size>(tensor.data.extent(0))));
-      break;
-    }
-    case Transition::embed: {
-      const Parts parts = parts_along(step.from.dim());
-      const Vector<T> whole = zeros<T>(parts.elements());
-      put_part(tensor.data, parts, me, whole);
-      tensor.replace(whole);
-      break;
-    }
+  const Size ranks = comm.size(), me = comm.rank();
+  if (step.transition == Transition::slice) {
+    const Parts parts(group, step.to.dim(), ranks);
+    tensor.ours = tensor.ours || !parts.contiguous();
+    tensor.data = take_part(tensor.data, parts, me);
+    return;
   }
+  if (step.transition == Transition::mask && me == 0) return;
+  if (step.transition == Transition::all_reduce && tensor.ours) {
+    comm.all_reduce(tensor.data);
+    return;
+  }
+  const Shape own = step.to.is_shard() ? with_part(group, step.to.dim(), ranks, me) : group;
+  const Vector<T> to = uninitialized<T>(num_elements(own));
+  redistribute_along(comm, step.from, step.to, group, tensor.data, to,
+                     uninitialized<T>(packed_elements(step.from, step.to, group, ranks, me)));
+  tensor = {to, true};
 }
 
 template <class T>
@@ -153,6 +78,70 @@ ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bo
 }
 
 }  // namespace
+
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
+  const auto unless_contiguous = [](const Parts& parts) {
+    return parts.contiguous() ? 0 : parts.elements();
+  };
+  switch (transition(before, after)) {
+    case Transition::reduce_scatter:
+      return unless_contiguous(Parts(group, after.dim(), ranks));
+    case Transition::all_gather:
+      return unless_contiguous(Parts(group, before.dim(), ranks));
+    case Transition::all_to_all:
+      return unless_contiguous(exchanged(group, before.dim(), after.dim(), ranks, rank)) +
+             unless_contiguous(exchanged(group, after.dim(), before.dim(), ranks, rank));
+    default:
+      return 0;
+  }
+}
+
+template <class T>
+void redistribute_along(const Communicator& ranks, Placement before, Placement after,
+                        const Shape& group, const Vector<T>& from, const Vector<T>& to,
+                        const Vector<T>& packed) {
+  const Size me = ranks.rank();
+  const auto copy = [&] {
+    if (from.data() != to.data()) Kokkos::deep_copy(ExecSpace(), to, from);
+  };
+  switch (transition(before, after)) {
+    case Transition::keep:
+      return copy();
+    case Transition::all_reduce:
+      copy();
+      return ranks.all_reduce(to);
+    case Transition::reduce_scatter: {
+      const Parts parts(group, after.dim(), ranks.size());
+      if (!parts.contiguous()) pack(from, parts, packed);
+      return ranks.reduce_scatter(parts.contiguous() ? from : packed, to, parts.part_counts());
+    }
+    case Transition::all_gather: {
+      const Parts parts(group, before.dim(), ranks.size());
+      ranks.all_gather(from, parts.contiguous() ? to : packed, parts.part_counts());
+      if (!parts.contiguous()) unpack(packed, parts, to);
+      return;
+    }
+    case Transition::all_to_all: {
+      const Parts sent = exchanged(group, before.dim(), after.dim(), ranks.size(), me);
+      const Parts received = exchanged(group, after.dim(), before.dim(), ranks.size(), me);
+      const Size leaving = sent.contiguous() ? 0 : sent.elements();
+      const Vector<T> out = sent.contiguous() ? from : front(packed, leaving);
+      const Vector<T> in =
+          received.contiguous() ? to : alias_vector(packed.data() + leaving, received.elements());
+      if (!sent.contiguous()) pack(from, sent, out);
+      ranks.all_to_all(out, sent.part_counts(), in, received.part_counts());
+      if (!received.contiguous()) unpack(in, received, to);
+      return;
+    }
+    case Transition::slice:
+      return copy_part(from, Parts(group, after.dim(), ranks.size()), me, to);
+    case Transition::mask:
+      return me == 0 ? copy() : Kokkos::deep_copy(ExecSpace(), to, T(0));
+    case Transition::embed:
+      Kokkos::deep_copy(ExecSpace(), to, T(0));
+      return put_part(from, Parts(group, before.dim(), ranks.size()), me, to);
+  }
+}
 
 template <class T>
 ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& to) {
@@ -176,11 +165,13 @@ Vector<T> to_global(const ShardedTensor<T>& tensor) {
   return redistribute(tensor, replicated(tensor.mesh().shape())).local();
 }
 
-#define TESSERA_INSTANTIATE(T)                                                        \
-  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&); \
-  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);      \
-  template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&, \
-                                        const Vector<T>&);                            \
+#define TESSERA_INSTANTIATE(T)                                                              \
+  template void redistribute_along(const Communicator&, Placement, Placement, const Shape&, \
+                                   const Vector<T>&, const Vector<T>&, const Vector<T>&);   \
+  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&);       \
+  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);            \
+  template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&,       \
+                                        const Vector<T>&);                                  \
   template Vector<T> to_global(const ShardedTensor<T>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -6,6 +6,20 @@
 
 namespace tessera {
 
+/// One transition along one axis in memory of the caller: nothing is allocated, so that plans can
+/// say where everything lies. `group` is the block that the ranks of `ranks` hold together, `from`
+/// this rank's part of it (its term, where Partial) and `to` what becomes of it. `to` may be `from`
+/// for an all-reduce. The terms in `from` are lost in a reduce-scatter. `packed` has
+/// packed_elements(), and no memory where there are none. Collective over `ranks`. T as below.
+template <class T>
+void redistribute_along(const Communicator& ranks, Placement before, Placement after,
+                        const Shape& group, const Vector<T>& from, const Vector<T>& to,
+                        const Vector<T>& packed);
+
+/// What does not lie one behind the other as messages carry it is packed: elements of the memory
+/// for it, of what is sent before what is received.
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank);
+
 /// The same tensor with other placements, along the steps of plan_redistribute(): the ledger shows
 /// exactly its collectives. Collective over the mesh.
 ///

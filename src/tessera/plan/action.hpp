@@ -4,36 +4,33 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
+#include <vector>
 
-#include <tessera/base/types.hpp>
+#include <tessera/mesh/redistribute_plan.hpp>
+#include <tessera/plan/slot.hpp>
 
 namespace tessera {
 
 /// What a rank does. Each kind makes at most one collective call.
 enum class ActionKind : std::uint8_t {
-  gather,         ///< a unit's parameters from all their shares, to the end
+  gather,         ///< a bucket's parameters from all their shares, to the end
   start_gather,   ///< the same, started only
   finish_gather,  ///< waits for a started gather
 
-  redistribute_input,   ///< what the layer before gave, as a layer's product needs it
-  forward,              ///< one layer on one microbatch; only the product if its sum is to come
-  redistribute_output,  ///< a row-parallel product: the sum over `model`
-  activate,             ///< bias and activation of such a layer
-  loss,                 ///< local loss sum and the gradient of the output
+  redistribute,  ///< a tensor with other placements along `model`
+  accumulate,    ///< adds one tensor to another, or copies it
+  forward,       ///< one layer on one microbatch
+  loss,          ///< local loss sum and the gradient of the prediction
+  backward,      ///< one layer: gradients of its parameters, and of the inputs that need one
 
-  redistribute_gradient,  ///< the gradient that a layer gives, as the layer before needs it
-  activate_backward,      ///< the activation's part of backward, on the rank's own rows
-  gather_gradient,        ///< the rows of all ranks of `model`
-  backward,               ///< one layer: weight and bias gradients, input gradient if one needs it
-
-  reduce_scatter,         ///< a unit's gradient, of which each rank keeps its share
+  reduce_scatter,         ///< a bucket's gradient, of which each rank keeps its share
   start_reduce_scatter,   ///< the same, started only
   finish_reduce_scatter,  ///< waits for a started one
-  reduce,                 ///< a gradient bucket over the replicas, to the end
-  start_reduce,           ///< the same, started only
-  finish_reduce,          ///< waits for a started bucket
+  reduce,         ///< a bucket's gradient, or the share of it, over the replicas, to the end
+  start_reduce,   ///< the same, started only
+  finish_reduce,  ///< waits for a started one
+  reduce_rows,    ///< a unit's gradients of which each rank of `model` saw its own rows only
 
   check_finite,  ///< all ranks learn whether the gradient is finite everywhere
   clip,          ///< gradients by value or by global norm
@@ -41,7 +38,7 @@ enum class ActionKind : std::uint8_t {
 };
 
 /// What Action::index counts.
-enum class ActionSubject : std::uint8_t { none, layer, unit, bucket };
+enum class ActionSubject : std::uint8_t { none, layer, unit, bucket, slot };
 
 struct ActionRow {
   std::string_view name;
@@ -50,25 +47,22 @@ struct ActionRow {
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<ActionRow, 21> action_rows{{
-    {"gather", ActionSubject::unit, false},
-    {"start_gather", ActionSubject::unit, false},
-    {"finish_gather", ActionSubject::unit, false},
-    {"redistribute_input", ActionSubject::layer, true},
+inline constexpr std::array<ActionRow, 18> action_rows{{
+    {"gather", ActionSubject::bucket, false},
+    {"start_gather", ActionSubject::bucket, false},
+    {"finish_gather", ActionSubject::bucket, false},
+    {"redistribute", ActionSubject::slot, true},
+    {"accumulate", ActionSubject::slot, true},
     {"forward", ActionSubject::layer, true},
-    {"redistribute_output", ActionSubject::layer, true},
-    {"activate", ActionSubject::layer, true},
     {"loss", ActionSubject::none, true},
-    {"redistribute_gradient", ActionSubject::layer, true},
-    {"activate_backward", ActionSubject::layer, true},
-    {"gather_gradient", ActionSubject::layer, true},
     {"backward", ActionSubject::layer, true},
-    {"reduce_scatter", ActionSubject::unit, false},
-    {"start_reduce_scatter", ActionSubject::unit, false},
-    {"finish_reduce_scatter", ActionSubject::unit, false},
+    {"reduce_scatter", ActionSubject::bucket, false},
+    {"start_reduce_scatter", ActionSubject::bucket, false},
+    {"finish_reduce_scatter", ActionSubject::bucket, false},
     {"reduce", ActionSubject::bucket, false},
     {"start_reduce", ActionSubject::bucket, false},
     {"finish_reduce", ActionSubject::bucket, false},
+    {"reduce_rows", ActionSubject::unit, false},
     {"check_finite", ActionSubject::none, false},
     {"clip", ActionSubject::none, false},
     {"update", ActionSubject::none, false},
@@ -79,17 +73,22 @@ constexpr const ActionRow& row_of(ActionKind kind) {
 }
 constexpr std::string_view name_of(ActionKind kind) { return row_of(kind).name; }
 
-/// One entry of a step's schedule. `index` is a layer, a unit or a bucket, as the kind says; the
-/// layer behind the last one stands for the loss.
+/// One entry of a step's schedule, with its operands.
 struct Action {
   ActionKind kind = ActionKind::forward;
-  Size index = 0;
+  Size index = 0;  ///< a layer, a unit, a bucket, or the slot that is written, as the kind says
   Size microbatch = 0;
+  /// forward: the inputs. backward: the output's gradient, the inputs, the output, what forward
+  /// kept (no_slot for what it does not read). loss: prediction and target. Else the tensor that is
+  /// moved.
+  std::vector<SlotId> reads{};
+  /// forward: the output, what is kept. backward: the inputs' gradients, no_slot where none is
+  /// wanted. Else the one tensor that is made.
+  std::vector<SlotId> writes{};
+  SlotId scratch = no_slot;  ///< of a redistribution whose messages are packed
+  bool adds = false;         ///< to what is in `writes`
+
   friend bool operator==(const Action&, const Action&) = default;
 };
-
-/// "forward(1)", with a microbatch "forward(1, m0)", "reduce(bucket 0)", "gather(unit 1)",
-/// "update". Layers and units count from 1, as in their names.
-std::string to_string(const Action& action, bool with_microbatch);
 
 }  // namespace tessera

@@ -10,13 +10,14 @@
 #include <tessera/comm/operation.hpp>
 #include <tessera/plan/action.hpp>
 #include <tessera/plan/plan_input.hpp>
+#include <tessera/plan/units.hpp>
 
 namespace tessera {
 
 struct Plan;
 
 /// The ranks that a collective of a step runs over.
-enum class Group : std::uint8_t {
+enum class RankSet : std::uint8_t {
   batch,    ///< all that have different rows
   shard,    ///< those of them that share one replica of the training state
   replica,  ///< those of them that hold the same state
@@ -24,8 +25,8 @@ enum class Group : std::uint8_t {
   split,    ///< all that together hold each parameter's state once: shard and model
   mesh,     ///< all
 };
-/// The mesh axes of a group; those of size 1 do not count.
-std::vector<std::string> axes_of(Group group, const PlanInput& input);
+/// The mesh axes of a set; those of size 1 do not count.
+std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
 /// How often a planned collective happens.
 enum class Cadence : std::uint8_t { step, epoch, check };
@@ -44,17 +45,17 @@ struct CollectivePlan {
 
 /// The call that an action makes.
 struct PlannedCall {
-  Group group = Group::batch;
+  RankSet ranks = RankSet::batch;
   Operation operation = Operation::all_reduce;
   Size payload_bytes = 0;
   std::string_view what;
 };
 
-/// Everything that the size of a rank's calls depends on, worked out once for a rank.
+/// What the size of a rank's calls depends on, worked out once for a rank.
 struct CallSizes {
-  std::vector<Size> units;    ///< elements of each whole unit
-  std::vector<Size> buckets;  ///< elements of each bucket where the rank keeps gradients
-  std::vector<Size> rows;     ///< of each microbatch
+  StatePlan state;
+  std::vector<Size> rows;  ///< of each microbatch
+  Size model_coordinate = 0;
 };
 
 /// None for an action that only computes, or only waits. `sizes`: of the rank that asks.

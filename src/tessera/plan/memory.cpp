@@ -1,63 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/base/split.hpp>
 #include <tessera/plan/memory.hpp>
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/replica_check.hpp>
 
 namespace tessera {
-namespace {
 
-/// Elements of the buffers that redistributions around layer `l` go through; `l` may be the loss.
-void add_redistributions(const Layouts& layouts, const ModelSpec& local, const ModelSpec& whole,
-                         Size l, Size rows, ActivationElements& elements) {
-  const Size layers = layouts.size();
-  const auto at_least = [](Size& buffer, Size n) { buffer = std::max(buffer, n); };
-  if (l < layers && layouts.by_rows(l))
-    at_least(elements.redistributed, rows * whole.layers[l].out);
-  if (layouts.to_input(l) == Transition::keep) return;
-  const Size width = l == 0 ? whole.layers[0].in : whole.layers[l - 1].out;
-  at_least(elements.redistributed, rows * (l < layers ? local.layers[l].in : width));
-  const bool by_columns = l == 0 || !layouts.by_rows(l - 1);
-  if (l > 0 && by_columns) at_least(elements.packed, rows * width);
-}
-
-}  // namespace
-
-Size LocalRows::of(const Layouts& layouts, Size layer) const {
-  return layouts.by_rows(layer) ? balanced_split(microbatch, model_ranks, model_coordinate).count
-                                : microbatch;
-}
-
-ActivationElements activation_elements(const Layouts& layouts, const ModelSpec& local,
-                                       const ModelSpec& whole, const LocalRows& rows) {
-  ActivationElements elements;
-  const Size layers = layouts.size();
-  for (Size l = 0; l < layers; ++l) {
-    const LinearSpec& layer = local.layers[l];
-    const Size output = rows.of(layouts, l) * layer.out;
-    elements.outputs += output;
-    if (needs_preactivation(layer.activation)) elements.preactivations += output;
-    Size& buffer = elements.gradients[(layers - 1 - l) % 2];
-    buffer = std::max(buffer, output);
-  }
-  for (Size l = 0; l <= layers; ++l)
-    add_redistributions(layouts, local, whole, l, rows.microbatch, elements);
-  return elements;
-}
-
-MatmulScratch matmul_scratch(MatmulPrecision precision, const ModelSpec& local, Size rows) {
+MatmulScratch matmul_scratch(const Plan& plan) {
   MatmulScratch scratch;
-  if (precision == MatmulPrecision::strict) return scratch;
-  bool input_gradient = false;  // the first layer's input is data
-  for (const LinearSpec& layer : local.layers) {
-    if (rows > 1 && layer.in > 1 && layer.out > 1) {
-      scratch.left = std::max(scratch.left, rows * layer.in);
-      scratch.right = std::max({scratch.right, layer.in * layer.out, rows * layer.out});
-      if (input_gradient) scratch.left = std::max(scratch.left, rows * layer.out);
+  if (plan.input.precision == MatmulPrecision::strict) return scratch;
+  const Size rows = plan.microbatch_rows(0, 0).count;
+  for (const LayerSpec& layer : plan.local_layers(0))
+    for (const GemmShape& product : products_of(layer, rows)) {
+      if (product.m <= 1 || product.n <= 1 || product.k <= 1) continue;
+      scratch.left = std::max(scratch.left, product.m * product.k);
+      scratch.right = std::max(scratch.right, product.k * product.n);
     }
-    input_gradient = true;
-  }
   return scratch;
+}
+
+MemoryPlan plan_memory(const Plan& plan, Size rank) {
+  const PlanInput& input = plan.input;
+  const StagePlan& stage = plan.stage(rank);
+  const Size state_bytes = size_of(input.state_type), compute_bytes = size_of(input.compute_type);
+  const auto state = [&](Size elements) { return allocated_bytes(elements, state_bytes); };
+  const auto compute = [&](Size elements) { return allocated_bytes(elements, compute_bytes); };
+  const StatePlan kept = plan.state(rank);
+  const MatmulScratch scratch = matmul_scratch(plan);
+  const Size rows_of_data = plan.data_rows(rank);
+  MemoryPlan memory;
+  memory.parameters = state(kept.parameters());
+  memory.gradients = state(kept.gradients());
+  memory.moments = state(input.moments * kept.moments());
+  memory.gathered_units = state(kept.gathered);
+  memory.unit_gradients = state(kept.bucket_gradients) + state(kept.incoming);
+  memory.activations = allocated_bytes(stage.frames * stage.frame_bytes, 1);
+  memory.scratch = compute(scratch.left) + compute(scratch.right);
+  memory.sums = allocated_bytes(plan_sums(plan).total(), size_of(DType::float64));
+  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan);
+  memory.data = compute(rows_of_data * input.model.input_width) +
+                compute(rows_of_data * input.model.output_width());
+  return memory;
 }
 
 Size allocated_bytes(Size elements, Size element_bytes) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <tessera/base/error.hpp>
-#include <tessera/nn/flops.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/pass.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 #include <tessera/plan/schedule.hpp>
@@ -23,13 +26,6 @@ void check(const PlanInput& input) {
     throw ConfigError("model.widths", "[]", "must give at least one layer");
 }
 
-/// Buckets serve replicated gradients; what is sharded is reduced unit by unit.
-std::vector<Bucket> buckets_of(const PlanInput& input, const Layouts& layouts) {
-  if (sharding_on(input.strategy, input.mesh).moments) return one_bucket_per_layer(input.model);
-  return make_buckets(layouts.local_model(input.model, 0), size_of(input.dtype),
-                      input.bucket_bytes);
-}
-
 /// A rank's coordinate among the ranks along these axes, row-major in the order of the mesh.
 Size coordinate_along(const std::vector<std::string>& axes, const MeshShape& mesh, Size rank) {
   Size coordinate = 0;
@@ -38,8 +34,38 @@ Size coordinate_along(const std::vector<std::string>& axes, const MeshShape& mes
   return coordinate;
 }
 
-Size model_coordinate(const MeshShape& mesh, Size rank) {
-  return coordinate_along({"model"}, mesh, rank);
+/// Each parameter with its gradient and moments, behind the tensors of the pass.
+void add_state_slots(const PlanInput& input, StagePlan& stage) {
+  const Sharding sharding = sharding_on(input.strategy, input.mesh);
+  const auto model = input.mesh.find("model");
+  Size number = 0;
+  for (const ParameterPlan& parameter : stage.parameters.parameters) {
+    Slot slot{parameter.path,        TensorRole::parameter, parameter.shape, replicated(input.mesh),
+              parameter.along_model, input.state_type,      number++};
+    if (model) slot.placements[*model] = parameter.along_model;
+    const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
+      slot.role = role;
+      slot.path = parameter.path + suffix;
+      slot.in_shares = in_shares;
+      stage.slots.push_back(slot);
+    };
+    add(TensorRole::parameter, "", sharding.parameters);
+    add(TensorRole::gradient, ".gradient", sharding.gradients);
+    for (Size k = 1; k <= input.moments; ++k)
+      add(TensorRole::moment, ".moment" + std::to_string(k), sharding.moments);
+  }
+}
+
+StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts) {
+  StagePlan stage;
+  stage.layers = {0, static_cast<Size>(input.model.layers.size())};
+  stage.parameters = lay_out_parameters(input, layouts);
+  PassPlan pass = make_pass(input, layouts);
+  stage.actions = make_schedule(input, pass, stage.parameters);
+  stage.slots = std::move(pass.slots);
+  stage.frame_bytes = pass.frame_bytes;
+  add_state_slots(input, stage);
+  return stage;
 }
 
 }  // namespace
@@ -70,74 +96,86 @@ Size Plan::data_rows(Size rank) const {
   return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
-ModelSpec Plan::local_model(Size rank) const {
-  return layouts.local_model(input.model, model_coordinate(input.mesh, rank));
+const StagePlan& Plan::stage(Size) const { return stages.front(); }
+
+Size Plan::model_coordinate(Size rank) const {
+  return coordinate_along({"model"}, input.mesh, rank);
+}
+
+std::vector<LayerSpec> Plan::local_layers(Size rank) const {
+  return tessera::local_layers(input, layouts, model_coordinate(rank));
+}
+
+Block Plan::block(Size rank, const ParameterPlan& parameter) const {
+  return parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
+                         model_coordinate(rank));
 }
 
 StatePlan Plan::state(Size rank) const {
   const std::vector<std::string> axes = shard_axes(input.strategy, input.mesh);
-  return plan_state(input, local_model(rank), input.mesh.group_size(axes),
+  return plan_state(input, stage(rank).parameters.buckets, input.mesh.group_size(axes),
                     coordinate_along(axes, input.mesh, rank));
 }
 
-LocalRows Plan::local_rows(Size rank) const {
-  return {microbatch_rows(rank, 0).count, input.mesh.size_of("model"),
-          model_coordinate(input.mesh, rank)};
-}
-
 std::vector<Range> Plan::unique_gradients(Size rank) const {
-  std::vector<SplitAlongModel> split;
-  for (Size l = 0; l < layouts.size(); ++l)
-    split.push_back({layouts[l].kernel.is_shard(), layouts[l].bias().is_shard()});
-  return tessera::unique_gradients(state(rank), local_model(rank), split,
-                                   model_coordinate(input.mesh, rank));
+  const StatePlan kept = state(rank);
+  const ParameterLayout& layout = stage(rank).parameters;
+  std::vector<Range> unique;
+  for (const ParameterPlan& parameter : layout.parameters) {
+    if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
+    const Size elements = num_elements(block(rank, parameter).extent);
+    const Range own =
+        kept.owned_gradients(layout.bucket_index(parameter), {parameter.place.begin, elements});
+    if (own.count == 0) continue;
+    if (!unique.empty() && unique.back().end() == own.begin)
+      unique.back().count += own.count;
+    else
+      unique.push_back(own);
+  }
+  return unique;
 }
 
-MemoryPlan Plan::memory(Size rank) const {
-  const auto bytes = [&](Size elements) { return allocated_bytes(elements, size_of(input.dtype)); };
-  const ModelSpec local = local_model(rank);
-  const StatePlan kept = state(rank);
-  const LocalRows at_most = local_rows(rank);
-  const ActivationElements activations = activation_elements(layouts, local, input.model, at_most);
-  const MatmulScratch scratch = matmul_scratch(input.precision, local, at_most.microbatch);
-  const Size rows_of_data = data_rows(rank);
-  MemoryPlan memory;
-  memory.parameters = bytes(kept.parameters());
-  memory.gradients = bytes(kept.gradients());
-  memory.moments = bytes(input.moments * kept.moments());
-  memory.gathered_units = bytes(kept.gathered);
-  memory.unit_gradients = bytes(kept.unit_gradients) + bytes(kept.incoming);
-  memory.activations = bytes(activations.total());
-  memory.redistributions = bytes(activations.redistributed) + bytes(activations.packed);
-  memory.scratch = bytes(scratch.left) + bytes(scratch.right);
-  memory.sums = allocated_bytes(plan_sums(*this).total(), size_of(DType::float64));
-  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(*this);
-  memory.data = bytes(rows_of_data * input.model.input_width()) +
-                bytes(rows_of_data * input.model.output_width());
-  return memory;
-}
+MemoryPlan Plan::memory(Size rank) const { return plan_memory(*this, rank); }
 
 std::vector<CollectivePlan> Plan::collectives(Size rank) const {
   return plan_collectives(*this, rank);
 }
 
+std::string to_string(const Action& action, const Plan& plan) {
+  const StagePlan& stage = plan.stages.front();
+  const ActionRow& row = row_of(action.kind);
+  std::vector<std::string> details;
+  if (row.subject == ActionSubject::layer)
+    details.push_back(plan.input.model.layers[action.index].name);
+  if (row.subject == ActionSubject::unit)
+    details.push_back(stage.parameters.units[action.index].name);
+  if (row.subject == ActionSubject::bucket)
+    details.push_back(name_of(stage.parameters.buckets[action.index], stage.parameters.units));
+  if (row.subject == ActionSubject::slot) details.push_back(stage.slots[action.index].path);
+  if (action.kind == ActionKind::redistribute)
+    details.emplace_back(name_of(transition(stage.slots[action.reads[0]].along_model,
+                                            stage.slots[action.writes[0]].along_model)));
+  if (row.of_microbatch && plan.input.microbatches > 1)
+    details.push_back(fmt::format("m{}", action.microbatch));
+  if (details.empty()) return std::string(row.name);
+  return fmt::format("{}({})", row.name, join(details));
+}
+
 SumsPlan plan_sums(const Plan& plan) {
   SumsPlan sums;
   sums.losses = plan.steps_per_epoch() * plan.input.microbatches;
-  // A kernel and a bias of each layer, if their parts do not lie one behind the other.
-  if (plan.input.clips_by_norm) sums.norms = 2 * plan.layouts.size();
+  // One of each parameter, if their parts do not lie one behind the other.
+  if (plan.input.clips_by_norm)
+    sums.norms = static_cast<Size>(plan.stages.back().parameters.parameters.size());
   if (plan.input.check_finite) sums.finite = 1;
   return sums;
 }
 
 Plan make_plan(const PlanInput& input) {
   check(input);
-  Plan plan{input, Layouts(input), {}, {}, {}, {}};
-  plan.tensors = place_tensors(input, plan.layouts);
-  plan.buckets = buckets_of(input, plan.layouts);
-  plan.actions = make_schedule(input, plan.layouts, plan.buckets);
-  plan.flops.forward = forward_flops(input.model, input.global_batch);
-  plan.flops.backward = step_flops(input.model, input.global_batch) - plan.flops.forward;
+  Plan plan{input, choose_layouts(input), {}, {}};
+  plan.stages.push_back(make_stage(input, plan.layouts));
+  plan.flops = count_flops(input.model.layers, input.global_batch);
   return plan;
 }
 

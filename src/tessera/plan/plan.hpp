@@ -6,32 +6,36 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/nn/model_spec.hpp>
 #include <tessera/plan/action.hpp>
-#include <tessera/plan/buckets.hpp>
 #include <tessera/plan/collectives.hpp>
-#include <tessera/plan/layers.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/plan_input.hpp>
-#include <tessera/plan/tensors.hpp>
+#include <tessera/plan/slot.hpp>
 #include <tessera/plan/units.hpp>
 
 namespace tessera {
 
-/// Multiply-adds count as two. Only matrix products are counted.
-struct FlopPlan {
-  Size forward = 0;
-  Size backward = 0;  ///< without the first layer's input gradient, which nobody needs
-  Size total() const { return forward + backward; }
+/// What the ranks of one pipeline stage do in a step. Without an axis `pipeline` there is one
+/// stage, with all layers.
+struct StagePlan {
+  Range layers;                ///< of the model
+  ParameterLayout parameters;  ///< in units and buckets
+  std::vector<Slot> slots;     ///< every tensor: batch, activations, parameters, gradients, moments
+  Size frame_bytes = 0;        ///< of the activations of one microbatch
+  Size frames = 1;             ///< microbatches whose activations are alive at the same time
+  std::vector<Action> actions;  ///< the schedule of one step, the same for every rank
 };
 
 /// What one training step does, on every rank, before anything runs.
 struct Plan {
   PlanInput input;
-  Layouts layouts;
-  std::vector<TensorPlan> tensors;
-  std::vector<Bucket> buckets;  ///< in the order in which their gradients become ready
-  std::vector<Action> actions;  ///< the schedule of one step, the same for every rank
-  FlopPlan flops;               ///< of one step, over all ranks
+  std::vector<Layout> layouts;  ///< of the model's layers, along `model`
+  std::vector<StagePlan> stages;
+  FlopCount flops;  ///< of one step, over all ranks; matrix products only
+
+  /// The stage of a rank.
+  const StagePlan& stage(Size rank) const;
 
   /// Rows of the global batch that `rank` computes.
   Range rows(Size rank) const;
@@ -42,17 +46,25 @@ struct Plan {
   /// Rows of the data set that `rank` ever computes: its share of each batch of an epoch.
   Size data_rows(Size rank) const;
 
-  /// The model with the layers' extents on `rank`.
-  ModelSpec local_model(Size rank) const;
+  /// The rank's coordinate along `model`, 0 without one.
+  Size model_coordinate(Size rank) const;
+  /// The layers with the extents that they have on `rank`.
+  std::vector<LayerSpec> local_layers(Size rank) const;
+  /// The block of a parameter that `rank` computes with.
+  Block block(Size rank, const ParameterPlan& parameter) const;
   /// Where `rank` keeps its parameters, gradients and moments.
   StatePlan state(Size rank) const;
-  LocalRows local_rows(Size rank) const;
-  /// What counts on `rank` in a sum over the ranks that split parameters (unique_gradients).
+  /// What counts on `rank` when something is summed over all ranks that split parameters, each
+  /// element once: runs of its buffer of gradients, in order.
   std::vector<Range> unique_gradients(Size rank) const;
   MemoryPlan memory(Size rank) const;
   /// The calls of `rank`, in a step, an epoch and a check of replicas.
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
+
+/// "forward(layer1/output)", with a microbatch "forward(layer1/output, m0)", "gather(layer1)",
+/// "redistribute(layer2/product, all_reduce)", "update".
+std::string to_string(const Action& action, const Plan& plan);
 
 /// The rows of a batch that `rank` computes: a balanced split along each batch axis in turn.
 Range batch_share(const MeshShape& mesh, Size batch, Size rank);

@@ -24,14 +24,15 @@ struct PlanInput {
   /// which win.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
-  DType dtype = DType::float32;
+  DType state_type = DType::float32;    ///< of parameters, gradients and moments
+  DType compute_type = DType::float32;  ///< of activations, and of products
   MatmulPrecision precision = MatmulPrecision::strict;
   Size global_batch = 32;  ///< rows of one optimizer step, over all ranks
   Size microbatches = 1;   ///< forward-backward passes per step on each rank
   Size samples = 32;       ///< rows of the data set; an epoch visits each once
   Size moments = 2;        ///< optimizer moments per parameter
   Size bucket_bytes =
-      25 << 20;          ///< most bytes that one all-reduce carries, unless a unit is larger
+      25 << 20;          ///< most bytes of gradients reduced in one call, unless a unit is larger
   bool overlap = false;  ///< reductions start while the backward pass goes on
   bool prefetch = true;  ///< the next unit is gathered while one is used
   bool reshard_after_forward = true;  ///< false: gathered units stay until their backward

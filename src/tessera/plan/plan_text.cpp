@@ -14,26 +14,13 @@
 namespace tessera {
 namespace {
 
-/// The lines of a memory plan, in the order in which they are shown.
-struct MemoryRow {
-  const char* name;
-  Size MemoryPlan::*bytes;
-};
-constexpr std::array<MemoryRow, 10> memory_rows{{
-    {"parameters", &MemoryPlan::parameters},
-    {"gradients", &MemoryPlan::gradients},
-    {"moments", &MemoryPlan::moments},
-    {"gathered_units", &MemoryPlan::gathered_units},
-    {"unit_gradients", &MemoryPlan::unit_gradients},
-    {"activations", &MemoryPlan::activations},
-    {"redistributions", &MemoryPlan::redistributions},
-    {"scratch", &MemoryPlan::scratch},
-    {"sums", &MemoryPlan::sums},
-    {"data", &MemoryPlan::data},
-}};
-
-std::string spec_of(const Plan& plan, const TensorPlan& tensor) {
-  return to_partition_spec(tensor.placements, plan.input.mesh, tensor.shape.size()).to_string();
+std::string spec_of(const Plan& plan, const Slot& tensor) {
+  Placements placements = tensor.placements;
+  for (Placement& placement : placements)
+    if (placement.is_partial()) placement = Placement::replicate();
+  const std::string spec =
+      to_partition_spec(placements, plan.input.mesh, tensor.shape.size()).to_string();
+  return placements == tensor.placements ? spec : spec + " of a sum";
 }
 
 /// The axes over which flat units are shared out.
@@ -41,7 +28,7 @@ std::string shares_over(const Plan& plan) {
   return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
 }
 
-std::string part_text(const TensorPlan& tensor, const LocalPart& part) {
+std::string part_text(const Slot& tensor, const LocalPart& part) {
   if (!tensor.in_shares) return to_string(part.shape);
   return fmt::format("{} of {}", part.kept, to_string(part.shape));
 }
@@ -78,11 +65,12 @@ void write_mesh(std::string& out, const Plan& plan) {
 }
 
 void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
-  fmt::format_to(
-      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
-      name_of(plan.input.dtype), "  role", "path", "global shape", "PartitionSpec", "local shape");
+  fmt::format_to(std::back_inserter(out),
+                 "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
+                 name_of(plan.input.compute_type), "  role", "path", "global shape",
+                 "PartitionSpec", "local shape");
   bool in_shares = false;
-  for (const TensorPlan& tensor : plan.tensors) {
+  for (const Slot& tensor : plan.stages.front().slots) {
     std::string local;
     for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
       if (!local.empty()) local += "; ";
@@ -97,7 +85,7 @@ void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
   if (in_shares)
     fmt::format_to(std::back_inserter(out),
                    "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
-                   "the flat unit over {}\n",
+                   "the flat bucket over {}\n",
                    shares_over(plan));
 }
 
@@ -131,8 +119,8 @@ void write_collectives(std::string& out, const Plan& plan,
 void write_schedule(std::string& out, const Plan& plan) {
   out += "\nSchedule of a step\n ";
   std::size_t column = 1;
-  for (const Action& action : plan.actions) {
-    const std::string text = fmt::format(" {}", to_string(action, plan.input.microbatches > 1));
+  for (const Action& action : plan.stages.front().actions) {
+    const std::string text = fmt::format(" {}", to_string(action, plan));
     if (column + text.size() > 100) {
       out += "\n ";
       column = 1;
@@ -166,7 +154,7 @@ namespace {
 
 nlohmann::json tensors_json(const Plan& plan, RankGroups& groups) {
   nlohmann::json tensors = nlohmann::json::array();
-  for (const TensorPlan& tensor : plan.tensors) {
+  for (const Slot& tensor : plan.stages.front().slots) {
     nlohmann::json local = nlohmann::json::array();
     for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
       local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
@@ -213,14 +201,14 @@ nlohmann::json to_json(const Plan& plan) {
   RankGroups groups(plan);
   const std::vector<std::vector<int>> alike = groups.alike();
   nlohmann::json actions = nlohmann::json::array();
-  for (const Action& action : plan.actions)
+  for (const Action& action : plan.stages.front().actions)
     actions.push_back({{"kind", name_of(action.kind)},
-                       {"index", action.index},
+                       {"text", to_string(action, plan)},
                        {"microbatch", action.microbatch}});
   return {{"mesh", mesh_info(plan.input.mesh)},
           {"num_ranks", plan.input.mesh.num_ranks()},
           {"strategy", name_of(plan.input.strategy)},
-          {"dtype", name_of(plan.input.dtype)},
+          {"dtype", name_of(plan.input.compute_type)},
           {"parameters", plan.input.model.num_parameters()},
           {"steps_per_epoch", plan.steps_per_epoch()},
           {"tensors", tensors_json(plan, groups)},

@@ -13,20 +13,9 @@ namespace {
 
 constexpr std::size_t shown_ranges = 6;
 
-/// Numbers for lists of sizes: equal lists get equal numbers.
-class Classes {
- public:
-  int of(const std::vector<Size>& sizes) {
-    return known_.try_emplace(sizes, static_cast<int>(known_.size())).first->second;
-  }
-
- private:
-  std::map<std::vector<Size>, int> known_;
-};
-
-bool same_place(const TensorPlan& a, const TensorPlan& b) {
+bool same_place(const Slot& a, const Slot& b) {
   return a.shape == b.shape && a.placements == b.placements && a.in_shares == b.in_shares &&
-         (!a.in_shares || a.layer == b.layer);
+         (!a.in_shares || a.parameter == b.parameter);
 }
 
 }  // namespace
@@ -63,75 +52,80 @@ RankGroups::RankGroups(const Plan& plan) : plan_(plan) {
       if (axis.name == "model") model_[rank] = at;
     }
   }
-  for (Size c = 0; c < mesh.size_of("model"); ++c)
-    local_.push_back(plan.layouts.local_model(plan.input.model, c));
 }
 
-RankGroups::Numbers RankGroups::part_on(const TensorPlan& tensor, Size rank) const {
-  std::array<Size, 2> extent{1, 1};
-  for (std::size_t d = 0; d < tensor.shape.size(); ++d) extent[d] = tensor.shape[d];
+RankGroups::Numbers RankGroups::part_on(const Slot& slot, Size rank) const {
+  // Dimensions in front of the last are one: only two are ever split.
+  std::array<Size, 2> extent{1, slot.shape.back()};
+  std::array<Size, 8> dims{};
+  for (std::size_t d = 0; d < slot.shape.size(); ++d) dims[d] = slot.shape[d];
   const std::vector<Axis>& axes = plan_.input.mesh.axes();
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    if (const Placement& placement = tensor.placements[a]; placement.is_shard()) {
-      Size& n = extent[static_cast<std::size_t>(placement.dim())];
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    if (const Placement& placement = slot.placements[a]; placement.is_shard()) {
+      Size& n = dims[static_cast<std::size_t>(placement.dim())];
       n = balanced_split(n, axes[a].size, coordinates_[a][rank]).count;
     }
-  }
-  if (!tensor.in_shares) return {extent[0], extent[1], extent[0] * extent[1]};
-  const ModelSpec& local = local_[static_cast<std::size_t>(model_[rank])];
-  const Range share =
-      balanced_split(local.layers[tensor.layer].num_parameters(), shards_, shard_[rank]);
-  return {extent[0], extent[1], kept_part(tensor, local, share).count};
+  Size elements = 1;
+  for (std::size_t d = 0; d < slot.shape.size(); ++d) elements *= dims[d];
+  extent[1] = dims[slot.shape.size() - 1];
+  for (std::size_t d = 0; d + 1 < slot.shape.size(); ++d) extent[0] *= dims[d];
+  if (!slot.in_shares) return {extent[0], extent[1], elements};
+  const ParameterLayout& layout = plan_.stages.front().parameters;
+  const ParameterPlan& parameter = layout.parameters[slot.parameter];
+  const Range share = balanced_split(layout.bucket_of(parameter).elements, shards_, shard_[rank]);
+  return {extent[0], extent[1], intersection({parameter.place.begin, elements}, share).count};
 }
 
-std::vector<RankGroup<LocalPart>> RankGroups::parts(const TensorPlan& tensor) {
+std::vector<RankGroup<LocalPart>> RankGroups::parts(const Slot& slot) {
   for (const auto& [like, groups] : known_)
-    if (same_place(like, tensor)) return groups;
+    if (same_place(like, slot)) return groups;
   std::vector<RankGroup<LocalPart>> groups;
   for (auto& group : group_ranks<Numbers>(plan_.input.mesh.num_ranks(),
-                                          [&](Size rank) { return part_on(tensor, rank); })) {
+                                          [&](Size rank) { return part_on(slot, rank); })) {
     const Numbers& n = group.value;
-    const Shape shape = tensor.shape.size() == 1 ? Shape{n.rows} : Shape{n.rows, n.columns};
+    const Shape shape = slot.shape.size() == 1 ? Shape{n.columns} : Shape{n.rows, n.columns};
     groups.push_back({{shape, n.kept}, std::move(group.ranks)});
   }
-  known_.emplace_back(tensor, groups);
+  known_.emplace_back(slot, groups);
   return groups;
 }
 
 std::vector<std::vector<int>> RankGroups::alike() const {
-  // Extents along `model`, then the sizes of shares, then rows: each as a number.
-  Classes widths, shares;
-  std::vector<int> width_class;
-  for (const ModelSpec& local : local_) {
-    std::vector<Size> sizes;
-    for (const LinearSpec& layer : local.layers) {
-      sizes.push_back(layer.in);
-      sizes.push_back(layer.out);
-    }
-    width_class.push_back(widths.of(sizes));
-  }
-  std::map<std::pair<int, int>, int> share_class;
-  const auto class_of_share = [&](Size rank) {
-    const int model = model_[rank];
-    const auto [at, is_new] = share_class.try_emplace({width_class[model], shard_[rank]}, 0);
-    if (!is_new) return at->second;
-    std::vector<Size> sizes;
-    for (const LinearSpec& layer : local_[static_cast<std::size_t>(model)].layers)
-      sizes.push_back(balanced_split(layer.num_parameters(), shards_, shard_[rank]).count);
-    return at->second = shares.of(sizes);
-  };
+  const StagePlan& stage = plan_.stages.front();
+  const std::vector<int> shares = classes_of_shares();
+  // Buckets and frames are equal on all ranks of `model`; only what an all-to-all carries is not.
+  const bool by_coordinate =
+      std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
+        return action.kind == ActionKind::redistribute &&
+               transition(stage.slots[action.reads[0]].along_model,
+                          stage.slots[action.writes[0]].along_model) == Transition::all_to_all;
+      });
   std::vector<std::vector<int>> groups;
-  for (auto& group : group_ranks<std::array<Size, 5>>(
-           plan_.input.mesh.num_ranks(), [&](Size rank) -> std::array<Size, 5> {
-             // Sequence parallel ranks have their own rows of a microbatch.
-             const LocalRows rows = plan_.local_rows(rank);
-             const Size own =
-                 balanced_split(rows.microbatch, rows.model_ranks, rows.model_coordinate).count;
-             return {width_class[model_[rank]], class_of_share(rank), plan_.rows(rank).count,
-                     plan_.data_rows(rank), plan_.input.sequence_parallel ? own : 0};
+  for (auto& group : group_ranks<std::array<Size, 4>>(
+           plan_.input.mesh.num_ranks(), [&](Size rank) -> std::array<Size, 4> {
+             return {by_coordinate ? model_[rank] : 0, shares[shard_[rank]], plan_.rows(rank).count,
+                     plan_.data_rows(rank)};
            }))
     groups.push_back(std::move(group.ranks));
   return groups;
+}
+
+/// Equal numbers for shards that keep as much of each bucket, and sum up as much over `model`.
+std::vector<int> RankGroups::classes_of_shares() const {
+  const ParameterLayout& layout = plan_.stages.front().parameters;
+  std::map<std::vector<Size>, int> known;
+  std::vector<int> classes;
+  for (Size shard = 0; shard < shards_; ++shard) {
+    std::vector<Size> sizes;
+    for (const BucketPlan& bucket : layout.buckets)
+      sizes.push_back(balanced_split(bucket.elements, shards_, shard).count);
+    for (const UnitPlan& unit : layout.units) {
+      const Size elements = layout.buckets[unit.bucket].elements;
+      sizes.push_back(intersection(unit.own_rows, balanced_split(elements, shards_, shard)).count);
+    }
+    classes.push_back(known.try_emplace(sizes, static_cast<int>(known.size())).first->second);
+  }
+  return classes;
 }
 
 }  // namespace tessera

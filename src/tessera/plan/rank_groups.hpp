@@ -50,7 +50,7 @@ class RankGroups {
  public:
   explicit RankGroups(const Plan& plan);
 
-  std::vector<RankGroup<LocalPart>> parts(const TensorPlan& tensor);
+  std::vector<RankGroup<LocalPart>> parts(const Slot& slot);
   /// Ranks that need the same memory and make the same calls: any of them speaks for all.
   std::vector<std::vector<int>> alike() const;
 
@@ -59,15 +59,15 @@ class RankGroups {
     Size rows = 0, columns = 0, kept = 0;
     friend auto operator<=>(const Numbers&, const Numbers&) = default;
   };
-  Numbers part_on(const TensorPlan& tensor, Size rank) const;
+  Numbers part_on(const Slot& slot, Size rank) const;
+  std::vector<int> classes_of_shares() const;
 
   const Plan& plan_;
   std::vector<std::vector<int>> coordinates_;  ///< by axis, by rank
   std::vector<int> shard_;                     ///< place among the ranks that share a replica
+  std::vector<int> model_;                     ///< coordinate along `model`
   Size shards_ = 1;
-  std::vector<ModelSpec> local_;  ///< by coordinate along `model`
-  std::vector<int> model_;        ///< that coordinate, by rank
-  std::vector<std::pair<TensorPlan, std::vector<RankGroup<LocalPart>>>> known_;
+  std::vector<std::pair<Slot, std::vector<RankGroup<LocalPart>>>> known_;
 };
 
 }  // namespace tessera

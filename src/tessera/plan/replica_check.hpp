@@ -10,7 +10,7 @@ namespace tessera {
 
 /// One collective over checksums of 8 bytes. Checksums of shares add up to that of the tensor.
 struct CheckCall {
-  Group group = Group::shard;
+  RankSet ranks = RankSet::shard;
   bool compares = false;  ///< all ranks of the group must hold the same; else their sum is formed
   Range checksums;        ///< parameters in order, then their first moments, then the second ones
   /// A comparison sends each checksum twice, for the largest and for the smallest.
@@ -26,9 +26,8 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan);
 Size checksum_bytes(const Plan& plan);
 
 /// Whether a parameter is the same, to the bit, on every rank of `model`, by parameter in order: it
-/// is whole there, and its gradient's terms are added in one order. That order may depend on whose
-/// share an element is in and on how large a buffer is, so more than two terms need units that are
-/// as large on every rank of `model`. Else what is whole there may differ by rounding.
+/// is whole there. Buckets are equal on all of them, so its gradient's terms are added in one
+/// order.
 std::vector<bool> same_along_model(const Plan& plan);
 
 }  // namespace tessera

@@ -9,143 +9,121 @@ using enum ActionKind;
 /// Writes the schedule of one step down, action by action.
 class Scheduler {
  public:
-  Scheduler(const PlanInput& input, const Layouts& layouts, const std::vector<Bucket>& buckets)
+  Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters)
       : input_(input),
-        layouts_(layouts),
-        buckets_(buckets),
+        pass_(pass),
+        units_(parameters.units),
+        buckets_(parameters.buckets),
         sharding_(sharding_on(input.strategy, input.mesh)),
-        has_replicas_(input.mesh.group_size(replica_axes(input.strategy, input.mesh)) > 1),
-        layers_(layouts.size()) {}
+        has_replicas_(input.mesh.group_size(replica_axes(input.strategy, input.mesh)) > 1) {
+    bucket_of_layer_.assign(input.model.layers.size(), none);
+    for (const UnitPlan& unit : units_)
+      for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
+        if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
+  }
 
   std::vector<Action> step() {
     for (microbatch_ = 0; microbatch_ < input_.microbatches; ++microbatch_) pass();
     --microbatch_;
-    finish_replicas();
+    for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
+      add(input_.overlap ? finish_reduce : reduce, b);
+    if (input_.mesh.size_of("model") > 1)
+      for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
+        if (units_[u].own_rows.count > 0) add(reduce_rows, u);
     if (input_.check_finite) add(check_finite);
     if (input_.clips_by_value || input_.clips_by_norm) add(clip);
     add(update);
-    for (Size u = 0; sharding_.moments && !sharding_.parameters && u < layers_; ++u) add(gather, u);
+    for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
     return actions_;
   }
 
  private:
+  Size size() const { return static_cast<Size>(buckets_.size()); }
   void add(ActionKind kind, Size index = 0) { actions_.push_back({kind, index, microbatch_}); }
-  void add_if(Transition transition, ActionKind kind, Size index) {
-    if (transition != Transition::keep) add(kind, index);
-  }
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
 
   void pass() {
-    for (Size layer = 0; layer < layers_; ++layer) {
-      need(layer, layer + 1 < layers_ ? layer + 1 : none);
-      forward_layer(layer);
+    Size in_use = none;
+    bool backwards = false;
+    for (const Action& planned : pass_.actions) {
+      Action action = planned;
+      action.microbatch = microbatch_;
+      const bool is_layer = action.kind == forward || action.kind == backward;
+      const Size bucket = is_layer ? bucket_of_layer_[action.index] : none;
+      if (action.kind == loss) backwards = true;
+      if (action.kind == loss) in_use = none;
+      if (bucket != none && bucket != in_use) {
+        if (backwards) behind(in_use);
+        in_use = bucket;
+        need(bucket, backwards);
+      }
+      actions_.push_back(std::move(action));
     }
-    add_if(layouts_.to_input(layers_), redistribute_input, layers_);
-    add(loss);
-    add_if(layouts_.to_gradient(layers_), redistribute_gradient, layers_);
-    next_bucket_ = 0;
-    for (Size layer = layers_ - 1; layer >= 0; --layer) {
-      if (!kept(layer)) need_again(layer);
-      prefetch_for_backward(layer);
-      backward_layer(layer);
-      reduce_unit(layer);
-    }
+    behind(in_use);
     finish_scatter();
   }
 
-  void forward_layer(Size layer) {
-    add_if(layouts_.to_input(layer), redistribute_input, layer);
-    add(forward, layer);
-    if (layouts_.to_output(layer) == Transition::keep) return;
-    add(redistribute_output, layer);
-    add(activate, layer);
+  /// Whether the parameters that the forward pass has gathered are still there for the backward
+  /// pass.
+  bool kept(Size bucket) const {
+    return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
   }
 
-  void backward_layer(Size layer) {
-    if (layouts_.by_rows(layer)) {
-      add(activate_backward, layer);
-      add(gather_gradient, layer);
-    }
-    if (layouts_.remake_input(layer)) add(redistribute_input, layer);
-    add(backward, layer);
-    if (layer > 0) add_if(layouts_.to_gradient(layer), redistribute_gradient, layer);
-  }
-
-  /// Whether the unit that the forward pass has gathered is still there for the backward pass.
-  bool kept(Size unit) const {
-    return !input_.reshard_after_forward || (input_.keep_last_unit && unit == layers_ - 1);
-  }
-
-  /// A unit that layer `unit` is about to use, and the one after it.
-  void need(Size unit, Size next) {
+  /// Parameters that are about to be used, and with prefetch those after them.
+  void need(Size bucket, bool backwards) {
     if (!sharding_.parameters) return;
-    if (in_flight_ == unit) {
-      add(finish_gather, unit);
-      in_flight_ = none;
-    } else {
-      add(gather, unit);
+    if (!backwards || !kept(bucket)) {
+      add(in_flight_ == bucket ? finish_gather : gather, bucket);
+      if (in_flight_ == bucket) in_flight_ = none;
     }
-    if (input_.prefetch && next != none) start(next);
-  }
-  void need_again(Size unit) { need(unit, none); }
-
-  void prefetch_for_backward(Size layer) {
-    if (sharding_.parameters && input_.prefetch && layer > 0 && !kept(layer - 1)) start(layer - 1);
-  }
-
-  void start(Size unit) {
-    add(start_gather, unit);
-    in_flight_ = unit;
+    if (!input_.prefetch) return;
+    const Size next = backwards ? bucket - 1 : bucket + 1;
+    if (next < 0 || next == size() || (backwards && kept(next))) return;
+    add(start_gather, next);
+    in_flight_ = next;
   }
 
-  /// Behind the backward of a layer: its unit, or the bucket that it completes.
-  void reduce_unit(Size layer) {
+  /// Behind the last backward of a bucket.
+  void behind(Size bucket) {
+    if (bucket == none) return;
     if (sharding_.gradients || (sharding_.moments && last_microbatch())) {
-      if (input_.overlap) {
-        finish_scatter();
-        add(start_reduce_scatter, layer);
-        scattering_ = layer;
-      } else {
-        add(reduce_scatter, layer);
-      }
-    } else if (has_replicas_ && input_.overlap && last_microbatch() &&
-               buckets_[next_bucket_].first_layer == layer) {
-      add(start_reduce, next_bucket_++);
+      if (!input_.overlap) return add(reduce_scatter, bucket);
+      finish_scatter();
+      add(start_reduce_scatter, bucket);
+      scattering_ = bucket;
+    } else if (!sharding_.moments && has_replicas_ && input_.overlap && last_microbatch()) {
+      add(start_reduce, bucket);
     }
   }
 
-  /// One at a time: a started one ends while the next layer is computed, or at the end of the pass.
+  /// One at a time: a started one ends while the next bucket is computed, or at the end of the
+  /// pass.
   void finish_scatter() {
     if (scattering_ == none) return;
     add(finish_reduce_scatter, scattering_);
+    if (has_replicas_ && last_microbatch()) add(start_reduce, scattering_);
     scattering_ = none;
-    if (has_replicas_ && last_microbatch()) add(start_reduce, next_bucket_++);
-  }
-
-  void finish_replicas() {
-    for (Size b = 0; has_replicas_ && b < static_cast<Size>(buckets_.size()); ++b)
-      add(input_.overlap ? finish_reduce : reduce, b);
   }
 
   static constexpr Size none = -1;
   const PlanInput& input_;
-  const Layouts& layouts_;
-  const std::vector<Bucket>& buckets_;
+  const PassPlan& pass_;
+  const std::vector<UnitPlan>& units_;
+  const std::vector<BucketPlan>& buckets_;
   Sharding sharding_;
   bool has_replicas_;
-  Size layers_;
+  std::vector<Size> bucket_of_layer_;
   Size microbatch_ = 0;
-  Size next_bucket_ = 0;
-  Size in_flight_ = none;   ///< the unit whose gather has been started
-  Size scattering_ = none;  ///< the unit whose reduce-scatter has been started
+  Size in_flight_ = none;   ///< the bucket whose gather has been started
+  Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
   std::vector<Action> actions_;
 };
 
 }  // namespace
 
-std::vector<Action> make_schedule(const PlanInput& input, const Layouts& layouts,
-                                  const std::vector<Bucket>& buckets) {
-  return Scheduler(input, layouts, buckets).step();
+std::vector<Action> make_schedule(const PlanInput& input, const PassPlan& pass,
+                                  const ParameterLayout& parameters) {
+  return Scheduler(input, pass, parameters).step();
 }
 
 }  // namespace tessera

@@ -33,8 +33,12 @@ struct Sharding {
 /// Everything that tells one strategy from another.
 struct StrategyRow {
   std::string_view name;
-  Sharding shards;
+  Sharding shards{};
+  /// Axes of the mesh that studies take for a number of ranks, the first ones as near to the square
+  /// root as the second ones allow.
+  std::array<std::string_view, 2> usual_axes{"data"};
   bool over_fsdp_only = false;  ///< shards over `fsdp` and replicates over `data`; else over both
+  bool splits_batch = true;     ///< false: `data` and `fsdp` must have size 1
 };
 
 /// In the order of the enumerators.
@@ -42,9 +46,12 @@ inline constexpr std::array<StrategyRow, 6> strategies{{
     {"data", {}},
     {"zero1", {.moments = true}},
     {"zero2", {.moments = true, .gradients = true}},
-    {"fsdp", {.moments = true, .gradients = true, .parameters = true}},
-    {"hybrid", {.moments = true, .gradients = true, .parameters = true}, true},
-    {"tensor", {}},
+    {"fsdp", {.moments = true, .gradients = true, .parameters = true}, {"fsdp"}},
+    {.name = "hybrid",
+     .shards = {.moments = true, .gradients = true, .parameters = true},
+     .usual_axes = {"data", "fsdp"},
+     .over_fsdp_only = true},
+    {.name = "tensor", .usual_axes = {"model"}, .splits_batch = false},
 }};
 
 /// The names, in the same order.

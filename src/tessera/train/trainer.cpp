@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -6,16 +7,14 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/allocation_tracker.hpp>
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/engine/step_options.hpp>
-#include <tessera/plan/last_batch.hpp>
-#include <tessera/plan/traffic.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -80,7 +79,7 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
     : config_(assemble(model, training, comm)),
       world_(Communicator::world(agreed_options(config_))),
       mesh_(world_, valid_mesh(config_, world_.size())),
-      model_(mlp(config_.model.mlp)) {
+      model_(make_model(config_.model)) {
   check_dtype<T>(model.dtype);
 }
 
@@ -115,69 +114,47 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
 
 template <class T>
 Vector<T> Trainer<T>::gather(TensorRole role) const {
-  return whole_tensors(*plan_, mesh_, *engine_, role);
+  return whole_tensors(session_->plan(), mesh_, engine(), role);
 }
 
 template <class T>
-template <class MakeData>
 TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
                                   const EpochObserver& observe) {
   const Timer wall;
   TrainingMetrics metrics;
-  std::optional<Dataset<T>> data;
-  replicas_are_equal_.reset();  // what is freed later would be missing in the peak of the memory
-  engine_.reset();
-  // The engine's communicators are made by all ranks together, before one of them can fail alone.
-  const Groups groups(plan.input, mesh_);
-  {
-    const AllocationScope allocations("tessera::");
-    collectively(world_, [&] {
-      data.emplace(make_data(plan));
-      engine_.emplace(plan, mesh_, step_options(config_.training));
-      if (plan.input.check_replicas_every > 0) replicas_are_equal_.emplace(plan, mesh_, *engine_);
-    });
-    metrics.measured_bytes = allocations.by_space()[MemSpace::name()].peak_bytes;
-  }
-  plan_ = plan;
-  metrics.planned_bytes = plan.memory(mesh_.rank()).total();
-  if (!data->owns_memory()) metrics.planned_bytes -= plan.memory(mesh_.rank()).data;
+  if (session_)
+    session_->change_data(plan, make_data);
+  else
+    session_.emplace(config_.training, plan, mesh_, make_data);
+  metrics.measured_bytes = session_->measured_bytes();
+  metrics.planned_bytes = session_->planned_bytes();
 
-  mesh_.world().ledger().reset();
-  run_epochs(plan, *data, observe, metrics);
-  metrics.measured_traffic = mesh_.world().ledger().rows();
+  session_->begin_traffic();
+  run_epochs(observe, metrics);
+  metrics.planned_traffic = session_->planned_traffic();
+  metrics.measured_traffic = session_->measured_traffic();
   metrics.wall_seconds = wall.seconds();
   take_slowest(world_, metrics);
   return metrics;
 }
 
 template <class T>
-void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const EpochObserver& observe,
-                            TrainingMetrics& metrics) {
-  const TrainingConfig& training = config_.training;
-  const Size batches = data.num_batches();
-  const Plan last_plan = plan_last_batch(plan);
-  std::vector<Size> global_rows(batches, plan.input.global_batch);
-  global_rows.back() = last_plan.input.global_batch;
-
-  const Size checked_every = training.check_replicas_every;
-
-  for (Size epoch = 1; epoch <= training.num_epochs; ++epoch) {
+void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics) {
+  const Size first = session_->steps();
+  for (Size epoch = 1; epoch <= config_.training.num_epochs; ++epoch) {
+    double seconds = 0;
+    const Size last = first + epoch * session_->data().num_batches();
     const Timer stepping;
-    for (Size k = 0; k < batches; ++k) {
-      const Plan& step_plan = k + 1 == batches ? last_plan : plan;
-      engine_->step(step_plan, data.batch(k), k,
-                    learning_rate_at(training.schedule, training.learning_rate, metrics.steps++));
-      if (checked_every > 0 && metrics.steps % checked_every == 0)
-        (*replicas_are_equal_)(metrics.steps);
-    }
-    Kokkos::fence();
-    metrics.stepping_seconds += stepping.seconds();
-
-    const std::vector<double> losses = engine_->losses(global_rows);
+    const std::vector<double> losses = session_->run_epoch([&] {
+      if (session_->steps() < last) return;
+      Kokkos::fence();
+      seconds = stepping.seconds();
+    });
+    metrics.stepping_seconds += seconds;
     const double loss =
-        std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(batches);
+        std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
     metrics.epoch_losses.push_back(loss);
-    metrics.samples += data.num_samples();
+    metrics.samples += session_->data().num_samples();
     // Ranks along `model` have computed it apart; none of them may leave alone.
     collectively(world_, [&] {
       if (!std::isfinite(loss))
@@ -187,11 +164,64 @@ void Trainer<T>::run_epochs(const Plan& plan, const Dataset<T>& data, const Epoc
     });
     if (observe) observe(epoch, loss);
   }
-  const Size checks = checked_every > 0 ? metrics.steps / checked_every : 0;
-  metrics.planned_traffic =
-      planned_traffic({{&plan, (batches - 1) * training.num_epochs, training.num_epochs, checks},
-                       {&last_plan, training.num_epochs, 0, 0}},
-                      mesh_.rank());
+  metrics.steps = session_->steps() - first;
+}
+
+/// Runs the model over all rows, in batches as large as those of a step; returns the mean loss.
+template <class T>
+double Trainer<T>::forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRows& take) {
+  const Dataset<T> data = collectively(world_, [&] {
+    if (!session_)
+      throw Error(ExitCode::usage, "trainer: nothing has been trained yet; call fit()");
+    Plan plan = session_->plan();
+    plan.input.samples = static_cast<Size>(x.extent(0));
+    if (plan.input.samples < 1) throw ConfigError("rows of x", "0", "must be positive");
+    return Dataset<T>::wrap(plan, mesh_.rank(), x, y);
+  });
+  check_same_everywhere(world_, "rows of x", data.num_samples());
+  Engine<T>& engine = session_->engine();
+  const Size at_once = session_->plan().steps_per_epoch();  // the engine has so many loss sums
+  const Size batch_rows = session_->plan().input.global_batch;
+  double sum = 0, count = 0;
+  for (Size k = 0; k < data.num_batches(); k += at_once) {
+    std::vector<Size> rows;
+    for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
+      const Batch<T> batch = data.batch(b);
+      rows.push_back(batch.global_rows);
+      const Size first =
+          b * batch_rows + batch_share(mesh_.shape(), batch.global_rows, mesh_.rank()).begin;
+      Size done = 0;
+      engine.evaluate(batch, b - k, [&](const auto& part, const Matrix<const T>& prediction) {
+        if (take) take(first + done, prediction);
+        done += part.rows;
+      });
+    }
+    const std::vector<double> losses = engine.losses(rows);
+    for (std::size_t b = 0; b < rows.size(); ++b) {
+      sum += losses[b] * static_cast<double>(rows[b]);
+      count += static_cast<double>(rows[b]);
+    }
+  }
+  return sum / count;
+}
+
+template <class T>
+double Trainer<T>::evaluate(const Matrix<T>& x, const Matrix<T>& y) {
+  return forward(x, y, {});
+}
+
+template <class T>
+Matrix<T> Trainer<T>::predict(const Matrix<T>& x) {
+  const std::size_t rows = x.extent(0), columns = static_cast<std::size_t>(model_.output_width());
+  const Matrix<T> all("tessera::predictions", rows, columns),
+      nothing("tessera::no_target", rows, columns);
+  forward(x, nothing, [&](Size first, const Matrix<const T>& prediction) {
+    const Size count = static_cast<Size>(prediction.extent(0));
+    if (count > 0) Kokkos::deep_copy(rows_of(all, {first, count}), prediction);
+  });
+  // Each row is on the ranks with one place among those that split the batch; zero on the others.
+  engine().communicators()[RankSet::batch].all_reduce(Vector<T>(all.data(), rows * columns));
+  return all;
 }
 
 template class Trainer<float>;

@@ -8,11 +8,10 @@
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/engine/dataset.hpp>
-#include <tessera/engine/engine.hpp>
-#include <tessera/engine/replicas.hpp>
+#include <tessera/engine/local_tensors.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/train/session.hpp>
 
 namespace tessera {
 
@@ -37,10 +36,12 @@ struct TrainingMetrics {
 using EpochObserver = std::function<void(Size epoch, double loss)>;
 
 /// Trains a model on the mesh that a configuration describes. T is float or double. Constructing
-/// and fitting are collective over all ranks of the job.
+/// it and all its functions that take data are collective over all ranks of the job.
 ///
 ///     tessera::Trainer trainer(model, training);   // float
 ///     const auto metrics = trainer.fit(x, y);
+///     const double loss = trainer.evaluate(x_test, y_test);
+///     const auto prediction = trainer.predict(x_test);
 template <class T = float>
 class Trainer {
  public:
@@ -50,37 +51,47 @@ class Trainer {
                    const CommConfig& comm = {});
 
   /// Trains on arrays that every rank holds whole, x (samples, input width) and y (samples, output
-  /// width): batches are shared out over the mesh, nothing is copied. Each call starts from the
-  /// model's initial parameters. Throws Error (wrong_result) when the loss is no longer finite.
+  /// width): batches are shared out over the mesh, nothing is copied. The first call starts from
+  /// the model's initial parameters; another one goes on, with the optimizer and the schedule where
+  /// they are. Throws Error (wrong_result) when the loss is no longer finite.
   TrainingMetrics fit(const Matrix<T>& x, const Matrix<T>& y, const EpochObserver& observe = {});
 
   /// The same on generated data, of which each rank holds its own rows only.
   TrainingMetrics fit(const DataConfig& data, const EpochObserver& observe = {});
+
+  /// Forgets what was trained: the next fit() starts from the initial parameters.
+  void reset() { session_.reset(); }
+
+  /// The mean loss over arrays that every rank holds whole, the same on every rank. Any number of
+  /// rows from 1. After fit().
+  double evaluate(const Matrix<T>& x, const Matrix<T>& y);
+
+  /// The predictions for x, (rows of x, output width), whole on every rank. After fit().
+  Matrix<T> predict(const Matrix<T>& x);
 
   const Mesh& mesh() const { return mesh_; }
   const ModelSpec& model() const { return model_; }
   /// The plan of a step on a full batch of a data set of this many rows.
   Plan plan(Size samples) const;
   /// After fit(): the engine with trained parameters.
-  const Engine<T>& engine() const { return *engine_; }
+  const Engine<T>& engine() const { return session_->engine(); }
   /// After fit(): the trained parameters, the gradients of the last step or the moments, each
   /// tensor row-major and whole, one after the other, on every rank whatever the strategy.
   /// Collective.
   Vector<T> gather(TensorRole role = TensorRole::parameter) const;
 
  private:
-  template <class MakeData>
+  using MakeData = typename TrainingSession<T>::MakeData;
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
-  void run_epochs(const Plan& plan, const Dataset<T>& data, const EpochObserver& observe,
-                  TrainingMetrics& metrics);
+  void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
+  using TakeRows = std::function<void(Size first_row, const Matrix<const T>& prediction)>;
+  double forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRows& take);
 
   Config config_;
   Communicator world_;
   Mesh mesh_;
   ModelSpec model_;
-  std::optional<Plan> plan_;  ///< of the engine
-  std::optional<Engine<T>> engine_;
-  std::optional<ReplicaCheck<T>> replicas_are_equal_;
+  std::optional<TrainingSession<T>> session_;
 };
 
 }  // namespace tessera

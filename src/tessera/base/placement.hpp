@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// Extents, outermost first.
+using Shape = std::vector<Size>;
+
+inline Size num_elements(const Shape& shape) {
+  Size n = 1;
+  for (const Size extent : shape) n *= extent;
+  return n;
+}
+
+/// What one tensor is along one mesh axis.
+class Placement {
+ public:
+  enum class Kind { replicate, shard, partial };
+
+  constexpr Placement() = default;
+  /// Every rank of the axis holds the same.
+  static constexpr Placement replicate() { return {}; }
+  /// Dimension `dim` is cut into balanced parts, one per rank of the axis.
+  static constexpr Placement shard(int dim) { return Placement(Kind::shard, dim); }
+  /// Each rank of the axis holds a term of a sum.
+  static constexpr Placement partial() { return Placement(Kind::partial, -1); }
+
+  constexpr Kind kind() const { return kind_; }
+  constexpr bool is_replicate() const { return kind_ == Kind::replicate; }
+  constexpr bool is_shard() const { return kind_ == Kind::shard; }
+  constexpr bool is_shard(int dim) const { return is_shard() && dim_ == dim; }
+  constexpr bool is_partial() const { return kind_ == Kind::partial; }
+  /// The sharded dimension; -1 unless is_shard().
+  constexpr int dim() const { return dim_; }
+
+  friend constexpr bool operator==(const Placement&, const Placement&) = default;
+
+ private:
+  constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}
+  Kind kind_ = Kind::replicate;
+  int dim_ = -1;
+};
+
+}  // namespace tessera

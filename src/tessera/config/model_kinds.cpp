@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/toml_text.hpp>
+
+namespace tessera {
+namespace {
+
+/// A kind of model: how its layers are made, and whether its own keys are as they are by default.
+struct ModelKindRow {
+  ModelSpec (*make)(const ModelConfig& config);
+  bool (*untouched)(const ModelConfig& config);
+  const char* size_key;
+  const char* output_width_key;
+};
+
+/// In the order of the enumerators.
+constexpr std::array<ModelKindRow, model_kind_names.size()> rows{{
+    {[](const ModelConfig& c) { return mlp(c.mlp); },
+     [](const ModelConfig& c) { return c.mlp.widths.empty(); }, "model.widths", "model.widths"},
+    {[](const ModelConfig& c) { return residual_mlp(c.residual_mlp, c.mlp); },
+     [](const ModelConfig& c) { return c.residual_mlp == ResidualMlpConfig{}; },
+     "model.residual_mlp.width", "model.residual_mlp.output_width"},
+}};
+
+}  // namespace
+
+ModelSpec make_model(const ModelConfig& config) {
+  const auto kind = static_cast<std::size_t>(config.kind);
+  for (std::size_t other = 0; other < rows.size(); ++other)
+    if (other != kind && !rows[other].untouched(config))
+      throw ConfigError("model.kind", to_toml(model_kind_names[kind]),
+                        fmt::format("must be \"{}\" where keys such as {} are given",
+                                    model_kind_names[other], rows[other].size_key));
+  return rows[kind].make(config);
+}
+
+const char* size_key(ModelKind kind) { return rows[static_cast<std::size_t>(kind)].size_key; }
+
+const char* output_width_key(ModelKind kind) {
+  return rows[static_cast<std::size_t>(kind)].output_width_key;
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/config/config.hpp>
+#include <tessera/nn/model_spec.hpp>
+
+namespace tessera {
+
+/// The layers of the configured model. Throws ConfigError for sizes that make none, and for keys
+/// that belong to another kind.
+ModelSpec make_model(const ModelConfig& config);
+
+/// The key that makes the model large.
+const char* size_key(ModelKind kind);
+/// The key that gives the width of the model's output.
+const char* output_width_key(ModelKind kind);
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/nn/add.hpp>
+#include <tessera/nn/layer_call.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string label = "tessera::add";  // made once: a launch then needs no memory for it
+
+std::vector<Layout> layouts(const LayerSpec&) {
+  std::vector<Layout> all;
+  for (const Placement p : {Placement::replicate(), Placement::shard(1), Placement::shard(0)})
+    all.push_back({{}, {p, p}, p, p, {p, p}, {}});
+  return all;
+}
+
+/// y may be b.
+template <class T>
+void forward(const LayerCall<T>& call) {
+  const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
+  T* const y = call.output.data();
+  Kokkos::parallel_for(
+      label,
+      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(
+          0, static_cast<Size>(call.output.extent(0) * call.output.extent(1))),
+      KOKKOS_LAMBDA(Size i) { y[i] = a[i] + b[i]; });
+}
+
+/// Both gradients are that of the sum.
+template <class T>
+void backward(const LayerCall<T>&) {}
+
+}  // namespace
+
+LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
+  return {LayerKind::add, std::move(name), std::move(unit), {a, b}, width, width};
+}
+
+LayerRow add_row() {
+  const auto never = [](const LayerSpec&) { return false; };
+  return {.name = "add",
+          .layouts = layouts,
+          .reads_inputs = never,
+          .reads_output = never,
+          .in_place_of = 1,
+          .gradient_in_place = true,
+          .passes_gradient = [](const LayerSpec&) { return true; },
+          .forward_float = forward<float>,
+          .backward_float = backward<float>,
+          .forward_double = forward<double>,
+          .backward_double = backward<double>};
+}
+
+}  // namespace tessera

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <tessera/nn/layer_spec.hpp>
+
+namespace tessera {
+
+template <class T>
+struct LayerCall;  // <tessera/nn/layer_call.hpp>
+
+/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row in
+/// a file of its own and enter it in layer_kinds.cpp.
+struct LayerRow {
+  std::string_view name;
+
+  /// Ways to lie along `model`, the one without any sharding first.
+  std::vector<Layout> (*layouts)(const LayerSpec& layer);
+  /// The rules for its parameters choose the layout, not only where its inputs come to lie.
+  bool rules_choose = false;
+
+  /// The matrix products on `rows` rows; `layer` with a rank's extents. Other work is not counted
+  /// as FLOPs, as is customary.
+  std::vector<GemmShape> (*forward_products)(const LayerSpec& layer, Size rows) = nullptr;
+  std::vector<GemmShape> (*backward_products)(const LayerSpec& layer, Size rows,
+                                              bool input_gradient) = nullptr;
+
+  /// What backward reads beside the gradient of the output.
+  bool (*reads_inputs)(const LayerSpec& layer);
+  bool (*reads_output)(const LayerSpec& layer);
+  /// Columns of what forward keeps for backward beside its inputs and output.
+  Size kept_columns = 0;
+
+  /// The input whose memory the output may take; -1: none.
+  int in_place_of = -1;
+  /// The gradients of the inputs are that of the output, or may be written over it.
+  bool gradient_in_place = false;
+  /// Backward changes no gradient that it is given: the inputs' gradients are the output's.
+  bool (*passes_gradient)(const LayerSpec& layer);
+  /// Backward can add to the gradients of its inputs what they already hold.
+  bool adds_gradient = false;
+
+  void (*forward_float)(const LayerCall<float>& call);
+  void (*backward_float)(const LayerCall<float>& call);
+  void (*forward_double)(const LayerCall<double>& call);
+  void (*backward_double)(const LayerCall<double>& call);
+};
+
+/// The row of a kind.
+const LayerRow& row_of(LayerKind kind);
+
+}  // namespace tessera

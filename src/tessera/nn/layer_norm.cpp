@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layer_norm.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string forward_label = "tessera::layer_norm";
+const std::string input_label = "tessera::layer_norm_input_gradient";
+const std::string parameter_label = "tessera::layer_norm_parameter_gradients";
+
+using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
+using Team = TeamPolicy::member_type;
+
+std::vector<Layout> layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate();
+  constexpr Placement rows = Placement::shard(0);
+  constexpr Placement terms = Placement::partial();
+  return {{{whole, whole}, {whole}, whole, whole, {whole}, {whole, whole}},
+          {{whole, whole}, {rows}, rows, rows, {rows}, {terms, terms}}};
+}
+
+/// A team per row. Keeps (mean, 1 / deviation) of each.
+template <class T>
+struct Normalize {
+  const T *x, *scale, *bias;
+  T *y, *kept;
+  Size cols;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const T* const in = x + i * cols;
+    T* const out = y + i * cols;
+    const T *const s = scale, *const b = bias;
+    T mean = 0, square = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols), [=](Size j, T& sum) { sum += in[j]; }, mean);
+    mean /= static_cast<T>(cols);
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols),
+        [=](Size j, T& sum) { sum += (in[j] - mean) * (in[j] - mean); }, square);
+    using std::sqrt;
+    const T inverse = T(1) / sqrt(square / static_cast<T>(cols) + T(layer_norm_epsilon));
+    T* const keep = kept + 2 * i;
+    Kokkos::single(Kokkos::PerTeam(team), [=]() {
+      keep[0] = mean;
+      keep[1] = inverse;
+    });
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols),
+                         [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
+  }
+};
+
+/// dx = (1 / deviation) (g - mean(g) - n mean(g n)) with g = dy scale, n the normalized row.
+template <class T>
+struct InputGradient {
+  const T *x, *scale, *kept, *dy;
+  T* dx;
+  Size cols;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
+    T* const out = dx + i * cols;
+    const T mean = kept[2 * i], inverse = kept[2 * i + 1];
+    T sum = 0, product = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols), [=](Size j, T& t) { t += d[j] * s[j]; }, sum);
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols),
+        [=](Size j, T& t) { t += d[j] * s[j] * (in[j] - mean) * inverse; }, product);
+    const T n = static_cast<T>(cols);
+    const T average = sum / n, along = product / n;
+    const bool adds = add;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
+      const T gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
+      out[j] = adds ? out[j] + gradient : gradient;
+    });
+  }
+};
+
+/// A column each: rows are added in their order, whatever the number of threads.
+template <class T>
+struct ParameterGradients {
+  const T *x, *kept, *dy;
+  T *dscale, *dbias;
+  Size rows, cols;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size j) const {
+    T scale = add ? dscale[j] : T(0), bias = add ? dbias[j] : T(0);
+    for (Size i = 0; i < rows; ++i) {
+      const T d = dy[i * cols + j];
+      scale += d * (x[i * cols + j] - kept[2 * i]) * kept[2 * i + 1];
+      bias += d;
+    }
+    dscale[j] = scale;
+    dbias[j] = bias;
+  }
+};
+
+/// A team per row; threads of a host take whole rows, for which one is enough.
+TeamPolicy team_per_row(Size rows) {
+  constexpr bool on_host = std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
+  return on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 32);
+}
+
+template <class T>
+void forward(const LayerCall<T>& call) {
+  const Size rows = call.output.extent(0);
+  if (rows == 0) return;
+  Kokkos::parallel_for(
+      forward_label, team_per_row(rows),
+      Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
+                   call.output.data(), call.kept.data(), call.layer.in});
+}
+
+template <class T>
+void backward(const LayerCall<T>& call) {
+  const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
+  const T *const x = call.inputs[0].data(), *const kept = call.kept.data();
+  const T* const dy = call.output_gradient.data();
+  Kokkos::parallel_for(parameter_label,
+                       Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, cols),
+                       ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
+                                             call.parameter_gradients[1].data(), rows, cols,
+                                             call.add_parameter_gradients});
+  T* const dx = call.input_gradients[0].data();
+  if (rows == 0 || dx == nullptr) return;
+  Kokkos::parallel_for(
+      input_label, team_per_row(rows),
+      InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
+}
+
+}  // namespace
+
+LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
+                     const std::string& logical_axis) {
+  LayerSpec layer{LayerKind::layer_norm, std::move(name), std::move(unit), {input}, width, width};
+  layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
+                      {"bias", {width}, {logical_axis}, Initial::zeros}};
+  return layer;
+}
+
+LayerRow layer_norm_row() {
+  return {.name = "layer_norm",
+          .layouts = layouts,
+          .reads_inputs = [](const LayerSpec&) { return true; },
+          .reads_output = [](const LayerSpec&) { return false; },
+          .kept_columns = 2,
+          .passes_gradient = [](const LayerSpec&) { return false; },
+          .adds_gradient = true,
+          .forward_float = forward<float>,
+          .backward_float = backward<float>,
+          .forward_double = forward<double>,
+          .backward_double = backward<double>};
+}
+
+}  // namespace tessera

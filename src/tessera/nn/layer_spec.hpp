@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/base/placement.hpp>
+#include <tessera/nn/activation.hpp>
+
+namespace tessera {
+
+/// How a parameter begins.
+enum class Initial : std::uint8_t {
+  zeros,
+  ones,
+  drawn,  ///< by the model's initializer; fan in and fan out are the first and the last extent
+};
+
+/// One parameter of a layer. The logical names of its dimensions are what sharding rules speak of;
+/// an empty name is a dimension that no rule splits.
+struct ParameterSpec {
+  std::string name;  ///< "kernel"
+  Shape shape;
+  std::vector<std::string> logical_axes;  ///< one name per dimension
+  Initial initial = Initial::zeros;
+  std::uint32_t stream = 0;  ///< drawn with fold_in(key(seed), stream)
+};
+
+enum class LayerKind : std::uint8_t { linear, pointwise, layer_norm, add };
+
+/// A layer as data: it reads outputs of earlier layers, each (rows, columns), and makes one output.
+struct LayerSpec {
+  /// Stands for the batch's x in `inputs`.
+  static constexpr Size data = -1;
+
+  LayerKind kind = LayerKind::linear;
+  std::string name;          ///< of the output: "layer1/output"
+  std::string unit;          ///< parameters of one unit lie in one flat buffer: "layer1"
+  std::vector<Size> inputs;  ///< layers whose outputs it reads
+  Size in = 0;               ///< columns of the inputs
+  Size out = 0;              ///< columns of the output
+  std::vector<ParameterSpec> parameters{};
+  Activation activation = Activation::identity;  ///< of pointwise layers
+
+  Size num_parameters() const {
+    Size sum = 0;
+    for (const ParameterSpec& parameter : parameters) sum += num_elements(parameter.shape);
+    return sum;
+  }
+};
+
+/// "layer1/kernel"
+inline std::string path_of(const LayerSpec& layer, const ParameterSpec& parameter) {
+  return layer.unit + "/" + parameter.name;
+}
+
+/// Where a layer's tensors lie along the axis `model`, one way that its kind can compute.
+struct Layout {
+  std::vector<Placement> parameters{};  ///< and their moments
+  std::vector<Placement> inputs{};      ///< as forward and backward read them
+  Placement output{};
+  Placement output_gradient{};                   ///< as backward reads it
+  std::vector<Placement> input_gradients{};      ///< as backward gives them
+  std::vector<Placement> parameter_gradients{};  ///< Partial where each rank saw some rows only
+};
+
+/// A matrix product C (m, n) += A (m, k) B (k, n).
+struct GemmShape {
+  Size m = 0, n = 0, k = 0;
+  /// A multiplication and an addition each.
+  constexpr Size flops() const { return 2 * m * n * k; }
+};
+
+}  // namespace tessera

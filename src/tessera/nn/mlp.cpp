@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/linear.hpp>
+#include <tessera/nn/mlp.hpp>
+#include <tessera/nn/pointwise.hpp>
+
+namespace tessera {
+
+Size append_dense(ModelSpec& model, const DenseSpec& dense) {
+  const bool finishes = dense.bias || dense.activation != Activation::identity;
+  const ParameterSpec kernel{"kernel",
+                             {dense.in, dense.out},
+                             {dense.logical_in, dense.logical_out},
+                             Initial::drawn,
+                             2 * dense.number};
+  const std::string output = dense.unit + "/output";
+  const Size product = model.append(
+      linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
+  if (!finishes) return product;
+  return model.append(
+      dense.bias
+          ? pointwise(output, dense.unit, product, dense.out, dense.activation, dense.logical_out)
+          : pointwise(output, dense.unit, product, dense.out, dense.activation));
+}
+
+ModelSpec mlp(const MlpConfig& config) {
+  const std::string widths = fmt::format("[{}]", fmt::join(config.widths, ", "));
+  if (config.widths.size() < 2)
+    throw ConfigError("model.widths", widths, "must name at least an input and an output width");
+  if (*std::min_element(config.widths.begin(), config.widths.end()) < 1)
+    throw ConfigError("model.widths", widths, "must all be positive");
+
+  ModelSpec model{{}, config.widths.front(), config.initializer, config.seed};
+  const std::size_t layers = config.widths.size() - 1;
+  Size before = LayerSpec::data;
+  for (std::size_t l = 0; l < layers; ++l) {
+    const bool even = l % 2 == 0;
+    before =
+        append_dense(model, {fmt::format("layer{}", l + 1), before, config.widths[l],
+                             config.widths[l + 1], even ? "embed" : "mlp", even ? "mlp" : "embed",
+                             l + 1 < layers ? config.activation : config.output_activation,
+                             config.bias, static_cast<std::uint32_t>(l)});
+  }
+  return model;
+}
+
+}  // namespace tessera

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/pointwise.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string forward_label = "tessera::bias_activation";
+const std::string backward_label = "tessera::bias_activation_backward";
+
+using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
+using Team = TeamPolicy::member_type;
+template <class T>
+using Scratch =
+    Kokkos::View<T*, ExecSpace::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+constexpr bool on_host =
+    Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, MemSpace>::accessible &&
+    std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
+
+/// y = act(x + b), a team per row, so that columns are contiguous for vector lanes.
+template <class T, Activation A>
+struct BiasActivation {
+  const T* x;
+  const T* bias;
+  T* y;
+  Size cols;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const T* const x_row = x + team.league_rank() * cols;
+    T* const y_row = y + team.league_rank() * cols;
+    const T* const b = bias;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
+      y_row[j] = detail::ActivationMath<A>::value(b ? x_row[j] + b[j] : x_row[j]);
+    });
+  }
+};
+
+/// dx = dy act'(.) and its column sums in one pass: a team owns a block of columns, its threads
+/// walk the rows, and their partial sums, one row of scratch each, are added in thread order.
+/// `saved` is y, or x where the slope is a function of x + bias.
+template <class T, Activation A>
+struct BiasActivationBackward {
+  const T* saved;
+  const T* bias;
+  const T* dy;
+  T* dx;
+  T* dbias;
+  Size rows, cols, block;
+  bool accumulate;
+  static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size first = team.league_rank() * block;
+    const Size width = first + block < cols ? block : cols - first;
+    const Size threads = team.team_size();
+    T* const partial = Scratch<T>(team.team_scratch(0), threads * block).data();
+    T* const mine = partial + team.team_rank() * block;
+    const T* const b = of_sum && bias ? bias + first : nullptr;
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
+    for (Size i = team.team_rank(); i < rows; i += threads) {
+      const T* const s = saved + i * cols + first;
+      const T* const d = dy + i * cols + first;
+      T* const out = dx + i * cols + first;
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
+        const T dz = d[j] * detail::ActivationMath<A>::slope(b ? s[j] + b[j] : s[j]);
+        if (A != Activation::identity) out[j] = dz;
+        mine[j] += dz;
+      });
+    }
+    team.team_barrier();
+    if (dbias == nullptr) return;
+    T* const out = dbias + first;
+    const bool add = accumulate;
+    const Size stride = block;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
+      T sum = add ? out[j] : T(0);
+      for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
+      out[j] = sum;
+    });
+  }
+};
+
+/// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
+/// for vectors and small enough for the partial sums to stay in the first cache.
+Size column_block(Size cols) {
+  if (!on_host) return 32;
+  static const Size threads = ExecSpace().concurrency();
+  return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
+}
+
+/// Calls f(std::integral_constant<Activation, a>).
+template <class F>
+void dispatch(Activation a, const F& f) {
+  switch (a) {
+    case Activation::identity:
+      return f(std::integral_constant<Activation, Activation::identity>());
+    case Activation::relu:
+      return f(std::integral_constant<Activation, Activation::relu>());
+    case Activation::tanh:
+      return f(std::integral_constant<Activation, Activation::tanh>());
+    case Activation::sigmoid:
+      return f(std::integral_constant<Activation, Activation::sigmoid>());
+    case Activation::gelu:
+      return f(std::integral_constant<Activation, Activation::gelu>());
+  }
+}
+
+/// Null for an empty View, which may still point somewhere.
+template <class T>
+T* data_or_null(const Vector<T>& v) {
+  return v.extent(0) == 0 ? nullptr : v.data();
+}
+
+std::vector<Layout> layouts(const LayerSpec& layer) {
+  constexpr Placement whole = Placement::replicate();
+  constexpr Placement rows = Placement::shard(0);
+  constexpr Placement columns = Placement::shard(1);
+  std::vector<Layout> all{{{whole}, {whole}, whole, whole, {whole}, {whole}},
+                          {{rows}, {columns}, columns, columns, {columns}, {rows}},
+                          {{whole}, {rows}, rows, rows, {rows}, {Placement::partial()}}};
+  if (layer.parameters.empty())
+    for (Layout& layout : all) layout.parameters = layout.parameter_gradients = {};
+  return all;
+}
+
+bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
+
+template <class T>
+void forward(const LayerCall<T>& call) {
+  const Matrix<const T>& x = call.inputs[0];
+  const Size rows = call.output.extent(0), cols = call.output.extent(1);
+  const T* const bias = data_or_null(call.parameters[0]);
+  const bool nothing =
+      call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
+  if (rows == 0 || cols == 0 || nothing) return;
+  const TeamPolicy policy = on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 1);
+  dispatch(call.layer.activation, [&](auto a) {
+    Kokkos::parallel_for(
+        forward_label, policy,
+        BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
+  });
+}
+
+/// With no rows, the gradient of the bias becomes zero or stays.
+template <class T>
+void backward(const LayerCall<T>& call) {
+  const Activation activation = call.layer.activation;
+  const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
+  T* const dbias = data_or_null(call.parameter_gradients[0]);
+  if (cols == 0 || (!dbias && activation == Activation::identity)) return;
+  const Matrix<const T> saved =
+      needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
+  const Size block = column_block(cols);
+  const int threads = on_host ? 1 : 8;
+  const auto policy =
+      TeamPolicy((cols + block - 1) / block, threads, on_host ? 1 : 32)
+          .set_scratch_size(0, Kokkos::PerTeam(Scratch<T>::shmem_size(threads * block)));
+  dispatch(activation, [&](auto a) {
+    Kokkos::parallel_for(backward_label, policy,
+                         BiasActivationBackward<T, decltype(a)::value>{
+                             saved.data(), data_or_null(call.parameters[0]),
+                             call.output_gradient.data(), call.input_gradients[0].data(), dbias,
+                             rows, cols, block, call.add_parameter_gradients});
+  });
+}
+
+}  // namespace
+
+LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
+                    Activation activation) {
+  LayerSpec layer{LayerKind::pointwise, std::move(name), std::move(unit), {input}, width, width};
+  layer.activation = activation;
+  return layer;
+}
+
+LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
+                    Activation activation, std::string logical_axis) {
+  LayerSpec layer = pointwise(std::move(name), std::move(unit), input, width, activation);
+  layer.parameters.push_back({"bias", {width}, {std::move(logical_axis)}});
+  return layer;
+}
+
+LayerRow pointwise_row() {
+  return {
+      .name = "pointwise",
+      .layouts = layouts,
+      .reads_inputs = keeps_input,
+      .reads_output =
+          [](const LayerSpec& l) {
+            return l.activation != Activation::identity && !keeps_input(l);
+          },
+      .in_place_of = 0,
+      .gradient_in_place = true,
+      .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
+      .forward_float = forward<float>,
+      .backward_float = backward<float>,
+      .forward_double = forward<double>,
+      .backward_double = backward<double>};
+}
+
+}  // namespace tessera

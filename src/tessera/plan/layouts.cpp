@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/split.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/plan/layouts.hpp>
+
+namespace tessera {
+namespace {
+
+[[noreturn]] void reject_spec(const std::string& path, const PartitionSpec& spec,
+                              const std::string& allowed) {
+  throw ConfigError("distributed.parameter_specs." + nlohmann::json(path).dump(),
+                    nlohmann::json(spec.to_string()).dump(), allowed);
+}
+
+const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& path) {
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      if (path_of(layer, parameter) == path) return &parameter;
+  return nullptr;
+}
+
+[[noreturn]] void reject_path(const ModelSpec& model, const std::string& path,
+                              const PartitionSpec& spec) {
+  std::vector<std::string> paths;
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      paths.push_back(path_of(layer, parameter));
+  constexpr std::size_t most = 6;
+  const std::size_t shown = std::min(most, paths.size());
+  const auto nearest = suggest_nearest(path, paths);
+  reject_spec(path, spec,
+              "is not a parameter of the model; " +
+                  (nearest ? fmt::format("did you mean \"{}\"?", *nearest)
+                           : fmt::format("it has {}{}", join(std::span(paths).first(shown)),
+                                         shown < paths.size() ? ", ..." : "")));
+}
+
+/// Specs name parameters that there are, no more dimensions than these have, and the axis `model`
+/// once.
+void check_specs(const PlanInput& input) {
+  for (const auto& [path, spec] : input.parameter_specs) {
+    const ParameterSpec* const parameter = find_parameter(input.model, path);
+    if (parameter == nullptr) reject_path(input.model, path, spec);
+    const std::size_t rank = parameter->shape.size();
+    if (spec.dims.size() > rank)
+      reject_spec(path, spec,
+                  fmt::format("must be no longer than the {} dimension{} of the tensor", rank,
+                              rank == 1 ? "" : "s"));
+    std::size_t split = 0;
+    for (const PartitionSpec::Entry& entry : spec.dims) {
+      for (const std::string& axis : entry)
+        if (axis != "model")
+          reject_spec(path, spec,
+                      "may name the axis model only: over data and fsdp the strategy shards "
+                      "parameters, as flat units");
+      split += entry.size();
+    }
+    if (split > 1) reject_spec(path, spec, "may name the axis model once");
+    if (split > 0 && !input.mesh.find("model"))
+      reject_spec(path, spec, "needs a mesh axis model; the mesh is " + input.mesh.to_string());
+  }
+}
+
+/// Along `model`: flat buckets, not dimensions, are sharded over the other axes.
+Placement placement_of(const PlanInput& input, const PartitionSpec& spec,
+                       const ParameterSpec& parameter) {
+  const auto model = input.mesh.find("model");
+  if (!model || input.mesh.size_of("model") == 1) return Placement::replicate();
+  return to_placements(spec, input.mesh, parameter.shape.size())[*model];
+}
+
+/// What the specs, or else the rules, say of a parameter.
+Placement asked_placement(const PlanInput& input, const std::string& path,
+                          const ParameterSpec& parameter) {
+  const auto given = input.parameter_specs.find(path);
+  const PartitionSpec spec =
+      given != input.parameter_specs.end()
+          ? given->second
+          : partition_spec_for_names(parameter.logical_axes, input.rules, input.mesh);
+  return placement_of(input, spec, parameter);
+}
+
+/// How much a layout costs to feed: what is there costs nothing, a local slice less than a
+/// reduce-scatter or an all-to-all, those less than a gather, that less than an all-reduce. A sum
+/// cut into columns would have to be gathered again.
+int feeding_cost(Placement from, Placement to) {
+  switch (transition(from, to)) {
+    case Transition::keep:
+      return 0;
+    case Transition::slice:
+      return 1;
+    case Transition::reduce_scatter:
+      return to.is_shard(0) ? 2 : 6;
+    case Transition::all_to_all:
+      return 2;
+    case Transition::all_gather:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }
+
+class Chooser {
+ public:
+  explicit Chooser(const PlanInput& input) : input_(input) {}
+
+  std::vector<Layout> choose() {
+    for (std::size_t l = 0; l < input_.model.layers.size(); ++l) {
+      chosen_.push_back(best_of(l));
+      check_layout(input_.model.layers[l], chosen_.back());
+    }
+    return std::move(chosen_);
+  }
+
+ private:
+  Layout best_of(std::size_t l) const {
+    const LayerSpec& layer = input_.model.layers[l];
+    const LayerRow& row = row_of(layer.kind);
+    const std::vector<Layout> all = row.layouts(layer);
+    const Layout* best = nullptr;
+    int least = 0;
+    for (const Layout& layout : all) {
+      if (row.rules_choose && !is_asked_for(layer, layout)) continue;
+      if (splits_rows(layout) && !may_split_rows(l)) continue;
+      int cost = 0;
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+        cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
+      if (!row.rules_choose && best && cost >= least) continue;
+      best = &layout;
+      least = cost;
+    }
+    return *best;
+  }
+
+  bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      if (asked_placement(input_, path_of(layer, layer.parameters[p]), layer.parameters[p]) !=
+          layout.parameters[p])
+        return false;
+    return true;
+  }
+
+  /// Behind a sum over `model`, or behind a layer that does; the loss reads whole rows.
+  bool may_split_rows(std::size_t l) const {
+    if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
+    const std::vector<Size>& inputs = input_.model.layers[l].inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
+      const Placement placement = output_placement(chosen_, i);
+      return placement.is_partial() || placement.is_shard(0);
+    });
+  }
+
+  /// A parameter lies as its layer does, whatever a spec asks for.
+  void check_layout(const LayerSpec& layer, const Layout& layout) const {
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      const ParameterSpec& parameter = layer.parameters[p];
+      const std::string path = path_of(layer, parameter);
+      const auto given = input_.parameter_specs.find(path);
+      if (given == input_.parameter_specs.end()) continue;
+      if (placement_of(input_, given->second, parameter) != layout.parameters[p])
+        reject_spec(
+            path, given->second,
+            fmt::format("must be \"{}\", as the columns of {} lie",
+                        layout.parameters[p].is_shard() ? "P('model')" : "P(None)", layer.name));
+    }
+  }
+
+  const PlanInput& input_;
+  std::vector<Layout> chosen_;
+};
+
+void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& layouts) {
+  if (std::none_of(layouts.begin(), layouts.end(), splits_rows))
+    throw ConfigError("distributed.sequence_parallel", "true",
+                      "needs a row-parallel layer before another layer; this model has none");
+  const std::size_t model = *input.mesh.find("model");
+  for (const std::string& axis : batch_axes(input.mesh))
+    if (*input.mesh.find(axis) > model)
+      throw ConfigError("distributed.sequence_parallel", "true",
+                        "needs the mesh axis model behind " + axis);
+}
+
+}  // namespace
+
+std::vector<Layout> choose_layouts(const PlanInput& input) {
+  check_specs(input);
+  std::vector<Layout> layouts = Chooser(input).choose();
+  if (input.sequence_parallel && input.mesh.size_of("model") > 1)
+    check_sequence_parallel(input, layouts);
+  return layouts;
+}
+
+Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
+  return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
+}
+
+Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks,
+                      Size coordinate) {
+  Block block{Shape(shape.size(), 0), shape};
+  if (along_model.is_shard()) {
+    const auto d = static_cast<std::size_t>(along_model.dim());
+    const Range part = balanced_split(shape[d], model_ranks, coordinate);
+    block.offset[d] = part.begin;
+    block.extent[d] = part.count;
+  }
+  return block;
+}
+
+std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
+                                    Size coordinate) {
+  const Size ranks = input.mesh.size_of("model");
+  std::vector<LayerSpec> layers = input.model.layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const Layout& layout = layouts[l];
+    const auto local = [&](Size width, Placement p) {
+      return p.is_shard(1) ? balanced_split(width, ranks, coordinate).count : width;
+    };
+    layers[l].in = local(layers[l].in, layout.inputs[0]);
+    layers[l].out = local(layers[l].out, layout.output);
+    for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
+      Shape& shape = layers[l].parameters[p].shape;
+      shape = parameter_block(shape, layout.parameters[p], ranks, coordinate).extent;
+    }
+  }
+  return layers;
+}
+
+}  // namespace tessera

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/memory_placement.hpp>
+#include <tessera/plan/pass.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr Placement whole = Placement::replicate();
+
+/// A gradient of a layer's output that a consumer has given, as it has given it.
+struct Contribution {
+  SlotId slot;
+  Placement placement;
+};
+
+class PassBuilder {
+ public:
+  PassBuilder(const PlanInput& input, const std::vector<Layout>& layouts)
+      : input_(input),
+        layouts_(layouts),
+        layers_(input.model.layers),
+        rows_(first_microbatch_rows(input)),
+        splits_layers_(input.mesh.size_of("model") > 1),
+        made_(layers_.size(), no_slot),
+        kept_(layers_.size(), no_slot),
+        copies_(layers_.size()),
+        trains_(layers_.size()),
+        contributions_(layers_.size()) {}
+
+  PassPlan build() {
+    add_batch();
+    for (Size l = 0; l < size(); ++l) forward(l);
+    loss();
+    for (Size l = size() - 1; l >= 0; --l)
+      if (trains_[l]) backward(l);
+    pass_.frame_bytes = place_in_memory(storages_);
+    for (std::size_t s = 0; s < pass_.slots.size(); ++s) {
+      const Storage& storage = storages_[storage_of_[s]];
+      pass_.slots[s].offset = storage.offset;
+      pass_.slots[s].alive = storage.alive;
+    }
+    return std::move(pass_);
+  }
+
+ private:
+  Size size() const { return static_cast<Size>(layers_.size()); }
+
+  // Slots and their memory.
+
+  SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model,
+                  SlotId in_memory_of = no_slot) {
+    Placements placements = replicated(input_.mesh);
+    for (const std::string& axis : batch_axes(input_.mesh))
+      placements[*input_.mesh.find(axis)] = Placement::shard(0);
+    if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
+    Slot slot{std::move(path), role, {rows_, width}, placements, along_model, input_.compute_type};
+    if (in_memory_of != no_slot) {
+      storage_of_.push_back(storage_of_[in_memory_of]);
+    } else {
+      // The first rank has the largest block of everything.
+      const Size elements =
+          num_elements(local_block(slot.shape, slot.placements, input_.mesh, 0).extent);
+      const Size bytes = role == TensorRole::batch ? 0 : elements * size_of(slot.type);
+      storage_of_.push_back(storages_.size());
+      storages_.push_back({bytes, {}, 0});
+      owners_.emplace_back();
+    }
+    pass_.slots.push_back(std::move(slot));
+    return static_cast<SlotId>(pass_.slots.size()) - 1;
+  }
+
+  const Slot& slot(SlotId id) const { return pass_.slots[static_cast<std::size_t>(id)]; }
+
+  void emit(Action action) {
+    const Size now = static_cast<Size>(pass_.actions.size());
+    const auto touch = [&](SlotId id) {
+      if (id == no_slot) return;
+      Range& alive = storages_[storage_of_[id]].alive;
+      if (alive.count == 0) alive.begin = now;
+      alive.count = now + 1 - alive.begin;
+    };
+    std::for_each(action.reads.begin(), action.reads.end(), touch);
+    std::for_each(action.writes.begin(), action.writes.end(), touch);
+    touch(action.scratch);
+    pass_.actions.push_back(std::move(action));
+  }
+
+  void redistribute(SlotId from, SlotId to) {
+    SlotId scratch = no_slot;
+    const Placement before = slot(from).along_model, after = slot(to).along_model;
+    Shape group = slot(from).shape;
+    if (needs_packing(before, after))
+      scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, group[1],
+                         packed_placement(before, after));
+    emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
+  }
+
+  /// Columns of row-major matrices travel packed, part after part.
+  static bool needs_packing(Placement before, Placement after) {
+    const bool moves = is_collective(transition(before, after));
+    return moves && (before.is_shard(1) || after.is_shard(1));
+  }
+  /// An all-to-all packs its part of the rows, everything else the whole.
+  static Placement packed_placement(Placement before, Placement after) {
+    return transition(before, after) == Transition::all_to_all ? Placement::shard(0) : whole;
+  }
+
+  void add_batch() {
+    add_slot("batch/x", TensorRole::batch, input_.model.input_width, whole);
+    add_slot("batch/y", TensorRole::batch, input_.model.output_width(), whole);
+  }
+
+  // Forward.
+
+  /// The layers that read an output, as they need it; the loss needs it whole.
+  std::vector<Placement> readers_of(Size producer) const {
+    std::vector<Placement> readers;
+    for (Size l = 0; l < size(); ++l)
+      for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+        if (layers_[l].inputs[i] == producer) readers.push_back(layouts_[l].inputs[i]);
+    if (producer == size() - 1) readers.push_back(whole);
+    return readers;
+  }
+
+  SlotId made(Size producer) const {
+    return producer == LayerSpec::data ? slot_of_x : made_[producer];
+  }
+
+  bool as_needed(SlotId id, Placement needed) const {
+    return !splits_layers_ || slot(id).along_model == needed;
+  }
+
+  /// The output of `producer` with the placement that a reader needs, made if it is not there.
+  SlotId in_placement(Size producer, Placement needed) {
+    const SlotId raw = made(producer);
+    if (as_needed(raw, needed)) return raw;
+    auto& copies = producer == LayerSpec::data ? copies_of_x_ : copies_[producer];
+    for (const SlotId copy : copies)
+      if (slot(copy).along_model == needed) return copy;
+    const std::vector<Placement> readers = readers_of(producer);
+    const bool in_place = slot(raw).along_model.is_partial() && needed.is_replicate() &&
+                          std::count(readers.begin(), readers.end(), needed) ==
+                              static_cast<std::ptrdiff_t>(readers.size());
+    const SlotId copy = copy_of(raw, needed, in_place);
+    redistribute(raw, copy);
+    copies.push_back(copy);
+    if (!in_place) last_copy_ = copy;
+    return copy;
+  }
+
+  SlotId copy_of(SlotId raw, Placement needed, bool in_place) {
+    return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed,
+                    in_place ? raw : no_slot);
+  }
+
+  /// The input whose memory the output of layer `l` takes, if nobody reads it again.
+  SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const {
+    const LayerSpec& layer = layers_[l];
+    const LayerRow& row = row_of(layer.kind);
+    if (row.in_place_of < 0 || row.reads_inputs(layer)) return no_slot;
+    const auto i = static_cast<std::size_t>(row.in_place_of);
+    const Size producer = layer.inputs[i];
+    if (producer == LayerSpec::data || readers_of(producer).size() > 1) return no_slot;
+    const bool read_again = row_of(layers_[producer].kind).reads_output(layers_[producer]);
+    const bool same_shape =
+        layer.in == layer.out && (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
+    return read_again || !same_shape ? no_slot : inputs[i];
+  }
+
+  void forward(Size l) {
+    const LayerSpec& layer = layers_[l];
+    const LayerRow& row = row_of(layer.kind);
+    trains_[l] = !layer.parameters.empty();
+    std::vector<SlotId> inputs;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      const Size producer = layer.inputs[i];
+      if (producer != LayerSpec::data && trains_[producer]) trains_[l] = true;
+      inputs.push_back(in_placement(producer, layouts_[l].inputs[i]));
+    }
+    made_[l] = add_slot(layer.name, TensorRole::activation, layer.out, layouts_[l].output,
+                        replaced_input(l, inputs));
+    std::vector<SlotId> writes{made_[l]};
+    if (row.kept_columns > 0) {
+      const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
+      kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation, row.kept_columns, rows);
+      writes.push_back(kept_[l]);
+    }
+    emit({ActionKind::forward, l, 0, std::move(inputs), std::move(writes)});
+  }
+
+  void loss() {
+    last_input_copy_ = last_copy_;
+    const Size last = size() - 1;
+    const SlotId prediction = in_placement(last, whole);
+    const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
+                                     slot(prediction).shape[1], whole);
+    emit({ActionKind::loss, 0, 0, {prediction, slot_of_y}, {gradient}});
+    give(last, {gradient, whole});
+  }
+
+  // Backward.
+
+  std::set<Size>& owners(SlotId id) { return owners_[storage_of_[id]]; }
+  /// Nobody but `layer` still needs what is there.
+  bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
+
+  void give(Size producer, Contribution contribution) {
+    contributions_[producer].push_back(contribution);
+    owners(contribution.slot).insert(producer);
+  }
+
+  SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
+    return add_slot(layers_[producer].name + ".gradient", TensorRole::gradient,
+                    layers_[producer].out, placement, in_memory_of);
+  }
+
+  void accumulate(SlotId from, SlotId to, bool adds) {
+    emit({ActionKind::accumulate, to, 0, {from}, {to}, no_slot, adds});
+  }
+
+  /// All contributions in one tensor with the placement that the layer's backward needs.
+  SlotId gradient_of(Size l, Placement needed) {
+    std::vector<Contribution>& given = contributions_[l];
+    if (given.empty())
+      throw Error(ExitCode::usage, "model: nothing reads the output of " + layers_[l].name);
+    SlotId sum = no_slot;
+    for (const Contribution& one : given) {
+      SlotId id = one.slot;
+      if (!as_needed(id, needed)) {
+        const bool in_place =
+            one.placement.is_partial() && needed.is_replicate() && belongs_to(id, l);
+        id = new_gradient(l, needed, in_place ? id : no_slot);
+        redistribute(one.slot, id);
+        owners(id).insert(l);
+      }
+      if (sum == no_slot) {
+        sum = id;
+      } else {
+        sum = owned(l, sum, needed);
+        accumulate(id, sum, true);
+      }
+      if (id != one.slot && storage_of_[id] != storage_of_[one.slot]) owners(one.slot).erase(l);
+    }
+    return sum;
+  }
+
+  /// `id` if only layer `l` needs it, or a copy of it.
+  SlotId owned(Size l, SlotId id, Placement placement) {
+    if (belongs_to(id, l)) return id;
+    const SlotId copy = new_gradient(l, placement);
+    accumulate(id, copy, false);
+    owners(id).erase(l);
+    owners(copy).insert(l);
+    return copy;
+  }
+
+  /// An input as forward has read it. One that was redistributed is made again, unless it was the
+  /// last one.
+  SlotId input_again(Size l, std::size_t i) {
+    const Size producer = layers_[l].inputs[i];
+    const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
+    if (storage_of_[read] == storage_of_[raw] || read == last_input_copy_) return read;
+    const SlotId again = copy_of(raw, layouts_[l].inputs[i], false);
+    redistribute(raw, again);
+    return again;
+  }
+
+  void backward(Size l) {
+    const LayerSpec& layer = layers_[l];
+    const LayerRow& row = row_of(layer.kind);
+    const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
+    contributions_[l].clear();
+
+    Action action{ActionKind::backward, l, 0, {dy}, {}};
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      action.reads.push_back(row.reads_inputs(layer) ? input_again(l, i) : no_slot);
+    action.reads.push_back(row.reads_output(layer) ? made_[l] : no_slot);
+    action.reads.push_back(kept_[l]);
+
+    std::vector<Size> passed_to;
+    std::optional<std::pair<Size, SlotId>> added;  // a gradient that could not be added to in place
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      const Size producer = layer.inputs[i];
+      if (producer == LayerSpec::data || !trains_[producer]) {
+        action.writes.push_back(no_slot);
+        continue;
+      }
+      const Placement placement = layouts_[l].input_gradients[i];
+      if (row.passes_gradient(layer)) {
+        action.writes.push_back(dy);
+        passed_to.push_back(producer);
+        continue;
+      }
+      const std::optional<std::size_t> held = find_given(producer, placement);
+      const SlotId there = held ? contributions_[producer][*held].slot : no_slot;
+      if (held && row.adds_gradient && there != dy && belongs_to(there, producer)) {
+        action.adds = true;
+        action.writes.push_back(there);
+        continue;
+      }
+      const bool in_place = row.gradient_in_place && belongs_to(dy, l);
+      const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
+      action.writes.push_back(dx);
+      if (held)
+        added = {producer, dx};
+      else
+        give(producer, {dx, placement});
+    }
+    if (!layer.parameters.empty() || !row.passes_gradient(layer)) emit(std::move(action));
+
+    for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
+    if (added) join(added->first, added->second, layouts_[l].input_gradients[0]);
+    owners(dy).erase(l);
+  }
+
+  std::optional<std::size_t> find_given(Size producer, Placement placement) const {
+    const std::vector<Contribution>& given = contributions_[producer];
+    for (std::size_t c = 0; c < given.size(); ++c)
+      if (!splits_layers_ || given[c].placement == placement) return c;
+    return std::nullopt;
+  }
+
+  void pass_on(Size producer, SlotId dy, Placement placement) {
+    if (find_given(producer, placement))
+      join(producer, dy, placement);
+    else
+      give(producer, {dy, placement});
+  }
+
+  /// Adds `term` to what the producer has been given with the same placement.
+  void join(Size producer, SlotId term, Placement placement) {
+    Contribution& held = contributions_[producer][*find_given(producer, placement)];
+    held.slot = owned(producer, held.slot, placement);
+    accumulate(term, held.slot, true);
+  }
+
+  const PlanInput& input_;
+  const std::vector<Layout>& layouts_;
+  const std::vector<LayerSpec>& layers_;
+  Size rows_;
+  bool splits_layers_;
+  PassPlan pass_;
+  std::vector<Storage> storages_;
+  std::vector<std::size_t> storage_of_;      ///< by slot
+  std::vector<std::set<Size>> owners_;       ///< by storage: layers whose gradient is there
+  std::vector<SlotId> made_, kept_;          ///< by layer
+  std::vector<std::vector<SlotId>> copies_;  ///< by layer: its output with other placements
+  std::vector<SlotId> copies_of_x_;
+  SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
+  std::vector<bool> trains_;  ///< by layer: its output depends on parameters
+  std::vector<std::vector<Contribution>> contributions_;  ///< by layer
+};
+
+}  // namespace
+
+Size first_microbatch_rows(const PlanInput& input) {
+  Size parts = 1;
+  for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
+  // The first B mod parts ranks hold one row more than the others, and each splits its own rows:
+  // microbatches are balanced over the ranks again.
+  const Size extra = input.global_batch % parts;
+  const Size base = input.global_batch / parts;
+  return extra * balanced_split(base + 1, input.microbatches, 0).count +
+         (parts - extra) * balanced_split(base, input.microbatches, 0).count;
+}
+
+PassPlan make_pass(const PlanInput& input, const std::vector<Layout>& layouts) {
+  return PassBuilder(input, layouts).build();
+}
+
+}  // namespace tessera

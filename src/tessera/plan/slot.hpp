@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tessera/base/split.hpp>
+#include <tessera/base/types.hpp>
+#include <tessera/mesh/placement.hpp>
+
+namespace tessera {
+
+enum class TensorRole : std::uint8_t { parameter, gradient, moment, activation, batch, scratch };
+std::string_view name_of(TensorRole role);
+
+/// Position of a slot in StagePlan::slots.
+using SlotId = Size;
+inline constexpr SlotId no_slot = -1;
+
+/// Where one tensor of a step lives: everything that engine, memory plan and traffic plan ask of
+/// it.
+struct Slot {
+  std::string path;
+  TensorRole role = TensorRole::activation;
+  Shape shape{};            ///< global; of the first microbatch, which has the most rows
+  Placements placements{};  ///< one per mesh axis
+  Placement along_model{};  ///< that of the axis `model`, also where the mesh has none
+  DType type = DType::float32;
+
+  // Of parameters, their gradients and moments, which lie in flat buckets (StatePlan).
+  Size parameter = -1;     ///< position in StagePlan::parameters
+  bool in_shares = false;  ///< a rank keeps of its block only its share of the flat bucket
+
+  // Of activations, their gradients and scratch, which lie in the frame of a microbatch.
+  Size offset = 0;  ///< bytes from the begin of the frame
+  Range alive{};    ///< actions of a pass, from the first that writes it to the last that reads it
+
+  bool in_frame() const {
+    return role == TensorRole::activation || role == TensorRole::scratch ||
+           (role == TensorRole::gradient && parameter < 0);
+  }
+};
+
+}  // namespace tessera

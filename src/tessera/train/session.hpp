@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <tessera/comm/ledger.hpp>
+#include <tessera/config/config.hpp>
+#include <tessera/engine/dataset.hpp>
+#include <tessera/engine/engine.hpp>
+#include <tessera/engine/replicas.hpp>
+#include <tessera/mesh/mesh.hpp>
+
+namespace tessera {
+
+/// A training that has been set up: engine, data, and how far it has come. Trainer and studies run
+/// it, epoch by epoch or step by step. Everything is collective over the mesh.
+template <class T>
+class TrainingSession {
+ public:
+  using MakeData = std::function<Dataset<T>(const Plan&)>;
+
+  /// Allocates engine and data, together on all ranks or, with the same error, on none. `plan` is
+  /// that of a full batch. Parameters are those that the model begins with.
+  TrainingSession(const TrainingConfig& training, const Plan& plan, const Mesh& mesh,
+                  const MakeData& make_data);
+
+  /// Other data for the same plan but for the number of samples; parameters, optimizer and the
+  /// place in the schedule stay.
+  void change_data(const Plan& plan, const MakeData& make_data);
+
+  /// One step on a batch of the epoch, at the next rate of the schedule. Throws Error
+  /// (wrong_result) on all ranks where replicas are found to differ.
+  void step(Size batch);
+  /// All batches once. `after_step` is called on every rank between steps. Returns the loss of
+  /// each.
+  std::vector<double> run_epoch(const std::function<void()>& after_step = {});
+  /// Of the latest step on each batch of the epoch.
+  std::vector<double> losses();
+
+  const Plan& plan() const { return plan_; }
+  const Dataset<T>& data() const { return *data_; }
+  Engine<T>& engine() { return *engine_; }
+  const Engine<T>& engine() const { return *engine_; }
+  Size steps() const { return steps_; }
+
+  /// Device memory of this rank: as planned, and the peak of what was allocated. A step allocates
+  /// nothing.
+  Size planned_bytes() const;
+  Size measured_bytes() const { return engine_bytes_ + data_bytes_; }
+
+  /// What the ledger of this rank holds since the last call of this, or since the beginning; and
+  /// what the plan says of the epochs since then.
+  void begin_traffic();
+  std::vector<LedgerRow> planned_traffic() const;
+  std::vector<LedgerRow> measured_traffic() const { return mesh_.world().ledger().rows(); }
+
+ private:
+  void make(const MakeData& make_data);
+
+  TrainingConfig training_;
+  Mesh mesh_;
+  Plan plan_;
+  Plan last_plan_;  ///< of an epoch's last batch, which may be smaller
+  std::optional<Dataset<T>> data_;
+  std::optional<Engine<T>> engine_;
+  std::optional<ReplicaCheck<T>> replicas_are_equal_;
+  std::vector<Size> global_rows_;  ///< of each batch of an epoch
+  Size engine_bytes_ = 0, data_bytes_ = 0;
+  Size steps_ = 0;
+  Size epochs_since_ = 0, checks_since_ = 0;  ///< begin_traffic()
+};
+
+}  // namespace tessera

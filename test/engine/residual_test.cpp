@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that are no chain of linear layers, under every strategy, against the same layers run by
+// themselves on one rank (SerialModel) with the library's optimizer on whole parameters.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/engine/step_options.hpp>
+#include <tessera/nn/add.hpp>
+#include <tessera/nn/pointwise.hpp>
+#include <tessera/plan/traffic.hpp>
+
+#include "engine/strategy_support.hpp"
+#include "nn/serial_model.hpp"
+
+namespace tessera {
+namespace {
+
+using train_test::Experiment;
+using train_test::for_strategies;
+using train_test::relative_difference;
+using train_test::to_host;
+
+/// Two blocks of prime widths; two batches and a smaller one in each of two epochs.
+Experiment residual(Size batch = 13) {
+  Experiment setup = train_test::primes(batch);
+  setup.model.kind = ModelKind::residual_mlp;
+  setup.model.mlp.widths.clear();
+  setup.model.mlp.activation = Activation::tanh;
+  setup.model.residual_mlp = {3, 11, 13, 2, 2};
+  setup.model.dtype = DType::float64;
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  return setup;
+}
+
+struct Trained {
+  std::vector<double> losses, gradients, parameters;
+};
+
+/// Whole batches on this rank alone.
+Trained train_alone(const ModelSpec& model, const Experiment& setup) {
+  const train_test::Samples<double> all = train_test::samples_of<double>(setup);
+  const TrainingConfig& training = setup.training;
+  Optimizer<double> optimizer(training.optimizer, model.num_parameters());
+  test::SerialModel<double> first(model, 0);
+  const Vector<double> parameters = first.parameters();
+  Trained trained;
+  for (Size epoch = 0; epoch < training.num_epochs; ++epoch) {
+    double sum = 0, batches = 0;
+    for (Size begin = 0; begin < setup.data.samples; begin += training.batch_size, ++batches) {
+      const Size rows = std::min(training.batch_size, setup.data.samples - begin);
+      test::SerialModel<double> net(model, rows, training.loss);
+      Kokkos::deep_copy(net.parameters(), parameters);
+      const Matrix<double> x = rows_of(all.x, {begin, rows}), y = rows_of(all.y, {begin, rows});
+      sum += net.loss(x, y);
+      net.compute_gradients(x, y);
+      trained.gradients = to_host(net.gradients());
+      optimizer.step(parameters, Vector<const double>(net.gradients()), training.learning_rate);
+    }
+    trained.losses.push_back(sum / batches);
+  }
+  trained.parameters = to_host(parameters);
+  return trained;
+}
+
+void expect_trains_like_one_rank(const Experiment& setup) {
+  const Trained alone = train_alone(make_model(setup.model), setup);
+  Trainer<double> trainer = train_test::trainer_of<double>(setup);
+  const TrainingMetrics metrics = trainer.fit(setup.data);
+  const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
+  const double tolerance = adam ? 1e-7 : 1e-11;
+  EXPECT_LE(relative_difference(metrics.epoch_losses, alone.losses), tolerance);
+  EXPECT_LE(relative_difference(to_host(trainer.gather(TensorRole::gradient)), alone.gradients),
+            tolerance);
+  const std::vector<double> parameters = to_host(trainer.gather());
+  EXPECT_LE(relative_difference(parameters, alone.parameters), tolerance);
+  EXPECT_EQ(plan_violation(metrics), "");
+  train_test::expect_same_on_all_ranks(trainer.mesh().world(), parameters, "parameters");
+}
+
+TEST(ResidualMlp, TrainsLikeOneRankUnderEveryStrategy) {
+  for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adam})
+    for (const Size microbatches : {1, 3}) {
+      Experiment base = residual();
+      base.training.optimizer.kind = optimizer;
+      base.training.microbatches = microbatches;
+      base.training.check_replicas_every = 1;
+      base.training.distributed.overlap = microbatches == 3;
+      for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+        SCOPED_TRACE(testing::Message()
+                     << what << ", " << name_of(optimizer) << ", microbatches " << microbatches);
+        expect_trains_like_one_rank(setup);
+      });
+    }
+}
+
+TEST(ResidualMlp, SequenceParallelNormsAndSumsWorkOnTheirOwnRows) {
+  for (const Activation activation : {Activation::tanh, Activation::gelu})
+    for (const bool bias : {true, false}) {
+      Experiment base = residual();
+      base.model.mlp.activation = activation;
+      base.model.mlp.bias = bias;
+      base.training.microbatches = 3;
+      base.training.check_replicas_every = 1;
+      base.training.distributed.sequence_parallel = true;
+      for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+        if (setup.training.distributed.mesh_axis_names.back() != "model") return;
+        SCOPED_TRACE(what);
+        expect_trains_like_one_rank(setup);
+      });
+    }
+}
+
+TEST(ResidualMlp, BucketsOfEverySize) {
+  for (const Size bytes : {1, 700, 2000}) {
+    Experiment base = residual();
+    base.training.microbatches = 3;
+    base.training.distributed.bucket_bytes = bytes;
+    base.training.distributed.overlap = true;
+    for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+      if (!can_apply(Applies::bucketing, strategy_of(setup.training.distributed))) return;
+      SCOPED_TRACE(testing::Message() << what << ", buckets of " << bytes);
+      expect_trains_like_one_rank(setup);
+    });
+  }
+}
+
+/// One step of the engine on any list of layers.
+void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
+  setup.model = {.mlp = {.widths = {model.input_width, model.output_width()}},
+                 .dtype = DType::float64};
+  setup.training.num_epochs = 1;
+  setup.data.samples = setup.training.batch_size;
+  const Trained alone = train_alone(model, setup);
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const Communicator world = Communicator::world();
+  std::vector<Axis> axes;
+  for (std::size_t a = 0; a < setup.training.distributed.mesh_shape.size(); ++a)
+    axes.push_back(
+        {setup.training.distributed.mesh_axis_names[a], setup.training.distributed.mesh_shape[a]});
+  const Mesh mesh(world, MeshShape(axes));
+  PlanInput input = plan_input(config, mesh.shape());
+  input.model = model;
+  const Plan plan = make_plan(input);
+  Engine<double> engine(plan, mesh, step_options(setup.training));
+  const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
+  world.ledger().reset();
+  engine.step(data.batch(0), 0, setup.training.learning_rate);
+  EXPECT_EQ(world.ledger().rows(), planned_traffic({{&plan, 1, 0}}, mesh.rank()));
+  EXPECT_LE(relative_difference(to_host(whole_tensors(plan, mesh, engine, TensorRole::gradient)),
+                                alone.gradients),
+            1e-11);
+}
+
+/// Outputs that several layers read, in every way that gradients can meet.
+std::vector<ModelSpec> forks() {
+  const auto dense = [](ModelSpec& model, const char* unit, Size input, bool up, Activation a) {
+    return append_dense(
+        model, {unit, input, up ? 5 : 7, up ? 7 : 5, up ? "embed" : "mlp", up ? "mlp" : "embed", a,
+                true, static_cast<std::uint32_t>(input + 1)});
+  };
+  std::vector<ModelSpec> models(4);
+  for (ModelSpec& model : models) model.input_width = 5;
+  {  // two column-parallel heads of one output, joined column by column
+    ModelSpec& m = models[0];
+    const Size x =
+        dense(m, "b", dense(m, "a", -1, true, Activation::tanh), false, Activation::tanh);
+    const Size left = dense(m, "c", x, true, Activation::tanh);
+    const Size right = dense(m, "d", x, true, Activation::gelu);
+    dense(m, "e", m.append(add("sum", "sum", left, right, 7)), false, Activation::identity);
+  }
+  {  // an activation beside what it reads: its gradient must not be written over
+    ModelSpec& m = models[1];
+    const Size x = dense(m, "a", -1, true, Activation::identity);
+    const Size y = m.append(pointwise("b/output", "b", x, 7, Activation::relu, "mlp"));
+    dense(m, "c", m.append(add("sum", "sum", y, x, 7)), false, Activation::tanh);
+  }
+  {  // a residual around two layers without a norm: whole and summed gradients meet
+    ModelSpec& m = models[2];
+    const Size x =
+        dense(m, "b", dense(m, "a", -1, true, Activation::tanh), false, Activation::tanh);
+    const Size change =
+        dense(m, "d", dense(m, "c", x, true, Activation::tanh), false, Activation::tanh);
+    dense(m, "e", m.append(add("sum", "sum", x, change, 5)), true, Activation::identity);
+  }
+  {  // one output twice in a sum
+    ModelSpec& m = models[3];
+    const Size x = dense(m, "a", -1, true, Activation::tanh);
+    dense(m, "b", m.append(add("sum", "sum", x, x, 7)), false, Activation::identity);
+  }
+  return models;
+}
+
+TEST(Forks, GradientsOfEveryReaderAreAdded) {
+  const std::vector<ModelSpec> models = forks();
+  for (std::size_t number = 0; number < models.size(); ++number)
+    for (const bool rows : {false, true}) {
+      Experiment base = residual();
+      base.training.microbatches = 2;
+      for_strategies(base, [&](Experiment setup, const std::string& what) {
+        const std::string& strategy = setup.training.distributed.strategy;
+        if (strategy != "data" && strategy != "fsdp") return;
+        const auto& names = setup.training.distributed.mesh_axis_names;
+        if (rows && (names.back() != "model" || number == 1 || number == 3)) return;
+        if (rows && setup.training.distributed.mesh_shape.back() == 1) return;
+        setup.training.distributed.sequence_parallel = rows;
+        SCOPED_TRACE(testing::Message() << what << ", model " << number << ", rows " << rows);
+        expect_gradient_of_layers(models[number], setup);
+      });
+    }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/loss.hpp>
+#include <tessera/nn/model_spec.hpp>
+#include <tessera/random/fill.hpp>
+
+namespace tessera::test {
+
+/// Losses and gradients of any model on one rank with nothing but its layers: every output and
+/// every gradient has memory of its own, and nothing of a plan is used.
+template <class T>
+class SerialModel {
+ public:
+  SerialModel(const ModelSpec& model, Size rows, LossKind loss = LossKind::mse,
+              MatmulPrecision precision = MatmulPrecision::strict)
+      : model_(model),
+        loss_kind_(loss),
+        gemm_(precision, scratch(rows), scratch(rows)),
+        parameters_("parameters", model.num_parameters()),
+        gradients_("gradients", model.num_parameters()),
+        loss_("loss", 1) {
+    for (const LayerSpec& layer : model_.layers) {
+      outputs_.emplace_back("output", rows, layer.out);
+      output_gradients_.emplace_back("output_gradient", rows, layer.out);
+      kept_.emplace_back("kept", rows, row_of(layer.kind).kept_columns);
+      for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
+    }
+  }
+
+  /// The mean loss of one batch, by way of the host.
+  double loss(const Matrix<const T>& x, const Matrix<const T>& y) {
+    run_forward(x);
+    loss_and_gradient<T>(loss_kind_, outputs_.back(), y, count(y), loss_, 0, Matrix<T>());
+    const auto sum = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss_);
+    return sum(0) / static_cast<double>(count(y));
+  }
+
+  /// Gradients of the mean loss of one batch; its local sum stays in loss_sum().
+  void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y,
+                         bool accumulate = false) {
+    run_forward(x);
+    for (const Matrix<T>& gradient : output_gradients_) Kokkos::deep_copy(gradient, T(0));
+    loss_and_gradient<T>(loss_kind_, outputs_.back(), y, count(y), loss_, 0,
+                         output_gradients_.back());
+    for (std::size_t l = model_.layers.size(); l-- > 0;) run_backward(l, x, accumulate);
+  }
+
+  const Vector<T>& parameters() const { return parameters_; }
+  const Vector<T>& gradients() const { return gradients_; }
+  const Vector<double>& loss_sum() const { return loss_; }
+  const Matrix<T>& output() const { return outputs_.back(); }
+
+  /// A parameter in the flat vector of all, which follow one another in the order of the layers.
+  Vector<T> parameter(const Vector<T>& flat, const std::string& path) const {
+    for (const LayerSpec& layer : model_.layers)
+      for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+        if (path_of(layer, layer.parameters[p]) == path) return in(flat, layer, p);
+    return {};
+  }
+
+ private:
+  Vector<T> in(const Vector<T>& flat, const LayerSpec& wanted, std::size_t number) const {
+    Size at = 0;
+    for (const LayerSpec& layer : model_.layers)
+      for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+        const Size n = num_elements(layer.parameters[p].shape);
+        if (layer.name == wanted.name && p == number) return alias_vector(flat.data() + at, n);
+        at += n;
+      }
+    return {};
+  }
+
+  void initialize_one(const LayerSpec& layer, std::size_t p) {
+    const ParameterSpec& spec = layer.parameters[p];
+    const Vector<T> values = in(parameters_, layer, p);
+    if (spec.initial == Initial::ones) Kokkos::deep_copy(values, T(1));
+    if (spec.initial == Initial::drawn)
+      initialize<T>(alias_matrix(values.data(), spec.shape[0], spec.shape[1]), model_.initializer,
+                    fold_in(key(model_.seed), spec.stream), {}, spec.shape[0], spec.shape[1]);
+  }
+
+  Matrix<const T> input(const Matrix<const T>& x, Size producer) const {
+    return producer == LayerSpec::data ? x : Matrix<const T>(outputs_[producer]);
+  }
+
+  LayerCall<T> call_of(std::size_t l, const Matrix<const T>& x) const {
+    const LayerSpec& layer = model_.layers[l];
+    LayerCall<T> call{layer, gemm_};
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      call.inputs[i] = input(x, layer.inputs[i]);
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      call.parameters[p] = in(parameters_, layer, p);
+    call.output = outputs_[l];
+    call.kept = kept_[l];
+    return call;
+  }
+
+  void run_forward(const Matrix<const T>& x) {
+    for (std::size_t l = 0; l < model_.layers.size(); ++l) forward(call_of(l, x));
+  }
+
+  /// Each input's gradient is made by itself and then added to what other readers gave.
+  void run_backward(std::size_t l, const Matrix<const T>& x, bool accumulate) {
+    const LayerSpec& layer = model_.layers[l];
+    const LayerRow& row = row_of(layer.kind);
+    LayerCall<T> call = call_of(l, x);
+    call.output_gradient = output_gradients_[l];
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      call.parameter_gradients[p] = in(gradients_, layer, p);
+    call.add_parameter_gradients = accumulate;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      if (layer.inputs[i] != LayerSpec::data)
+        call.input_gradients[i] =
+            Matrix<T>("input_gradient", outputs_[l].extent(0), static_cast<std::size_t>(layer.in));
+    backward(call);
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      if (layer.inputs[i] == LayerSpec::data) continue;
+      const Matrix<T> to = output_gradients_[static_cast<std::size_t>(layer.inputs[i])];
+      const Matrix<const T> from =
+          row.passes_gradient(layer) ? call.output_gradient : call.input_gradients[i];
+      Kokkos::parallel_for(
+          "add_gradient", to.span(), KOKKOS_LAMBDA(int e) { to.data()[e] += from.data()[e]; });
+    }
+  }
+
+  Size count(const Matrix<const T>& y) const {
+    return loss_count(loss_kind_, y.extent(0), y.extent(1));
+  }
+  Size scratch(Size rows) const {
+    Size most = 0;
+    for (const LayerSpec& layer : model_.layers)
+      for (const GemmShape& product : products_of(layer, rows))
+        most = std::max({most, product.m * product.k, product.k * product.n});
+    return most;
+  }
+
+  ModelSpec model_;
+  LossKind loss_kind_;
+  Gemm<T> gemm_;
+  Vector<T> parameters_, gradients_;
+  Vector<double> loss_;
+  std::vector<Matrix<T>> outputs_, output_gradients_, kept_;
+};
+
+}  // namespace tessera::test

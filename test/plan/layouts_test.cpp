@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts along `model`: every pair of kernels, one behind the other, and what follows from them.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/plan/layouts.hpp>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::sharded;
+using plan_test::tutorial;
+
+const PartitionSpec whole{{}, {}}, columns{{}, {"model"}}, rows{{"model"}, {}};
+
+/// Layers of 2, 4, ... with these kernels and no bias, on two ranks.
+PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  std::vector<Size> widths = {2};
+  for (std::size_t l = 0; l < kernels.size(); ++l) {
+    widths.push_back(static_cast<Size>(4 + 2 * l));
+    input.parameter_specs["layer" + std::to_string(l + 1) + "/kernel"] = kernels[l];
+  }
+  input.model = mlp({.widths = widths, .activation = Activation::identity, .bias = false});
+  return input;
+}
+
+/// The transitions of a step, "batch/x slice, layer1/output all_reduce | ..." with those of
+/// gradients behind the bar.
+std::string transitions(const PlanInput& input) {
+  const Plan plan = make_plan(input);
+  const StagePlan& stage = plan.stages.front();
+  std::string forward, backward;
+  for (const Action& action : stage.actions) {
+    if (action.kind != ActionKind::redistribute) continue;
+    const Slot& from = stage.slots[action.reads[0]];
+    std::string name = from.path.substr(0, from.path.find('/'));
+    if (name.find("layer") == 0) name = name.substr(5);
+    const Slot& to = stage.slots[action.writes[0]];
+    const bool is_gradient = from.role == TensorRole::gradient;
+    std::string& text = is_gradient ? backward : forward;
+    text += (text.empty() ? "" : ", ") + name + " " +
+            std::string(name_of(transition(from.along_model, to.along_model)));
+  }
+  return forward + " | " + backward;
+}
+
+TEST(Layouts, EveryPairOfKernels) {
+  struct Pair {
+    PartitionSpec first, second;
+    const char* transitions;
+  };
+  const std::vector<Pair> pairs = {
+      {whole, whole, " | "},
+      {whole, columns, "2 all_gather | 2 slice, 1 all_reduce"},
+      {whole, rows, "1 slice, 2 all_reduce | 1 all_gather"},
+      {columns, whole, "1 all_gather | 1 slice"},
+      {columns, columns, "1 all_gather, 2 all_gather | 2 slice, 1 reduce_scatter"},
+      {columns, rows, "2 all_reduce | "},
+      {rows, whole, "batch slice, 1 all_reduce, batch slice | "},
+      {rows, columns,
+       "batch slice, 1 all_reduce, 2 all_gather, batch slice | 2 slice, 1 all_reduce"},
+      {rows, rows, "batch slice, 1 reduce_scatter, 2 all_reduce, batch slice | 1 all_gather"},
+  };
+  for (const Pair& pair : pairs) {
+    SCOPED_TRACE(pair.first.to_string() + ", " + pair.second.to_string());
+    std::string expected = pair.transitions;
+    // The last input that was redistributed is kept for backward; an only one is the last.
+    if (pair.first == rows && pair.second != rows)
+      expected.replace(expected.find(", batch slice |"), 15, " |");
+    EXPECT_EQ(transitions(with_kernels({pair.first, pair.second})), expected);
+  }
+}
+
+TEST(Layouts, BlocksAndBiasesFollowTheKernel) {
+  PlanInput input = with_kernels({columns, rows, whole});  // 2 x 4, 4 x 6, 6 x 8
+  input.model = mlp({.widths = {2, 4, 6, 8}});
+  const Plan plan = make_plan(input);
+  const std::vector<ParameterPlan>& all = plan.stages.front().parameters.parameters;
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(plan.block(1, all[0]), (Block{{0, 2}, {2, 2}}));
+  EXPECT_EQ(plan.block(1, all[2]), (Block{{2, 0}, {2, 6}}));
+  EXPECT_EQ(plan.block(1, all[4]), (Block{{0, 0}, {6, 8}}));
+  EXPECT_EQ(all[1].along_model, Placement::shard(0));
+  EXPECT_EQ(all[3].along_model, Placement::replicate());
+  EXPECT_EQ(all[5].along_model, Placement::replicate());
+}
+
+TEST(Layouts, SequenceParallelSplitsRowsBehindASum) {
+  PlanInput input = with_kernels({columns, rows, columns, rows, whole, whole});
+  input.model = mlp({.widths = {2, 4, 6, 8, 10, 12, 14}});
+  input.sequence_parallel = true;
+  EXPECT_EQ(transitions(input),
+            "2 reduce_scatter, 2 all_gather, 4 reduce_scatter, 4 all_gather, 2 all_gather | "
+            "4 slice, 4 all_gather, 2 reduce_scatter, 2 all_gather");
+}
+
+// Norms and sums keep the rows that a reduce-scatter has left; only products gather them.
+TEST(Layouts, ResidualBlocksKeepTheirRows) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  input.model = residual_mlp({3, 4, 8, 2, 1});
+  EXPECT_EQ(transitions(input),
+            "block1 all_reduce, block2 all_reduce | block2 all_reduce, block1 all_reduce");
+  input.sequence_parallel = true;
+  const Plan plan = make_plan(input);
+  std::string by_rows;
+  for (const Slot& slot : plan.stages.front().slots)
+    if (slot.role == TensorRole::activation && slot.along_model.is_shard(0))
+      by_rows += slot.path + " ";
+  EXPECT_NE(by_rows.find("block2/ln/output "), std::string::npos) << by_rows;
+  EXPECT_NE(by_rows.find("block2/output "), std::string::npos) << by_rows;
+  EXPECT_NE(by_rows.find("block2/ln/output.kept "), std::string::npos) << by_rows;
+  std::string summed;
+  for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
+    if (parameter.sees_own_rows) summed += parameter.path + " ";
+  EXPECT_EQ(summed, "block1/fc2/bias block2/ln/scale block2/ln/bias block2/fc2/bias ");
+}
+
+TEST(Layouts, RefuseWhatNoLayerCanDo) {
+  const auto message = [](const PlanInput& input) -> std::string {
+    try {
+      choose_layouts(input);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  PlanInput input = with_kernels({whole, whole});
+  input.sequence_parallel = true;
+  EXPECT_EQ(
+      message(input),
+      "distributed.sequence_parallel = true: needs a row-parallel layer before another layer; "
+      "this model has none");
+  input = with_kernels({columns, rows, whole});
+  input.model = mlp({.widths = {2, 4, 6, 8}});
+  input.sequence_parallel = true;
+  input.mesh = MeshShape({{"model", 2}, {"data", 2}});
+  EXPECT_EQ(message(input),
+            "distributed.sequence_parallel = true: needs the mesh axis model behind data");
+  input = with_kernels({columns});
+  input.model = mlp({.widths = {2, 4}});
+  input.parameter_specs["layer1/bias"] = PartitionSpec{{}};
+  EXPECT_EQ(message(input),
+            "distributed.parameter_specs.\"layer1/bias\" = \"P(None)\": must be \"P('model')\", as "
+            "the columns of layer1/output lie");
+  input.parameter_specs = {{"layer2/kernel", whole}};
+  EXPECT_NE(message(input).find("is not a parameter of the model"), std::string::npos);
+  input.parameter_specs = {{"layer1/kernel", PartitionSpec{{"data"}, {}}}};
+  input.mesh = MeshShape({{"data", 2}, {"model", 2}});
+  EXPECT_NE(message(input).find("may name the axis model only"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
