@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/base/site.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/comm/buffer.hpp>
 #include <tessera/comm/operation.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <type_traits>
 
+#include <tessera/base/site.hpp>
 #include <tessera/comm/buffer.hpp>
 #include <tessera/comm/call.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/request.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 

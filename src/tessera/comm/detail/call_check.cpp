@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/call_check.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
 #include <tessera/comm/rank_list.hpp>
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include <nccl.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/transport.hpp>
 
 namespace tessera {

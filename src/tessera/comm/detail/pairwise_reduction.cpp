@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
 
 namespace tessera::detail {
