@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <utility>
 
 #include "comm/comm_test_support.hpp"
@@ -201,8 +202,10 @@ TEST(Communicator, OptionsAreChecked) {
   options.max_count = Size{1} << 31;
   EXPECT_THROW(Communicator::world(options), ConfigError);
   options = CommOptions();
-  options.timeout_seconds = -1;
-  EXPECT_THROW(Communicator::world(options), ConfigError);
+  for (const double bad : {-1.0, 2e9, std::nan("")}) {
+    options.timeout_seconds = bad;
+    EXPECT_THROW(Communicator::world(options), ConfigError);
+  }
 }
 
 #ifndef KOKKOS_ENABLE_CUDA

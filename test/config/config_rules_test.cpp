@@ -76,7 +76,7 @@ TEST(ConfigRules, LearningRateAndTimeout) {
     refuse([&](Config& c) { c.training.learning_rate = bad; },
            {"training.learning_rate = ", "must be finite and not negative"});
     refuse([&](Config& c) { c.comm.timeout_seconds = bad; },
-           {"comm.timeout_seconds = ", "must be finite and not negative"});
+           {"comm.timeout_seconds = ", "must be from 0 (never) to 1e9 seconds"});
   }
   refuse([](Config& c) { c.training.learning_rate = nan; }, {"training.learning_rate = nan"});
   refuse([](Config& c) { c.comm.timeout_seconds = 2e9; },

@@ -85,11 +85,8 @@ struct DataConfig {
   std::uint64_t seed = 0;
 };
 
-struct CommConfig {
-  double timeout_seconds =
-      300;  ///< a collective that takes longer ends the job; 0: never; at most 1e9
-  bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
-};
+/// The keys of [comm] are its members timeout_seconds and check_collectives.
+using CommConfig = CommOptions;
 
 /// Everything that a run depends on.
 struct Config {

@@ -66,11 +66,6 @@ void check_training(const Config& config) {
   validate(training.clip);
 }
 
-void check_comm(const CommConfig& config) {
-  if (config.timeout_seconds > longest_timeout_seconds)
-    reject("comm.timeout_seconds", config.timeout_seconds, "must be from 0 (never) to 1e9 seconds");
-}
-
 /// The sizes that other launch systems ask for must be those that the launcher gave.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
@@ -184,7 +179,7 @@ void validate(const Config& config, Size ranks) {
   check_network(config.model);
   check_data(config);
   check_training(config);
-  check_comm(config.comm);
+  validate(config.comm);
   check_launch(config.training.distributed, ranks);
   const MeshShape mesh = resolve_mesh(config, ranks);
   check_options_of_strategy(config.training.distributed, mesh);

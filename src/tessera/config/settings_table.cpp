@@ -193,9 +193,9 @@ std::vector<Setting> make_settings() {
               "reduce-scatter and all-gather in place of an all-reduce on model",
               TESSERA_MEMBER(training.distributed.sequence_parallel), no_rule),
 
-      setting("comm.timeout_seconds", "a collective that takes longer ends the job",
-              TESSERA_MEMBER(comm.timeout_seconds), not_negative),
-      setting("comm.check_collectives", "agree on every collective before making it",
+      setting("comm.timeout_seconds", "abort the job when a collective takes longer; 0: never",
+              TESSERA_MEMBER(comm.timeout_seconds), no_rule),
+      setting("comm.check_collectives", "check that all ranks make the same collective call",
               TESSERA_MEMBER(comm.check_collectives), no_rule),
   };
 }
