@@ -6,15 +6,11 @@
 #include <vector>
 
 #include <tessera/app/options.hpp>
+#include <tessera/base/run_program.hpp>
 
 namespace tessera {
 
 struct InfoOptions {};
-
-/// What --help and --version ask for.
-struct ShowText {
-  std::string text;
-};
 
 using Command = std::variant<ShowText, RunOptions, PlanOptions, InspectOptions, InfoOptions>;
 
