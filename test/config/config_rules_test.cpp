@@ -148,6 +148,22 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
   validate(sum, 4);
 }
 
+TEST(ConfigRules, NodesAreThoseOfTheLaunch) {
+  const std::vector<Size> even{2, 2}, uneven{2, 1};
+  DistributedConfig config;
+  check_nodes(config, uneven);
+  config.num_nodes = 2;
+  check_nodes(config, even);
+  check_nodes(config, uneven);
+  expect_error([&] { check_nodes(config, {4}); },
+               {"distributed.num_nodes = 2: must be the number of nodes of this launch, 1"});
+  config.num_processes_per_node = 2;
+  check_nodes(config, even);
+  expect_error([&] { check_nodes(config, uneven); },
+               {"distributed.num_processes_per_node = 2: must be the number of processes on every "
+                "node of this launch, which has 1 on node 2 of 2"});
+}
+
 TEST(ConfigRules, LaunchSizes) {
   refuse_distributed([](auto& d) { d.world_size = 8; },
                      {"distributed.world_size = 8", "the number of ranks, 4"});

@@ -11,9 +11,11 @@
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -93,6 +95,7 @@ ExitCode run_command(Runtime& runtime, const RunOptions& options) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
+  check_nodes(config.training.distributed, ranks_by_node(world));
   return config.model.dtype == DType::float64 ? train<double>(runtime, config, options)
                                               : train<float>(runtime, config, options);
 }

@@ -187,6 +187,19 @@ void validate(const Config& config, Size ranks) {
   Layouts(plan_input(config, mesh));  // specs and rules that do not go together
 }
 
+void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node) {
+  const Size nodes = static_cast<Size>(ranks_by_node.size());
+  if (config.num_nodes && *config.num_nodes != nodes)
+    reject("distributed.num_nodes", *config.num_nodes,
+           fmt::format("must be the number of nodes of this launch, {}", nodes));
+  for (std::size_t node = 0; node < ranks_by_node.size(); ++node)
+    if (config.num_processes_per_node && *config.num_processes_per_node != ranks_by_node[node])
+      reject("distributed.num_processes_per_node", *config.num_processes_per_node,
+             fmt::format("must be the number of processes on every node of this launch, which has "
+                         "{} on node {} of {}",
+                         ranks_by_node[node], node + 1, nodes));
+}
+
 Size planned_ranks(const Config& config) {
   const DistributedConfig& distributed = config.training.distributed;
   if (distributed.world_size) return *distributed.world_size;
