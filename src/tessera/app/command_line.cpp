@@ -51,7 +51,7 @@ void add_json(CLI::App& command, std::string& file, const std::string& what) {
       });
 }
 
-void add_run(CLI::App& app, RunOptions& options) {
+void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
   add_json(run, options.json, "results");
@@ -84,7 +84,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "tessera " + std::string(version()));
   app.require_subcommand(0, 1);
   app.footer(examples);
-  RunOptions run;
+  TrainOptions run;
   PlanOptions plan;
   add_run(app, run);
   add_plan(app, plan);

@@ -12,7 +12,7 @@ namespace tessera {
 
 struct InfoOptions {};
 
-using Command = std::variant<ShowText, RunOptions, PlanOptions, InspectOptions, InfoOptions>;
+using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, InfoOptions>;
 
 /// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -15,7 +15,7 @@ Task task_for(const PlanOptions& options) {
   return SingleTask([options](Size) { return plan_command(options); });
 }
 
-Task task_for(const RunOptions& options) {
+Task task_for(const TrainOptions& options) {
   return ParallelTask([options](Runtime& runtime) {
     // A reader that leaves must not end a run whose results also go to a file.
     std::signal(SIGPIPE, SIG_IGN);

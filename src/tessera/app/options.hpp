@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-struct RunOptions {
+/// Of `tessera run`.
+struct TrainOptions {
   ConfigSource source{};
   std::string json{};  ///< file for the results; empty: none
   bool quiet = false;

@@ -8,6 +8,6 @@ namespace tessera {
 
 /// `tessera run`: trains as the configuration says and reports on rank 0. Collective. Returns
 /// wrong_result, on every rank, if one rank's traffic or memory was not what the plan says.
-ExitCode run_command(Runtime& runtime, const RunOptions& options);
+ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 
 }  // namespace tessera
