@@ -151,8 +151,8 @@ std::string plan_violation(const TrainingMetrics& metrics) {
                        traffic_text(metrics.measured_traffic),
                        traffic_text(metrics.planned_traffic));
   if (metrics.measured_bytes != metrics.planned_bytes)
-    return fmt::format("the peak of device memory was {} B where the plan says {} B",
-                       metrics.measured_bytes, metrics.planned_bytes);
+    return fmt::format("peak device memory was {} B, planned {} B", metrics.measured_bytes,
+                       metrics.planned_bytes);
   return "";
 }
 

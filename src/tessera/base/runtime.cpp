@@ -56,7 +56,7 @@ class OnlyOne {
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv) : owned_(!mpi_is_initialized()) {
-    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI is finalized already");
+    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI has already been finalized");
     int provided = MPI_THREAD_SINGLE;
     if (owned_) {
       MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);

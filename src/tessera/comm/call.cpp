@@ -20,7 +20,8 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
     if (count < 0) return fmt::format("a count is negative: {}", count);
     sum += count;
   }
-  if (sum != extent) return fmt::format("the counts sum to {}, the View has {}", sum, extent);
+  if (sum != extent)
+    return fmt::format("the counts sum to {}, the View has {} elements", sum, extent);
   return {};
 }
 
@@ -59,7 +60,7 @@ Problem scratch_problem(const Call& call, int size, int rank) {
 
 Problem peer_problem(const Call& call, int size) {
   if (call.peer >= 0 && call.peer < size) return {};
-  return fmt::format("rank {} is outside of 0..{}", call.peer, size - 1);
+  return fmt::format("rank {} is outside 0..{}", call.peer, size - 1);
 }
 
 }  // namespace
@@ -100,9 +101,9 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
     case Operation::send:
     case Operation::receive:
       if (Problem problem = peer_problem(call, size)) return problem;
-      if (call.peer == rank) return "a rank sends no message to itself";
+      if (call.peer == rank) return "a rank cannot send a message to itself";
       if (call.tag < 0 || call.tag > max_tag) {
-        return fmt::format("tag {} is outside of 0..{}", call.tag, max_tag);
+        return fmt::format("tag {} is outside 0..{}", call.tag, max_tag);
       }
       return {};
     default:

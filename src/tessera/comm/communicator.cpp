@@ -138,7 +138,8 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (!initialized) {
-    throw Error(ExitCode::communication, "a communicator needs MPI, which does not run yet");
+    throw Error(ExitCode::communication,
+                "a communicator needs MPI, which has not been initialized");
   }
   auto world = std::make_shared<detail::World>();
   world->options = options;

@@ -36,8 +36,7 @@ void check_network(const ModelConfig& config) {
   for (const LinearSpec& layer : model.layers)
     elements = saturating_sum(elements, saturating_product(layer.in, saturating_sum(layer.out, 1)));
   if (elements > largest / size_of(DType::float64))
-    reject("model.widths", config.mlp.widths,
-           "must not make more parameters than memory can address");
+    reject("model.widths", config.mlp.widths, "makes more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
@@ -50,7 +49,7 @@ void check_data(const Config& config) {
            "must end with 1, the output width of data.kind = \"sum_of_squares\"");
   const Size row = saturating_sum(widths.front(), widths.back());
   if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
-    reject("data.samples", config.data.samples, "must not make more data than memory can address");
+    reject("data.samples", config.data.samples, "is more data than memory can address");
 }
 
 void check_training(const Config& config) {
@@ -69,7 +68,7 @@ void check_training(const Config& config) {
 /// The sizes that other launch systems ask for must be those that the launcher gave.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
-    reject("ranks", ranks, "must be from 1 to 2^31 - 1, as many as MPI can number");
+    reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
   if (!config.enabled && ranks != 1)
     reject("distributed.enabled", false, fmt::format("needs one rank, but there are {}", ranks));
   if (config.num_nodes && config.num_processes_per_node) {

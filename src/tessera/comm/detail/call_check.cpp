@@ -110,8 +110,7 @@ void agree(MPI_Comm control, const Call& call, const std::optional<std::string>&
                           control),
             "MPI_Allgather", call.site);
   throw Error(ExitCode::communication,
-              fmt::format("{} over axis {}: {}",
-                          any_problem ? "a call that cannot be made" : "calls that do not match",
+              fmt::format("{} over axis {}: {}", any_problem ? "invalid call" : "mismatched calls",
                           axis, grouped(texts)));
 }
 
