@@ -5,12 +5,10 @@
 #include <variant>
 #include <vector>
 
-#include <tessera/app/options.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/base/run_program.hpp>
 
 namespace tessera {
-
-struct InfoOptions {};
 
 using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, InfoOptions>;
 

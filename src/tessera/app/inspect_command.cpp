@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/app/inspect_command.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/app/inspection.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>

@@ -2,10 +2,6 @@
 #include <csignal>
 
 #include <tessera/app/command_line.hpp>
-#include <tessera/app/info_command.hpp>
-#include <tessera/app/inspect_command.hpp>
-#include <tessera/app/plan_command.hpp>
-#include <tessera/app/run_command.hpp>
 #include <tessera/base/run_program.hpp>
 
 namespace tessera {

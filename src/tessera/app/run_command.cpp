@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/app/commands.hpp>
 #include <tessera/app/result_file.hpp>
-#include <tessera/app/run_command.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>

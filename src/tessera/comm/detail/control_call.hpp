@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 
 namespace tessera::detail {
@@ -12,7 +13,12 @@ namespace tessera::detail {
 /// check_collectives all ranks must have come from the same line.
 class ControlCall {
  public:
-  ControlCall(const Communicator& comm, const Site& site);
+  ControlCall(const Communicator& comm, const Site& site)
+      : state_(*CommunicatorState::of(comm)),
+        call_{.operation = Operation::agree, .site = site},
+        scope_(state_, call_) {
+    if (state_.world->options.check_collectives) agree_on_call(ranks(), call_, {}, state_.axis);
+  }
   MPI_Comm ranks() const { return state_.control.get(); }
 
  private:
