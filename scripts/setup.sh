@@ -111,4 +111,4 @@ build() {
 # Open MPI refuses to start as root without both.
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
-if [[ ${BASH_SOURCE[0]} == "$0" ]]; then install_missing Matplotlib Chromium; fi
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then install_missing Matplotlib Chromium PyYAML; fi

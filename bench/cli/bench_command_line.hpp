@@ -5,14 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include <tessera/base/run_program.hpp>
+
 #include "run/selection.hpp"
 
 namespace tessera::bench {
-
-/// What --help and --version ask for.
-struct ShowText {
-  std::string text;
-};
 
 struct ListOptions {
   StudySource source;

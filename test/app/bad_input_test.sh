@@ -96,6 +96,13 @@ bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
   --set "distributed.parameter_specs.\"layer1/kernel\"=P('data')"
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
+# Right in number, but all processes of this test run on one node.
+bad_tutorial other-nodes "distributed.num_nodes = $ranks: must be the number of nodes of this launch, 1" \
+  --set distributed.num_nodes="$ranks" --set distributed.num_processes_per_node=1
+bad_tutorial other-processes "distributed.num_processes_per_node = 1: must be the number of processes on every node" \
+  --set distributed.num_processes_per_node=1
+bad inspect-other-nodes "distributed.num_nodes = $ranks" inspect "$inputs/tutorial.toml" \
+  --set distributed.num_nodes="$ranks"
 bad_tutorial bias-against-kernel 'distributed.parameter_specs."layer1/bias" = "P(None)": must be "P('"'model'"')"' \
   --mesh "data=1,model=$ranks" --set 'distributed.parameter_specs."layer1/bias"="P(None)"'
 bad_tutorial no-rows-to-split "distributed.sequence_parallel = true: needs a row-parallel layer" \
@@ -117,10 +124,18 @@ launch print-again run "$work/printed.toml" --print-config
 expect_codes 0
 grep -q "batch_size = 32" "$work/printed.toml" || fail "printed no configuration"
 cat "$logs"/out.* | cmp - "$work/printed.toml" || fail "the printed configuration does not print itself"
+# What needs no launch of that shape does not ask for it; a launch of that shape is accepted.
+launch print-nodes run "$inputs/tutorial.toml" --print-config --set distributed.num_nodes="$ranks"
+expect_codes 0
+launch right-nodes run "$inputs/tutorial.toml" --set training.num_epochs=1 --set distributed.num_nodes=1 \
+  --set distributed.num_processes_per_node="$ranks"
+expect_codes 0
 
 # Planning needs no launcher.
 name=plan-alone logs=$work/plan-alone
 mkdir -p "$logs"
+timeout 20 "$program" plan "$inputs/tutorial.toml" --set distributed.num_nodes=4 \
+  --set distributed.num_processes_per_node=2 > "$logs/out.0" 2> "$logs/err.0" || fail "no plan for other nodes"
 for file in "$inputs/missing.toml" "$work/loop.toml" "$work/deep.toml" "$long_name"; do
   timeout 20 "$program" plan "$file" > "$logs/out.0" 2> "$logs/err.0"
   code=$?

@@ -13,7 +13,7 @@ TEST(CommandLine, RunWithEveryOption) {
       {"run", "--set", "model.widths=[4, 8,1]", "a.toml", "--set", "training.num_epochs=2",
        "--mesh", "data=-1", "--strategy", "data", "--ranks-expected", "4", "--json", "r.json",
        "--quiet", "--print-config", "--check-collectives", "--kokkos-num-threads=2"});
-  const auto& run = std::get<RunOptions>(command);
+  const auto& run = std::get<TrainOptions>(command);
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_EQ(run.source.overrides,
             (std::vector<std::string>{"model.widths=[4, 8,1]", "training.num_epochs=2"}));
@@ -27,7 +27,7 @@ TEST(CommandLine, RunWithEveryOption) {
 }
 
 TEST(CommandLine, NothingIsSetUnlessGiven) {
-  const auto run = std::get<RunOptions>(parse_command_line({"run", "a.toml"}));
+  const auto run = std::get<TrainOptions>(parse_command_line({"run", "a.toml"}));
   EXPECT_TRUE(run.source.overrides.empty());
   EXPECT_FALSE(run.source.mesh || run.source.strategy || run.source.ranks_expected);
   EXPECT_TRUE(run.json.empty());

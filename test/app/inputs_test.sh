@@ -71,6 +71,6 @@ expect_line "batch/x \(batch\): P\('fsdp', None\) of \(32, 4\)"
 expect_line " +\[16:32, 0:4\] +on ranks 2-3"
 expect_line "layer1/kernel \(parameter\): P\(None, 'model'\) of \(4, 64\), flat shares over fsdp"
 expect_line " +\[0:4, 32:64\], elements 80:128 of 128 +on rank 3"
-expect_line " +\[32:64\], nothing of it +on rank 1"
+expect_line " +\[32:64\], none of it +on rank 1"
 
 conclude

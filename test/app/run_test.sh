@@ -29,6 +29,7 @@ expect_line " +Wall time: +[0-9.]+ (ns|us|ms|s)"
 expect_line " +Time per step: +[0-9.]+ (ns|us|ms|s)"
 expect_line " +Samples/s: +[0-9,]+"
 expect_line " +As planned: +yes.*"
+[ "$(tail -n 1 "$out")" = "Distributed training complete!" ] || fail "the last line is '$(tail -n 1 "$out")'"
 expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304867 1.1e-5
 expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199372 1.1e-5
 
@@ -64,6 +65,12 @@ for key in version git_revision compiler cxx_flags kokkos/backend blas mpi/libra
   [ -n "$(json "/provenance/$key")" ] || fail "provenance/$key is empty"
 done
 ! grep -qiE '(nan|inf|null)' <<< "$(json /epoch_losses)" || fail "a loss is not a number"
+
+begin title
+launch run "$inputs/tutorial.toml" --strategy zero1 --set training.num_epochs=1
+expect_code 0
+expect_line "Distributed Training"
+expect_line "Strategy: +zero1"
 
 begin quiet
 launch run "$inputs/tutorial.toml" --quiet --json out.json --check-collectives \

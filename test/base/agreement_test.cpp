@@ -51,6 +51,18 @@ TEST(Agreement, AnErrorOfOneRankIsEverybodysAndNamesIt) {
             last == 0 ? "no memory" : "rank " + std::to_string(last) + ": no memory");
 }
 
+TEST(Agreement, TheFirstFailureIsNamedWithItsRank) {
+  const int first = world_size() / 2;
+  Outcome mine;
+  if (world_rank() >= first) mine = {ExitCode::timeout, "slow"};
+  const auto failure = first_failure(MPI_COMM_WORLD, mine, long_enough);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, first);
+  EXPECT_EQ(failure->everywhere, world_size() == 1);
+  EXPECT_EQ(failure->outcome.code, ExitCode::timeout);
+  EXPECT_EQ(failure->outcome.message, "slow");
+}
+
 TEST(Agreement, OfDifferentErrorsTheLowestRanksWins) {
   if (world_size() == 1) return;
   const Outcome mine = world_rank() == 0 ? Outcome{ExitCode::timeout, "slow"}
@@ -59,16 +71,6 @@ TEST(Agreement, OfDifferentErrorsTheLowestRanksWins) {
   ASSERT_TRUE(agreed);
   EXPECT_EQ(agreed->code, ExitCode::timeout);
   EXPECT_EQ(agreed->message, "rank 0: slow");
-}
-
-template <class F>
-Outcome outcome_of(F&& f) {
-  try {
-    f();
-  } catch (...) {
-    return describe_current_exception();
-  }
-  return {};
 }
 
 TEST(DescribeException, GivesTheExitCodeAndAMessage) {

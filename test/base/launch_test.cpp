@@ -45,10 +45,9 @@ TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(
-        std::string(error.what()),
-        "the launcher started 4 processes (PMI_SIZE = 4) but MPI_COMM_WORLD has 1: the program "
-        "uses another MPI library than the launcher");
+    EXPECT_EQ(std::string(error.what()),
+              "the launcher started 4 processes (PMI_SIZE = 4) but MPI_COMM_WORLD has 1: "
+              "program and launcher use different MPI libraries");
   }
 }
 

@@ -112,7 +112,7 @@ endif()
 
 # The plan speaks of shapes, operations and the ledger's rows. It reaches nothing that brings MPI, a
 # communicator or a View with it.
-set(plain_comm comm/operation.hpp comm/ledger.hpp)
+set(plain_comm comm/operation.hpp comm/ledger.hpp comm/scratch.hpp)
 foreach(file IN LISTS files)
   if(NOT file MATCHES "^plan/")
     continue()

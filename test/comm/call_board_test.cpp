@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/comm/detail/call_board.hpp>
-#include <tessera/comm/rank_list.hpp>
 
 namespace tessera {
 namespace {

@@ -3,6 +3,8 @@
 #include <sstream>
 
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/toml_text.hpp>
 
 #include "config/config_support.hpp"
 
@@ -42,31 +44,49 @@ std::string mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-/// Reads mutations of the file, which is valid on `ranks` ranks.
-void read_mutations(const std::string& input, Size ranks) {
-  SCOPED_TRACE(input);
-  std::mt19937 random(7);
-  const std::string original = text_of(input);
-  ASSERT_FALSE(original.empty());
-  Size valid = 0;
+/// How many inputs were accepted and refused, every refusal with one line and exit code 1.
+struct Tally {
+  Size accepted = 0;
   Size refused = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
-    std::string text = original;
-    for (std::size_t edits = 1 + random() % 4; edits > 0; --edits) text = mutate(text, random);
+
+  template <class F>
+  void count(const F& accept) {
     try {
-      const Config config = config_test::load_text(text);
-      validate(config, ranks);
-      ++valid;
-      EXPECT_EQ(config_as_toml(config_test::load_text(config_as_toml(config))),
-                config_as_toml(config));
+      accept();
+      ++accepted;
     } catch (const Error& error) {
       ++refused;
       EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }
   }
-  EXPECT_GT(valid, 100);
-  EXPECT_GT(refused, 100);
+  void expect_both(Size least) const {
+    EXPECT_GT(accepted, least);
+    EXPECT_GT(refused, least);
+  }
+};
+
+/// A valid configuration that prints itself.
+void accept(const std::string& text, Size ranks) {
+  const Config config = config_test::load_text(text);
+  validate(config, ranks);
+  const std::string printed = config_as_toml(config);
+  EXPECT_EQ(config_as_toml(config_test::load_text(printed)), printed);
+}
+
+/// Reads mutations of the file, which is valid on `ranks` ranks.
+void read_mutations(const std::string& input, Size ranks) {
+  SCOPED_TRACE(input);
+  std::mt19937 random(7);
+  const std::string original = text_of(input);
+  ASSERT_FALSE(original.empty());
+  Tally tally;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = original;
+    for (std::size_t edits = 1 + random() % 4; edits > 0; --edits) text = mutate(text, random);
+    tally.count([&] { accept(text, ranks); });
+  }
+  tally.expect_both(100);
 }
 
 TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
@@ -81,45 +101,77 @@ TEST(ConfigFuzz, MutatedTablesAreReadOrRefused) {
       "mesh_rules = {batch = ['data', 'fsdp'], mlp = 'model', embed = []}\n"
       "parameter_specs = {'layer1/kernel' = 'P(None, (\"model\",))', \"layer1/bias\" = "
       "'P(\"model\")'}\n";
-  Size valid = 0;
-  Size refused = 0;
+  Tally tally;
   for (int trial = 0; trial < 4000; ++trial) {
     const std::string text =
         "[model]\nwidths = [4, 64, 1]\n[distributed]\n"
         "mesh_shape = [2, 2]\nmesh_axis_names = ['data', 'model']\n" +
         mutate(original, random);
-    try {
-      const Config config = config_test::load_text(text);
-      validate(config, 4);
-      ++valid;
-      const std::string printed = config_as_toml(config);
-      EXPECT_EQ(config_as_toml(config_test::load_text(printed)), printed);
-    } catch (const Error& error) {
-      ++refused;
-      EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    }
+    tally.count([&] { accept(text, 4); });
   }
-  EXPECT_GT(valid, 100);
-  EXPECT_GT(refused, 100);
+  tally.expect_both(100);
 }
 
-TEST(ConfigFuzz, RandomOverridesAreReadOrRefused) {
+/// What the setting must be after this assignment, which names it or an entry of it.
+nlohmann::json value_after(const Setting& setting, const GivenValue& given) {
+  nlohmann::json value = given.value;
+  if (given.key != setting.key) value = {{given.key.substr(setting.key.size() + 1), value}};
+  if (setting.key == "distributed.mesh_rules") {
+    for (auto& axes : value)
+      if (axes.is_string()) axes = nlohmann::json::array({axes});
+  }
+  return value;
+}
+
+/// The assignment has done what it says and nothing else.
+void expect_applied(const GivenValue& given, const Config& before, const Config& after) {
+  Size named = 0;
+  for (const Setting& setting : settings()) {
+    const bool is_named =
+        given.key == setting.key || (setting.set_entry && given.key.starts_with(setting.key + "."));
+    named += is_named;
+    EXPECT_EQ(setting.get(after), is_named ? value_after(setting, given) : setting.get(before))
+        << setting.key << " after " << given.key << " = " << given.value;
+  }
+  const bool empty_section = given.value == nlohmann::json::object() && named == 0;
+  EXPECT_TRUE(named == 1 || empty_section) << given.key;
+}
+
+TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
   std::mt19937 random(11);
+  const std::string base =
+      "[model]\nwidths = [4, 64, 1]\n[distributed]\n"
+      "mesh_shape = [2, 2]\nmesh_axis_names = ['data', 'model']\n";
+  const Config before = config_test::load_text(base);
   const std::vector<std::string> assignments{
       "training.batch_size=[1, \"a\", {b = 2}]",
+      "training.batch_size=64",
+      "training.learning_rate=0.0125",
+      "optimizer.kind=adamw",
+      "model.widths=[4, 32, 16, 1]",
+      "distributed.overlap=true",
       "distributed.parameter_specs.\"layer1/kernel\"=\"P(None, 'model')\"",
       "distributed.mesh_rules.mlp=[\"model\"]",
   };
-  for (int trial = 0; trial < 6000; ++trial) {
+  Tally tally;
+  for (int trial = 0; trial < 8000; ++trial) {
     std::string text = assignments[static_cast<std::size_t>(trial) % assignments.size()];
-    for (std::size_t edits = 1 + random() % 6; edits > 0; --edits) text = mutate(text, random);
-    try {
-      config_test::load_text("", {.overrides = {text}});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-    }
+    // The value alone in half of them, of which more can be accepted.
+    const std::size_t kept = random() % 2 == 0 ? text.find('=') + 1 : 0;
+    const std::size_t most = kept > 0 ? 2 : 6;
+    for (std::size_t edits = 1 + random() % most; edits > 0; --edits)
+      text = text.substr(0, kept) + mutate(text.substr(std::min(kept, text.size())), random);
+    SCOPED_TRACE(text);
+    tally.count([&] {
+      const Config after = config_test::load_text(base, {.overrides = {text}});
+      const Config resolved = resolve(after, 4);
+      expect_applied(parse_assignment(text), before, after);
+      expect_applied(parse_assignment(text), resolve(before, 4), resolved);
+      const std::string printed = config_as_toml(resolved);
+      EXPECT_EQ(config_as_toml(resolve(config_test::load_text(printed), 4)), printed);
+    });
   }
+  tally.expect_both(300);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(ConfigRules, LearningRateAndTimeout) {
     refuse([&](Config& c) { c.training.learning_rate = bad; },
            {"training.learning_rate = ", "must be finite and not negative"});
     refuse([&](Config& c) { c.comm.timeout_seconds = bad; },
-           {"comm.timeout_seconds = ", "must be finite and not negative"});
+           {"comm.timeout_seconds = ", "must be from 0 (never) to 1e9 seconds"});
   }
   refuse([](Config& c) { c.training.learning_rate = nan; }, {"training.learning_rate = nan"});
   refuse([](Config& c) { c.comm.timeout_seconds = 2e9; },
@@ -146,6 +146,22 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
   Config sum = tutorial();
   sum.training.distributed.gradient_reduce_type = "sum";
   validate(sum, 4);
+}
+
+TEST(ConfigRules, NodesAreThoseOfTheLaunch) {
+  const std::vector<Size> even{2, 2}, uneven{2, 1};
+  DistributedConfig config;
+  check_nodes(config, uneven);
+  config.num_nodes = 2;
+  check_nodes(config, even);
+  check_nodes(config, uneven);
+  expect_error([&] { check_nodes(config, {4}); },
+               {"distributed.num_nodes = 2: must be the number of nodes of this launch, 1"});
+  config.num_processes_per_node = 2;
+  check_nodes(config, even);
+  expect_error([&] { check_nodes(config, uneven); },
+               {"distributed.num_processes_per_node = 2: must be the number of processes on every "
+                "node of this launch, which has 1 on node 2 of 2"});
 }
 
 TEST(ConfigRules, LaunchSizes) {

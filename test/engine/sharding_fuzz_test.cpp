@@ -145,7 +145,7 @@ void expect_trains_like_one_rank(const Experiment& setup) {
   const Samples<T> all = samples_of<T>(setup);
   Reference reference = reference_of(setup);
   const auto losses = reference.fit(to_table(all.x), to_table(all.y));
-  CommConfig comm;
+  CommOptions comm;
   comm.check_collectives = true;  // calls that differ are an error that names them, not a hang
   Trainer<T> trainer(setup.model, setup.training, comm);
   const TrainingMetrics metrics = trainer.fit(setup.data);

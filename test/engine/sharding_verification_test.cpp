@@ -30,7 +30,8 @@ const std::array<Line, 8> lines{{
     {&MemoryPlan::gradients, {"tessera::gradients"}},
     {&MemoryPlan::moments, {"tessera::optimizer_moments"}},
     {&MemoryPlan::gathered_units, {"tessera::gathered_units"}},
-    {&MemoryPlan::unit_gradients, {"tessera::unit_gradients", "tessera::incoming_gradients"}},
+    {&MemoryPlan::unit_gradients, {"tessera::unit_gradients", "tessera::incoming_gradients",
+                                   "tessera::arriving_gradients"}},
     {&MemoryPlan::activations, {"tessera::activations"}},
     {&MemoryPlan::scratch, {"tessera::gemm_scratch"}},
     {&MemoryPlan::sums, {"tessera::sums", "tessera::checksum"}},
@@ -139,7 +140,7 @@ TEST(ShardingVerification, CheckedCollectivesChangeNeitherNumbersNorTraffic) {
     SCOPED_TRACE(what);
     std::array<TrainingMetrics, 2> metrics;
     for (const bool check : {false, true}) {
-      CommConfig comm;
+      CommOptions comm;
       comm.check_collectives = check;
       Trainer<float> trainer(setup.model, setup.training, comm);
       metrics[check] = trainer.fit(setup.data);

@@ -155,7 +155,7 @@ TEST(Verification, CheckedCollectivesChangeNeitherNumbersNorTraffic) {
   setup.training.distributed.bucket_bytes = 300;
   TrainingMetrics metrics[2];
   for (bool check : {false, true}) {
-    CommConfig comm;
+    CommOptions comm;
     comm.check_collectives = check;
     Trainer<float> trainer(setup.model, setup.training, comm);
     EXPECT_EQ(trainer.mesh().world().options().check_collectives, check);

@@ -199,7 +199,7 @@ TEST(FitErrors, ConfigurationsThatDifferStopAllRanks) {
       error_everywhere([&] { trainer_of<float>(odd ? other_rules : setup); }),
       "distributed.mesh_rules = {mlp = []}: on rank 1, must be the same on every rank, rank 0 "
       "has {}");
-  CommConfig comm;
+  CommOptions comm;
   comm.timeout_seconds = odd ? 0 : 60;
   EXPECT_EQ(
       error_everywhere([&] { Trainer<float>(setup.model, setup.training, comm); }),

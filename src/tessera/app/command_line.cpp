@@ -20,25 +20,25 @@ Examples:
   tessera run inputs/tutorial.toml --set model.dtype=float64 --json result.json
   tessera run inputs/tutorial.toml --print-config   every key, its value and meaning
   mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
-                                                    parameters in shards, too
+                                                    parameters sharded as well
   tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
-  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each of the ranks holds
+  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
 
-Bad input ends with exit code 1. Arguments that begin with --kokkos- go to Kokkos.)";
+Bad input exits with code 1. Arguments starting with --kokkos- are passed to Kokkos.)";
 
 void add_source(CLI::App& command, ConfigSource& source) {
-  command.add_option("FILE", source.file, "Configuration, TOML")->required();
+  command.add_option("FILE", source.file, "Configuration file (TOML)")->required();
   command.add_option("--set", source.overrides, "Override one key of the file")
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--mesh", source.mesh, "Mesh of ranks; one size may be -1, the rest")
+  command
+      .add_option("--mesh", source.mesh,
+                  "Mesh of ranks; one size may be -1 for the remaining ranks")
       ->type_name("AXIS=N[,AXIS=N...]");
   command.add_option("--strategy", source.strategy, "Parallel strategy: " + join(strategy_names))
       ->type_name("NAME");
-  command
-      .add_option("--ranks-expected", source.ranks_expected,
-                  "Number of ranks; a run on any other is an error")
+  command.add_option("--ranks-expected", source.ranks_expected, "Fail unless launched on N ranks")
       ->type_name("N");
 }
 
@@ -51,15 +51,15 @@ void add_json(CLI::App& command, std::string& file, const std::string& what) {
       });
 }
 
-void add_run(CLI::App& app, RunOptions& options) {
+void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
   add_json(run, options.json, "results");
-  run.add_flag("--quiet", options.quiet, "Print nothing but errors");
+  run.add_flag("--quiet", options.quiet, "Print errors only");
   run.add_flag("--print-config", options.print_config,
-               "Print the resolved configuration as TOML and stop");
+               "Print the resolved configuration as TOML and exit");
   run.add_flag("--check-collectives", options.source.check_collectives,
-               "Let all ranks agree on every collective before making it");
+               "Check before every collective that all ranks make the same call");
 }
 
 void add_plan(CLI::App& app, PlanOptions& options) {
@@ -71,26 +71,26 @@ void add_plan(CLI::App& app, PlanOptions& options) {
 
 void add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App& inspect =
-      *app.add_subcommand("inspect", "Show which part of every tensor each rank of a launch holds");
+      *app.add_subcommand("inspect", "Show which part of every tensor each rank holds");
   add_source(inspect, options.source);
 }
 
-const std::string hint = "; tessera --help shows the usage";
+const std::string hint = "; see tessera --help";
 
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
-  CLI::App app("Train neural networks that are sharded over a named mesh of MPI ranks", "tessera");
+  CLI::App app("Train neural networks sharded over a named mesh of MPI ranks", "tessera");
   app.set_version_flag("--version", "tessera " + std::string(version()));
   app.require_subcommand(0, 1);
   app.footer(examples);
-  RunOptions run;
+  TrainOptions run;
   PlanOptions plan;
   add_run(app, run);
   add_plan(app, plan);
   InspectOptions inspect;
   add_inspect(app, inspect);
-  app.add_subcommand("info", "Show what this program was built with and runs on");
+  app.add_subcommand("info", "Show what this program was built with and what it runs on");
 
   std::vector<std::string> reversed;  // as CLI11 wants them
   for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
@@ -107,7 +107,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("plan")) {
     if (for_kokkos)
-      throw Error(ExitCode::usage, "plan starts no Kokkos and takes no --kokkos- arguments" + hint);
+      throw Error(ExitCode::usage,
+                  "plan does not start Kokkos and takes no --kokkos- arguments" + hint);
     return plan;
   }
   if (app.got_subcommand("inspect")) return inspect;

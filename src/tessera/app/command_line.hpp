@@ -5,18 +5,12 @@
 #include <variant>
 #include <vector>
 
-#include <tessera/app/options.hpp>
+#include <tessera/app/commands.hpp>
+#include <tessera/base/run_program.hpp>
 
 namespace tessera {
 
-struct InfoOptions {};
-
-/// What --help and --version ask for.
-struct ShowText {
-  std::string text;
-};
-
-using Command = std::variant<ShowText, RunOptions, PlanOptions, InspectOptions, InfoOptions>;
+using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, InfoOptions>;
 
 /// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

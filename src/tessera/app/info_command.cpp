@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/app/info_command.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/comm_options.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/app/inspect_command.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/app/inspection.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
@@ -34,6 +35,7 @@ void inspect(const Communicator& world, const Config& config) {
 ExitCode inspect_command(Runtime&, const InspectOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
+  check_nodes(config.training.distributed, ranks_by_node(world));
   if (config.model.dtype == DType::float64)
     inspect<double>(world, config);
   else

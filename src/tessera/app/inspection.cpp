@@ -63,7 +63,7 @@ std::string part_text(const Part& part, const std::vector<int>& ranks, Size num_
   const Size elements = num_elements(part.extent);
   std::string what = indices(part.offset, part.extent);
   if (part.kept.count == 0)
-    what += elements == 0 ? " (empty)" : ", nothing of it";
+    what += elements == 0 ? " (empty)" : ", none of it";
   else if (part.kept.count < elements)
     what += fmt::format(", elements {}:{} of {}", part.kept.begin, part.kept.end(), elements);
   return fmt::format("  {:<44} on {}\n", what, describe_ranks(ranks, num_ranks));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/app/plan_command.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/app/result_file.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/config/config_io.hpp>

@@ -19,7 +19,7 @@ void check_writable(const std::string& key, const fs::path& path) {
   if (fs::is_directory(path, unused))
     throw ConfigError(key, path.string(), "must be a file, not a directory");
   if (!fs::is_directory(parent, unused))
-    throw ConfigError(key, path.string(), "must lie in an existing directory");
+    throw ConfigError(key, path.string(), "must be in an existing directory");
   if (access(parent.c_str(), W_OK | X_OK) != 0 ||
       (fs::exists(path, unused) && access(path.c_str(), W_OK) != 0))
     throw ConfigError(key, path.string(), "must be writable");
@@ -38,7 +38,7 @@ std::string write_text(const fs::path& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return "";
-  return errno != 0 ? std::strerror(errno) : "not everything was written";
+  return errno != 0 ? std::strerror(errno) : "incomplete write";
 }
 
 /// A pipe, a device or a link must be written to; a rename would put a file in its place.

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/app/commands.hpp>
 #include <tessera/app/result_file.hpp>
-#include <tessera/app/run_command.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
@@ -47,7 +47,7 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
 }
 
 template <class T>
-ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options) {
+ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options) {
   const bool speaks = runtime.world_rank() == 0 && !options.quiet;
   Trainer<T> trainer(config.model, config.training, config.comm);
   const MeshShape& mesh = trainer.mesh().shape();
@@ -84,7 +84,7 @@ ExitCode train(Runtime& runtime, const Config& config, const RunOptions& options
 
 }  // namespace
 
-ExitCode run_command(Runtime& runtime, const RunOptions& options) {
+ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
   collectively(world, [&] {

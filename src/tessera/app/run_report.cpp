@@ -88,9 +88,10 @@ nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
 
 std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
   const ModelSpec model = make_model(config.model);
+  const std::string& strategy = config.training.distributed.strategy;
   std::string out;
   fmt::format_to(std::back_inserter(out),
-                 "{0}\nDistributed Data-Parallel Training\n{0}\n"
+                 "{0}\nDistributed {10}Training\n{0}\n"
                  "Kokkos backend: {1}\n"
                  "Devices:      {2}\n"
                  "Model parameters: {3}\n"
@@ -101,8 +102,8 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
                  "Training...\n",
                  rule, backend, mesh.num_ranks(), model.num_parameters(), to_string(sizes_of(mesh)),
-                 tuple_text(mesh.axis_names()), config.training.distributed.strategy,
-                 config.data.samples, model.input_width, model.output_width());
+                 tuple_text(mesh.axis_names()), strategy, config.data.samples, model.input_width,
+                 model.output_width(), strategy == "data" ? "Data-Parallel " : "");
   return out;
 }
 
@@ -118,7 +119,7 @@ std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, 
                  "  Samples/s:       {6}\n"
                  "  Memory:          {7} per rank\n"
                  "  As planned:      {8}\n\n"
-                 "{9}{0}\n",
+                 "{9}{0}\n\nDistributed training complete!\n",
                  rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
                  human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
                  with_thousands(static_cast<Size>(metrics.samples_per_second())),
@@ -151,8 +152,8 @@ std::string plan_violation(const TrainingMetrics& metrics) {
                        traffic_text(metrics.measured_traffic),
                        traffic_text(metrics.planned_traffic));
   if (metrics.measured_bytes != metrics.planned_bytes)
-    return fmt::format("the peak of device memory was {} B where the plan says {} B",
-                       metrics.measured_bytes, metrics.planned_bytes);
+    return fmt::format("peak device memory was {} B, planned {} B", metrics.measured_bytes,
+                       metrics.planned_bytes);
   return "";
 }
 

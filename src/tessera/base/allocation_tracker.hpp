@@ -22,8 +22,8 @@ struct AllocationCounts {
 /// threads. Scopes nest, each with its own counts. With a prefix, only labels that begin with it.
 ///
 /// The hooks (Kokkos Tools callbacks) are installed while any scope lives, and pass everything on
-/// to a tool that was loaded before. They make every kernel launch dearer, so no scope may be open
-/// while steps are timed. To be used between Kokkos' initialisation and its end.
+/// to a tool that was loaded before. They add overhead to every kernel launch, so no scope may be
+/// open while steps are timed. To be used between Kokkos' initialisation and its end.
 class AllocationScope {
  public:
   explicit AllocationScope(std::string label_prefix = "");

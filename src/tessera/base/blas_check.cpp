@@ -160,12 +160,12 @@ BlasStatus check_blas(int argc, const char* const* argv, bool may_restart) {
   if (!better) return status;
   if (chosen != nullptr) {
     status.remark =
-        fmt::format("{} is the user's; {} suits this processor", core_variable, *better);
+        fmt::format("{} is set by the user; {} suits this processor", core_variable, *better);
     return status;
   }
-  std::string reason = "the process is past its start";
+  std::string reason = "the process has already started";
   if (!status.blas->dynamic_arch) {
-    reason = "the library holds no other core";
+    reason = "the library has no other core";
   } else if (may_restart) {
     setenv(core_variable, better->c_str(), 1);
     setenv(restart_variable, status.blas->core.c_str(), 1);

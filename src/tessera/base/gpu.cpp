@@ -41,7 +41,7 @@ int visible_devices() {
 std::string device_identity(int device) {
   cudaDeviceProp properties;
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    throw Error(ExitCode::usage, fmt::format("GPU {} does not answer", device));
+    throw Error(ExitCode::usage, fmt::format("GPU {} is not responding", device));
   }
   std::string identity;
   for (const char byte : properties.uuid.bytes) {

@@ -50,7 +50,7 @@ void check_launch(const Launch& launch, int world_size) {
   throw Error(
       ExitCode::usage,
       fmt::format("the launcher started {0} processes ({1} = {0}) but MPI_COMM_WORLD has 1: "
-                  "the program uses another MPI library than the launcher",
+                  "program and launcher use different MPI libraries",
                   launch.size, launch.variable));
 }
 

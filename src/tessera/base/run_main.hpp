@@ -13,7 +13,7 @@ namespace tessera {
 /// them, so nobody has to mark an error as one of all ranks or of one:
 /// - every rank failed alike (bad input): the plain message, once;
 /// - some failed and the others came to their end: the message with its rank, once;
-/// - some failed and others wait in vain for them: the message with its rank, and after
+/// - some failed and others deadlock waiting for them: the message with its rank, and after
 ///   `grace_seconds` the whole job is aborted.
 /// In the first two cases MPI is finalized first.
 int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& body,

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -19,12 +18,11 @@
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/runtime.hpp>
+#include <tessera/base/share_text.hpp>
 #include <tessera/base/view.hpp>
 
 namespace tessera {
 namespace {
-
-constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 std::mutex abort_mutex;
 AbortObserver abort_observer;
@@ -58,7 +56,7 @@ class OnlyOne {
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv) : owned_(!mpi_is_initialized()) {
-    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI is finalized already");
+    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI has already been finalized");
     int provided = MPI_THREAD_SINGLE;
     if (owned_) {
       MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -96,27 +94,9 @@ class MpiSession {
 
 // Runs f on every rank; if it threw on any, every rank throws the same Error.
 template <class F>
-void on_all_ranks(const MpiSession& mpi, F&& f) {
-  Outcome outcome;
-  try {
-    f();
-  } catch (...) {
-    outcome = describe_current_exception();
-  }
-  outcome = *agree_on_outcome(mpi.control, outcome, no_limit);
+void on_all_ranks(const MpiSession& mpi, const F& f) {
+  const Outcome outcome = *agree_on_outcome(mpi.control, outcome_of(f), no_time_limit);
   if (outcome.failed()) throw Error(outcome.code, outcome.message);
-}
-
-// Collective over the node, without errors of its own: a rank without a GPU has an empty name.
-std::vector<std::string> gather_names(MPI_Comm node, int local_size, const std::string& name) {
-  constexpr int width = 64;
-  std::string mine = name.substr(0, width);
-  mine.resize(width, ' ');
-  std::string all(static_cast<std::size_t>(width) * static_cast<std::size_t>(local_size), ' ');
-  MPI_Allgather(mine.data(), width, MPI_CHAR, all.data(), width, MPI_CHAR, node);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < all.size(); i += width) names.push_back(all.substr(i, width));
-  return names;
 }
 
 std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
@@ -127,7 +107,7 @@ std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
     device = device_of_rank(mpi.local_rank, visible_devices());
     identity = device_identity(device);
   });
-  const std::vector<std::string> names = gather_names(mpi.node, mpi.local_size, identity);
+  const std::vector<std::string> names = gather_texts(mpi.node, identity);
   on_all_ranks(mpi, [&] {
     const std::optional<std::string> error = shared_device_error(names);
     if (error && !allow_shared) throw Error(ExitCode::usage, *error);
@@ -136,7 +116,6 @@ std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
 #else
   static_cast<void>(mpi);
   static_cast<void>(allow_shared);
-  static_cast<void>(gather_names);
   return std::nullopt;
 #endif
 }

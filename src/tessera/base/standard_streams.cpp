@@ -23,7 +23,7 @@ void print_output(std::string_view text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (std::fflush(stdout) == 0 && written) return;
-  const std::string reason = errno != 0 ? std::strerror(errno) : "not everything was written";
+  const std::string reason = errno != 0 ? std::strerror(errno) : "incomplete write";
   throw Error(ExitCode::usage, "cannot write to standard output: " + reason);
 }
 

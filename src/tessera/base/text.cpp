@@ -145,6 +145,10 @@ std::string number_ranges(std::span<const int> sorted, std::size_t shortest) {
   return join(parts, ",");
 }
 
+std::string rank_list(std::span<const int> ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(ranks, 3);
+}
+
 std::string one_line(std::string_view text) {
   std::string line;
   for (char c : trim(text)) {

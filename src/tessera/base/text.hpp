@@ -45,6 +45,9 @@ std::string human_seconds(double seconds);
 /// `shortest` numbers are written out.
 std::string number_ranges(std::span<const int> sorted, std::size_t shortest = 2);
 
+/// "rank 2", "ranks 0-3,7". Ranks ascend.
+std::string rank_list(std::span<const int> ranks);
+
 /// One line from any text: line breaks and other control characters become single spaces.
 std::string one_line(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/comm/call.hpp>
+#include <tessera/comm/scratch.hpp>
 
 namespace tessera {
 namespace {
@@ -19,7 +20,8 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
     if (count < 0) return fmt::format("a count is negative: {}", count);
     sum += count;
   }
-  if (sum != extent) return fmt::format("the counts sum to {}, the View has {}", sum, extent);
+  if (sum != extent)
+    return fmt::format("the counts sum to {}, the View has {} elements", sum, extent);
   return {};
 }
 
@@ -41,9 +43,24 @@ Problem share_problem(const Call& call, const Buffer& share, const Buffer& full,
   return {};
 }
 
+Problem scratch_problem(const Call& call, int size, int rank) {
+  if (!call.scratch) return {};
+  const Size share = share_of(call, size, rank).count;
+  const Size needed = reduce_scatter_scratch(call.in.count, share, size, call.in.type);
+  if (!call.scratch->contiguous) return "the scratch is not contiguous";
+  if (call.scratch->type != call.in.type) return "the scratch has another element type";
+  if (call.scratch->count < needed) {
+    return fmt::format("the scratch has {} elements, {} are needed", call.scratch->count, needed);
+  }
+  if (overlap(*call.scratch, call.in) || overlap(*call.scratch, call.out)) {
+    return "the scratch overlaps another View";
+  }
+  return {};
+}
+
 Problem peer_problem(const Call& call, int size) {
   if (call.peer >= 0 && call.peer < size) return {};
-  return fmt::format("rank {} is outside of 0..{}", call.peer, size - 1);
+  return fmt::format("rank {} is outside 0..{}", call.peer, size - 1);
 }
 
 }  // namespace
@@ -61,7 +78,8 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
   switch (call.operation) {
     case Operation::reduce_scatter:
-      return share_problem(call, call.out, call.in, size, rank);
+      if (Problem problem = share_problem(call, call.out, call.in, size, rank)) return problem;
+      return scratch_problem(call, size, rank);
     case Operation::all_gather:
       return share_problem(call, call.in, call.out, size, rank);
     case Operation::all_to_all: {
@@ -83,9 +101,9 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
     case Operation::send:
     case Operation::receive:
       if (Problem problem = peer_problem(call, size)) return problem;
-      if (call.peer == rank) return "a rank sends no message to itself";
+      if (call.peer == rank) return "a rank cannot send a message to itself";
       if (call.tag < 0 || call.tag > max_tag) {
-        return fmt::format("tag {} is outside of 0..{}", call.tag, max_tag);
+        return fmt::format("tag {} is outside 0..{}", call.tag, max_tag);
       }
       return {};
     default:

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/base/site.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/comm/buffer.hpp>
 #include <tessera/comm/operation.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 
@@ -36,6 +36,8 @@ struct Call {
   bool balanced = false;  ///< shares are the balanced split of the full buffer; no counts
   std::span<const Size> counts{};
   std::span<const Size> receive_counts{};  ///< all_to_all: parts received, one per rank
+  /// Of a started reduce_scatter: where the other ranks' shares may arrive (scratch.hpp).
+  std::optional<Buffer> scratch{};
 
   /// The full logical buffer: what the ledger counts. Of an all_to_all the part of this rank.
   const Buffer& full() const { return operation == Operation::all_gather ? out : in; }

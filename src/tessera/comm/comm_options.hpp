@@ -19,7 +19,7 @@ std::optional<std::string> nccl_version();
 /// Whether the library was built for debugging.
 bool check_collectives_by_default();
 
-/// Longer ones than these thirty years do not fit the clocks.
+/// Thirty years; the clocks take no more.
 inline constexpr double longest_timeout_seconds = 1e9;
 
 /// Shared by a world communicator and everything split from it.
@@ -30,5 +30,8 @@ struct CommOptions {
   Backend backend = Backend::mpi;
   bool stage_through_host = false;  ///< copy through host memory even where that is not needed
 };
+
+/// Throws ConfigError for a number outside of its limits.
+void validate(const CommOptions& options);
 
 }  // namespace tessera

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -15,17 +14,6 @@ namespace {
 
 using detail::CommunicatorState;
 using StatePtr = std::shared_ptr<CommunicatorState>;
-
-void check_options(const CommOptions& options) {
-  if (options.max_count < 1 || options.max_count > std::numeric_limits<int>::max()) {
-    throw ConfigError("comm.max_count", std::to_string(options.max_count),
-                      "must be from 1 to 2147483647");
-  }
-  if (!(options.timeout_seconds >= 0) || options.timeout_seconds > longest_timeout_seconds) {
-    throw ConfigError("comm.timeout_seconds", fmt::format("{}", options.timeout_seconds),
-                      "must be from 0 (never) to 1e9 seconds");
-  }
-}
 
 std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const CommOptions& options,
                                           const Site& site) {
@@ -145,12 +133,13 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
 Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
 
 Communicator Communicator::world(const CommOptions& options, Site site) {
-  check_options(options);
+  validate(options);
   if (options.backend == Backend::nccl) require_nccl();
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (!initialized) {
-    throw Error(ExitCode::communication, "a communicator needs MPI, which does not run yet");
+    throw Error(ExitCode::communication,
+                "a communicator needs MPI, which has not been initialized");
   }
   auto world = std::make_shared<detail::World>();
   world->options = options;

@@ -7,18 +7,28 @@
 #include <string>
 #include <type_traits>
 
+#include <tessera/base/site.hpp>
 #include <tessera/comm/buffer.hpp>
 #include <tessera/comm/call.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/request.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 
 namespace detail {
 struct CommunicatorState;
 }
+
+/// A View of the caller, contiguous, in which a reduce_scatter that is only started may receive. It
+/// has at least as many elements as reduce_scatter_scratch (scratch.hpp) says, and is kept and left
+/// alone until the call has finished, like the other Views.
+template <class V>
+struct Scratch {
+  V view;
+};
+template <class V>
+Scratch(V) -> Scratch<V>;
 
 /// A group of ranks that exchange Views of float, double, int32 or int64: a handle, cheap to copy.
 ///
@@ -82,6 +92,20 @@ class Communicator {
   Request ireduce_scatter(const V& v, ReduceOp op = ReduceOp::sum,
                           Site site = Site::current()) const {
     return start(own_share_of(Operation::reduce_scatter, v, op, site), v);
+  }
+  /// The same two in memory of the caller: nothing else is taken, now or later.
+  template <class In, class Out, class S>
+  Request ireduce_scatter(const In& in, const Out& out, const Scratch<S>& scratch,
+                          ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
+    return start(
+        with(scratch, two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site)), in,
+        out, scratch.view);
+  }
+  template <class V, class S>
+  Request ireduce_scatter(const V& v, const Scratch<S>& scratch, ReduceOp op = ReduceOp::sum,
+                          Site site = Site::current()) const {
+    return start(with(scratch, own_share_of(Operation::reduce_scatter, v, op, site)), v,
+                 scratch.view);
   }
   /// Other shares: one count per rank, the same on all ranks.
   template <class In, class Out>
@@ -218,6 +242,13 @@ class Communicator {
     call.balanced = !counts;
     if (counts) call.counts = *counts;
     call.receive_counts = receive_counts;
+    return call;
+  }
+
+  template <class S>
+  static Call with(const Scratch<S>& scratch, Call call) {
+    static_assert(!std::is_const_v<typename S::value_type>, "the call writes the scratch");
+    call.scratch = buffer_of(scratch.view);
     return call;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents between ranks. For set-up and reports: nothing here is fast.
+// Documents between ranks. For set-up and reports: nothing here is fast, or counted as traffic.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,11 @@
 namespace tessera {
 
 /// Every rank's document, by rank, on every rank. Collective.
-std::vector<nlohmann::json> gather_json(const Communicator& world, const nlohmann::json& mine);
+std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohmann::json& mine,
+                                        Site site = Site::current());
 
 /// Rank 0's document, on every rank. Collective.
-nlohmann::json broadcast_json(const Communicator& world, const nlohmann::json& mine);
+nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& mine,
+                              Site site = Site::current());
 
 }  // namespace tessera

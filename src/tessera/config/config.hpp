@@ -90,18 +90,12 @@ struct DataConfig {
   std::uint64_t seed = 0;
 };
 
-struct CommConfig {
-  double timeout_seconds =
-      300;  ///< a collective that takes longer ends the job; 0: never; at most 1e9
-  bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
-};
-
 /// Everything that a run depends on.
 struct Config {
   ModelConfig model{};
   DataConfig data{};
   TrainingConfig training{};
-  CommConfig comm{};
+  CommOptions comm{};  ///< keys: timeout_seconds, check_collectives
 };
 
 }  // namespace tessera

@@ -8,8 +8,8 @@
 namespace tessera {
 
 /// Collective. Throws the same ConfigError on every rank unless all of them were given the same
-/// configuration: files may differ between nodes, and ranks that plan different steps wait for each
-/// other in vain. Names the first key of the lowest rank that differs from rank 0.
+/// configuration: files may differ between nodes, and ranks that plan different steps deadlock.
+/// Names the first key of the lowest rank that differs from rank 0.
 void check_same_on_all_ranks(const Communicator& world, const Config& config);
 
 /// Collective. The configuration of a launch, resolved on its ranks and the same on all of them: a

@@ -46,7 +46,7 @@ void check_network(const Config& all) {
       elements = saturating_sum(elements, product);
     }
   if (elements > largest / size_of(DType::float64))
-    reject_key(size_key(config.kind), all, "must not make more parameters than memory can address");
+    reject_key(size_key(config.kind), all, "makes more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
@@ -59,7 +59,7 @@ void check_data(const Config& config) {
                "must end with 1, the output width of data.kind = \"sum_of_squares\"");
   const Size row = saturating_sum(model.input_width, model.output_width());
   if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
-    reject("data.samples", config.data.samples, "must not make more data than memory can address");
+    reject("data.samples", config.data.samples, "is more data than memory can address");
 }
 
 void check_training(const Config& config) {
@@ -75,15 +75,10 @@ void check_training(const Config& config) {
   validate(training.clip);
 }
 
-void check_comm(const CommConfig& config) {
-  if (config.timeout_seconds > longest_timeout_seconds)
-    reject("comm.timeout_seconds", config.timeout_seconds, "must be from 0 (never) to 1e9 seconds");
-}
-
 /// The sizes that other launch systems ask for must be those that the launcher gave.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
-    reject("ranks", ranks, "must be from 1 to 2^31 - 1, as many as MPI can number");
+    reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
   if (!config.enabled && ranks != 1)
     reject("distributed.enabled", false, fmt::format("needs one rank, but there are {}", ranks));
   if (config.num_nodes && config.num_processes_per_node) {
@@ -193,12 +188,25 @@ void validate(const Config& config, Size ranks) {
   check_network(config);
   check_data(config);
   check_training(config);
-  check_comm(config.comm);
+  validate(config.comm);
   check_launch(config.training.distributed, ranks);
   const MeshShape mesh = resolve_mesh(config, ranks);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
   choose_layouts(plan_input(config, mesh));  // specs and rules that do not go together
+}
+
+void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node) {
+  const Size nodes = static_cast<Size>(ranks_by_node.size());
+  if (config.num_nodes && *config.num_nodes != nodes)
+    reject("distributed.num_nodes", *config.num_nodes,
+           fmt::format("must be the number of nodes of this launch, {}", nodes));
+  for (std::size_t node = 0; node < ranks_by_node.size(); ++node)
+    if (config.num_processes_per_node && *config.num_processes_per_node != ranks_by_node[node])
+      reject("distributed.num_processes_per_node", *config.num_processes_per_node,
+             fmt::format("must be the number of processes on every node of this launch, which has "
+                         "{} on node {} of {}",
+                         ranks_by_node[node], node + 1, nodes));
 }
 
 Size planned_ranks(const Config& config) {

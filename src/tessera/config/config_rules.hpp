@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <tessera/base/types.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
@@ -14,6 +16,10 @@ void validate(const Config& config, Size ranks);
 /// The mesh of a run on `ranks` ranks: the named one with -1 filled in, or one made from the
 /// parallel sizes. Checks the rules of [distributed] that concern the mesh. Needs no MPI.
 MeshShape resolve_mesh(const Config& config, Size ranks);
+
+/// Throws ConfigError unless num_nodes and num_processes_per_node, where they are given, are those
+/// of the launch: `ranks_by_node` has the number of processes on each of its nodes.
+void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node);
 
 /// The number of ranks that the configuration itself asks for: world_size, or the nodes times their
 /// processes, or what the mesh needs at least. For planning without a launch.

@@ -105,9 +105,9 @@ std::vector<GivenValue> parse_toml(std::string_view document, const std::string&
 
 GivenValue parse_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
-  const std::string key(trim(std::string_view(text).substr(0, equals)));
+  const std::string key = one_line(trim(std::string_view(text).substr(0, equals)));
   if (equals == std::string::npos || key.empty())
-    throw ConfigError("--set", text, "must be section.key=value");
+    throw ConfigError("--set", one_line(text), "must be section.key=value");
   const std::string value(trim(std::string_view(text).substr(equals + 1)));
   check_depth(key, "--set");
   check_depth(value, "--set " + key);

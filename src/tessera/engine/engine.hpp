@@ -114,6 +114,7 @@ class Engine {
   StateArena<State> parameters_;
   StateArena<State> gradients_;
   Vector<State> incoming_;  ///< share of a microbatch's gradient, to be added to the others
+  Vector<State> arriving_;  ///< other ranks' shares while a reduction goes on
   Frame<Compute> frame_;
   std::vector<std::vector<ParameterView>> views_;  ///< by layer
   std::vector<std::vector<Range>> padding_;        ///< by bucket: what no parameter fills

@@ -87,11 +87,12 @@ void Engine<T>::reduce_scatter(Size bucket, Size microbatch) const {
 template <class T>
 void Engine<T>::start_reduce_scatter(Size bucket, Size microbatch) {
   const Communicator& ranks = communicators_[RankSet::shard];
+  const Scratch room{arriving_};
   clear_padding(bucket);
   scatter_in_flight_ =
       state_.sharding.gradients
-          ? ranks.ireduce_scatter(gradients_.whole(bucket), scattered(bucket, microbatch))
-          : ranks.ireduce_scatter(gradients_.whole(bucket));
+          ? ranks.ireduce_scatter(gradients_.whole(bucket), scattered(bucket, microbatch), room)
+          : ranks.ireduce_scatter(gradients_.whole(bucket), room);
   ++in_flight_;
 }
 

@@ -34,7 +34,8 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.gradients = state(kept.gradients());
   memory.moments = state(input.moments * kept.moments());
   memory.gathered_units = state(kept.gathered);
-  memory.unit_gradients = state(kept.bucket_gradients) + state(kept.incoming);
+  memory.unit_gradients =
+      state(kept.bucket_gradients) + state(kept.incoming) + state(kept.arriving);
   memory.activations = allocated_bytes(stage.frames * stage.frame_bytes, 1);
   memory.scratch = compute(scratch.left) + compute(scratch.right);
   memory.sums = allocated_bytes(plan_sums(plan).total(), size_of(DType::float64));

@@ -15,7 +15,7 @@ struct MemoryPlan {
   Size gradients = 0;
   Size moments = 0;
   Size gathered_units = 0;  ///< sharded parameters while they are used
-  Size unit_gradients = 0;  ///< sharded gradients before they are reduced, and as they come back
+  Size unit_gradients = 0;  ///< sharded gradients before they are reduced, and as they arrive
   Size activations = 0;     ///< outputs, their gradients, and what redistributions need
   Size scratch = 0;         ///< rounded copies of the operands of products
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums

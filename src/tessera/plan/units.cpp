@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/base/error.hpp>
+#include <tessera/comm/scratch.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/units.hpp>
 
@@ -163,6 +163,11 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
                      : input.prefetch ? alternate_ends(state.buckets, &BucketPlace::gathered_begin)
                                       : one_at_a_time(state.buckets);
   }
+  for (const BucketPlace& place : state.buckets)
+    if (state.sharding.moments && input.overlap)
+      state.arriving = std::max(state.arriving,
+                                reduce_scatter_scratch(place.whole.count, place.share.count, shards,
+                                                       input.state_type));
   if (state.sharding.gradients) {
     state.bucket_gradients = input.overlap
                                  ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)

@@ -89,6 +89,7 @@ struct StatePlan {
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of gradients of whole buckets
   Size incoming = 0;  ///< share of a gradient that is to be added to those of microbatches before
+  Size arriving = 0;  ///< the other ranks' shares of a gradient whose reduction has been started
 
   Size parameters() const { return sharding.parameters ? shares : whole; }
   Size gradients() const { return sharding.gradients ? shares : whole; }

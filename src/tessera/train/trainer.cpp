@@ -11,6 +11,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/model_kinds.hpp>
@@ -20,7 +21,7 @@
 namespace tessera {
 namespace {
 
-Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommConfig& comm) {
+Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommOptions& comm) {
   Config config{model, {}, training, comm};
   // The data arrive with fit(); until then any that suit the model and the batch.
   config.data.kind = DataKind::random;
@@ -28,19 +29,17 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   return config;
 }
 
-/// Collective: ranks whose options differ cannot even agree through a communicator that has them.
+/// Collective: ranks whose options differ could not even agree through a communicator that has them.
 CommOptions agreed_options(const Config& config) {
   // Without the stand-in for the data, which nobody gave.
   check_same_on_all_ranks(Communicator::world(), {config.model, {}, config.training, config.comm});
-  CommOptions options;
-  options.timeout_seconds = config.comm.timeout_seconds;
-  options.check_collectives = config.comm.check_collectives;
-  return options;
+  return config.comm;
 }
 
-MeshShape valid_mesh(const Config& config, Size ranks) {
-  validate(config, ranks);
-  return resolve_mesh(config, ranks);
+MeshShape valid_mesh(const Config& config, const Communicator& world) {
+  validate(config, world.size());
+  check_nodes(config.training.distributed, ranks_by_node(world));
+  return resolve_mesh(config, world.size());
 }
 
 template <class T>
@@ -75,10 +74,10 @@ void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
 
 template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
-                    const CommConfig& comm)
+                    const CommOptions& comm)
     : config_(assemble(model, training, comm)),
       world_(Communicator::world(agreed_options(config_))),
-      mesh_(world_, valid_mesh(config_, world_.size())),
+      mesh_(world_, valid_mesh(config_, world_)),
       model_(make_model(config_.model)) {
   check_dtype<T>(model.dtype);
 }

@@ -48,7 +48,7 @@ class Trainer {
   /// Validates the configurations against the launched ranks and makes the mesh. Throws
   /// ConfigError, the same on every rank; also where ranks were given different ones.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
-                   const CommConfig& comm = {});
+                   const CommOptions& comm = {});
 
   /// Trains on arrays that every rank holds whole, x (samples, input width) and y (samples, output
   /// width): batches are shared out over the mesh, nothing is copied. The first call starts from

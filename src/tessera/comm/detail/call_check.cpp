@@ -2,28 +2,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/mpi_error.hpp>
+#include <tessera/base/share_text.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/comm/detail/call_check.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
-#include <tessera/comm/rank_list.hpp>
 
 namespace tessera {
 namespace {
-
-constexpr int text_length = 256;
-using Text = std::array<char, text_length>;
-
-Text to_text(const std::string& from) {
-  Text text{};
-  std::memcpy(text.data(), from.data(), std::min(from.size(), text.size() - 1));
-  return text;
-}
 
 /// Parts of an all_to_all differ between ranks; those of other calls are the same on all.
 bool has_common_count(const Call& call) { return call.operation != Operation::all_to_all; }
@@ -67,13 +58,12 @@ std::string text_of(const Call& call) {
 }
 
 /// Who says what, by the lowest rank of each text.
-std::string grouped(const std::vector<Text>& texts) {
+std::string grouped(const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string_view, std::vector<int>>> groups;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const std::string_view text(texts[i].data());
     auto found = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& group) { return group.first == text; });
-    if (found == groups.end()) found = groups.insert(groups.end(), {text, {}});
+                              [&](const auto& group) { return group.first == texts[i]; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {texts[i], {}});
     found->second.push_back(static_cast<int>(i));
   }
   std::string line;
@@ -102,16 +92,10 @@ void agree(MPI_Comm control, const Call& call, const std::optional<std::string>&
   const bool any_problem = extremes[mine.size() - 1] == 1;
   if (equal && !any_problem) return;
 
-  int size = 0;
-  check_mpi(MPI_Comm_size(control, &size), "MPI_Comm_size", call.site);
-  const Text text = to_text(problem ? text_of(call) + ": " + *problem : text_of(call));
-  std::vector<Text> texts(static_cast<std::size_t>(size));
-  check_mpi(MPI_Allgather(text.data(), text_length, MPI_CHAR, texts.data(), text_length, MPI_CHAR,
-                          control),
-            "MPI_Allgather", call.site);
+  const std::string text = problem ? text_of(call) + ": " + *problem : text_of(call);
+  const std::vector<std::string> texts = gather_texts(control, text, call.site);
   throw Error(ExitCode::communication,
-              fmt::format("{} over axis {}: {}",
-                          any_problem ? "a call that cannot be made" : "calls that do not match",
+              fmt::format("{} over axis {}: {}", any_problem ? "invalid call" : "mismatched calls",
                           axis, grouped(texts)));
 }
 

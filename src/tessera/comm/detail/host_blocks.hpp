@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <tessera/base/site.hpp>
 #include <tessera/base/types.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 

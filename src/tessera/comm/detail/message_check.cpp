@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/call_check.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
 
 namespace tessera {
 namespace {

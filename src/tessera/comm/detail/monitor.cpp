@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <tessera/base/log.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/base/runtime.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/comm/detail/monitor.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
-#include <tessera/comm/rank_list.hpp>
 
 namespace tessera {
 namespace {

@@ -5,6 +5,7 @@
 #include <tessera/comm/detail/mpi_modes.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
 #include <tessera/comm/detail/transport.hpp>
+#include <tessera/comm/scratch.hpp>
 
 namespace tessera {
 namespace {
@@ -63,18 +64,17 @@ class MpiTransport final : public Transport {
   }
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
-    if (goes_in_pairs(call, worth_a_message)) return reduction(call, 0);
+    if (goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
     issue(call, NonBlocking{*pending, pending->ints(), call.site});
     return pending;
   }
 
  private:
-  /// Bytes of a share. From the first on, messages in pairs cost less than MPI's own reduction,
-  /// which has fewer of them where there are many ranks. One that is only started needs its caller
-  /// to drive it on from message to message: then pairs, which need nobody, are better much sooner.
+  /// Bytes of a share from which on messages in pairs cost less than MPI's own reduction, which has
+  /// fewer of them where there are many ranks. One that is only started needs its caller to drive
+  /// it on from message to message: then pairs, which need nobody, are better much sooner.
   static constexpr Size cheap_in_pairs = 16 << 10;
-  static constexpr Size worth_a_message = 256;
 
   /// A reduction of which the host can add the parts.
   bool goes_in_pairs(const Call& call, Size share_bytes) const {
@@ -85,7 +85,7 @@ class MpiTransport final : public Transport {
     constexpr Size piece_bytes = Size{1} << 20;
     return std::make_unique<PairwiseReduction>(
         call, mpi_type(call.in.type), mpi_op(call.op),
-        PairwiseReduction::Group{collectives_.get(), rank_, size_},
+        PairwiseReduction::Ranks{collectives_.get(), rank_, size_},
         std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
   }
 

@@ -11,7 +11,7 @@
 #include <nccl.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/transport.hpp>
 
 namespace tessera {
@@ -58,14 +58,14 @@ ncclRedOp_t nccl_op(ReduceOp op) {
 std::size_t to_count(Size count) { return static_cast<std::size_t>(count); }
 
 /// Calls between construction and finish() start together.
-class Group {
+class NcclGroup {
  public:
-  explicit Group(const Site& site) : site_(site) {
+  explicit NcclGroup(const Site& site) : site_(site) {
     check_nccl(ncclGroupStart(), "ncclGroupStart", site);
   }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-  ~Group() {
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+  ~NcclGroup() {
     if (open_) static_cast<void>(ncclGroupEnd());
   }
   void finish() {
@@ -192,7 +192,7 @@ class NcclTransport final : public Transport {
                                           type, nccl_op(call.op), comm_, stream_),
                         "ncclReduceScatter", call.site);
     }
-    Group group(call.site);
+    NcclGroup group(call.site);
     for (int root = 0; root < size_; ++root) {
       const Range share = share_of(call, size_, root);
       if (share.count == 0) continue;
@@ -209,7 +209,7 @@ class NcclTransport final : public Transport {
           ncclAllGather(call.in.data, call.out.data, to_count(call.in.count), type, comm_, stream_),
           "ncclAllGather", call.site);
     }
-    Group group(call.site);
+    NcclGroup group(call.site);
     for (int root = 0; root < size_; ++root) {
       const Range share = share_of(call, size_, root);
       if (share.count == 0) continue;
@@ -222,7 +222,7 @@ class NcclTransport final : public Transport {
   }
 
   void all_to_all(const Call& call, ncclDataType_t type) {
-    Group group(call.site);
+    NcclGroup group(call.site);
     Size sent = 0, received = 0;
     for (int peer = 0; peer < size_; ++peer) {
       const Size out = call.counts[static_cast<std::size_t>(peer)];

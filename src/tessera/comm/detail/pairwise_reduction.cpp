@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
 
 namespace tessera::detail {
@@ -15,35 +15,41 @@ Size pieces_of(Size count, Size limit) { return (count + limit - 1) / limit; }
 }  // namespace
 
 PairwiseReduction::PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op,
-                                     const Group& group, Size limit, Size slots,
+                                     const Ranks& ranks, Size limit, Size slots,
                                      HostBlockPool& pool)
-    : site_(call.site), type_(type), op_(op), group_(group), out_(call.out), pool_(pool) {
-  const Range share = share_of(call, group.size, group.rank);
+    : site_(call.site), type_(type), op_(op), ranks_(ranks), out_(call.out), pool_(pool) {
+  const Range share = share_of(call, ranks.size, ranks.rank);
   own_ = call.in.slice(share.begin, share.count);
   pieces_ = pieces_of(share.count, limit);
-  messages_ = pieces_ * (group.size - 1);
+  messages_ = pieces_ * (ranks.size - 1);
   slots_ = slots == 0 ? messages_ : std::min(slots, messages_);
   largest_ = pieces_ == 0 ? 0 : balanced_split(share.count, pieces_, 0).count;
-  scratch_ = pool.take(slots_ * largest_ * size_of(out_.type), site_);
+  if (slots == 0 && call.scratch && call.scratch->host_accessible) {
+    memory_ = static_cast<char*>(call.scratch->data);
+  } else {
+    const Size room = slots_ < messages_ ? slots_ * largest_ : (ranks.size - 1) * share.count;
+    block_ = pool.take(room * size_of(out_.type), site_);
+    memory_ = block_.data();
+  }
   receives_.resize(static_cast<std::size_t>(messages_), MPI_REQUEST_NULL);
   for (Size message = 0; message < slots_; ++message) receive(message);
   send_shares(call, limit);
 }
 
 PairwiseReduction::~PairwiseReduction() {
-  if (added_ < messages_) scratch_.abandon();
+  if (added_ < messages_) block_.abandon();
 }
 
 /// To the next rank first, as every rank receives from the previous one first.
 void PairwiseReduction::send_shares(const Call& call, Size limit) {
-  for (int step = 1; step < group_.size; ++step) {
-    const int to = (group_.rank + step) % group_.size;
-    const Range share = share_of(call, group_.size, to);
+  for (int step = 1; step < ranks_.size; ++step) {
+    const int to = (ranks_.rank + step) % ranks_.size;
+    const Range share = share_of(call, ranks_.size, to);
     const Size pieces = pieces_of(share.count, limit);
     for (Size i = 0; i < pieces; ++i) {
       const Range piece = balanced_split(share.count, pieces, i);
       check_mpi(MPI_Isend(call.in.at(share.begin + piece.begin), static_cast<int>(piece.count),
-                          type_, to, tag, group_.comm, &sends_.emplace_back(MPI_REQUEST_NULL)),
+                          type_, to, tag, ranks_.comm, &sends_.emplace_back(MPI_REQUEST_NULL)),
                 "MPI_Isend", site_);
     }
   }
@@ -51,9 +57,9 @@ void PairwiseReduction::send_shares(const Call& call, Size limit) {
 
 void PairwiseReduction::receive(Size message) {
   const int step = 1 + static_cast<int>(message / pieces_);
-  const int from = (group_.rank - step + group_.size) % group_.size;
+  const int from = (ranks_.rank - step + ranks_.size) % ranks_.size;
   check_mpi(MPI_Irecv(slot_of(message), static_cast<int>(piece_of(message).count), type_, from, tag,
-                      group_.comm, &receives_[static_cast<std::size_t>(message)]),
+                      ranks_.comm, &receives_[static_cast<std::size_t>(message)]),
             "MPI_Irecv", site_);
 }
 
@@ -71,7 +77,7 @@ bool PairwiseReduction::advance(bool to_the_end) {
     add(added_);
     if (added_ + slots_ < messages_) receive(added_ + slots_);
   }
-  pool_.give_back(std::move(scratch_));
+  pool_.give_back(std::move(block_));
   for (; sent_ < static_cast<Size>(sends_.size()); ++sent_) {
     if (!is_done(sends_[static_cast<std::size_t>(sent_)], to_the_end)) return false;
   }

@@ -20,14 +20,15 @@ namespace tessera::detail {
 /// messages are on their way from the beginning.
 class PairwiseReduction final : public PendingCall {
  public:
-  struct Group {
+  struct Ranks {
     MPI_Comm comm;
     int rank, size;
   };
 
   /// Starts. With few `slots`, the memory for as many pieces, later messages are received in
-  /// wait(): for callers that wait at once, as no other call may come between. 0: all have one.
-  PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Group& group, Size limit,
+  /// wait(): for callers that wait at once, as no other call may come between. 0: all messages have
+  /// room, in the call's own scratch if the host reaches that.
+  PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Ranks& ranks, Size limit,
                     Size slots, HostBlockPool& pool);
   PairwiseReduction(const PairwiseReduction&) = delete;
   PairwiseReduction& operator=(const PairwiseReduction&) = delete;
@@ -48,20 +49,24 @@ class PairwiseReduction final : public PendingCall {
     return balanced_split(out_.count, pieces_, message % pieces_);
   }
   void* slot_of(Size message) const {
-    return scratch_.data() + message % slots_ * largest_ * size_of(out_.type);
+    const Size element = slots_ < messages_
+                             ? message % slots_ * largest_
+                             : message / pieces_ * out_.count + piece_of(message).begin;
+    return memory_ + element * size_of(out_.type);
   }
 
   Site site_;
   MPI_Datatype type_;
   MPI_Op op_;
-  Group group_;
+  Ranks ranks_;
   Buffer own_, out_;  ///< the own share before and after
   Size pieces_;       ///< of the own share
   Size messages_;     ///< that come for it: its pieces from one rank after the other
   Size slots_;
   Size largest_;  ///< elements of a slot
   HostBlockPool& pool_;
-  HostBlock scratch_;
+  HostBlock block_;  ///< empty with memory of the caller
+  char* memory_;     ///< where messages arrive
   std::vector<MPI_Request> receives_, sends_;
   Size added_ = 0, sent_ = 0;
 };

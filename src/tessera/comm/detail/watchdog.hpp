@@ -9,8 +9,8 @@
 
 #include <mpi.h>
 
+#include <tessera/base/site.hpp>
 #include <tessera/comm/detail/call_board.hpp>
-#include <tessera/comm/site.hpp>
 
 namespace tessera {
 

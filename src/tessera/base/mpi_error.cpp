@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/base/mpi_error.hpp>
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/comm/site.hpp>
+#include <tessera/base/site.hpp>
 
 namespace tessera {
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <tessera/base/runtime.hpp>
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// What needs neither MPI nor a device, and is done by one process. Given the number of processes
+/// that the launcher started.
+using SingleTask = std::function<ExitCode(Size ranks)>;
+/// What all ranks do together.
+using ParallelTask = std::function<ExitCode(Runtime&)>;
+using Task = std::variant<SingleTask, ParallelTask>;
+
+/// What --help and --version ask for.
+struct ShowText {
+  std::string text;
+};
+Task task_for(const ShowText& show);
+
+/// The body of main: `parse` makes a task of the arguments after the program's name, or throws
+/// Error; the result is the exit code of the process. Errors are one line from one process.
+int run_program(int argc, char** argv,
+                const std::function<Task(const std::vector<std::string>&)>& parse);
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text between ranks. For set-up, errors and reports: nothing here is fast.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include <tessera/base/site.hpp>
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// Collective over `comm`: the root's text, of any length, on every rank. At most `piece` bytes
+/// travel in one call of MPI.
+std::string broadcast_text(MPI_Comm comm, int root, std::string text,
+                           const Site& site = Site::current(), Size piece = Size{1} << 30);
+
+/// Collective over `comm`: every rank's text, by rank, on every rank. Throws Error (communication)
+/// on all of them if they are longer than 2 GiB together.
+std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& mine,
+                                      const Site& site = Site::current());
+
+}  // namespace tessera
