@@ -112,17 +112,12 @@ LargestMemory largest_memory(const Plan& plan) {
 
 Json memory_json(const MemoryPlan& memory, const Limits& limits) {
   const Size total = memory.total();
+  Json parts;
+  for (const MemoryRow& row : memory_rows) parts[row.name] = memory.*row.bytes;
   return {{"as_planned", nullptr},
           {"planned_bytes", total},
           {"measured_bytes", nullptr},
-          {"parts",
-           {{"parameters", memory.parameters},
-            {"gradients", memory.gradients},
-            {"moments", memory.moments},
-            {"activations", memory.activations},
-            {"scratch", memory.scratch},
-            {"sums", memory.sums},
-            {"data", memory.data}}},
+          {"parts", parts},
           {"limit_bytes", or_null(limits.memory_bytes)},
           {"predicted_oom", limits.memory_bytes && total > *limits.memory_bytes}};
 }

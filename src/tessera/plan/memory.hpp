@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <tessera/plan/layers.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/plan/units.hpp>
@@ -21,11 +23,32 @@ struct MemoryPlan {
   Size data = 0;             ///< this rank's rows of the data set
   /// What training state needs, whatever the batch.
   Size persistent() const { return parameters + gradients + moments; }
-  Size total() const {
-    return persistent() + gathered_units + unit_gradients + activations + redistributions +
-           scratch + sums + data;
-  }
+  Size total() const;
 };
+
+/// The parts of a memory plan, in the order in which they are shown.
+struct MemoryRow {
+  const char* name;
+  Size MemoryPlan::*bytes;
+};
+inline constexpr std::array<MemoryRow, 10> memory_rows{{
+    {"parameters", &MemoryPlan::parameters},
+    {"gradients", &MemoryPlan::gradients},
+    {"moments", &MemoryPlan::moments},
+    {"gathered_units", &MemoryPlan::gathered_units},
+    {"unit_gradients", &MemoryPlan::unit_gradients},
+    {"activations", &MemoryPlan::activations},
+    {"redistributions", &MemoryPlan::redistributions},
+    {"scratch", &MemoryPlan::scratch},
+    {"sums", &MemoryPlan::sums},
+    {"data", &MemoryPlan::data},
+}};
+
+inline Size MemoryPlan::total() const {
+  Size bytes = 0;
+  for (const MemoryRow& row : memory_rows) bytes += this->*row.bytes;
+  return bytes;
+}
 
 /// One rank's place among the ranks that share its microbatches, and how many rows these have.
 struct LocalRows {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -13,24 +12,6 @@
 
 namespace tessera {
 namespace {
-
-/// The lines of a memory plan, in the order in which they are shown.
-struct MemoryRow {
-  const char* name;
-  Size MemoryPlan::*bytes;
-};
-constexpr std::array<MemoryRow, 10> memory_rows{{
-    {"parameters", &MemoryPlan::parameters},
-    {"gradients", &MemoryPlan::gradients},
-    {"moments", &MemoryPlan::moments},
-    {"gathered_units", &MemoryPlan::gathered_units},
-    {"unit_gradients", &MemoryPlan::unit_gradients},
-    {"activations", &MemoryPlan::activations},
-    {"redistributions", &MemoryPlan::redistributions},
-    {"scratch", &MemoryPlan::scratch},
-    {"sums", &MemoryPlan::sums},
-    {"data", &MemoryPlan::data},
-}};
 
 std::string spec_of(const Plan& plan, const TensorPlan& tensor) {
   return to_partition_spec(tensor.placements, plan.input.mesh, tensor.shape.size()).to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/reference.hpp"
+#include "run/reference.hpp"
 
 #include <cmath>
 
