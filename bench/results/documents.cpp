@@ -73,10 +73,9 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key :
-       {"status", "reason", "exit_code", "attempt", "launch", "process", "started", "finished",
-        "wall_seconds", "loss", "step_seconds", "samples_per_second", "breakdown", "traffic",
-        "memory", "compute", "prediction"})
+  for (const char* key : {"status", "reason", "exit_code", "attempt", "launch", "started",
+                          "finished", "wall_seconds", "loss", "step_seconds", "samples_per_second",
+                          "breakdown", "traffic", "memory", "compute", "prediction"})
     result[key] = nullptr;
   return result;
 }

@@ -114,7 +114,7 @@ Results read_results(const ResultsDirectory& directory) {
   for (const Json& listed : results.study.at("cases")) {
     const std::string id = listed.at("id");
     std::optional<Json> result = directory.result(id);
-    const std::string status = status_of(result, case_seconds);
+    const std::string status = directory.status(id, result, case_seconds);
     if (status == "pending") result = pending_case(listed);
     if (status == "ok") results.steps[id] = directory.steps(id);
     results.cases.push_back(std::move(*result));

@@ -149,7 +149,7 @@ class FixtureCase:
         return {"schema_version": 1, "id": self.id, "study": "fixture", "label": self.label,
                 "status": self.status, "reason": self.reason, "exit_code": self.exit_code,
                 "attempt": self.attempt, "launch": launch,
-                "process": {"host": "node7", "id": 4711}, "started": "2026-11-20T14:03:12Z",
+                "started": "2026-11-20T14:03:12Z",
                 "finished": None if running else "2026-11-20T14:03:40Z",
                 "wall_seconds": None if running else round(40 * self.median, 1),
                 "factors": self.factors(), "case": case, "config": config,
