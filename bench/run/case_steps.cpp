@@ -12,6 +12,7 @@
 
 #include "measure/case_run.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
 #include "run/reference.hpp"
@@ -49,19 +50,17 @@ std::vector<double> measure(CaseRun<T>& run, const CaseContext& context) {
   std::vector<double> all;
   for (;;) {
     const Size done = static_cast<Size>(all.size());
-    const std::vector<double> mine = run.time_steps(next_block(rules, done));
-    const Kokkos::View<double*, Kokkos::HostSpace> slowest("tessera::bench::seconds",
-                                                           mine.size() + 1);
-    std::copy(mine.begin(), mine.end(), slowest.data());
-    slowest(mine.size()) = context.clock.seconds();
-    context.ranks.all_reduce(slowest, ReduceOp::max);
-    all.insert(all.end(), slowest.data(), slowest.data() + mine.size());
+    std::vector<double> block = run.time_steps(next_block(rules, done));
+    block.push_back(context.clock.seconds());
+    block = slowest(context.ranks, block);
+    const double elapsed = block.back();
+    all.insert(all.end(), block.begin(), block.end() - 1);
     const Size n = static_cast<Size>(all.size());
     if (n < rules.steps) {
       check_time(context);
       continue;
     }
-    const bool is_late = slowest(mine.size()) > context.study.limits.case_seconds / 2;
+    const bool is_late = elapsed > context.study.limits.case_seconds / 2;
     if (is_late || n >= rules.max_steps || is_within(statistics_of(all), rules.ci)) return all;
   }
 }
