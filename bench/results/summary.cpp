@@ -148,8 +148,7 @@ Json summarize_study(const Results& results) {
                                                                 : failure_code(results.cases))},
           {"counts", counts},
           {"best", best},
-          {"cases", rows},
-          {"fits", study_fits(results)}};
+          {"cases", rows}};
 }
 
 Json write_summary(const ResultsDirectory& directory) {

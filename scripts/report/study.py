@@ -138,6 +138,3 @@ class Study:
 
     def by_id(self, name):
         return next((case for case in self.cases if case.id == name), None)
-
-    def fits(self, kind):
-        return table(self.summary, "fits", kind)

@@ -128,6 +128,8 @@ void check_ok(const std::string& id, const Json& r) {
                 {"/planned_payload_bytes", "i"},
                 {"/measured_payload_bytes", "i"},
                 {"/calls_per_step", "i0"},
+                {"/rounds_per_step", "n0"},
+                {"/wire_bytes_per_step", "n0"},
                 {"/seconds_per_step", "n0"},
                 {"/bus_bytes_per_second", "n0"}});
     if (row.at("planned_calls") != row.at("measured_calls")) fail(id, "traffic: " + row.dump());
