@@ -85,6 +85,7 @@ Json compute_json(const Plan& plan, const CaseContext& context, std::optional<do
   const Json rate = seconds ? Json(flops / *seconds) : Json();
   return {{"flops_per_step", flops},
           {"flops_per_second", rate},
+          {"flops_per_second_per_rank", seconds ? Json(flops / *seconds / ranks) : Json()},
           {"gemm_peak_flops_per_second", peak},
           {"mfu", seconds ? Json(flops / *seconds / peak) : Json()},
           {"vendor_peak_flops_per_second", vendor ? Json(*vendor * ranks) : Json()},
@@ -123,9 +124,9 @@ bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
   if (!problem.empty()) {
     end_invalid(result, problem);
   } else if (!result["traffic"]["as_planned"].get<bool>()) {
-    end_invalid(result, "the measured traffic is not the planned one");
+    end_invalid(result, "measured traffic differs from the plan");
   } else if (!memory_as_planned) {
-    end_invalid(result, "the allocated memory is not the planned one");
+    end_invalid(result, "allocated memory differs from the plan");
   } else {
     return true;
   }
@@ -165,12 +166,12 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   if (context.keep_trace && context.ranks.rank() == 0)
     context.keep_trace(chrome_trace(mesh, traces));
   if (!run.is_finite()) {
-    end_invalid(result, "the loss did not stay finite while steps were timed");
+    end_invalid(result, "the loss became infinite or NaN during the timed steps");
     return {};
   }
   result["step_seconds"] = statistics_json(statistics, rules);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
-  result["breakdown"] = to_json(breakdown);
+  result["breakdown"] = breakdown;
   result["compute"] = compute_json(run.plan(), context, statistics.median);
   add_call_times(result["traffic"], run.plan(), breakdown);
   result["status"] = "ok";

@@ -57,6 +57,13 @@ class Case:
             self.batch_per_rank = self.global_batch / self.ranks
         self.microbatches = positive(self.factors, "microbatches") or positive(made, "microbatches")
 
+    @property
+    def product_share(self):
+        """Of matrix products, in the instrumented step."""
+        step = positive(self.result, "breakdown", "step_seconds")
+        products = self.phase("products")
+        return products / step if step and products is not None else None
+
     def _axes(self, made):
         axes = [(text(axis, "name"), positive(axis, "size")) for axis in table(made, "mesh")]
         if axes and all(name and size for name, size in axes):

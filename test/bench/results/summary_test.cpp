@@ -110,6 +110,21 @@ TEST(Summary, MemoryThatThePlanKnewToBeTooMuchIsNoFailure) {
   EXPECT_EQ(summarize_study(results).at("result"), "PASS");
 }
 
+TEST(Summary, TheShareOfMatrixProductsIsOfTheInstrumentedStep) {
+  Results results = fake_results({one, two});
+  results.cases[1]["breakdown"] = {{"step_seconds", 4.0},
+                                   {"communication", {{"mean_rank_seconds", 0.5}}},
+                                   {"idle", {{"mean_rank_seconds", 0.5}}},
+                                   {"products", {{"mean_rank_seconds", 2.5}}}};
+  const Json summary = summarize_study(results);
+  EXPECT_TRUE(row(summary, "data-1-b64").at("product_share").is_null()) << "no breakdown";
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("product_share"), 0.625);
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("communication_share"), 0.25);
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("flops_per_second_per_rank"), 0.5e9);
+  const std::string table = summary_table(summary);
+  EXPECT_NE(table.find("62.5%       0.5 50.0%"), std::string::npos) << table;
+}
+
 TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
   FakeCase failed = two;
   failed.status = "failed";
@@ -162,7 +177,7 @@ TEST(Console, TheTableStarsTheBestAndGivesReasons) {
   }
   EXPECT_EQ(stars, 1u);
   EXPECT_NE(table.find("failed: because, it \"is\"\n    data-4-b64"), std::string::npos) << table;
-  EXPECT_NE(table.find("speed and efficiency against\n  data-1-b64 (8.00 s a step)"),
+  EXPECT_NE(table.find("speed and efficiency relative to\n  data-1-b64 (8.00 s a step)"),
             std::string::npos)
       << table;
 }
