@@ -83,16 +83,18 @@ Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size) {
 Prediction predict(const Plan& plan, const Calibration& calibration) {
   const MeshShape& mesh = plan.input.mesh;
   Prediction prediction;
-  prediction.compute = static_cast<double>(plan.flops.total()) /
-                       (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
+  prediction.compute_seconds =
+      static_cast<double>(plan.flops.total()) /
+      (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
   for (const CollectivePlan& collective : plan.collectives(0)) {
     if (collective.cadence != Cadence::step) continue;
     const Size n = group_size(mesh, collective.axis);
-    prediction.communication += calibration.alpha * rounds(collective.operation, n) *
-                                    static_cast<double>(collective.calls) +
-                                calibration.beta * wire_factor(collective.operation, n) *
-                                    static_cast<double>(collective.payload_bytes);
+    prediction.communication_seconds += calibration.alpha * rounds(collective.operation, n) *
+                                            static_cast<double>(collective.calls) +
+                                        calibration.beta * wire_factor(collective.operation, n) *
+                                            static_cast<double>(collective.payload_bytes);
   }
+  prediction.step_seconds = prediction.compute_seconds + prediction.communication_seconds;
   return prediction;
 }
 

@@ -34,10 +34,11 @@ double gemm_rate(const Communicator& ranks, DType dtype, Size gemm_size, Size re
 
 /// Seconds of a step from the plan and the calibration alone.
 struct Prediction {
-  double compute = 0;
-  double communication = 0;
-  double step() const { return compute + communication; }
+  double step_seconds = 0;  ///< the sum of both parts
+  double compute_seconds = 0;
+  double communication_seconds = 0;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Prediction, step_seconds, compute_seconds, communication_seconds)
 /// The FLOPs at the calibrated rate, and the calls of a step, none of them hidden behind anything.
 Prediction predict(const Plan& plan, const Calibration& calibration);
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
-
-#include <tessera/config/toml_text.hpp>
 
 #include "results/summary.hpp"
 
@@ -28,8 +25,7 @@ Json other_factors(const Json& factors) {
   std::string text;
   for (const auto& [key, value] : factors.items())
     if (key.find('.') != std::string::npos)
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", key,
-                          value.is_string() ? value.get<std::string>() : to_toml(value));
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, factor_text(value));
   return text;
 }
 

@@ -92,12 +92,6 @@ Json compute_json(const Plan& plan, const CaseContext& context, std::optional<do
           {"vendor_mfu", vendor && seconds ? Json(flops / *seconds / (*vendor * ranks)) : Json()}};
 }
 
-Json prediction_json(const Prediction& prediction) {
-  return {{"step_seconds", prediction.step()},
-          {"compute_seconds", prediction.compute},
-          {"communication_seconds", prediction.communication}};
-}
-
 /// The first rank's problem with its losses, empty if no rank has any; ranks along `model` compute
 /// theirs apart. Its verdict becomes that of the case.
 std::string agreed_problem(const Communicator& ranks, Json& loss) {
@@ -148,7 +142,7 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   context.calibration = recalibrated(context);
   CaseRun<T> run(point.config, context.ranks);
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
-  result["prediction"] = prediction_json(predict(run.plan(), context.calibration));
+  result["prediction"] = predict(run.plan(), context.calibration);
   context.enter("verification");
   if (!verify(run, context, result)) return {};
 

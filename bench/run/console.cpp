@@ -59,8 +59,7 @@ std::string other_factors(const Json& factors) {
   std::string text;
   for (const auto& [key, value] : factors.items())
     if (key.find('.') != std::string::npos)
-      text += fmt::format(" {}={}", key.substr(key.find('.') + 1),
-                          value.is_string() ? value.get<std::string>() : value.dump());
+      text += fmt::format(" {}={}", key.substr(key.find('.') + 1), factor_text(value));
   return text;
 }
 

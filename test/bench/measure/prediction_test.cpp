@@ -29,10 +29,10 @@ TEST(Prediction, IsFlopsAtThePeakAndCallsInTheRingModel) {
   calibration.beta = 1e-6;
   const Prediction made = predict(tutorial("data"), calibration);
   // Forward 2 * 32 * (4 * 64 + 64 * 1), backward twice that without the gradient of the input.
-  EXPECT_DOUBLE_EQ(made.compute, (3 * 20480 - 16384) / (4 * 1e6));
+  EXPECT_DOUBLE_EQ(made.compute_seconds, (3 * 20480 - 16384) / (4 * 1e6));
   // One all-reduce of 385 floats: 6 rounds, and 3/2 of its bytes on the wire.
-  EXPECT_DOUBLE_EQ(made.communication, 6e-3 + 1.5 * 1540 * 1e-6);
-  EXPECT_DOUBLE_EQ(made.step(), made.compute + made.communication);
+  EXPECT_DOUBLE_EQ(made.communication_seconds, 6e-3 + 1.5 * 1540 * 1e-6);
+  EXPECT_DOUBLE_EQ(made.step_seconds, made.compute_seconds + made.communication_seconds);
 }
 
 TEST(Documents, PartsOfMemoryAddUpToTheTotal) {
