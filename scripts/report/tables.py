@@ -79,7 +79,7 @@ def _columns_of_results(study):
         (doc.Column("GEMM share", True), lambda case: percent(case.product_share)),
         (doc.Column(unit, True),
          lambda case: _in_units_of(factor, case.compute("flops_per_second"))),
-        (doc.Column("per rank", True),
+        (doc.Column(f"{unit} per rank", True),
          lambda case: _in_units_of(factor, case.compute("flops_per_second_per_rank"))),
         (doc.Column("MFU", True), lambda case: percent(case.compute("mfu"))),
     ]  # fmt: skip

@@ -79,7 +79,7 @@ class ThePage(WithDirectory):
             share = breakdown["products"]["mean_rank_seconds"] / breakdown["step_seconds"]
             self.assertEqual(row["GEMM share"], f"{100 * share:.0f} %")
             of_a_rank = float(row["GFLOP/s"]) / factors["ranks"]
-            self.assertAlmostEqual(float(row["per rank"]) / of_a_rank, 1, delta=0.02)
+            self.assertAlmostEqual(float(row["GFLOP/s per rank"]) / of_a_rank, 1, delta=0.02)
             memory = result["memory"]["measured_bytes"] / 2**20
             self.assertAlmostEqual(float(row["memory"].split()[0]) / memory, 1, delta=6e-3)
 
