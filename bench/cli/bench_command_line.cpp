@@ -20,14 +20,14 @@ Examples:
   mpirun -n 4 tessera-bench run studies/strong_scaling.toml -o results/strong --case ID
   tessera-bench compare results/before results/after
 
-Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or another plan, 3 out of memory, 4 a
-time limit, 5 communication, 77 cases left that need more ranks. Arguments --kokkos-... go to Kokkos.)";
+Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 a
+time limit, 5 communication, 77 some cases need more ranks. Arguments --kokkos-... go to Kokkos.)";
 
-const std::string hint = "; tessera-bench --help shows the usage";
+const std::string hint = "; see tessera-bench --help";
 
 void add_source(CLI::App& command, StudySource& source) {
-  command.add_option("FILE", source.file, "Study, TOML")->required();
-  command.add_flag("--small", source.small, "The study's small variant, its table [small]");
+  command.add_option("FILE", source.file, "Study file (TOML)")->required();
+  command.add_flag("--small", source.small, "Use the study's small variant, its table [small]");
   command
       .add_option("--set", source.overrides, "Override one key of the study or its configuration")
       ->type_name("SECTION.KEY=VALUE")
@@ -45,19 +45,19 @@ struct GivenRun {
 void add_run(CLI::App& app, GivenRun& given) {
   CLI::App& run = *app.add_subcommand("run", "Run the cases that have no result yet");
   add_source(run, given.options.source);
-  run.add_option("-o,--output", given.options.directory, "Directory of the results")
+  run.add_option("-o,--output", given.options.directory, "Results directory")
       ->type_name("DIR")
       ->required();
   run.add_option("--case", given.only, "Run this case only")->type_name("ID");
-  run.add_flag("--resume", given.options.resume, "Go on with the results in the directory");
-  run.add_option("--retry", given.retry, "Run cases with these statuses again")
+  run.add_flag("--resume", given.options.resume, "Continue with the results in the directory");
+  run.add_option("--retry", given.retry, "Rerun cases with these statuses")
       ->type_name("STATUS[,STATUS...]");
-  run.add_flag("--dry-run", given.options.dry_run, "Say what would run, and run nothing");
-  given.seed_option = run.add_option("--seed", given.seed, "Seed of the order of cases");
+  run.add_flag("--dry-run", given.options.dry_run, "Show what would run without running it");
+  given.seed_option = run.add_option("--seed", given.seed, "Seed for the order of cases");
   run.add_flag("--trace", given.options.traces,
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
   run.add_option("--inject", given.options.inject,
-                 "For tests of the driver: in the warm-up of each case, this rank throws or stalls")
+                 "For testing: make this rank throw or stall in the warm-up of each case")
       ->type_name("throw@RANK|stall@RANK");
 }
 
@@ -69,7 +69,7 @@ RunOptions finish(GivenRun& given) {
   for (const std::string& status :
        given.retry.empty() ? std::vector<std::string>{} : split_text(given.retry, ',')) {
     if (std::find(known.begin(), known.end(), status) == known.end())
-      throw ConfigError("--retry", status, "must be some of " + join(known));
+      throw ConfigError("--retry", status, "must be a list of " + join(known));
     options.retry.push_back(status);
   }
   return options;
@@ -89,10 +89,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       *app.add_subcommand("list", "Show the cases of a study and what each needs, without MPI"),
       list.source);
   add_run(app, run);
-  CLI::App& comparison =
-      *app.add_subcommand("compare", "Say which cases have become faster or slower");
-  comparison.add_option("BEFORE", compare.before, "Directory of results")->required();
-  comparison.add_option("AFTER", compare.after, "Directory of results")->required();
+  CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
+  comparison.add_option("BEFORE", compare.before, "Results directory")->required();
+  comparison.add_option("AFTER", compare.after, "Results directory")->required();
 
   std::vector<std::string> reversed;  // as CLI11 wants them
   for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)

@@ -48,10 +48,6 @@ Share share_of(const std::vector<double>& ranks, Size steps) {
           sum(ranks) / n / static_cast<double>(steps)};
 }
 
-nlohmann::json share_json(const Share& share) {
-  return {{"max_rank_seconds", share.max_rank}, {"mean_rank_seconds", share.mean_rank}};
-}
-
 }  // namespace
 
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank) {
@@ -93,7 +89,8 @@ Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks,
   std::vector<CallsByKind> calls;
   for (const RankTrace& trace : ranks) calls.push_back(by_kind(trace));
 
-  std::vector<double> compute(n), communication(n), idle(n), optimizer(n), other(n), step(n);
+  std::vector<double> compute(n), communication(n), idle(n), optimizer(n), other(n), step(n),
+      products(n);
   std::map<Kind, CallTime> kinds;
   const double per_rank_and_step = 1 / static_cast<double>(n) / static_cast<double>(steps);
   for (std::size_t r = 0; r < n; ++r) {
@@ -109,52 +106,21 @@ Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks,
     }
     compute[r] = ranks[r].compute;
     optimizer[r] = ranks[r].optimizer;
+    products[r] = ranks[r].products;
     step[r] = ranks[r].step;
     other[r] = std::max(0.0, step[r] - compute[r] - optimizer[r] - communication[r] - idle[r]);
   }
   Breakdown result;
   result.steps = steps;
-  result.step = share_of(step, steps).mean_rank;
+  result.step_seconds = share_of(step, steps).mean_rank_seconds;
   result.compute = share_of(compute, steps);
   result.communication = share_of(communication, steps);
   result.idle = share_of(idle, steps);
   result.optimizer = share_of(optimizer, steps);
   result.other = share_of(other, steps);
+  result.products = share_of(products, steps);
   for (const auto& [kind, time] : kinds) result.calls.push_back(time);
   return result;
-}
-
-nlohmann::json to_json(const RankTrace& trace) {
-  nlohmann::json calls = nlohmann::json::array();
-  for (const TracedCall& call : trace.calls)
-    calls.push_back({call.axis, static_cast<int>(call.operation), call.seconds, call.begin});
-  nlohmann::json regions = nlohmann::json::array();
-  for (const TracedRegion& region : trace.regions)
-    regions.push_back({region.name, region.begin, region.seconds});
-  return {{"step", trace.step},
-          {"compute", trace.compute},
-          {"optimizer", trace.optimizer},
-          {"calls", calls},
-          {"regions", regions}};
-}
-
-RankTrace trace_from_json(const nlohmann::json& document) {
-  RankTrace trace{document.at("step"), document.at("compute"), document.at("optimizer"), {}};
-  for (const nlohmann::json& call : document.at("calls"))
-    trace.calls.push_back({call[0], static_cast<Operation>(call[1].get<int>()), call[2], call[3]});
-  for (const nlohmann::json& region : document.at("regions"))
-    trace.regions.push_back({region[0], region[1], region[2]});
-  return trace;
-}
-
-nlohmann::json to_json(const Breakdown& breakdown) {
-  return {{"steps", breakdown.steps},
-          {"step_seconds", breakdown.step},
-          {"compute", share_json(breakdown.compute)},
-          {"communication", share_json(breakdown.communication)},
-          {"idle", share_json(breakdown.idle)},
-          {"optimizer", share_json(breakdown.optimizer)},
-          {"other", share_json(breakdown.other)}};
 }
 
 }  // namespace tessera::bench

@@ -13,9 +13,10 @@ namespace tessera::bench {
 
 /// Mean seconds of a step.
 struct Share {
-  double max_rank = 0;
-  double mean_rank = 0;
+  double max_rank_seconds = 0;
+  double mean_rank_seconds = 0;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, max_rank_seconds, mean_rank_seconds)
 
 /// Traffic of one axis and operation in a step: mean over ranks.
 struct CallTime {
@@ -28,10 +29,13 @@ struct CallTime {
 
 struct Breakdown {
   Size steps = 0;
-  double step = 0;  ///< mean over ranks
+  double step_seconds = 0;  ///< mean over ranks
   Share compute, communication, idle, optimizer, other;
+  Share products;  ///< matrix products, part of compute
   std::vector<CallTime> calls;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, steps, step_seconds, compute, communication, idle,
+                                   optimizer, other, products)
 
 /// Puts the ranks' traces of `steps` steps together, by rank of the mesh. Of the time in a call,
 /// the part that the last rank to arrive in its group needed is communication, the rest is idle.
@@ -46,9 +50,5 @@ std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
 /// Ranks that exchange messages over an axis, or over several: "data", "data+fsdp". For any other
 /// name, such as "world", all of them.
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
-
-nlohmann::json to_json(const RankTrace& trace);
-RankTrace trace_from_json(const nlohmann::json& document);
-nlohmann::json to_json(const Breakdown& breakdown);
 
 }  // namespace tessera::bench

@@ -10,7 +10,7 @@
 #include <tessera/nn/layer_spec.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "measure/fits.hpp"
+#include "measure/slowest.hpp"
 #include "measure/wire_model.hpp"
 
 namespace tessera::bench {
@@ -21,17 +21,15 @@ template <class F>
 double best_seconds(const Communicator& ranks, Size repetitions, const F& work) {
   work();
   Kokkos::fence();
-  const Kokkos::View<double[1], Kokkos::HostSpace> best("tessera::bench::seconds");
-  best(0) = std::numeric_limits<double>::infinity();
+  double best = std::numeric_limits<double>::infinity();
   for (Size i = 0; i < repetitions; ++i) {
     ranks.barrier();
     const Timer timer;
     work();
     Kokkos::fence();
-    best(0) = std::min(best(0), timer.seconds());
+    best = std::min(best, timer.seconds());
   }
-  ranks.all_reduce(best, ReduceOp::max);
-  return best(0);
+  return slowest(ranks, {best}).front();
 }
 
 template <class T>
@@ -46,7 +44,7 @@ double typed_gemm_rate(const Communicator& ranks, Size n, Size repetitions) {
   return static_cast<double>(GemmShape{n, n, n}.flops()) / seconds;
 }
 
-Calibration::Point time_all_reduce(const Communicator& ranks, Size floats, Size calls) {
+AllReduceTime time_all_reduce(const Communicator& ranks, Size floats, Size calls) {
   const Vector<float> values("tessera::bench::values", floats);
   const double seconds = best_seconds(ranks, 5, [&] {
     for (Size i = 0; i < calls; ++i) ranks.all_reduce(values);
@@ -67,46 +65,45 @@ Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size) {
   result.dtype = dtype;
   result.gemm_flops_per_second = gemm_rate(ranks, dtype, gemm_size, 10);
   if (ranks.size() == 1) return result;
-  result.all_reduce = {time_all_reduce(ranks, 2, 50), time_all_reduce(ranks, Size{1} << 20, 1)};
-  std::vector<double> rounds_of, bytes, seconds;
-  for (const Calibration::Point& point : result.all_reduce) {
-    rounds_of.push_back(rounds(Operation::all_reduce, ranks.size()));
-    bytes.push_back(wire_factor(Operation::all_reduce, ranks.size()) *
-                    static_cast<double>(point.payload_bytes));
-    seconds.push_back(point.seconds);
-  }
-  if (const auto fit = fit_alpha_beta(rounds_of, bytes, seconds, 2)) {
-    result.alpha = fit->alpha;
-    result.beta = fit->beta;
-  }
+  const AllReduceTime small = time_all_reduce(ranks, 2, 50),
+                      large = time_all_reduce(ranks, Size{1} << 20, 1);
+  result.all_reduce = {small, large};
+  // Two points determine both: seconds = alpha rounds + beta wire bytes. On a busy machine the
+  // large message may be the faster one; then all of it is latency.
+  const double wire = wire_factor(Operation::all_reduce, ranks.size());
+  const auto bytes = [&](const AllReduceTime& point) {
+    return wire * static_cast<double>(point.payload_bytes);
+  };
+  result.beta = std::max(0.0, (large.seconds - small.seconds) / (bytes(large) - bytes(small)));
+  result.alpha =
+      (small.seconds - result.beta * bytes(small)) / rounds(Operation::all_reduce, ranks.size());
   return result;
 }
 
 Prediction predict(const Plan& plan, const Calibration& calibration) {
   const MeshShape& mesh = plan.input.mesh;
   Prediction prediction;
-  prediction.compute = static_cast<double>(plan.flops.total()) /
-                       (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
+  prediction.compute_seconds =
+      static_cast<double>(plan.flops.total()) /
+      (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
   for (const CollectivePlan& collective : plan.collectives(0)) {
     if (collective.cadence != Cadence::step) continue;
     const Size n = group_size(mesh, collective.axis);
-    prediction.communication += calibration.alpha * rounds(collective.operation, n) *
-                                    static_cast<double>(collective.calls) +
-                                calibration.beta * wire_factor(collective.operation, n) *
-                                    static_cast<double>(collective.payload_bytes);
+    prediction.communication_seconds += calibration.alpha * rounds(collective.operation, n) *
+                                            static_cast<double>(collective.calls) +
+                                        calibration.beta * wire_factor(collective.operation, n) *
+                                            static_cast<double>(collective.payload_bytes);
   }
+  prediction.step_seconds = prediction.compute_seconds + prediction.communication_seconds;
   return prediction;
 }
 
 nlohmann::json to_json(const Calibration& c) {
-  nlohmann::json points;
-  for (const Calibration::Point& point : c.all_reduce)
-    points.push_back({{"payload_bytes", point.payload_bytes}, {"seconds", point.seconds}});
   const bool communicates = !c.all_reduce.empty();
   return {{"ranks", c.ranks},
           {"dtype", name_of(c.dtype)},
           {"gemm_flops_per_second", c.gemm_flops_per_second},
-          {"all_reduce", points},
+          {"all_reduce", communicates ? nlohmann::json(c.all_reduce) : nlohmann::json()},
           {"alpha_seconds", communicates ? nlohmann::json(c.alpha) : nlohmann::json()},
           {"beta_seconds_per_byte", communicates ? nlohmann::json(c.beta) : nlohmann::json()}};
 }

@@ -98,14 +98,14 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
   nlohmann::json mine;
   {
     mesh_.world().barrier();
-    const RegionTimer timer(mesh_.world().ledger());
+    const RegionTimer timer;
     for (Size i = 0; i < steps; ++i) next_step();
     Kokkos::fence();
-    mine = to_json(timer.trace());
+    mine = timer.trace();
   }
   std::vector<RankTrace> ranks;
   for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
-    ranks.push_back(trace_from_json(trace));
+    ranks.push_back(trace.get<RankTrace>());
   return ranks;
 }
 

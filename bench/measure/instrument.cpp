@@ -2,7 +2,6 @@
 #include "measure/instrument.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 
@@ -18,27 +17,26 @@ namespace tools = Kokkos::Tools::Experimental;
 struct OpenRegion {
   std::string name;
   double begin = 0;
-  double inside = 0;         ///< seconds of the regions inside
-  bool holds_calls = false;  ///< then it is no call itself, whatever its name
-  std::vector<LedgerRow> ledger;
+  double inside = 0;  ///< seconds of the regions inside
 };
 
-std::optional<Operation> operation_of(std::string_view region) {
+/// "tessera::all_reduce(data)" is a call over the axis data; regions of the engine have no axis.
+std::optional<TracedCall> call_of(std::string_view region) {
+  const std::size_t open = region.find('(');
+  if (open == std::string_view::npos || !region.ends_with(')')) return std::nullopt;
   for (std::size_t i = 0; i < num_operations; ++i)
-    if (region == "tessera::" + std::string(operation_names[i])) return static_cast<Operation>(i);
+    if (region.substr(0, open) == "tessera::" + std::string(operation_names[i]))
+      return TracedCall{std::string(region.substr(open + 1, region.size() - open - 2)),
+                        static_cast<Operation>(i)};
   return std::nullopt;
 }
 
 class State {
  public:
-  explicit State(const Ledger& ledger) : ledger_(ledger) {}
-
   void push(const char* name) {
     Kokkos::fence();
     const double now = clock_.seconds();
-    OpenRegion region{name, now - looked_, 0, false, {}};
-    if (operation_of(region.name)) region.ledger = ledger_.rows();
-    open_.push_back(std::move(region));
+    open_.push_back({name, now - looked_});
     looked_ += clock_.seconds() - now;
   }
 
@@ -49,10 +47,7 @@ class State {
     const OpenRegion region = std::move(open_.back());
     open_.pop_back();
     const double seconds = now - looked_ - region.begin;
-    if (!open_.empty()) {
-      open_.back().inside += seconds;
-      open_.back().holds_calls |= region.holds_calls || operation_of(region.name).has_value();
-    }
+    if (!open_.empty()) open_.back().inside += seconds;
     count(region, seconds);
     looked_ += clock_.seconds() - now;
   }
@@ -61,21 +56,24 @@ class State {
 
  private:
   void count(const OpenRegion& region, double seconds) {
-    const double own = seconds - region.inside;
-    const auto operation = operation_of(region.name);
     const bool is_step = region.name == "tessera::step";
-    if (operation && !region.holds_calls) {
-      if (is_in_step())
-        trace.calls.push_back({axis_of(*operation, region), *operation, seconds, region.begin});
+    if (!is_step && !is_in_step()) return;
+    if (std::optional<TracedCall> call = call_of(region.name)) {
+      call->seconds = seconds;
+      call->begin = region.begin;
+      trace.calls.push_back(std::move(*call));
       return;
     }
-    if (is_step || is_in_step()) trace.regions.push_back({region.name, region.begin, seconds});
+    trace.regions.push_back({region.name, region.begin, seconds});
+    const double own = seconds - region.inside;
     if (is_step) {
       trace.step += seconds;
     } else if (region.name == "tessera::update") {
       trace.optimizer += own;
-    } else if (is_in_step()) {
+    } else {
       trace.compute += own;
+      // Kokkos Kernels opens regions inside it; no call of a communicator is in there.
+      if (region.name == "tessera::gemm") trace.products += seconds;
     }
   }
 
@@ -84,22 +82,9 @@ class State {
                        [](const OpenRegion& r) { return r.name == "tessera::step"; });
   }
 
-  /// Where the ledger has grown; the end of a call that was started before goes where that went.
-  std::string axis_of(Operation operation, const OpenRegion& region) {
-    std::string& latest = latest_[static_cast<std::size_t>(operation)];
-    for (const LedgerRow& row : ledger_.rows()) {
-      if (row.operation == operation &&
-          std::find(region.ledger.begin(), region.ledger.end(), row) == region.ledger.end())
-        latest = row.axis;
-    }
-    return latest;
-  }
-
-  const Ledger& ledger_;
   Timer clock_;
   double looked_ = 0;  ///< seconds spent in here
   std::vector<OpenRegion> open_;
-  std::array<std::string, num_operations> latest_;
 };
 
 std::optional<State> state;  // callbacks are plain functions
@@ -111,8 +96,8 @@ tools::EventSet earlier;
 
 }  // namespace
 
-RegionTimer::RegionTimer(const Ledger& ledger) {
-  state.emplace(ledger);
+RegionTimer::RegionTimer() {
+  state.emplace();
   earlier = tools::get_callbacks();
   tools::set_push_region_callback(on_push);
   tools::set_pop_region_callback(on_pop);

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/comm/ledger.hpp>
+#include <nlohmann/json.hpp>
+
+#include <tessera/comm/operation.hpp>
 
 namespace tessera::bench {
 
@@ -15,6 +17,7 @@ struct TracedCall {
   double seconds = 0;
   double begin = 0;  ///< seconds since the instrumented steps began
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin)
 
 /// One region of a step that is no call: "tessera::forward", or the step itself.
 struct TracedRegion {
@@ -22,15 +25,18 @@ struct TracedRegion {
   double begin = 0;
   double seconds = 0;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedRegion, name, begin, seconds)
 
 /// Where the time of some steps went on one rank, without the time of looking.
 struct RankTrace {
   double step = 0;       ///< inside of Engine::step
   double compute = 0;    ///< forward, loss, backward, clipping; without the calls inside
   double optimizer = 0;  ///< the update
+  double products = 0;   ///< matrix products, part of compute
   std::vector<TracedCall> calls;
   std::vector<TracedRegion> regions{};  ///< in the order in which they end
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, step, compute, optimizer, products, calls, regions)
 
 /// Times the regions that the engine and the communicators open, through the callbacks of Kokkos
 /// Tools, for as long as it lives. The device is waited for at both ends of every region, so
@@ -38,8 +44,7 @@ struct RankTrace {
 /// a tool that was there before does not see regions meanwhile.
 class RegionTimer {
  public:
-  /// `ledger` tells which axis a call went over.
-  explicit RegionTimer(const Ledger& ledger);
+  RegionTimer();
   ~RegionTimer();
   RegionTimer(const RegionTimer&) = delete;
   RegionTimer& operator=(const RegionTimer&) = delete;

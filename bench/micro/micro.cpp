@@ -7,7 +7,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
 
-#include "measure/measure.hpp"
+#include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {

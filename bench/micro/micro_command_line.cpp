@@ -42,44 +42,47 @@ void add_google_flags(CLI::App& app, GoogleFlags& flags) {
     from_environment(app.add_flag(name, value, what));
   };
   const CLI::IsMember formats({"console", "json", "csv"});
-  flag("--benchmark_list_tests", flags.list_tests, "Print the names, run nothing");
-  text("--benchmark_filter", flags.filter, "Run what matches this expression; -... what does not")
+  flag("--benchmark_list_tests", flags.list_tests, "List the benchmarks without running them");
+  text("--benchmark_filter", flags.filter,
+       "Run benchmarks that match; with a leading - those that do not")
       ->type_name("REGEX");
-  text("--benchmark_format", flags.format, "On the terminal")->check(formats);
-  text("--benchmark_out", flags.out, "File for the results")->type_name("FILE");
-  text("--benchmark_out_format", flags.out_format, "In the file")->check(formats);
-  text("--benchmark_color", flags.color, "Without it, none under a launcher")
+  text("--benchmark_format", flags.format, "Output format on the terminal")->check(formats);
+  text("--benchmark_out", flags.out, "Also write the results to this file")->type_name("FILE");
+  text("--benchmark_out_format", flags.out_format, "Output format in the file")->check(formats);
+  text("--benchmark_color", flags.color, "Colored output; default: not under an MPI launcher")
       ->check(CLI::IsMember({"auto", "true", "false", "yes", "no", "1", "0"}));
-  text("--benchmark_time_unit", flags.time_unit, "Of what says nothing else")
+  text("--benchmark_time_unit", flags.time_unit, "Default time unit")
       ->check(CLI::IsMember({"ns", "us", "ms", "s"}));
-  from_environment(app.add_option("--benchmark_repetitions", flags.repetitions, "Runs of each"))
+  from_environment(app.add_option("--benchmark_repetitions", flags.repetitions,
+                                  "Number of times to run each benchmark"))
       ->check(CLI::Range(Size{1}, Size{1} << 20));
   flag("--benchmark_report_aggregates_only", flags.report_aggregates_only,
-       "Mean, median and deviation of the repetitions only");
+       "Report only mean, median and deviation of the repetitions");
   flag("--benchmark_display_aggregates_only", flags.display_aggregates_only,
-       "The same, on the terminal only");
-  flag("--benchmark_counters_tabular", flags.counters_tabular, "Counters in columns");
+       "The same, for the terminal only");
+  flag("--benchmark_counters_tabular", flags.counters_tabular, "Show counters in columns");
   flag("--benchmark_enable_random_interleaving", flags.random_interleaving,
-       "Repetitions in random order; one rank only");
-  text("--benchmark_min_time", flags.min_time, "Refused: --iterations says how often");
-  text("--benchmark_min_warmup_time", flags.min_warmup_time, "Refused, too");
+       "Run repetitions in random order (one rank only)");
+  text("--benchmark_min_time", flags.min_time, "Not supported: use --iterations");
+  text("--benchmark_min_warmup_time", flags.min_warmup_time, "Not supported either");
 }
 
 void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
-  app.add_option("--iterations", options.iterations, "Repetitions of each")
+  app.add_option("--iterations", options.iterations, "Iterations of each benchmark")
       ->check(CLI::Range(Size{1}, Size{1} << 20));
-  app.add_option("--widths", options.widths, "Of the network whose shapes are measured")
+  app.add_option("--widths", options.widths,
+                 "Layer widths of the network whose shapes are measured")
       ->delimiter(',')
       ->check(CLI::Range(Size{1}, Size{1} << 20))
       ->expected(2, 1000);
-  app.add_option("--batch", options.batch, "Rows on each rank")
+  app.add_option("--batch", options.batch, "Rows per rank")
       ->check(CLI::Range(Size{1}, Size{1} << 20));
-  app.add_option("--mesh", options.mesh, "Axes whose collectives are measured");
-  app.add_option("--bytes", options.bytes, "Sizes of messages")
+  app.add_option("--mesh", options.mesh, "Mesh whose collectives are measured");
+  app.add_option("--bytes", options.bytes, "Message sizes in bytes")
       ->delimiter(',')
       ->check(CLI::Range(Size{4}, Size{1} << 30));
   app.add_option("--inject-wrong", options.wrong_rank,
-                 "For debugging: this rank finds one element wrong in every result that is checked")
+                 "For testing: make this rank report one wrong element in every checked result")
       ->type_name("RANK")
       ->check(CLI::Range(0, ranks - 1));
 }
@@ -87,10 +90,10 @@ void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
 void refuse_differences(const GoogleFlags& flags, int ranks) {
   if (flags.random_interleaving && ranks > 1)
     throw ConfigError("--benchmark_enable_random_interleaving", "true",
-                      "is for one rank: each rank would take another order, and wait for ever");
+                      "works on one rank only: each rank would use a different order and deadlock");
   const std::string why =
-      "each rank would choose its own number of repetitions, and wait for ever; --iterations N "
-      "sets it for all";
+      "is not supported: each rank would choose its own number of repetitions and deadlock; use "
+      "--iterations N";
   if (!flags.min_time.empty()) throw ConfigError("--benchmark_min_time", flags.min_time, why);
   if (!flags.min_warmup_time.empty())
     throw ConfigError("--benchmark_min_warmup_time", flags.min_warmup_time, why);
@@ -101,7 +104,7 @@ void check_expression(const std::string& filter) {
   regex_t compiled;
   const char* const expression = filter.c_str() + (filter.starts_with('-') ? 1 : 0);
   if (regcomp(&compiled, expression, REG_EXTENDED | REG_NOSUB) != 0)
-    throw ConfigError("--benchmark_filter", filter, "is no regular expression");
+    throw ConfigError("--benchmark_filter", filter, "is not a regular expression");
   regfree(&compiled);
 }
 
@@ -129,7 +132,7 @@ std::vector<std::string> for_rank(const GoogleFlags& flags, int rank) {
 }  // namespace
 
 MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int rank, int ranks) {
-  CLI::App app("Speed of the parts of a step: products, kernels, collectives, redistributions",
+  CLI::App app("Time the parts of a step: matrix products, kernels, collectives, redistributions",
                "tessera-micro");
   MicroCommand command;
   GoogleFlags flags;

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <tessera/base/view.hpp>
-#include <tessera/nn/layer_spec.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/layer_spec.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/pointwise.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 

@@ -39,7 +39,7 @@ void initialize(std::vector<std::string> arguments) {
   int argc = static_cast<int>(arguments.size()) + 1;
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
-    throw Error(ExitCode::usage, std::string(argv[1]) + ": is no option of Google Benchmark");
+    throw Error(ExitCode::usage, std::string(argv[1]) + ": is not an option of Google Benchmark");
 }
 
 /// Google Benchmark ends the process where it cannot write, behind MPI's back.

@@ -40,7 +40,7 @@ Line compare_cases(const Json& before, const Json& after) {
     return {fmt::format("{} -> {}", before.at("status").get<std::string>(),
                         after.at("status").get<std::string>()),
             ""};
-  if (!same_work(before, after)) return {"other work", ""};
+  if (!same_work(before, after)) return {"different work", ""};
   const auto verdict = compare_steps(before.at("step_seconds"), after.at("step_seconds"));
   if (!verdict) return {"too few steps", ""};
   const double t0 = before.at("step_seconds").at("median"),

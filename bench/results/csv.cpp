@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
-
-#include <tessera/config/toml_text.hpp>
 
 #include "results/summary.hpp"
 
@@ -28,8 +25,7 @@ Json other_factors(const Json& factors) {
   std::string text;
   for (const auto& [key, value] : factors.items())
     if (key.find('.') != std::string::npos)
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", key,
-                          value.is_string() ? value.get<std::string>() : to_toml(value));
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, factor_text(value));
   return text;
 }
 
@@ -80,7 +76,9 @@ constexpr Column columns[] = {
     {"idle_mean_s", "/breakdown/idle/mean_rank_seconds"},
     {"optimizer_mean_s", "/breakdown/optimizer/mean_rank_seconds"},
     {"other_mean_s", "/breakdown/other/mean_rank_seconds"},
+    {"product_share", "product_share"},
     {"flops_per_s", "flops_per_second"},
+    {"flops_per_s_per_rank", "flops_per_second_per_rank"},
     {"mfu", "mfu"},
     {"planned_bytes", "planned_bytes"},
     {"measured_bytes", "measured_bytes"},

@@ -56,13 +56,7 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
           {"scaling", study.scaling == Scaling::strong ? "strong" : "weak"},
           {"baseline",
            {{"ranks", or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
-          {"measure",
-           {{"warm_up", study.measure.warm_up},
-            {"steps", study.measure.steps},
-            {"max_steps", study.measure.max_steps},
-            {"ci", study.measure.ci},
-            {"instrumented_steps", study.measure.instrumented_steps},
-            {"gemm_size", study.measure.gemm_size}}},
+          {"measure", study.measure},
           {"limits",
            {{"case_seconds", study.limits.case_seconds},
             {"memory_bytes", or_null(study.limits.memory_bytes)},
@@ -79,10 +73,9 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key :
-       {"status", "reason", "exit_code", "attempt", "launch", "process", "started", "finished",
-        "wall_seconds", "loss", "step_seconds", "samples_per_second", "breakdown", "traffic",
-        "memory", "compute", "prediction"})
+  for (const char* key : {"status", "reason", "exit_code", "attempt", "launch", "started",
+                          "finished", "wall_seconds", "loss", "step_seconds", "samples_per_second",
+                          "breakdown", "traffic", "memory", "compute", "prediction"})
     result[key] = nullptr;
   return result;
 }
@@ -112,17 +105,12 @@ LargestMemory largest_memory(const Plan& plan) {
 
 Json memory_json(const MemoryPlan& memory, const Limits& limits) {
   const Size total = memory.total();
+  Json parts;
+  for (const MemoryRow& row : memory_rows) parts[row.name] = memory.*row.bytes;
   return {{"as_planned", nullptr},
           {"planned_bytes", total},
           {"measured_bytes", nullptr},
-          {"parts",
-           {{"parameters", memory.parameters},
-            {"gradients", memory.gradients},
-            {"moments", memory.moments},
-            {"activations", memory.activations},
-            {"scratch", memory.scratch},
-            {"sums", memory.sums},
-            {"data", memory.data}}},
+          {"parts", parts},
           {"limit_bytes", or_null(limits.memory_bytes)},
           {"predicted_oom", limits.memory_bytes && total > *limits.memory_bytes}};
 }

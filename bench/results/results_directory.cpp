@@ -12,8 +12,6 @@
 #include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 
-#include "results/process_id.hpp"
-
 namespace tessera::bench {
 namespace {
 
@@ -46,33 +44,27 @@ double seconds_since(const std::string& utc) {
   return std::difftime(std::time(nullptr), timegm(&time));
 }
 
-/// Elsewhere only time tells.
-bool is_run(const Json& result, double case_seconds) {
-  const Json process = result.value("process", Json::object());
-  if (is_here(process)) return is_alive(process);
-  return seconds_since(result.value("started", "")) < 2 * case_seconds + 60;
-}
-
 }  // namespace
 
 bool ResultsDirectory::has_study() const { return fs::exists(path_ / "study.json"); }
 
 Json ResultsDirectory::study() const {
   const std::optional<Json> study = read(path_ / "study.json");
-  if (!study) throw Error(ExitCode::usage, path_.string() + ": holds no results of a study");
+  if (!study) throw Error(ExitCode::usage, path_.string() + ": contains no study results");
   return *study;
 }
 
 void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
   if (has_study()) {
     if (!may_exist)
-      throw ConfigError("-o", path_.string(),
-                        "holds results already: --resume goes on with them, or name another one");
+      throw ConfigError(
+          "-o", path_.string(),
+          "already holds results: use --resume to continue with them, or choose another directory");
     const Json present = this->study();
     if (present.value("name", "") != study.at("name") ||
         present.value("small", false) != study.at("small"))
       throw ConfigError("-o", path_.string(),
-                        "holds results of the study " + present.value("name", "") +
+                        "holds results of another study: " + present.value("name", "") +
                             (present.value("small", false) ? " (small)" : ""));
   }
   write(path_ / "study.json", study);
@@ -148,11 +140,29 @@ void ResultsDirectory::write_document(const std::string& name, const Json& docum
   write(path_ / name, document);
 }
 
-std::string status_of(const std::optional<Json>& result, double case_seconds) {
+std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {
+  make_directories(of_case(id));
+  return CaseLock::take(of_case(id) / "lock");
+}
+
+bool ResultsDirectory::has_locks() const {
+  return lock_state(path_ / "study.json") != LockState::unknown;
+}
+
+std::string ResultsDirectory::status(const std::string& id, const std::optional<Json>& result,
+                                     double case_seconds) const {
   if (!result) return "pending";
   const std::string status = result->value("status", "pending");
   if (status != "running") return status;
-  return is_run(*result, case_seconds) ? "running" : "pending";
+  const LockState lock = lock_state(of_case(id) / "lock");
+  return is_run(lock, result->value("started", ""), case_seconds) ? "running" : "pending";
 }
+
+bool is_run(LockState lock, const std::string& started, double case_seconds) {
+  if (lock != LockState::unknown) return lock == LockState::held;
+  return seconds_since(started) < longest_run(case_seconds);
+}
+
+double longest_run(double case_seconds) { return 2 * case_seconds + 60; }
 
 }  // namespace tessera::bench

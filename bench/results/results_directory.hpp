@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "results/case_lock.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
@@ -36,6 +37,14 @@ class ResultsDirectory {
   /// The latest attempt at a case; none if there is no file, or not a whole one.
   std::optional<nlohmann::json> result(const std::string& id) const;
   void write_result(const std::string& id, const nlohmann::json& result) const;
+  /// For the time of an attempt at a case; none if another launch is running it.
+  std::optional<CaseLock> take_case(const std::string& id) const;
+  /// Whether locks work on this file system.
+  bool has_locks() const;
+  /// Status of a case as the summary shows it: that of its result, or "pending" if there is none or
+  /// a launch that is dead has left it "running".
+  std::string status(const std::string& id, const std::optional<nlohmann::json>& result,
+                     double case_seconds) const;
   /// Keeps the present result as an earlier attempt; returns the number of the next one.
   Size begin_attempt(const std::string& id) const;
 
@@ -53,8 +62,11 @@ class ResultsDirectory {
   std::filesystem::path path_;
 };
 
-/// Status of a case as the summary shows it: that of its result, or "pending" if there is none or a
-/// launch that is dead has left it "running".
-std::string status_of(const std::optional<nlohmann::json>& result, double case_seconds);
+/// Whether a case with the status "running" is still being run. Where there are no locks, time has
+/// to tell.
+bool is_run(LockState lock, const std::string& started, double case_seconds);
+
+/// Seconds after which a case that is still "running" must have been left behind.
+double longest_run(double case_seconds);
 
 }  // namespace tessera::bench

@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 constexpr std::array statuses{"ok",     "invalid", "oom",     "timeout",
                               "failed", "skipped", "running", "pending"};
 
-Json get(const Json& result, const char* pointer) {
+Json get(const Json& result, const std::string& pointer) {
   const Json::json_pointer at(pointer);
   return result.contains(at) ? result.at(at) : Json();
 }
@@ -28,50 +28,63 @@ Json pending_case(const Json& listed) {
   return result;
 }
 
-/// Waiting and moving, as a share of the instrumented step.
-Json communication_share(const Json& result) {
+/// What phases of the mean rank take together, as a share of the instrumented step.
+Json share_of_step(const Json& result, std::initializer_list<const char*> phases) {
   const Json step = get(result, "/breakdown/step_seconds");
   if (step.is_null() || step.get<double>() <= 0) return nullptr;
-  return (get(result, "/breakdown/communication/mean_rank_seconds").get<double>() +
-          get(result, "/breakdown/idle/mean_rank_seconds").get<double>()) /
-         step.get<double>();
+  double seconds = 0;
+  for (const std::string phase : phases) {
+    const Json part = get(result, "/breakdown/" + phase + "/mean_rank_seconds");
+    if (part.is_null()) return nullptr;
+    seconds += part.get<double>();
+  }
+  return seconds / step.get<double>();
 }
 
+/// A key of a row, and where its value stands in the result.
+struct Source {
+  const char* key;
+  const char* from;
+};
+constexpr Source sources[] = {
+    {"id", "/id"},
+    {"label", "/label"},
+    {"status", "/status"},
+    {"reason", "/reason"},
+    {"launch", "/launch"},
+    {"strategy", "/factors/strategy"},
+    {"mesh", "/factors/mesh"},
+    {"ranks", "/factors/ranks"},
+    {"global_batch", "/factors/global_batch"},
+    {"batch_per_rank", "/case/batch_per_rank"},
+    {"microbatches", "/factors/microbatches"},
+    {"factors", "/factors"},
+    {"loss_verdict", "/loss/verdict"},
+    {"planned_bytes", "/memory/planned_bytes"},
+    {"measured_bytes", "/memory/measured_bytes"},
+    {"predicted_step_seconds", "/prediction/step_seconds"},
+};
+constexpr Source sources_of_speed[] = {
+    {"step_seconds_median", "/step_seconds/median"},
+    {"step_seconds_ci95_low", "/step_seconds/ci95_low"},
+    {"step_seconds_ci95_high", "/step_seconds/ci95_high"},
+    {"samples_per_second", "/samples_per_second"},
+    {"flops_per_second", "/compute/flops_per_second"},
+    {"flops_per_second_per_rank", "/compute/flops_per_second_per_rank"},
+    {"mfu", "/compute/mfu"},
+};
+
 Json row_of(const Json& result) {
+  Json row;
+  for (const Source& source : sources) row[source.key] = get(result, source.from);
   const Json losses = get(result, "/loss/epoch_losses");
-  Json row{{"id", result.at("id")},
-           {"label", result.at("label")},
-           {"status", result.at("status")},
-           {"reason", get(result, "/reason")},
-           {"launch", get(result, "/launch")},
-           {"strategy", get(result, "/factors/strategy")},
-           {"mesh", get(result, "/factors/mesh")},
-           {"ranks", get(result, "/factors/ranks")},
-           {"global_batch", get(result, "/factors/global_batch")},
-           {"batch_per_rank", get(result, "/case/batch_per_rank")},
-           {"microbatches", get(result, "/factors/microbatches")},
-           {"factors", result.at("factors")},
-           {"step_seconds_median", nullptr},
-           {"step_seconds_ci95_low", nullptr},
-           {"step_seconds_ci95_high", nullptr},
-           {"samples_per_second", nullptr},
-           {"loss_verdict", get(result, "/loss/verdict")},
-           {"final_loss", losses.is_array() && !losses.empty() ? losses.back() : Json()},
-           {"communication_share", nullptr},
-           {"flops_per_second", nullptr},
-           {"mfu", nullptr},
-           {"planned_bytes", get(result, "/memory/planned_bytes")},
-           {"measured_bytes", get(result, "/memory/measured_bytes")},
-           {"predicted_step_seconds", get(result, "/prediction/step_seconds")}};
+  row["final_loss"] = losses.is_array() && !losses.empty() ? losses.back() : Json();
   // What is not ok has no speed.
-  if (result.at("status") != "ok") return row;
-  row["step_seconds_median"] = get(result, "/step_seconds/median");
-  row["step_seconds_ci95_low"] = get(result, "/step_seconds/ci95_low");
-  row["step_seconds_ci95_high"] = get(result, "/step_seconds/ci95_high");
-  row["samples_per_second"] = get(result, "/samples_per_second");
-  row["communication_share"] = communication_share(result);
-  row["flops_per_second"] = get(result, "/compute/flops_per_second");
-  row["mfu"] = get(result, "/compute/mfu");
+  const bool ok = result.at("status") == "ok";
+  for (const Source& source : sources_of_speed)
+    row[source.key] = ok ? get(result, source.from) : Json();
+  row["communication_share"] = ok ? share_of_step(result, {"communication", "idle"}) : Json();
+  row["product_share"] = ok ? share_of_step(result, {"products"}) : Json();
   return row;
 }
 
@@ -114,7 +127,7 @@ Results read_results(const ResultsDirectory& directory) {
   for (const Json& listed : results.study.at("cases")) {
     const std::string id = listed.at("id");
     std::optional<Json> result = directory.result(id);
-    const std::string status = status_of(result, case_seconds);
+    const std::string status = directory.status(id, result, case_seconds);
     if (status == "pending") result = pending_case(listed);
     if (status == "ok") results.steps[id] = directory.steps(id);
     results.cases.push_back(std::move(*result));
@@ -148,8 +161,7 @@ Json summarize_study(const Results& results) {
                                                                 : failure_code(results.cases))},
           {"counts", counts},
           {"best", best},
-          {"cases", rows},
-          {"fits", study_fits(results)}};
+          {"cases", rows}};
 }
 
 Json write_summary(const ResultsDirectory& directory) {

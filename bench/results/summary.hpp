@@ -22,7 +22,7 @@ struct Results {
 };
 Results read_results(const ResultsDirectory& directory);
 
-/// The document summary.json: rows with speed-up and efficiency, fits, counts, best case, verdict.
+/// The document summary.json: rows with speed-up and efficiency, counts, best case, verdict.
 nlohmann::json summarize_study(const Results& results);
 
 /// Writes summary.json, cases.csv and steps.csv, and returns the summary.
@@ -30,9 +30,6 @@ nlohmann::json write_summary(const ResultsDirectory& directory);
 
 /// Sets the baseline, speed-up and efficiency of every row.
 void add_scaling(std::vector<nlohmann::json>& rows, const nlohmann::json& study);
-
-/// Amdahl's law and the alpha-beta model, from the ok cases.
-nlohmann::json study_fits(const Results& results);
 
 /// The exit code that a summary's verdict stands for.
 ExitCode exit_code_of(const nlohmann::json& summary);

@@ -10,12 +10,12 @@
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
-#include "results/process_id.hpp"
 #include "run/reference.hpp"
 #include "run/sleeping.hpp"
 
@@ -29,6 +29,13 @@ double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_s
 
 /// The watchdog of the communicators, which can name the ranks that are missing, comes first.
 double hard_limit(const Limits& limits) { return 2 * limits.case_seconds + 5; }
+
+/// Another launch may have run the case since this one chose it.
+bool is_to_run(const Case& point, const AttemptContext& context) {
+  return select_case(point, context.results, context.options, context.study.limits.case_seconds,
+                     context.world.size())
+             .what == Selected::What::run;
+}
 
 Json begin(const Case& point, const AttemptContext& context) {
   Json result = result_skeleton(context.study, point);
@@ -79,7 +86,7 @@ Outcome run_on_group(const Case& point, const AttemptContext& context, const Jso
     const std::string name =
         ResultsDirectory::reference_name(reference_key(reference_config(point.config)));
     std::function<void(const Json&)> keep;
-    if (context.traces) keep = [&](const Json& made) { trace = made; };
+    if (context.options.traces) keep = [&](const Json& made) { trace = made; };
     seconds = run_case(
         point,
         {context.study, group.ranks, context.launch.calibration(point), shared, name, clock,
@@ -112,14 +119,20 @@ Json skipped_result(const Study& study, const Case& point, const std::string& la
 Json attempt_case(const Case& point, const AttemptContext& context) {
   const Timer clock;
   const bool is_first = context.world.rank() == 0;
+  std::optional<CaseLock> lock;  // until the result is final
+  Json attempt;
+  collectively(context.world, [&] {
+    if (is_first && is_to_run(point, context)) lock = context.results.take_case(point.id);
+    if (lock) attempt = context.results.begin_attempt(point.id);
+  });
+  attempt = broadcast_json(context.world, attempt);
+  if (attempt.is_null()) return nullptr;
   Json result = begin(point, context);
-  if (is_first) result["attempt"] = context.results.begin_attempt(point.id);
-  result["attempt"] = broadcast_json(context.world, result["attempt"]);
-  result["process"] = broadcast_json(context.world, this_process());
+  result["attempt"] = attempt;
 
   if (result["memory"]["predicted_oom"].get<bool>()) {
     fail(result,
-         {ExitCode::out_of_memory, fmt::format("needs {} on a rank, the limit is {}",
+         {ExitCode::out_of_memory, fmt::format("needs {} per rank, the limit is {}",
                                                human_bytes(result["memory"]["planned_bytes"]),
                                                human_bytes(result["memory"]["limit_bytes"]))});
     finish(result, clock);

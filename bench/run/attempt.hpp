@@ -7,6 +7,7 @@
 #include "run/case_steps.hpp"
 #include "run/last_word.hpp"
 #include "run/launch.hpp"
+#include "run/selection.hpp"
 
 namespace tessera::bench {
 
@@ -17,12 +18,13 @@ struct AttemptContext {
   const LaunchState& launch;
   const ResultsDirectory& results;
   LastWord& last_word;
+  const RunOptions& options;
   std::optional<Fault> fault{};
-  bool traces = false;  ///< keep the trace of each case beside its result
 };
 
 /// Runs one case, from its reference to its result file, on its ranks while the others sleep.
-/// Collective over all ranks of the job. The result is final on rank 0.
+/// Collective over all ranks of the job. The result is final on rank 0; null, everywhere, if
+/// another launch runs the case or has run it meanwhile.
 nlohmann::json attempt_case(const Case& point, const AttemptContext& context);
 
 /// The result of a case that does not apply.

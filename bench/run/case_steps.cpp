@@ -12,6 +12,7 @@
 
 #include "measure/case_run.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
 #include "run/reference.hpp"
@@ -49,19 +50,17 @@ std::vector<double> measure(CaseRun<T>& run, const CaseContext& context) {
   std::vector<double> all;
   for (;;) {
     const Size done = static_cast<Size>(all.size());
-    const std::vector<double> mine = run.time_steps(next_block(rules, done));
-    const Kokkos::View<double*, Kokkos::HostSpace> slowest("tessera::bench::seconds",
-                                                           mine.size() + 1);
-    std::copy(mine.begin(), mine.end(), slowest.data());
-    slowest(mine.size()) = context.clock.seconds();
-    context.ranks.all_reduce(slowest, ReduceOp::max);
-    all.insert(all.end(), slowest.data(), slowest.data() + mine.size());
+    std::vector<double> block = run.time_steps(next_block(rules, done));
+    block.push_back(context.clock.seconds());
+    block = slowest(context.ranks, block);
+    const double elapsed = block.back();
+    all.insert(all.end(), block.begin(), block.end() - 1);
     const Size n = static_cast<Size>(all.size());
     if (n < rules.steps) {
       check_time(context);
       continue;
     }
-    const bool is_late = slowest(mine.size()) > context.study.limits.case_seconds / 2;
+    const bool is_late = elapsed > context.study.limits.case_seconds / 2;
     if (is_late || n >= rules.max_steps || is_within(statistics_of(all), rules.ci)) return all;
   }
 }
@@ -86,16 +85,11 @@ Json compute_json(const Plan& plan, const CaseContext& context, std::optional<do
   const Json rate = seconds ? Json(flops / *seconds) : Json();
   return {{"flops_per_step", flops},
           {"flops_per_second", rate},
+          {"flops_per_second_per_rank", seconds ? Json(flops / *seconds / ranks) : Json()},
           {"gemm_peak_flops_per_second", peak},
           {"mfu", seconds ? Json(flops / *seconds / peak) : Json()},
           {"vendor_peak_flops_per_second", vendor ? Json(*vendor * ranks) : Json()},
           {"vendor_mfu", vendor && seconds ? Json(flops / *seconds / (*vendor * ranks)) : Json()}};
-}
-
-Json prediction_json(const Prediction& prediction) {
-  return {{"step_seconds", prediction.step()},
-          {"compute_seconds", prediction.compute},
-          {"communication_seconds", prediction.communication}};
 }
 
 /// The first rank's problem with its losses, empty if no rank has any; ranks along `model` compute
@@ -124,9 +118,9 @@ bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
   if (!problem.empty()) {
     end_invalid(result, problem);
   } else if (!result["traffic"]["as_planned"].get<bool>()) {
-    end_invalid(result, "the measured traffic is not the planned one");
+    end_invalid(result, "measured traffic differs from the plan");
   } else if (!memory_as_planned) {
-    end_invalid(result, "the allocated memory is not the planned one");
+    end_invalid(result, "allocated memory differs from the plan");
   } else {
     return true;
   }
@@ -148,7 +142,7 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   context.calibration = recalibrated(context);
   CaseRun<T> run(point.config, context.ranks);
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
-  result["prediction"] = prediction_json(predict(run.plan(), context.calibration));
+  result["prediction"] = predict(run.plan(), context.calibration);
   context.enter("verification");
   if (!verify(run, context, result)) return {};
 
@@ -166,12 +160,12 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   if (context.keep_trace && context.ranks.rank() == 0)
     context.keep_trace(chrome_trace(mesh, traces));
   if (!run.is_finite()) {
-    end_invalid(result, "the loss did not stay finite while steps were timed");
+    end_invalid(result, "the loss became infinite or NaN during the timed steps");
     return {};
   }
   result["step_seconds"] = statistics_json(statistics, rules);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
-  result["breakdown"] = to_json(breakdown);
+  result["breakdown"] = breakdown;
   result["compute"] = compute_json(run.plan(), context, statistics.median);
   add_call_times(result["traffic"], run.plan(), breakdown);
   result["status"] = "ok";

@@ -2,9 +2,10 @@
 #include "run/console.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* line_format =
-    "{:<1} {:<8} {:<{}} {:>5} {:>6} {:>3} {:<8} {:>8} {:>6} {:>10} {:>6} {:>6} {:>5}  {}\n";
+/// The widest line of a table.
+constexpr std::size_t max_columns = 120;
 
 std::string percent(const Json& value) {
   return value.is_null() ? "" : fmt::format("{:.1f}%", 100 * value.get<double>());
@@ -58,8 +59,7 @@ std::string other_factors(const Json& factors) {
   std::string text;
   for (const auto& [key, value] : factors.items())
     if (key.find('.') != std::string::npos)
-      text += fmt::format(" {}={}", key.substr(key.find('.') + 1),
-                          value.is_string() ? value.get<std::string>() : value.dump());
+      text += fmt::format(" {}={}", key.substr(key.find('.') + 1), factor_text(value));
   return text;
 }
 
@@ -91,30 +91,74 @@ std::string reasons_text(const Json& rows) {
   return text;
 }
 
-std::string row_text(const Json& row, bool is_best, std::size_t width) {
-  std::string text = fmt::format(
-      fmt::runtime(line_format), is_best ? "*" : "", row.at("strategy").get<std::string>(),
-      shortened(place(row), width), width, row.at("ranks").get<Size>(),
-      row.at("global_batch").get<Size>(), row.at("microbatches").get<Size>(),
-      row.at("status").get<std::string>(), seconds(row.at("step_seconds_median")), spread(row),
-      rate(row.at("samples_per_second")), ratio(row.at("speedup")), percent(row.at("efficiency")),
-      percent(row.at("mfu")), loss_text(row.at("loss_verdict")));
-  text.erase(text.find_last_not_of(" \n") + 1);
-  return text + "\n";
+std::string giga(const Json& value) {
+  return value.is_null() ? "" : fmt::format("{:.3g}", 1e-9 * value.get<double>());
+}
+
+std::string number(const Json& value) { return std::to_string(value.get<Size>()); }
+
+struct TableColumn {
+  const char* title;
+  std::string (*cell)(const Json& row);
+  bool is_text = false;
+};
+
+constexpr TableColumn columns[] = {
+    {"strategy", [](const Json& row) { return row.at("strategy").get<std::string>(); }, true},
+    {"mesh", place, true},
+    {"ranks", [](const Json& row) { return number(row.at("ranks")); }},
+    {"batch", [](const Json& row) { return number(row.at("global_batch")); }},
+    {"mb", [](const Json& row) { return number(row.at("microbatches")); }},
+    {"status", [](const Json& row) { return row.at("status").get<std::string>(); }, true},
+    {"step", [](const Json& row) { return seconds(row.at("step_seconds_median")); }},
+    {"+-", spread},
+    {"samples/s", [](const Json& row) { return rate(row.at("samples_per_second")); }},
+    {"speed", [](const Json& row) { return ratio(row.at("speedup")); }},
+    {"eff", [](const Json& row) { return percent(row.at("efficiency")); }},
+    {"GEMM", [](const Json& row) { return percent(row.at("product_share")); }},
+    {"GF/s/rank", [](const Json& row) { return giga(row.at("flops_per_second_per_rank")); }},
+    {"MFU", [](const Json& row) { return percent(row.at("mfu")); }},
+    {"loss", [](const Json& row) { return loss_text(row.at("loss_verdict")); }, true},
+};
+constexpr std::size_t num_columns = std::size(columns);
+constexpr std::size_t mesh_column = 1;
+
+using Line = std::array<std::string, num_columns>;
+
+/// Each column as wide as its widest cell; the mesh gets what is left of a line.
+std::string table_text(std::vector<Line> lines, const std::vector<bool>& is_best) {
+  std::array<std::size_t, num_columns> widths{};
+  for (const Line& line : lines)
+    for (std::size_t c = 0; c < num_columns; ++c) widths[c] = std::max(widths[c], line[c].size());
+  const std::size_t all = std::accumulate(widths.begin(), widths.end(), 1 + num_columns);
+  if (all > max_columns)
+    widths[mesh_column] -= std::min(widths[mesh_column] - 4, all - max_columns);
+  std::string text;
+  for (std::size_t l = 0; l < lines.size(); ++l) {
+    std::string line = is_best[l] ? "*" : " ";
+    for (std::size_t c = 0; c < num_columns; ++c)
+      line += fmt::format(fmt::runtime(columns[c].is_text ? " {:<{}}" : " {:>{}}"),
+                          shortened(lines[l][c], widths[c]), widths[c]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+    if (l == 0) text += std::string(std::min(all, max_columns), '-') + "\n";
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string summary_table(const Json& summary) {
   const Json& rows = summary.at("cases");
-  std::size_t width = 10;
-  for (const Json& row : rows) width = std::max(width, place(row).size());
-  width = std::min<std::size_t>(width, 30);  // 120 columns in all
-  std::string text =
-      fmt::format(fmt::runtime(line_format), "", "strategy", "mesh", width, "ranks", "batch", "mb",
-                  "status", "step", "+-", "samples/s", "speed", "eff", "MFU", "loss");
-  text += std::string(text.size() - 1, '-') + "\n";
-  for (const Json& row : rows) text += row_text(row, row.at("id") == summary.at("best"), width);
+  std::vector<Line> lines(1);
+  std::vector<bool> is_best{false};
+  for (std::size_t c = 0; c < num_columns; ++c) lines[0][c] = columns[c].title;
+  for (const Json& row : rows) {
+    Line& line = lines.emplace_back();
+    for (std::size_t c = 0; c < num_columns; ++c) line[c] = columns[c].cell(row);
+    is_best.push_back(row.at("id") == summary.at("best"));
+  }
+  std::string text = table_text(std::move(lines), is_best);
 
   const std::string reasons = reasons_text(rows);
   std::set<std::string> baselines;
@@ -123,10 +167,10 @@ std::string summary_table(const Json& summary) {
       baselines.insert(fmt::format("  {} ({} a step)\n", row.at("baseline").get<std::string>(),
                                    seconds(row.at("baseline_step_seconds"))));
   if (!baselines.empty()) {
-    text += fmt::format("\nspeed and efficiency against\n");
+    text += fmt::format("\nspeed and efficiency relative to\n");
     for (const std::string& baseline : baselines) text += baseline;
   }
-  if (!reasons.empty()) text += "\nwhy not\n" + reasons;
+  if (!reasons.empty()) text += "\nnot measured, and why\n" + reasons;
   return text;
 }
 

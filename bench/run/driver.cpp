@@ -44,8 +44,8 @@ Work load_agreed(const RunOptions& options) {
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
     if (mine != first)
-      throw Error(ExitCode::usage, fmt::format("rank {} reads another {} than rank 0", world.rank(),
-                                               options.source.file));
+      throw Error(ExitCode::usage, fmt::format("rank {} reads a different {} than rank 0",
+                                               world.rank(), options.source.file));
   });
   return work;
 }
@@ -72,6 +72,11 @@ std::vector<std::size_t> choose(const Communicator& world, const Work& work,
   collectively(world, [&] {
     if (world.rank() != 0) return;
     results.prepare(study_document(work.study, work.cases), may_exist(options));
+    if (!results.has_locks())
+      log_warning(fmt::format(
+          "{}: this file system has no locks: start one launch at a time; a case that a killed "
+          "launch was running can be resumed {:.0f} s after it began",
+          results.path().string(), longest_run(work.study.limits.case_seconds)));
     std::vector<std::size_t> run;
     for (const Selected& item :
          select_cases(work.cases, results, options, work.study.limits.case_seconds, world.size())) {
@@ -86,6 +91,7 @@ std::vector<std::size_t> choose(const Communicator& world, const Work& work,
 }
 
 std::string describe(const Json& result) {
+  if (result.is_null()) return "left to another launch";
   if (result.at("status") == "ok")
     return fmt::format(
         "{} a step, {} samples/s",
@@ -163,7 +169,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   });
 
   LastWord last_word(results);
-  run_cases(work, order, {work.study, world, launch, results, last_word, fault, options.traces});
+  run_cases(work, order, {work.study, world, launch, results, last_word, options, fault});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0) code = static_cast<int>(conclude(options, results));

@@ -73,7 +73,7 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
   }
-  print_result_line("FAIL", fmt::format("{}: {}; --resume goes on with the other cases",
+  print_result_line("FAIL", fmt::format("{}: {}; use --resume to run the other cases",
                                         result.at("id").get<std::string>(),
                                         result.at("status").get<std::string>()));
 }

@@ -36,7 +36,7 @@ void warn_of_load(const std::optional<double>& load) {
   const unsigned processors = std::thread::hardware_concurrency();
   if (load && processors > 0 && *load > processors)
     log_warning(
-        fmt::format("this machine has been busy: load {:.1f} on {} processors", *load, processors));
+        fmt::format("this machine is busy: load {:.1f} on {} processors", *load, processors));
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ std::string loss_problem(const Json& loss) {
   }
   if (verdict != "different") return "";
   if (loss.at("largest_relative_difference").is_null())
-    return "the one-rank run has come to another end";
+    return "the one-rank run took a different number of steps";
   const auto step = loss.at("largest_at_step").get<std::size_t>();
   return fmt::format(
       "the loss of step {} is {:.8g}, on one rank {:.8g}: relative difference {:.1e}, "

@@ -10,13 +10,12 @@
 #include <tessera/base/text.hpp>
 
 namespace tessera::bench {
-namespace {
 
-Selected select(const Case& point, const ResultsDirectory& results, const RunOptions& options,
-                double case_seconds, Size ranks) {
+Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
+                     double case_seconds, Size ranks) {
   using What = Selected::What;
-  if (options.only && *options.only != point.id) return {0, What::leave, "not asked for"};
-  const std::string status = status_of(results.result(point.id), case_seconds);
+  if (options.only && *options.only != point.id) return {0, What::leave, "not selected by --case"};
+  const std::string status = results.status(point.id, results.result(point.id), case_seconds);
   const bool again =
       std::count(options.retry.begin(), options.retry.end(), status) > 0 || status == "pending";
   if (point.skip_reason) {
@@ -27,17 +26,16 @@ Selected select(const Case& point, const ResultsDirectory& results, const RunOpt
   // What did not apply then does now: the program or the study has changed.
   if (!again && status != "skipped") return {0, What::keep, "has a result: " + status};
   if (point.ranks() > ranks)
-    return {0, What::too_large, fmt::format("needs {} ranks, there are {}", point.ranks(), ranks)};
+    return {0, What::too_large,
+            fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
   return {0, What::run, status == "pending" ? "" : "again: " + status};
 }
-
-}  // namespace
 
 std::vector<Selected> select_cases(const std::vector<Case>& cases, const ResultsDirectory& results,
                                    const RunOptions& options, double case_seconds, Size ranks) {
   std::vector<Selected> selected;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    selected.push_back(select(cases[i], results, options, case_seconds, ranks));
+    selected.push_back(select_case(cases[i], results, options, case_seconds, ranks));
     selected.back().index = i;
   }
   return selected;
@@ -57,8 +55,8 @@ void check_id(const std::vector<Case>& cases, const std::string& id) {
   if (std::find(ids.begin(), ids.end(), id) != ids.end()) return;
   const auto near = suggest_nearest(id, ids);
   throw ConfigError("--case", id,
-                    "is no case of the study" + (near ? "; did you mean " + *near + "?"
-                                                      : ", tessera-bench list shows them"));
+                    "is not a case of the study" + (near ? "; did you mean " + *near + "?"
+                                                         : "; tessera-bench list shows them"));
 }
 
 }  // namespace tessera::bench

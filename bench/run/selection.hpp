@@ -35,6 +35,9 @@ struct Selected {
   std::string note{};  ///< for people
 };
 
+Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
+                     double case_seconds, Size ranks);
+
 /// By case. `ranks` of the launch; `results` may not exist yet.
 std::vector<Selected> select_cases(const std::vector<Case>& cases, const ResultsDirectory& results,
                                    const RunOptions& options, double case_seconds, Size ranks);

@@ -35,9 +35,9 @@ Json empty_row(const MeshShape& mesh, const std::string& axis, Operation operati
            {"measured_calls", 0},
            {"planned_payload_bytes", 0},
            {"measured_payload_bytes", 0}};
-  for (const char* key :
-       {"calls_per_step", "payload_bytes_per_step", "seconds_per_step", "wait_seconds_per_step",
-        "algorithm_bytes_per_second", "bus_bytes_per_second"})
+  for (const char* key : {"calls_per_step", "payload_bytes_per_step", "rounds_per_step",
+                          "wire_bytes_per_step", "seconds_per_step", "wait_seconds_per_step",
+                          "algorithm_bytes_per_second", "bus_bytes_per_second"})
     row[key] = nullptr;
   return row;
 }
@@ -87,8 +87,12 @@ void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown)
       bytes += planned.payload_bytes;
     }
     if (calls == 0) continue;
+    const Size n = row.at("group_size");
+    const double factor = wire_factor(operation, n);
     row["calls_per_step"] = calls;
     row["payload_bytes_per_step"] = bytes;
+    row["rounds_per_step"] = static_cast<double>(calls) * rounds(operation, n);
+    row["wire_bytes_per_step"] = static_cast<double>(bytes) * factor;
     for (const CallTime& time : breakdown.calls) {
       if (time.axis != row.at("axis") || time.operation != operation) continue;
       row["seconds_per_step"] = time.seconds;
@@ -96,7 +100,7 @@ void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown)
       if (time.seconds <= 0) continue;
       const double bandwidth = static_cast<double>(bytes) / time.seconds;
       row["algorithm_bytes_per_second"] = bandwidth;
-      row["bus_bytes_per_second"] = bandwidth * wire_factor(operation, row.at("group_size"));
+      row["bus_bytes_per_second"] = bandwidth * factor;
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "study/case.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <tessera/base/error.hpp>
@@ -60,7 +61,7 @@ void check_grid(const Grid& grid) {
   const auto exclusive = [&](const char* name, const char* other) {
     if (has(name) && has(other))
       throw ConfigError(std::string("grid.") + name, to_toml(grid.at(name)),
-                        std::string("cannot be given together with ") + other);
+                        std::string("cannot be combined with ") + other);
   };
   exclusive("meshes_over", "mesh");
   exclusive("batch_per_rank", "global_batch");
@@ -75,7 +76,7 @@ MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks) {
   Size product = 1;
   for (const Axis& axis : axes) product *= axis.size;
   if (!ranks && product < 0)
-    throw ConfigError("grid.mesh", text, "leaves a size to the ranks, which the grid must name");
+    throw ConfigError("grid.mesh", text, "has an axis of size -1, so the grid must give ranks");
   return MeshShape::fit(axes, ranks.value_or(product));
 }
 
@@ -128,6 +129,11 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
     training.batch_size = per_rank * mesh.num_ranks();
     point.factors["batch_per_rank"] = per_rank;
   }
+  // Two batches at least: the loss of the second step shows what the first one has done.
+  if (!study.gives_samples && choice.count("data.samples") == 0)
+    point.config.data.samples =
+        std::max(point.config.data.samples,
+                 2 * std::min(training.batch_size, std::numeric_limits<Size>::max() / 2));
   point.factors["strategy"] = strategy;
   point.factors["mesh"] = mesh.to_string();
   point.factors["ranks"] = mesh.num_ranks();
@@ -150,7 +156,7 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   for (const Exclusion& exclusion : study.exclusions)
     if (matches(exclusion, point.factors)) return exclusion.reason;
   if (point.config.training.check_replicas_every > 0)
-    return "training.check_replicas_every: studies compare losses instead, and leave steps alone";
+    return "training.check_replicas_every is not supported in studies, which check losses instead";
   try {
     const Config config = resolve(point.config, point.ranks());
     make_plan(plan_input(config, resolve_mesh(config, point.ranks())));

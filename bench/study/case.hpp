@@ -36,6 +36,9 @@ std::vector<Case> make_cases(const Study& study);
 /// Whether a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);
 
+/// The value of a factor as people write it.
+std::string factor_text(const nlohmann::json& value);
+
 /// Fills in label and id.
 void name_case(Case& point);
 

@@ -9,13 +9,10 @@
 #include "study/case.hpp"
 
 namespace tessera::bench {
-namespace {
 
-std::string plain(const nlohmann::json& value) {
+std::string factor_text(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : to_toml(value);
 }
-
-}  // namespace
 
 /// FNV-1a, folded: a study has thousands of cases at most.
 std::uint32_t hash_of(const nlohmann::json& document) {
@@ -29,14 +26,16 @@ void name_case(Case& point) {
   const std::vector<std::string> common{"strategy", "mesh", "global_batch", "microbatches"};
   point.label.clear();
   for (const std::string& key : common)
-    point.label += (point.label.empty() ? "" : " ") + key + "=" + plain(point.factors.at(key));
+    point.label +=
+        (point.label.empty() ? "" : " ") + key + "=" + factor_text(point.factors.at(key));
   for (const auto& [key, value] : point.factors.items())
-    if (key.find('.') != std::string::npos) point.label += " " + key + "=" + plain(value);
+    if (key.find('.') != std::string::npos) point.label += " " + key + "=" + factor_text(value);
 
   std::string shape;
   for (const Axis& axis : point.mesh.axes())
     shape += (shape.empty() ? "" : "x") + axis.name + std::to_string(axis.size);
-  point.id = fmt::format("{}-{}-b{}", plain(point.factors.at("strategy")), shape, point.batch());
+  point.id =
+      fmt::format("{}-{}-b{}", factor_text(point.factors.at("strategy")), shape, point.batch());
   if (point.config.training.microbatches > 1)
     point.id += fmt::format("-m{}", point.config.training.microbatches);
   point.id += fmt::format("-{:08x}", hash_of(config_as_json(point.config)));

@@ -28,6 +28,8 @@ struct MeasureRules {
   Size instrumented_steps = 5;  ///< of the second run, which tells where the time goes
   Size gemm_size = 1024;        ///< rows of the square product that is the machine's peak
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, steps, max_steps, ci, instrumented_steps,
+                                   gemm_size)
 
 struct Limits {
   double case_seconds = 600;         ///< of one case, with its reference and set-up
@@ -58,6 +60,8 @@ struct Study {
   std::string file;
   bool small = false;  ///< in the small variant, which shows that the study works
   Config base;
+  /// The study says how many samples there are; otherwise there are enough for every batch.
+  bool gives_samples = false;
   std::vector<Grid> grids;
   std::vector<Exclusion> exclusions;
   Scaling scaling = Scaling::strong;

@@ -41,16 +41,18 @@ bool is_configuration_section(const std::string& key) {
   std::vector<std::string> known = study_keys();
   for (const Setting& setting : settings()) known.push_back(setting.key);
   const auto near = suggest_nearest(given.key, known);
-  throw ConfigError(given.key, to_toml(given.value),
-                    "is not a known key of a study" + (near ? "; did you mean " + *near + "?"
-                                                            : "; known are " + join(study_keys()) +
-                                                                  " and those of a configuration"));
+  throw ConfigError(
+      given.key, to_toml(given.value),
+      "is not a known key of a study" +
+          (near ? "; did you mean " + *near + "?"
+                : "; known keys are " + join(study_keys()) + " and those of a configuration"));
 }
 
 template <class Parse>
 auto parse_tables(const GivenValue& given, const Parse& parse) {
   if (!given.value.is_array() || given.value.empty())
-    throw ConfigError(given.key, to_toml(given.value), "must be tables: [[" + given.key + "]]");
+    throw ConfigError(given.key, to_toml(given.value),
+                      "must be an array of tables: [[" + given.key + "]]");
   std::vector<decltype(parse(given.key, given.value[0]))> tables;
   for (const nlohmann::json& table : given.value) tables.push_back(parse(given.key, table));
   return tables;
@@ -65,6 +67,7 @@ void apply(Study& study, const GivenValue& given) {
   } else if (!set_study_key(study, given.key, given.value)) {
     if (!is_configuration_section(given.key)) reject_unknown(given);
     set(study.base, given.key, given.value);
+    study.gives_samples |= given.key == "data.samples";
   }
 }
 

@@ -160,7 +160,8 @@ Exclusion parse_exclusion(const std::string& key, const Json& table) {
     }
   }
   if (exclusion.reason.empty()) reject(key, table, "needs a reason");
-  if (exclusion.where.empty()) reject(key, table, "needs a factor with values, or nothing is left");
+  if (exclusion.where.empty())
+    reject(key, table, "needs at least one factor, or it would exclude every case");
   return exclusion;
 }
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case of a study: what was asked for, what came of it, and what the summary derived from it."""
 
-import os
-import platform
+import fcntl
 
 from .fields import get, mapping, number, numbers, positive, table, text
 
@@ -21,24 +20,28 @@ def parse_mesh(mesh):
     return tuple(axes)
 
 
-def _is_dead(process):
-    """Whether a process of this machine is no more; False for those of others."""
-    number_ = positive(process, "id")
-    if number_ is None or text(process, "host") != platform.node():
+def is_locked(path):
+    """Whether a launch that lives holds this file; as bench/results/case_lock.cpp."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
         return False
-    return not os.path.exists(f"/proc/{number_}") and os.path.exists("/proc/self")
+    return False
 
 
 class Case:
     """`entry` is of study.json, `result` of result.json, `row` of summary.json; each may be {}."""
 
-    def __init__(self, entry, result, row, launch=None, steps=()):
+    def __init__(self, entry, result, row, launch=None, steps=(), lock=""):
         self.entry, self.result, self.row, self.launch = entry, result, row, launch
         self.id = text(entry, "id") or text(result, "id")
         self.label = text(entry, "label") or text(result, "label") or self.id
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
         self.steps = [second for second in steps if second is not None and second > 0]
-        self.status, self.reason = self._status()
+        self.status, self.reason = self._status(lock)
 
         made = mapping(result, "case")
         self.strategy = text(self.factors, "strategy") or text(made, "strategy") or "unknown"
@@ -54,23 +57,29 @@ class Case:
             self.batch_per_rank = self.global_batch / self.ranks
         self.microbatches = positive(self.factors, "microbatches") or positive(made, "microbatches")
 
+    @property
+    def product_share(self):
+        """Of matrix products, in the instrumented step."""
+        step = positive(self.result, "breakdown", "step_seconds")
+        products = self.phase("products")
+        return products / step if step and products is not None else None
+
     def _axes(self, made):
         axes = [(text(axis, "name"), positive(axis, "size")) for axis in table(made, "mesh")]
         if axes and all(name and size for name, size in axes):
             return tuple((name, int(size)) for name, size in axes)
         return parse_mesh(text(self.factors, "mesh"))
 
-    def _status(self):
+    def _status(self, lock):
         skip = text(self.entry, "skip_reason")
         status, reason = text(self.result, "status"), text(self.result, "reason")
         if status is None:
             return ("skipped", skip) if skip else ("pending", "not run yet")
         if status == "running":
             since = f"begun at {text(self.result, 'started') or 'an unknown time'}"
-            # The summary knows a dead launch from a live one; so does the machine that it ran on.
-            if text(self.row, "status") == "pending" or _is_dead(mapping(self.result, "process")):
-                return "stale", f"{since}; its launch ended before the case did"
-            return "running", since
+            if is_locked(lock):
+                return "running", since
+            return "stale", f"{since}; its launch ended before the case did"
         if status not in FINAL and status != "pending":
             return "failed", f"the status '{status}' is not known"
         return status, reason

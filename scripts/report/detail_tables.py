@@ -4,7 +4,7 @@
 from . import document as doc
 from .case import PHASES
 from .fields import get, number, text
-from .figure_fits import alpha_beta_fits, amdahl_fits
+from .fits import alpha_beta_fits, amdahl_fits
 from .numbers import UNKNOWN, bytes_, count, percent, rate, seconds, signed_percent, significant
 from .style import PHASE_NAMES
 from .tables import sorted_cases
@@ -106,8 +106,7 @@ def alpha_beta(study):
                doc.Column("largest residual", True)]  # fmt: skip
     rows = []
     for fit in alpha_beta_fits(study) if study.ratios else []:
-        pairs = [(p["seconds_per_step"], p["fitted_seconds"]) for _, p in fit.points]
-        off = max(((t - f) / t for t, f in pairs), key=abs)
+        off = max(((t - f) / t for _, t, f in fit.points), key=abs)
         rows.append([[doc.Code(fit.axis)], seconds(fit.alpha),
                      rate(1 / fit.beta) if fit.beta else UNKNOWN, significant(fit.r_squared, 4),
                      count(len(fit.points)), signed_percent(off)])  # fmt: skip

@@ -3,34 +3,9 @@
 
 from . import document as doc
 from . import layout, style
-from .fields import number, numbers, positive, table, text
+from .fits import alpha_beta_fits, amdahl_fits
 from .numbers import tick_seconds, tick_signed_percent
 from .series import facets
-
-
-class Amdahl:
-    """T(p) = T(1)·(s + (1 − s)/p) of one series."""
-
-    def __init__(self, fit):
-        self.strategy, self.axis = text(fit, "strategy") or "unknown", text(fit, "axis") or "?"
-        self.batch = number(fit, "global_batch")
-        self.ids = [name for name in fit.get("cases") or [] if isinstance(name, str)]
-        self.serial = number(fit, "serial_fraction")
-        self.one_rank = number(fit, "one_rank_seconds")
-        self.r_squared = number(fit, "r_squared")
-        columns = (numbers(fit, key) for key in ("ranks", "step_seconds", "fitted_seconds"))
-        self.points = [row for row in zip(*columns) if all(value and value > 0 for value in row)]
-
-    @property
-    def usable(self):
-        return bool(self.points) and self.serial is not None and (self.one_rank or 0) > 0
-
-    def at(self, ranks):
-        return self.one_rank * (self.serial + (1 - self.serial) / ranks)
-
-
-def amdahl_fits(study):
-    return [fit for fit in map(Amdahl, study.fits("amdahl")) if fit.usable]
 
 
 def _by_facet(study, fits):
@@ -38,7 +13,7 @@ def _by_facet(study, fits):
     found = []
     for facet in facets(study.cases, study.scaling):
         ids = {case.id for case in facet.cases}
-        own = [fit for fit in fits if fit.ids and ids.issuperset(fit.ids)]
+        own = [fit for fit in fits if ids.issuperset(case.id for case in fit.cases)]
         if own:
             found.append((facet.title, own))
     return found or [("", fits)]
@@ -92,29 +67,6 @@ def _residuals(axis, fits):
     axis.set_ylabel("residual")
 
 
-class AlphaBeta:
-    """seconds = alpha · rounds + beta · wire bytes, on one axis."""
-
-    def __init__(self, fit, study):
-        self.axis = text(fit, "axis") or "?"
-        self.alpha, self.beta = number(fit, "alpha_seconds"), number(fit, "beta_seconds_per_byte")
-        self.r_squared = number(fit, "r_squared")
-        self.points = [
-            (study.by_id(text(point, "case")), point)
-            for point in table(fit, "points")
-            if positive(point, "seconds_per_step") and number(point, "fitted_seconds") is not None
-        ]
-
-    @property
-    def usable(self):
-        return bool(self.points) and self.alpha is not None and self.beta is not None
-
-
-def alpha_beta_fits(study):
-    fits = [AlphaBeta(fit, study) for fit in study.fits("alpha_beta")]
-    return [fit for fit in fits if fit.usable]
-
-
 def alpha_beta(study):
     layout.needs_ratios(study)
     fits = alpha_beta_fits(study)
@@ -123,12 +75,10 @@ def alpha_beta(study):
     figure, axes = layout.panels(len(fits), 3.0, columns=3)
     for axis, fit in zip(axes, fits):
         axis.axhline(0, color=style.REFERENCE[0], linewidth=1.2)
-        for case, point in fit.points:
-            strategy = case.strategy if case else "unknown"
-            measured, fitted = point["seconds_per_step"], point["fitted_seconds"]
+        for case, measured, fitted in fit.points:
             axis.plot([measured], [(measured - fitted) / measured], linestyle="none",
-                      color=style.colour(strategy), marker=style.marker(strategy),
-                      markersize=0.85 * style.marker_size(strategy), markeredgewidth=0.5,
+                      color=style.colour(case.strategy), marker=style.marker(case.strategy),
+                      markersize=0.85 * style.marker_size(case.strategy), markeredgewidth=0.5,
                       markeredgecolor=style.SURFACE[0])  # fmt: skip
         layout.plain_log_axis(axis, tick_seconds, "x", most=3)
         axis.yaxis.set_major_formatter(lambda value, _: tick_signed_percent(value))
@@ -137,7 +87,7 @@ def alpha_beta(study):
         axis.set_title(f"axis {fit.axis}: {len(fit.points)} points")
     layout.legend_above(
         figure,
-        layout.strategy_handles(case.strategy for fit in fits for case, _ in fit.points if case),
+        layout.strategy_handles(case.strategy for fit in fits for case, *_ in fit.points),
     )
     caption = (
         "Residuals of seconds = α · rounds + β · bytes on the wire, least squares over all collectives "

@@ -21,7 +21,7 @@ _SHEET = """
 * { box-sizing: border-box }
 body { margin: 0; background: var(--surface); color: var(--ink);
   font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif }
-main { max-width: 72rem; margin: 0 auto; padding: 2.5rem 1.5rem 5rem }
+main { max-width: 75rem; margin: 0 auto; padding: 2.5rem 1.5rem 5rem }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em }
 h2 { font-size: 1.35rem; margin: 3rem 0 .8rem; padding-top: 1.2rem; border-top: 1px solid var(--line) }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .5rem }
@@ -46,9 +46,10 @@ table { border-collapse: collapse; font-size: .84rem; min-width: 100%; font-vari
 caption { text-align: left; color: var(--muted); padding: 0 0 .5rem }
 th { text-align: left; font-weight: 600; color: var(--muted); vertical-align: bottom;
   border-bottom: 2px solid var(--line) }
-th, td { padding: .34rem .7rem .34rem 0 }
+th, td { padding: .34rem .55rem .34rem 0 }
 td { border-bottom: 1px solid var(--line); vertical-align: top }
-.number { text-align: right; white-space: nowrap }
+.number { text-align: right }
+td.number { white-space: nowrap }
 td:first-child, th:first-child { padding-left: .4rem }
 tr.best td { background: var(--best); font-weight: 600 }
 figure { margin: 1.5rem 0 2.2rem }

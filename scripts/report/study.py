@@ -109,7 +109,9 @@ class Study:
             name = entry["id"]
             result = results.get(name, {})
             launch = self.launches.get(text(result, "launch"))
-            cases.append(Case(entry, result, rows.get(name, {}), launch, self._steps(name)))
+            lock = self.directory / "cases" / name / "lock"
+            row, steps = rows.get(name, {}), self._steps(name)
+            cases.append(Case(entry, result, row, launch, steps, lock))
         return cases
 
     def _check_summary(self):
@@ -136,6 +138,3 @@ class Study:
 
     def by_id(self, name):
         return next((case for case in self.cases if case.id == name), None)
-
-    def fits(self, kind):
-        return table(self.summary, "fits", kind)

@@ -76,8 +76,11 @@ def _columns_of_results(study):
         ]
     columns += [
         (doc.Column("comm. + idle", True), lambda case: percent(case.communication_share)),
+        (doc.Column("GEMM share", True), lambda case: percent(case.product_share)),
         (doc.Column(unit, True),
          lambda case: _in_units_of(factor, case.compute("flops_per_second"))),
+        (doc.Column(f"{unit} per rank", True),
+         lambda case: _in_units_of(factor, case.compute("flops_per_second_per_rank"))),
         (doc.Column("MFU", True), lambda case: percent(case.compute("mfu"))),
     ]  # fmt: skip
     if any(case.compute("vendor_mfu") is not None for case in study.measured):
@@ -95,8 +98,8 @@ def results(study):
     cases = sorted_cases(study, study.measured)
     rows = [[cell(case) for _, cell in columns] for case in cases]
     caption = (
-        "Measured cases; the fastest is marked. FLOPs are the model's; memory is that of the fullest "
-        "rank."
+        "Measured cases; the fastest is marked. GEMM share: time in matrix products over the "
+        "instrumented step. FLOPs are the model's; memory is that of the fullest rank."
     )
     marked = {index for index, case in enumerate(cases) if case is best}
     return doc.Table([column for column, _ in columns], rows, caption, marked)

@@ -7,7 +7,6 @@ cmake_minimum_required(VERSION 3.22)
 file(GLOB_RECURSE files RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/src/*.hpp ${SOURCE_DIR}/src/*.cpp ${SOURCE_DIR}/bench/*.hpp
   ${SOURCE_DIR}/bench/*.cpp)
 set(names "")
-set(may_repeat "")  # until the one of the plan is called RankSet
 foreach(file IN LISTS files)
   # clang-format leaves what is inside of namespaces unindented, and indents what is inside of classes.
   file(STRINGS ${SOURCE_DIR}/${file} lines REGEX "^(struct|class|union|enum|enum class) ")
@@ -17,9 +16,7 @@ foreach(file IN LISTS files)
       continue()
     endif()
     set(name ${CMAKE_MATCH_1})
-    if(name IN_LIST may_repeat)
-      continue()
-    elseif(name IN_LIST names)
+    if(name IN_LIST names)
       message(SEND_ERROR "${file} and ${file_of_${name}} both define a type ${name}")
     else()
       list(APPEND names ${name})

@@ -4,7 +4,6 @@
 import statistics
 import zlib
 
-import fixture_fits as fits
 import fixture_model as model
 
 TOLERANCE = 1e-5
@@ -86,15 +85,17 @@ class FixtureCase:
         for row in model.collectives(self.strategy, self.mesh, self.batch):
             axis, operation, n, calls, payload = row
             seconds = model.seconds_of(row) * self.noise.uniform(0.97, 1.05)
+            rounds, share = model.wire(operation, n)
             rows.append({
                 "axis": axis, "operation": operation, "group_size": n,
                 "planned_calls": calls * STEPS, "measured_calls": calls * STEPS,
                 "planned_payload_bytes": payload * STEPS,
                 "measured_payload_bytes": payload * STEPS,
                 "calls_per_step": calls, "payload_bytes_per_step": payload,
+                "rounds_per_step": calls * rounds, "wire_bytes_per_step": share * payload,
                 "seconds_per_step": seconds, "wait_seconds_per_step": 0.1 * seconds,
                 "algorithm_bytes_per_second": payload / seconds,
-                "bus_bytes_per_second": payload / seconds * model.wire(operation, n)[1],
+                "bus_bytes_per_second": payload / seconds * share,
             })  # fmt: skip
         return {"steps": STEPS, "epochs": 2, "as_planned": True, "rows": rows}
 
@@ -122,6 +123,7 @@ class FixtureCase:
             "memory": self.memory(),
             "compute": {"flops_per_step": flops, "flops_per_second": rate,
                         "gemm_peak_flops_per_second": peak,
+                        "flops_per_second_per_rank": rate / self.ranks if rate else None,
                         "mfu": rate / peak if rate else None,
                         "vendor_peak_flops_per_second": None, "vendor_mfu": None},
             "prediction": {"step_seconds": compute + 0.5 * exposed,
@@ -134,6 +136,7 @@ class FixtureCase:
         phases = {name: {"max_rank_seconds": seconds * late.get(name, 1.01),
                          "mean_rank_seconds": seconds}
                   for name, seconds in self.phases.items()}  # fmt: skip
+        phases["products"] = {name: 0.97 * seconds for name, seconds in phases["compute"].items()}
         return {"steps": 5, "step_seconds": sum(self.phases.values()), **phases}
 
     def result(self, launch):
@@ -149,7 +152,7 @@ class FixtureCase:
         return {"schema_version": 1, "id": self.id, "study": "fixture", "label": self.label,
                 "status": self.status, "reason": self.reason, "exit_code": self.exit_code,
                 "attempt": self.attempt, "launch": launch,
-                "process": {"host": "node7", "id": 4711}, "started": "2026-11-20T14:03:12Z",
+                "started": "2026-11-20T14:03:12Z",
                 "finished": None if running else "2026-11-20T14:03:40Z",
                 "wall_seconds": None if running else round(40 * self.median, 1),
                 "factors": self.factors(), "case": case, "config": config,
@@ -201,5 +204,4 @@ def summary(cases):
     best = max((case for case in cases if case.ok), key=lambda case: case.batch / case.median)
     return {"schema_version": 1, "study": "fixture", "result": "INVALID",
             "counts": {name: statuses.count(name) for name in names}, "best": best.id,
-            "cases": rows,
-            "fits": {"amdahl": fits.amdahl(cases), "alpha_beta": fits.alpha_beta(cases)}}  # fmt: skip
+            "cases": rows}  # fmt: skip

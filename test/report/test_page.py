@@ -75,6 +75,11 @@ class ThePage(WithDirectory):
             self.assertEqual(row["speed-up"], f"{summary['speedup']:.2f}×")
             self.assertEqual(row["efficiency"], f"{100 * summary['efficiency']:.0f} %")
             self.assertEqual(row["MFU"], f"{100 * result['compute']['mfu']:.0f} %")
+            breakdown = result["breakdown"]
+            share = breakdown["products"]["mean_rank_seconds"] / breakdown["step_seconds"]
+            self.assertEqual(row["GEMM share"], f"{100 * share:.0f} %")
+            of_a_rank = float(row["GFLOP/s"]) / factors["ranks"]
+            self.assertAlmostEqual(float(row["GFLOP/s per rank"]) / of_a_rank, 1, delta=0.02)
             memory = result["memory"]["measured_bytes"] / 2**20
             self.assertAlmostEqual(float(row["memory"].split()[0]) / memory, 1, delta=6e-3)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever lies in a results directory, there is a report that says so, or one clear line."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -176,6 +177,18 @@ class Kinds(WithDirectory):
             change_json(file, lambda result: result["case"].update({"batch_per_rank": 64}))
         text = "".join(self.report(results).text)
         self.assertIn("the batch per rank is fixed", text)
+
+    def test_a_case_is_running_while_its_launch_holds_the_lock(self):
+        results = self.copy()
+        (name,) = [n for n, r in results_of(results).items() if r["status"] == "running"]
+        lock = results / "cases" / name / "lock"
+        with quietly():
+            self.assertEqual(Study(results).by_id(name).status, "stale")
+            with open(lock, "w", encoding="utf-8") as held:
+                self.assertEqual(Study(results).by_id(name).status, "stale")
+                fcntl.flock(held, fcntl.LOCK_EX)
+                self.assertEqual(Study(results).by_id(name).status, "running")
+            self.assertEqual(Study(results).by_id(name).status, "stale")
 
     def test_strategies_meshes_and_factors_unheard_of(self):
         results = self.copy(small)

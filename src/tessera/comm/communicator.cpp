@@ -32,6 +32,8 @@ StatePtr make_state(std::shared_ptr<detail::World> world, std::string axis) {
   state->world = std::move(world);
   state->axis = std::move(axis);
   state->counts = &state->world->ledger.axis(state->axis);
+  for (std::size_t i = 0; i < num_operations; ++i)
+    state->region_names[i] = fmt::format("tessera::{}({})", operation_names[i], state->axis);
   return state;
 }
 

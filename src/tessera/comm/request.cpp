@@ -47,7 +47,7 @@ void Request::wait() {
 bool Request::test() {
   if (!call_) return true;
   // The library moves messages in here: that is time of the call, for whoever looks.
-  const Region region(detail::region_name(call_->operation));
+  const Region region(call_->comm->region_name(call_->operation));
   try {
     if (!call_->pending->test()) return false;
   } catch (...) {

@@ -8,6 +8,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/region.hpp>
 #include <tessera/nn/gemm.hpp>
 
 namespace tessera {
@@ -76,6 +77,7 @@ Gemm<T>::Gemm(MatmulPrecision precision, Size scratch_a, Size scratch_b) : preci
 template <class T>
 void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<const T>& a,
                          const Matrix<const T>& b, T beta, const Matrix<T>& c) const {
+  const Region region("tessera::gemm");
   const Shape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
               out = shape_of(Trans::no, c);
   if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {

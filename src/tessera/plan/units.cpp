@@ -165,9 +165,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   }
   for (const BucketPlace& place : state.buckets)
     if (state.sharding.moments && input.overlap)
-      state.arriving = std::max(state.arriving,
-                                reduce_scatter_scratch(place.whole.count, place.share.count, shards,
-                                                       input.state_type));
+      state.arriving = std::max(
+          state.arriving,
+          reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
   if (state.sharding.gradients) {
     state.bucket_gradients = input.overlap
                                  ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)

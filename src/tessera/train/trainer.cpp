@@ -29,7 +29,8 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   return config;
 }
 
-/// Collective: ranks whose options differ could not even agree through a communicator that has them.
+/// Collective: ranks whose options differ could not even agree through a communicator that has
+/// them.
 CommOptions agreed_options(const Config& config) {
   // Without the stand-in for the data, which nobody gave.
   check_same_on_all_ranks(Communicator::world(), {config.model, {}, config.training, config.comm});

@@ -72,9 +72,9 @@ TEST(Lists, ShowWhatCasesNeed) {
   study.grids = {{{"ranks", {1, 2, 3}}, {"global_batch", {32}}}};
   study.exclusions = {{"too odd", {{"ranks", {3}}}}};
   const std::string list = case_list(study, make_cases(study));
-  EXPECT_NE(list.find("more than limits.memory_bytes"), std::string::npos) << list;
+  EXPECT_NE(list.find("exceeds limits.memory_bytes"), std::string::npos) << list;
   EXPECT_NE(list.find("skipped: too odd"), std::string::npos) << list;
-  EXPECT_NE(list.find("3 cases, 1 of them skipped; a launch of 2 ranks runs all others"),
+  EXPECT_NE(list.find("3 cases, 1 of them skipped; 2 ranks are enough to run the others"),
             std::string::npos)
       << list;
 }

@@ -12,7 +12,7 @@ const MeshShape two({{"data", 2}});
 const MeshShape four({{"data", 2}, {"model", 2}});
 
 RankTrace trace(double compute, std::vector<TracedCall> calls) {
-  RankTrace t{0, compute, 1, std::move(calls)};
+  RankTrace t{0, compute, 1, compute / 2, std::move(calls)};
   t.step = compute + 1 + 0.5;
   for (const TracedCall& call : t.calls) t.step += call.seconds;
   return t;
@@ -24,15 +24,17 @@ TEST(Breakdown, TheLastToArriveTellsWhatACallTakes) {
                                  {trace(4, {{"data", Operation::all_reduce, 1}}),
                                   trace(2, {{"data", Operation::all_reduce, 3}})},
                                  1);
-  EXPECT_DOUBLE_EQ(b.compute.max_rank, 4);
-  EXPECT_DOUBLE_EQ(b.compute.mean_rank, 3);
-  EXPECT_DOUBLE_EQ(b.communication.max_rank, 1);
-  EXPECT_DOUBLE_EQ(b.communication.mean_rank, 1);
-  EXPECT_DOUBLE_EQ(b.idle.max_rank, 2);
-  EXPECT_DOUBLE_EQ(b.idle.mean_rank, 1);
-  EXPECT_DOUBLE_EQ(b.optimizer.mean_rank, 1);
-  EXPECT_DOUBLE_EQ(b.other.mean_rank, 0.5);
-  EXPECT_DOUBLE_EQ(b.step, 6.5);
+  EXPECT_DOUBLE_EQ(b.compute.max_rank_seconds, 4);
+  EXPECT_DOUBLE_EQ(b.compute.mean_rank_seconds, 3);
+  EXPECT_DOUBLE_EQ(b.products.max_rank_seconds, 2);
+  EXPECT_DOUBLE_EQ(b.products.mean_rank_seconds, 1.5);
+  EXPECT_DOUBLE_EQ(b.communication.max_rank_seconds, 1);
+  EXPECT_DOUBLE_EQ(b.communication.mean_rank_seconds, 1);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 2);
+  EXPECT_DOUBLE_EQ(b.idle.mean_rank_seconds, 1);
+  EXPECT_DOUBLE_EQ(b.optimizer.mean_rank_seconds, 1);
+  EXPECT_DOUBLE_EQ(b.other.mean_rank_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(b.step_seconds, 6.5);
   ASSERT_EQ(b.calls.size(), 1u);
   EXPECT_DOUBLE_EQ(b.calls[0].seconds, 1);
   EXPECT_DOUBLE_EQ(b.calls[0].waiting, 1);
@@ -46,9 +48,10 @@ TEST(Breakdown, SharesAddUpToTheStep) {
        trace(3, {{"model", Operation::all_reduce, 5}, {"data", Operation::all_gather, 2}}),
        trace(4, {{"model", Operation::all_reduce, 6}, {"data", Operation::all_gather, 3}})},
       2);
-  EXPECT_NEAR(b.compute.mean_rank + b.communication.mean_rank + b.idle.mean_rank +
-                  b.optimizer.mean_rank + b.other.mean_rank,
-              b.step, 1e-12);
+  EXPECT_NEAR(b.compute.mean_rank_seconds + b.communication.mean_rank_seconds +
+                  b.idle.mean_rank_seconds + b.optimizer.mean_rank_seconds +
+                  b.other.mean_rank_seconds,
+              b.step_seconds, 1e-12);
   // Groups along model: {0, 1} and {2, 3}; along data: {0, 2} and {1, 3}. Over 2 steps and 4 ranks.
   ASSERT_EQ(b.calls.size(), 2u);
   EXPECT_EQ(b.calls[0].axis, "data");
@@ -63,8 +66,8 @@ TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
       {trace(1, {{"data", Operation::all_reduce, 1}, {"data", Operation::all_reduce, 1}}),
        trace(1, {{"data", Operation::all_reduce, 3}})},
       1);
-  EXPECT_DOUBLE_EQ(b.idle.max_rank, 0);
-  EXPECT_DOUBLE_EQ(b.communication.max_rank, 3);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 0);
+  EXPECT_DOUBLE_EQ(b.communication.max_rank_seconds, 3);
 }
 
 TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
@@ -79,7 +82,7 @@ TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
 
 TEST(Breakdown, TracesSurviveTheirJourney) {
   const RankTrace sent = trace(2, {{"data+fsdp", Operation::reduce_scatter, 0.25}});
-  const RankTrace got = trace_from_json(nlohmann::json::parse(to_json(sent).dump()));
+  const RankTrace got = nlohmann::json::parse(nlohmann::json(sent).dump());
   EXPECT_EQ(got.step, sent.step);
   ASSERT_EQ(got.calls.size(), 1u);
   EXPECT_EQ(got.calls[0].axis, "data+fsdp");

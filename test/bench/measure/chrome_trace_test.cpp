@@ -48,7 +48,7 @@ TEST(ChromeTrace, SurvivesTheWayBetweenRanks) {
   trace.step = 6;
   trace.regions = {{"tessera::loss", 1, 0.5}};
   trace.calls = {{"model", Operation::all_gather, 2, 3}};
-  const RankTrace back = trace_from_json(to_json(trace));
+  const RankTrace back = nlohmann::json(trace).get<RankTrace>();
   ASSERT_EQ(back.regions.size(), 1u);
   EXPECT_EQ(back.regions[0].name, "tessera::loss");
   EXPECT_DOUBLE_EQ(back.regions[0].begin, 1);

@@ -14,6 +14,7 @@
 namespace {
 
 using Json = nlohmann::json;
+using tessera::Size;
 using tessera::bench::ResultsDirectory;
 
 int failures = 0;
@@ -87,9 +88,9 @@ void check_ok(const std::string& id, const Json& r) {
               {"/traffic/rows", "a"},
               {"/memory/planned_bytes", "i"},
               {"/memory/measured_bytes", "i"},
-              {"/memory/parts/parameters", "i"},
               {"/memory/predicted_oom", "b"},
               {"/compute/flops_per_second", "n"},
+              {"/compute/flops_per_second_per_rank", "n"},
               {"/compute/gemm_peak_flops_per_second", "n"},
               {"/compute/mfu", "n"},
               {"/compute/vendor_mfu", "n0"},
@@ -112,6 +113,14 @@ void check_ok(const std::string& id, const Json& r) {
         breakdown.at(part).at("mean_rank_seconds").get<double>() * (1 - 1e-9))
       fail(id, std::string(part) + ": the mean is above the maximum");
   }
+  const Json &products = breakdown.at("products"), &compute = breakdown.at("compute");
+  if (!(products.at("mean_rank_seconds") > 0 &&
+        products.at("mean_rank_seconds") <= compute.at("mean_rank_seconds")))
+    fail(id, "products take " + products.dump() + " of " + compute.dump());
+  Size bytes = 0;
+  for (const auto& [part, size] : r.at("memory").at("parts").items()) bytes += size.get<Size>();
+  if (bytes != r.at("memory").at("planned_bytes"))
+    fail(id, "the parts of its memory add up to " + std::to_string(bytes));
   const double instrumented = breakdown.at("step_seconds");
   if (std::abs(sum - instrumented) > 0.01 * instrumented)
     fail(id, "the parts of a step add up to " + std::to_string(sum) + " of " +
@@ -128,6 +137,8 @@ void check_ok(const std::string& id, const Json& r) {
                 {"/planned_payload_bytes", "i"},
                 {"/measured_payload_bytes", "i"},
                 {"/calls_per_step", "i0"},
+                {"/rounds_per_step", "n0"},
+                {"/wire_bytes_per_step", "n0"},
                 {"/seconds_per_step", "n0"},
                 {"/bus_bytes_per_second", "n0"}});
     if (row.at("planned_calls") != row.at("measured_calls")) fail(id, "traffic: " + row.dump());

@@ -60,7 +60,7 @@ TEST(Compare, OtherWorkIsNotCompared) {
   write(before, results);
   results.cases[0]["config"]["training"]["batch_size"] = 65;
   write(after, results);
-  EXPECT_NE(compare_results(before, after).find("other work"), std::string::npos);
+  EXPECT_NE(compare_results(before, after).find("different work"), std::string::npos);
 }
 
 TEST(Compare, WhatHoldsNoStudyIsAnError) {

@@ -61,7 +61,9 @@ inline nlohmann::json fake_result(const FakeCase& fake) {
                             {"ci95_high", 1.25 * fake.seconds},
                             {"ci_within", true}};
   result["samples_per_second"] = static_cast<double>(fake.batch) / fake.seconds;
-  result["compute"] = {{"flops_per_second", 1e9}, {"mfu", 0.5}};
+  result["compute"] = {{"flops_per_second", 1e9},
+                       {"flops_per_second_per_rank", 1e9 / static_cast<double>(fake.ranks)},
+                       {"mfu", 0.5}};
   return result;
 }
 

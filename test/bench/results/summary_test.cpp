@@ -110,38 +110,19 @@ TEST(Summary, MemoryThatThePlanKnewToBeTooMuchIsNoFailure) {
   EXPECT_EQ(summarize_study(results).at("result"), "PASS");
 }
 
-TEST(Summary, AmdahlsLawOverASeriesWithItsOneRankCase) {
-  const FakeCase overlapped{.ranks = 8, .seconds = 1, .others = {{"distributed.overlap", true}}};
-  const Json fits =
-      summarize_study(fake_results({one, two, four, overlapped})).at("fits").at("amdahl");
-  ASSERT_EQ(fits.size(), 1u) << "two points make no series";
-  EXPECT_EQ(fits[0].at("ranks"), (std::vector<double>{1, 2, 4}));
-  EXPECT_EQ(fits[0].at("strategy"), "data");
-  EXPECT_EQ(fits[0].at("axis"), "data");
-  EXPECT_NEAR(fits[0].at("one_rank_seconds").get<double>(), 8, 0.5);
-  EXPECT_TRUE(
-      summarize_study(fake_results({one, two, four}, "weak")).at("fits").at("amdahl").empty());
-}
-
-TEST(Summary, AlphaBetaOverTheTrafficOfAnAxis) {
-  Results results = fake_results({one, two, four, {.ranks = 8, .seconds = 1}});
-  for (Json& result : results.cases) {
-    const Size n = result.at("factors").at("ranks");
-    if (n == 1) continue;
-    const double rounds = 2.0 * static_cast<double>(n - 1);
-    const double payload = 1e6, wire = payload * rounds / static_cast<double>(n);
-    result["traffic"]["rows"].push_back({{"axis", "data"},
-                                         {"operation", "all_reduce"},
-                                         {"group_size", n},
-                                         {"calls_per_step", 1},
-                                         {"payload_bytes_per_step", payload},
-                                         {"seconds_per_step", 1e-5 * rounds + 1e-9 * wire}});
-  }
-  const Json fits = summarize_study(results).at("fits").at("alpha_beta");
-  ASSERT_EQ(fits.size(), 1u);
-  EXPECT_EQ(fits[0].at("points").size(), 3u);
-  EXPECT_NEAR(fits[0].at("alpha_seconds").get<double>(), 1e-5, 1e-11);
-  EXPECT_NEAR(fits[0].at("beta_seconds_per_byte").get<double>(), 1e-9, 1e-15);
+TEST(Summary, TheShareOfMatrixProductsIsOfTheInstrumentedStep) {
+  Results results = fake_results({one, two});
+  results.cases[1]["breakdown"] = {{"step_seconds", 4.0},
+                                   {"communication", {{"mean_rank_seconds", 0.5}}},
+                                   {"idle", {{"mean_rank_seconds", 0.5}}},
+                                   {"products", {{"mean_rank_seconds", 2.5}}}};
+  const Json summary = summarize_study(results);
+  EXPECT_TRUE(row(summary, "data-1-b64").at("product_share").is_null()) << "no breakdown";
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("product_share"), 0.625);
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("communication_share"), 0.25);
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("flops_per_second_per_rank"), 0.5e9);
+  const std::string table = summary_table(summary);
+  EXPECT_NE(table.find("62.5%       0.5 50.0%"), std::string::npos) << table;
 }
 
 TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
@@ -196,7 +177,7 @@ TEST(Console, TheTableStarsTheBestAndGivesReasons) {
   }
   EXPECT_EQ(stars, 1u);
   EXPECT_NE(table.find("failed: because, it \"is\"\n    data-4-b64"), std::string::npos) << table;
-  EXPECT_NE(table.find("speed and efficiency against\n  data-1-b64 (8.00 s a step)"),
+  EXPECT_NE(table.find("speed and efficiency relative to\n  data-1-b64 (8.00 s a step)"),
             std::string::npos)
       << table;
 }

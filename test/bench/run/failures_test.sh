@@ -123,7 +123,7 @@ study memory
 launch run study.toml -o results --set limits.memory_bytes=4000
 expect_code 77
 expect_statuses "4 oom"
-expect_reason oom 'needs .* on a rank, the limit is 3.91 KiB'
+expect_reason oom 'needs .* per rank, the limit is 3.91 KiB'
 
 # More than there is shows when it is allocated: such cases end, and the study goes on.
 study out_of_memory
@@ -151,7 +151,28 @@ expect_code 0
 expect_statuses "4 ok"
 launch run study.toml -o results
 expect_code 1
-grep -qF -- '--resume goes on' "$err" || fail "nothing says how to go on"
+grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
+
+# Two launches of one rank share a directory: each leaves what the other one runs, and nothing is run twice.
+study together
+shared=(--set measure.warm_up=300000 --set limits.case_seconds=500.0)
+launcher=()
+(cd "$here" && exec "$program" run study.toml -o results "${shared[@]}") > "$here/first.out" 2> "$here/first.err" &
+job=$!
+until grep -qs '"status": "running"' "$here"/results/cases/*/result.json; do
+  kill -0 $job 2> /dev/null || { fail "the first launch ended: $(cat "$here/first.err")" && break; }
+  sleep 0.02
+done
+launch run study.toml -o results "${shared[@]}" --resume
+expect_code 77
+wait $job
+grep -q 'left to another launch' "$here/first.err" || fail "the first launch ran all: $(cat "$here/first.err")"
+[ "$(cat "$here/first.err" "$err" | grep -c ' a step, ')" -eq 2 ] || fail "not each ran one case"
+launcher=("${several[@]}")
+launch run study.toml -o results --resume
+expect_code 0
+expect_statuses "4 ok"
+[ "$(find "$here/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
 
 # Killed at random points and resumed, a study ends with the table of one that was left alone.
 longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/reference.hpp"
+#include "run/reference.hpp"
 
 #include <cmath>
 
@@ -48,7 +48,9 @@ TEST(Losses, ANaNIsNeverEqual) {
 }
 
 TEST(Losses, AnotherNumberOfStepsIsDifferent) {
-  EXPECT_EQ(compare({2.0}, {2.0, 1.0}).at("verdict"), "different");
+  const auto loss = compare({2.0}, {2.0, 1.0});
+  EXPECT_EQ(loss.at("verdict"), "different");
+  EXPECT_EQ(loss_problem(loss), "the one-rank run took a different number of steps");
 }
 
 TEST(Losses, WithoutAReferenceNothingIsClaimed) {
@@ -81,10 +83,10 @@ TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
   name_case(point);
   const auto result = result_skeleton({}, point);
   for (const char* key :
-       {"schema_version",     "id",        "study",   "label",   "status",  "reason",
-        "exit_code",          "attempt",   "launch",  "process", "started", "finished",
-        "wall_seconds",       "factors",   "case",    "config",  "loss",    "step_seconds",
-        "samples_per_second", "breakdown", "traffic", "memory",  "compute", "prediction"})
+       {"schema_version", "id",      "study",  "label",   "status",       "reason",
+        "exit_code",      "attempt", "launch", "started", "finished",     "wall_seconds",
+        "factors",        "case",    "config", "loss",    "step_seconds", "samples_per_second",
+        "breakdown",      "traffic", "memory", "compute", "prediction"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_TRUE(finite(NAN).is_null());
   EXPECT_TRUE(finite(INFINITY).is_null());

@@ -2,13 +2,15 @@
 #include "run/selection.hpp"
 
 #include <algorithm>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/provenance.hpp>
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
-#include "results/process_id.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -62,19 +64,44 @@ TEST_F(Selection, RunsAgainWhatIsAskedFor) {
 }
 
 TEST_F(Selection, KnowsARunningCaseFromOneThatWasLeftBehind) {
-  nlohmann::json mine = this_process();
-  write("a", {{"status", "running"}, {"started", utc_time()}, {"process", mine}});
-  mine["start"] =
-      mine["start"].is_null() ? nlohmann::json(1) : nlohmann::json(mine["start"].get<Size>() + 1);
-  write("b", {{"status", "running"}, {"started", utc_time()}, {"process", mine}});
-  write("c", {{"status", "running"},
-              {"started", "2001-01-01T00:00:00Z"},
-              {"process", {{"host", "elsewhere"}, {"id", 1}}}});
+  for (const char* id : {"a", "b"}) write(id, {{"status", "running"}, {"started", utc_time()}});
+  std::optional<CaseLock> lock = results.take_case("a");
+  ASSERT_TRUE(lock);
   EXPECT_EQ(select(), (std::vector{What::leave, What::run, What::run}));
-  write("c", {{"status", "running"},
-              {"started", utc_time()},
-              {"process", {{"host", "elsewhere"}, {"id", 1}}}});
-  EXPECT_EQ(select()[2], What::leave) << "it may well live";
+  EXPECT_FALSE(results.take_case("a")) << "somebody runs it";
+  EXPECT_TRUE(results.take_case("b"));
+  lock.reset();
+  EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
+  EXPECT_TRUE(results.take_case("a")) << "at once";
+}
+
+TEST_F(Selection, ALockEndsWithItsProcess) {
+  write("a", {{"status", "running"}, {"started", utc_time()}});
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::optional<CaseLock> lock = results.take_case("a");
+    static_cast<void>(::write(ready[1], lock ? "y" : "n", 1));
+    pause();
+    _exit(0);
+  }
+  char taken = 'n';
+  ASSERT_EQ(::read(ready[0], &taken, 1), 1);
+  EXPECT_EQ(taken, 'y');
+  EXPECT_EQ(select()[0], What::leave);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(select()[0], What::run);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(Selection, WithoutLocksTimeTells) {
+  EXPECT_TRUE(is_run(LockState::held, "2001-01-01T00:00:00Z", 10));
+  EXPECT_FALSE(is_run(LockState::free, utc_time(), 10));
+  EXPECT_TRUE(is_run(LockState::unknown, utc_time(), 10)) << "it may well live";
+  EXPECT_FALSE(is_run(LockState::unknown, "2001-01-01T00:00:00Z", 10));
 }
 
 TEST_F(Selection, ADocumentThatIsCutOffIsNoResult) {

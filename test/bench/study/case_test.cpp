@@ -48,6 +48,33 @@ TEST(Cases, BatchPerRankGrowsWithTheRanks) {
   EXPECT_EQ(cases[1].factors.at("batch_per_rank"), 16);
 }
 
+// Weak scaling would otherwise end where the batch of all ranks is larger than the data set.
+TEST(Cases, SamplesFollowTheBatchUnlessTheStudySaysHowMany) {
+  const std::vector<Grid> grids{{{"ranks", {1}}, {"global_batch", {32, 128, 512}}}};
+  const auto samples = [](const std::vector<Case>& cases) {
+    std::vector<Size> found;
+    for (const Case& point : cases) found.push_back(point.config.data.samples);
+    return found;
+  };
+  Study study = study_of(grids);
+  EXPECT_EQ(samples(make_cases(study)), (std::vector<Size>{256, 256, 1024}));
+  study.gives_samples = true;
+  EXPECT_EQ(samples(make_cases(study)), (std::vector<Size>{256, 256, 256}));
+  Grid varied = grids[0];
+  varied["data.samples"] = {600};
+  EXPECT_EQ(samples(make_cases(study_of({varied}))), (std::vector<Size>{600, 600, 600}));
+}
+
+TEST(Cases, TheShippedWeakStudyGoesOnBeyondItsDataSet) {
+  Study study = load_study({TESSERA_INPUTS "/weak_scaling.toml"});
+  study.grids.at(0)["ranks"] = {16, 32};
+  for (const Case& point : make_cases(study)) EXPECT_FALSE(point.skip_reason) << *point.skip_reason;
+  EXPECT_EQ(make_cases(study).back().batch(), 32 * 256);
+  study = load_study({TESSERA_INPUTS "/weak_scaling.toml", false, {"data.samples=4096"}});
+  study.grids.at(0)["ranks"] = {32};
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason) << "it was asked for";
+}
+
 // On one rank nothing is reduced, so overlap makes no difference there.
 TEST(Cases, FactorsThatDoNotApplyAreDropped) {
   const auto cases =
@@ -90,6 +117,7 @@ TEST(Cases, IdsAreReadableUniqueAndStable) {
 TEST(Cases, WhatIsNotValidIsSkippedWithTheReason) {
   Study study =
       study_of({{{"ranks", {1}}, {"global_batch", {32, 512}}, {"strategy", {"data", "dada"}}}});
+  study.gives_samples = true;
   const auto cases = make_cases(study);
   ASSERT_EQ(cases.size(), 4u);
   const auto reason = [&](const std::string& strategy, Size batch) {

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <string>
-
 #include <tessera/comm/detail/communicator_state.hpp>
 
 namespace tessera::detail {
 
-const char* region_name(Operation operation) {
-  static const auto names = [] {
-    std::array<std::string, num_operations> made;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      made[i] = "tessera::" + std::string(operation_names[i]);
-    }
-    return made;
-  }();
-  return names[static_cast<std::size_t>(operation)].c_str();
-}
-
 CallScope::CallScope(CommunicatorState& comm, const Call& call)
-    : region_(region_name(call.operation)), watchdog_(comm.world->watchdog.get()) {
+    : region_(comm.region_name(call.operation)), watchdog_(comm.world->watchdog.get()) {
   if (watchdog_ != nullptr) {
     note_.group = comm.id;
     note_.file = call.site.file_name();
@@ -35,7 +21,7 @@ CallScope::CallScope(CommunicatorState& comm, const Call& call)
 }
 
 CallScope::CallScope(const InFlight& call)
-    : region_(region_name(call.operation)),
+    : region_(call.comm->region_name(call.operation)),
       watchdog_(call.comm->world->watchdog.get()),
       note_(call.note) {
   note_.waiting = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ struct World {
 struct CommunicatorState {
   std::shared_ptr<World> world;
   std::string axis;
+  /// Profiling regions of its calls, "tessera::all_reduce(data)"; made once, so that calls allocate
+  /// nothing.
+  std::array<std::string, num_operations> region_names;
   int rank = 0;
   int size = 1;
   int max_tag = 0;
@@ -36,6 +40,9 @@ struct CommunicatorState {
   std::uint64_t sequence = 0;           ///< collective calls so far
   std::uint64_t splits = 0;
 
+  const char* region_name(Operation operation) const {
+    return region_names[static_cast<std::size_t>(operation)].c_str();
+  }
   static const std::shared_ptr<CommunicatorState>& of(const Communicator& comm) {
     return comm.state_;
   }
@@ -57,9 +64,6 @@ struct InFlight {
   Site site{};
   CallNote note{};  ///< for the watchdog, in wait()
 };
-
-/// Of the profiling regions of a call: "tessera::all_reduce".
-const char* region_name(Operation operation);
 
 /// For the time that a call may block: a profiling region, and a note for the watchdog.
 class CallScope {

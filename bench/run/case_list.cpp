@@ -36,7 +36,7 @@ std::string needs(const Study& study, const Case& point) {
   const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
                      human_bytes(step_bytes(plan)), static_cast<double>(plan.flops.total()) / 1e9,
-                     fits ? "" : "  more than limits.memory_bytes");
+                     fits ? "" : "  exceeds limits.memory_bytes");
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
     if (!point.skip_reason) most = std::max(most, point.ranks());
   fmt::format_to(
       std::back_inserter(text),
-      "\n{} cases, {} of them skipped; a launch of {} ranks runs all others\n"
-      "memory: device memory of the rank with the most; sent: payload of a step's calls\n",
+      "\n{} cases, {} of them skipped; {} ranks are enough to run the others\n"
+      "memory: device memory of the fullest rank; sent: payload bytes of one step's calls\n",
       cases.size(), skipped, most);
   return text;
 }

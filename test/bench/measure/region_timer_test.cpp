@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/region.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/nn/gemm.hpp>
+
+#include "measure/calibration.hpp"
+#include "measure/instrument.hpp"
+
+namespace tessera::bench {
+namespace {
+
+std::map<std::string, Size> calls_by_axis(const RankTrace& trace) {
+  std::map<std::string, Size> counts;
+  for (const TracedCall& call : trace.calls) {
+    EXPECT_EQ(call.operation, Operation::all_reduce) << call.axis;
+    ++counts[call.axis];
+  }
+  return counts;
+}
+
+// What overlap does: a reduction over `data` is in flight while `model` communicates.
+TEST(RegionTimer, BooksAWaitToTheAxisOfItsCall) {
+  const Communicator world = Communicator::world();
+  if (world.size() < 4) GTEST_SKIP() << "needs two axes of several ranks";
+  const Mesh mesh(world, MeshShape({{"data", world.size() / 2}, {"model", 2}}));
+  const Vector<float> gradients("gradients", 1000), activations("activations", 10);
+  const RegionTimer timer;
+  {
+    const Region step("tessera::step");
+    Request request = mesh.axis("data").iall_reduce(gradients);
+    mesh.axis("model").all_reduce(activations);
+    mesh.axis("model").all_reduce(activations);
+    request.wait();
+  }
+  // The start and the wait are a call each.
+  EXPECT_EQ(calls_by_axis(timer.trace()), (std::map<std::string, Size>{{"data", 2}, {"model", 2}}));
+}
+
+TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
+  const Communicator world = Communicator::world();
+  const Vector<float> values("values", 10);
+  const Matrix<float> a("a", 64, 64), b("b", 64, 64), c("c", 64, 64);
+  const RegionTimer timer;
+  world.all_reduce(values);  // not in a step
+  {
+    const Region step("tessera::step");
+    {
+      const Region forward("tessera::forward");
+      Gemm<float>()(Trans::no, Trans::no, 1, a, b, 0, c);
+      world.all_reduce(values);
+    }
+    const Region update("tessera::update");
+  }
+  const RankTrace& trace = timer.trace();
+  EXPECT_EQ(trace.calls.size(), world.size() > 1 ? 1u : 0u);
+  double calls = 0;
+  for (const TracedCall& call : trace.calls) calls += call.seconds;
+  EXPECT_GT(trace.products, 0);
+  EXPECT_GE(trace.compute, trace.products);
+  EXPECT_GE(trace.optimizer, 0);
+  EXPECT_GE(trace.step, trace.compute + trace.optimizer + calls);
+  const auto has = [&](const std::string& name) {
+    return std::any_of(trace.regions.begin(), trace.regions.end(),
+                       [&](const TracedRegion& region) { return region.name == name; });
+  };
+  for (const char* name : {"tessera::step", "tessera::forward", "tessera::gemm", "tessera::update"})
+    EXPECT_TRUE(has(name)) << name;
+}
+
+TEST(Calibration, IsPositiveAndTheSameOnEveryRank) {
+  const Communicator world = Communicator::world();
+  const Calibration made = calibrate(world, DType::float64, 32);
+  EXPECT_EQ(made.ranks, world.size());
+  EXPECT_EQ(made.dtype, DType::float64);
+  const bool communicates = world.size() > 1;
+  EXPECT_EQ(made.all_reduce.size(), communicates ? 2u : 0u);
+  std::vector<double> numbers{made.gemm_flops_per_second};
+  if (communicates) numbers.push_back(made.alpha);
+  for (const AllReduceTime& time : made.all_reduce) {
+    EXPECT_GT(time.payload_bytes, 0);
+    numbers.push_back(time.seconds);
+  }
+  for (const double number : numbers) EXPECT_TRUE(std::isfinite(number) && number > 0) << number;
+  EXPECT_TRUE(std::isfinite(made.beta) && made.beta >= 0) << made.beta;
+  numbers.push_back(made.beta);
+  const Kokkos::View<double*, Kokkos::HostSpace> low("low", numbers.size()),
+      high("high", numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) low(i) = high(i) = numbers[i];
+  world.all_reduce(low, ReduceOp::min);
+  world.all_reduce(high, ReduceOp::max);
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(low(i), high(i)) << i;
+}
+
+}  // namespace
+}  // namespace tessera::bench
