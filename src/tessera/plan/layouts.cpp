@@ -14,10 +14,15 @@
 namespace tessera {
 namespace {
 
+/// In quotes; what is no UTF-8 is replaced.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 [[noreturn]] void reject_spec(const std::string& path, const PartitionSpec& spec,
                               const std::string& allowed) {
-  throw ConfigError("distributed.parameter_specs." + nlohmann::json(path).dump(),
-                    nlohmann::json(spec.to_string()).dump(), allowed);
+  throw ConfigError("distributed.parameter_specs." + quoted(path), quoted(spec.to_string()),
+                    allowed);
 }
 
 const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& path) {
