@@ -2,6 +2,7 @@
 #include <limits>
 
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/model_kinds.hpp>
 
 #include "config/config_support.hpp"
 
@@ -9,6 +10,7 @@ namespace tessera {
 namespace {
 
 using config_test::expect_error;
+using config_test::load_text;
 using config_test::tutorial;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -81,6 +83,36 @@ TEST(ConfigRules, LearningRateAndTimeout) {
   refuse([](Config& c) { c.training.learning_rate = nan; }, {"training.learning_rate = nan"});
   refuse([](Config& c) { c.comm.timeout_seconds = 2e9; },
          {"comm.timeout_seconds = 2", "must be from 0 (never) to 1e9 seconds"});
+}
+
+TEST(ConfigRules, KindsOfModelsHaveTheirOwnKeys) {
+  Config config = tutorial();
+  config.model.kind = ModelKind::residual_mlp;
+  expect_error([&] { validate(config, 1); },
+               {"model.kind = \"residual_mlp\": must be \"mlp\" where keys such as model.widths"});
+  config.model.mlp.widths.clear();
+  validate(config, 4);
+  EXPECT_EQ(make_model(config.model).layers.front().out, 64);
+  config.model.residual_mlp.output_width = 2;
+  expect_error([&] { validate(config, 1); },
+               {"model.residual_mlp.output_width = 2: must end with 1", "sum_of_squares"});
+  config.model.residual_mlp.output_width = 1;
+  config.model.residual_mlp.width = Size{1} << 40;
+  config.model.residual_mlp.inner_width = Size{1} << 40;
+  expect_error([&] { validate(config, 1); },
+               {"model.residual_mlp.width = 1099511627776", "than memory can address"});
+  config = tutorial();
+  config.model.residual_mlp.blocks = 3;
+  expect_error([&] { validate(config, 1); },
+               {"model.kind = \"mlp\": must be \"residual_mlp\" where keys such as"});
+  expect_error(
+      [] { load_text("[model]\nkind = \"residual_mlp\"\n[model.residual_mlp]\nwidht = 3"); },
+      {"model.residual_mlp.widht", "did you mean model.residual_mlp.width?"});
+  const Config read = load_text(
+      "[model]\nkind = \"residual_mlp\"\n[model.residual_mlp]\nblocks = 3\ninner_width = 7");
+  EXPECT_EQ(read.model.residual_mlp.blocks, 3);
+  EXPECT_EQ(read.model.residual_mlp.inner_width, 7);
+  EXPECT_EQ(load_text(config_as_toml(read)).model.residual_mlp, read.model.residual_mlp);
 }
 
 TEST(ConfigRules, Model) {

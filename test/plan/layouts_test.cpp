@@ -113,13 +113,16 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
   for (const Slot& slot : plan.stages.front().slots)
     if (slot.role == TensorRole::activation && slot.along_model.is_shard(0))
       by_rows += slot.path + " ";
+  EXPECT_NE(by_rows.find("block1/ln/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/ln/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/ln/output.kept "), std::string::npos) << by_rows;
   std::string summed;
   for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
     if (parameter.sees_own_rows) summed += parameter.path + " ";
-  EXPECT_EQ(summed, "block1/fc2/bias block2/ln/scale block2/ln/bias block2/fc2/bias ");
+  EXPECT_EQ(summed,
+            "block1/ln/scale block1/ln/bias block1/fc2/bias block2/ln/scale block2/ln/bias "
+            "block2/fc2/bias ");
 }
 
 TEST(Layouts, RefuseWhatNoLayerCanDo) {

@@ -38,6 +38,7 @@ Gemm<T> make_gemm(const Plan& plan) {
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
     : plan_(plan),
+      actions_(&plan_.stage(mesh.rank()).actions),
       layers_(plan.local_layers(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
@@ -54,6 +55,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
       gemm_(make_gemm<Compute>(plan)),
+      operands_(actions_->size()),
       sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
       host_sums_(Kokkos::create_mirror_view(sums_)),
       reductions_(state_.buckets.size()) {
@@ -74,9 +76,10 @@ void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rat
   gradient_scale_ = 1;
   ++steps_;
   Microbatch<Compute> part = microbatch_of(batch, 0);
-  for (const Action& action : plan_.stages.front().actions) {
-    if (action.microbatch != part.number) part = microbatch_of(batch, action.microbatch);
-    act(action, part, slot, learning_rate);
+  for (std::size_t number = 0; number < actions_->size(); ++number) {
+    const Size microbatch = (*actions_)[number].microbatch;
+    if (microbatch != part.number) part = microbatch_of(batch, microbatch);
+    act(number, part, slot, learning_rate);
     if (in_flight_ > 0) poll();
   }
 }
@@ -85,11 +88,12 @@ template <class T>
 void Engine<T>::evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take) {
   const Region region("tessera::evaluate");
   Size done = -1;  // the microbatch whose loss has been found
-  for (const Action& action : plan_.stages.front().actions) {
+  for (std::size_t number = 0; number < actions_->size(); ++number) {
+    const Action& action = (*actions_)[number];
     if (action.microbatch == done) continue;
     const Microbatch<Compute> part = microbatch_of(batch, action.microbatch);
     if (action.kind != ActionKind::loss) {
-      act(action, part, slot, 0);
+      act(number, part, slot, 0);
       continue;
     }
     loss(action, part, slot, false);
@@ -106,8 +110,8 @@ Microbatch<T> Engine<T>::microbatch_of(const Batch<Compute>& batch, Size number)
 }
 
 template <class T>
-void Engine<T>::act(const Action& action, const Microbatch<Compute>& batch, Size slot,
-                    double rate) {
+void Engine<T>::act(std::size_t number, const Microbatch<Compute>& batch, Size slot, double rate) {
+  const Action& action = (*actions_)[number];
   const Size index = action.index;
   switch (action.kind) {
     case ActionKind::gather:
@@ -120,12 +124,16 @@ void Engine<T>::act(const Action& action, const Microbatch<Compute>& batch, Size
       return redistribute(action, batch);
     case ActionKind::accumulate:
       return accumulate_slots(action, batch);
-    case ActionKind::forward:
-      return forward_layer(action, batch);
+    case ActionKind::forward: {
+      const Region region("tessera::forward");
+      return forward(operands_of(number, batch));
+    }
     case ActionKind::loss:
       return loss(action, batch, slot, true);
-    case ActionKind::backward:
-      return backward_layer(action, batch);
+    case ActionKind::backward: {
+      const Region region("tessera::backward");
+      return backward(operands_of(number, batch));
+    }
     case ActionKind::reduce_scatter:
       return reduce_scatter(index, batch.number);
     case ActionKind::start_reduce_scatter:
@@ -149,9 +157,24 @@ void Engine<T>::act(const Action& action, const Microbatch<Compute>& batch, Size
   }
 }
 
-/// The layer's operands that are the same in every microbatch.
 template <class T>
-LayerCall<T> Engine<T>::call_of_layer(Size layer) const {
+const LayerCall<T>& Engine<T>::operands_of(std::size_t number, const Microbatch<Compute>& batch) {
+  const Action& action = (*actions_)[number];
+  Operands& made = operands_[number];
+  const bool is_forward = action.kind == ActionKind::forward;
+  if (made.rows != batch.rows) {
+    made.call.emplace(is_forward ? forward_operands(action, batch)
+                                 : backward_operands(action, batch));
+    made.rows = batch.rows;
+  }
+  // The batch is somewhere else in every step.
+  for (std::size_t i = is_forward ? 0 : 1; i < action.reads.size(); ++i)
+    if (action.reads[i] == slot_of_x) made.call->inputs[is_forward ? i : i - 1] = batch.x;
+  return *made.call;
+}
+
+template <class T>
+LayerCall<T> Engine<T>::operands_of_layer(Size layer) const {
   LayerCall<Compute> call{layers_[layer], gemm_};
   const std::vector<ParameterView>& views = views_[layer];
   for (std::size_t p = 0; p < views.size(); ++p)
@@ -160,20 +183,20 @@ LayerCall<T> Engine<T>::call_of_layer(Size layer) const {
 }
 
 template <class T>
-void Engine<T>::forward_layer(const Action& action, const Microbatch<Compute>& batch) const {
-  const Region region("tessera::forward");
-  LayerCall<Compute> call = call_of_layer(action.index);
+LayerCall<T> Engine<T>::forward_operands(const Action& action,
+                                         const Microbatch<Compute>& batch) const {
+  LayerCall<Compute> call = operands_of_layer(action.index);
   for (std::size_t i = 0; i < action.reads.size(); ++i)
     call.inputs[i] = frame_.read(action.reads[i], batch);
   call.output = frame_(action.writes[0], batch);
   if (action.writes.size() > 1) call.kept = frame_(action.writes[1], batch);
-  forward(call);
+  return call;
 }
 
 template <class T>
-void Engine<T>::backward_layer(const Action& action, const Microbatch<Compute>& batch) const {
-  const Region region("tessera::backward");
-  LayerCall<Compute> call = call_of_layer(action.index);
+LayerCall<T> Engine<T>::backward_operands(const Action& action,
+                                          const Microbatch<Compute>& batch) const {
+  LayerCall<Compute> call = operands_of_layer(action.index);
   const std::size_t inputs = action.writes.size();
   call.output_gradient = frame_.read(action.reads[0], batch);
   for (std::size_t i = 0; i < inputs; ++i) {
@@ -187,7 +210,7 @@ void Engine<T>::backward_layer(const Action& action, const Microbatch<Compute>& 
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
   call.add_parameter_gradients = batch.number > 0 && !state_.sharding.gradients;
-  backward(call);
+  return call;
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <tessera/base/kokkos_compat.hpp>
@@ -42,6 +43,8 @@ class Engine {
   /// model's seed. The mesh must outlive the engine. Collective over the mesh unless it has made
   /// these communicators before.
   Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// One optimizer step on this rank's rows of a batch: the plan's actions, in their order. The
   /// batch's loss sums are kept under `slot`, the number of the step in its epoch. Throws Error
@@ -72,14 +75,17 @@ class Engine {
   const Optimizer<State>& optimizer() const { return optimizer_; }
 
  private:
-  void act(const Action& action, const Microbatch<Compute>& batch, Size slot, double rate);
+  /// `number`: of the action in the schedule.
+  void act(std::size_t number, const Microbatch<Compute>& batch, Size slot, double rate);
   Microbatch<Compute> microbatch_of(const Batch<Compute>& batch, Size number) const;
 
   void redistribute(const Action& action, const Microbatch<Compute>& batch) const;
   void accumulate_slots(const Action& action, const Microbatch<Compute>& batch) const;
-  LayerCall<Compute> call_of_layer(Size layer) const;
-  void forward_layer(const Action& action, const Microbatch<Compute>& batch) const;
-  void backward_layer(const Action& action, const Microbatch<Compute>& batch) const;
+  const LayerCall<Compute>& operands_of(std::size_t number, const Microbatch<Compute>& batch);
+  LayerCall<Compute> forward_operands(const Action& action, const Microbatch<Compute>& batch) const;
+  LayerCall<Compute> backward_operands(const Action& action,
+                                       const Microbatch<Compute>& batch) const;
+  LayerCall<Compute> operands_of_layer(Size layer) const;
   void loss(const Action& action, const Microbatch<Compute>& batch, Size slot, bool gradient);
 
   void gather(Size bucket) const;
@@ -105,8 +111,15 @@ class Engine {
     Range elements;  ///< of the bucket, without padding
   };
 
+  /// The operands of an action on a layer, made once for as long as the number of rows stays.
+  struct Operands {
+    Size rows = -1;
+    std::optional<LayerCall<Compute>> call{};
+  };
+
   Plan plan_;
-  std::vector<LayerSpec> layers_;  ///< with this rank's extents
+  const std::vector<Action>* actions_;  ///< of the plan
+  std::vector<LayerSpec> layers_;       ///< with this rank's extents
   StatePlan state_;
   StepOptions options_;
   SumsPlan sums_plan_;
@@ -122,7 +135,8 @@ class Engine {
   std::vector<ParameterRun<State>> runs_;  ///< what the optimizer updates
   std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
   Gemm<Compute> gemm_;
-  Vector<double> sums_;  ///< as SumsPlan says
+  std::vector<Operands> operands_;  ///< by action
+  Vector<double> sums_;             ///< as SumsPlan says
   HostMirror<Vector<double>> host_sums_;
   Request gather_in_flight_;
   Request scatter_in_flight_;

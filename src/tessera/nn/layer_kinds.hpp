@@ -20,6 +20,8 @@ struct LayerRow {
   std::vector<Layout> (*layouts)(const LayerSpec& layer);
   /// The rules for its parameters choose the layout, not only where its inputs come to lie.
   bool rules_choose = false;
+  /// With sequence parallelism it works on its own rows also where its input is whole.
+  bool prefers_rows = false;
 
   /// The matrix products on `rows` rows; `layer` with a rank's extents. Other work is not counted
   /// as FLOPs, as is customary.

@@ -151,6 +151,7 @@ LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
 LayerRow layer_norm_row() {
   return {.name = "layer_norm",
           .layouts = layouts,
+          .prefers_rows = true,
           .reads_inputs = [](const LayerSpec&) { return true; },
           .reads_output = [](const LayerSpec&) { return false; },
           .kept_columns = 2,

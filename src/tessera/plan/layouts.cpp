@@ -137,7 +137,7 @@ class Chooser {
     for (const Layout& layout : all) {
       if (row.rules_choose && !is_asked_for(layer, layout)) continue;
       if (splits_rows(layout) && !may_split_rows(l)) continue;
-      int cost = 0;
+      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;  // a slice costs less
       for (std::size_t i = 0; i < layer.inputs.size(); ++i)
         cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
       if (!row.rules_choose && best && cost >= least) continue;
@@ -158,7 +158,9 @@ class Chooser {
   /// Behind a sum over `model`, or behind a layer that does; the loss reads whole rows.
   bool may_split_rows(std::size_t l) const {
     if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
-    const std::vector<Size>& inputs = input_.model.layers[l].inputs;
+    const LayerSpec& layer = input_.model.layers[l];
+    if (row_of(layer.kind).prefers_rows && input_.mesh.size_of("model") > 1) return true;
+    const std::vector<Size>& inputs = layer.inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
       const Placement placement = output_placement(chosen_, i);
       return placement.is_partial() || placement.is_shard(0);
