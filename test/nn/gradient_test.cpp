@@ -133,7 +133,7 @@ void expect_input_gradient(const LayerSpec& layer, Size rows) {
   };
   const auto at = to_host(normal(rows, in, 2));
   for (const bool adds : {false, true}) {
-    if (adds && !row_of(layer.kind).adds_gradient) continue;
+    if (adds && !row_of(layer).adds_gradient) continue;
     Kokkos::deep_copy(dx, 7);
     f(at);
     const Matrix<double> input = to_device(at, rows, in);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/nn/layer_row.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 
 namespace tessera {
@@ -12,7 +12,7 @@ namespace {
 std::string layers_of(const ModelSpec& model) {
   std::string text;
   for (const LayerSpec& layer : model.layers) {
-    text += layer.name + " (" + std::string(row_of(layer.kind).name) + ")";
+    text += layer.name + " (" + std::string(row_of(layer).name) + ")";
     for (const Size input : layer.inputs)
       text += " " + (input == LayerSpec::data ? "x" : model.layers[input].name);
     text += "; ";
@@ -86,10 +86,10 @@ TEST(ModelSpec, BadSizesAreRejected) {
 }
 
 // Every kind answers what plans ask, and its first way to lie is whole.
-TEST(LayerKinds, RowsAreComplete) {
+TEST(LayerRows, AreComplete) {
   const ModelSpec model = residual_mlp({3, 5, 7, 1, 2});
   for (const LayerSpec& layer : model.layers) {
-    const std::vector<Layout> layouts = row_of(layer.kind).layouts(layer);
+    const std::vector<Layout> layouts = row_of(layer).layouts(layer);
     ASSERT_FALSE(layouts.empty());
     for (const Layout& layout : layouts) {
       EXPECT_EQ(layout.inputs.size(), layer.inputs.size()) << layer.name;

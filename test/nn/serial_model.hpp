@@ -29,7 +29,7 @@ class SerialModel {
     for (const LayerSpec& layer : model_.layers) {
       outputs_.emplace_back("output", rows, layer.out);
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
-      kept_.emplace_back("kept", rows, row_of(layer.kind).kept_columns);
+      kept_.emplace_back("kept", rows, row_of(layer).kept_columns);
       for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
     }
   }
@@ -109,7 +109,7 @@ class SerialModel {
   /// Each input's gradient is made by itself and then added to what other readers gave.
   void run_backward(std::size_t l, const Matrix<const T>& x, bool accumulate) {
     const LayerSpec& layer = model_.layers[l];
-    const LayerRow& row = row_of(layer.kind);
+    const LayerRow& row = row_of(layer);
     LayerCall<T> call = call_of(l, x);
     call.output_gradient = output_gradients_[l];
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)

@@ -33,25 +33,24 @@ void forward(const LayerCall<T>& call) {
 template <class T>
 void backward(const LayerCall<T>&) {}
 
+bool never(const LayerSpec&) { return false; }
+
+constexpr LayerRow row{.name = "add",
+                       .layouts = layouts,
+                       .reads_inputs = never,
+                       .reads_output = never,
+                       .in_place_of = 1,
+                       .gradient_in_place = true,
+                       .passes_gradient = [](const LayerSpec&) { return true; },
+                       .forward_float = forward<float>,
+                       .backward_float = backward<float>,
+                       .forward_double = forward<double>,
+                       .backward_double = backward<double>};
+
 }  // namespace
 
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
-  return {LayerKind::add, std::move(name), std::move(unit), {a, b}, width, width};
-}
-
-LayerRow add_row() {
-  const auto never = [](const LayerSpec&) { return false; };
-  return {.name = "add",
-          .layouts = layouts,
-          .reads_inputs = never,
-          .reads_output = never,
-          .in_place_of = 1,
-          .gradient_in_place = true,
-          .passes_gradient = [](const LayerSpec&) { return true; },
-          .forward_float = forward<float>,
-          .backward_float = backward<float>,
-          .forward_double = forward<double>,
-          .backward_double = backward<double>};
+  return {&row, std::move(name), std::move(unit), {a, b}, width, width};
 }
 
 }  // namespace tessera

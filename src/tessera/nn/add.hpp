@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/nn/layer_kinds.hpp>
+#include <string>
+
+#include <tessera/nn/layer_spec.hpp>
 
 namespace tessera {
 
 /// y = a + b, as where a residual joins its block. Along `model` any layout goes.
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width);
-
-LayerRow add_row();
 
 }  // namespace tessera

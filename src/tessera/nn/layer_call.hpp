@@ -6,7 +6,7 @@
 
 #include <tessera/base/view.hpp>
 #include <tessera/nn/gemm.hpp>
-#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/nn/layer_row.hpp>
 
 namespace tessera {
 
@@ -34,11 +34,9 @@ struct LayerCall {
 };
 
 /// Neither allocates nor waits for the device. T: float, double.
-inline void forward(const LayerCall<float>& call) { row_of(call.layer.kind).forward_float(call); }
-inline void forward(const LayerCall<double>& call) { row_of(call.layer.kind).forward_double(call); }
-inline void backward(const LayerCall<float>& call) { row_of(call.layer.kind).backward_float(call); }
-inline void backward(const LayerCall<double>& call) {
-  row_of(call.layer.kind).backward_double(call);
-}
+inline void forward(const LayerCall<float>& call) { row_of(call.layer).forward_float(call); }
+inline void forward(const LayerCall<double>& call) { row_of(call.layer).forward_double(call); }
+inline void backward(const LayerCall<float>& call) { row_of(call.layer).backward_float(call); }
+inline void backward(const LayerCall<double>& call) { row_of(call.layer).backward_double(call); }
 
 }  // namespace tessera

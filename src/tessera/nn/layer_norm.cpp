@@ -138,29 +138,27 @@ void backward(const LayerCall<T>& call) {
       InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
 }
 
+constexpr LayerRow row{.name = "layer_norm",
+                       .layouts = layouts,
+                       .prefers_rows = true,
+                       .reads_inputs = [](const LayerSpec&) { return true; },
+                       .reads_output = [](const LayerSpec&) { return false; },
+                       .kept_columns = 2,
+                       .passes_gradient = [](const LayerSpec&) { return false; },
+                       .adds_gradient = true,
+                       .forward_float = forward<float>,
+                       .backward_float = backward<float>,
+                       .forward_double = forward<double>,
+                       .backward_double = backward<double>};
+
 }  // namespace
 
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis) {
-  LayerSpec layer{LayerKind::layer_norm, std::move(name), std::move(unit), {input}, width, width};
+  LayerSpec layer{&row, std::move(name), std::move(unit), {input}, width, width};
   layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
                       {"bias", {width}, {logical_axis}, Initial::zeros}};
   return layer;
-}
-
-LayerRow layer_norm_row() {
-  return {.name = "layer_norm",
-          .layouts = layouts,
-          .prefers_rows = true,
-          .reads_inputs = [](const LayerSpec&) { return true; },
-          .reads_output = [](const LayerSpec&) { return false; },
-          .kept_columns = 2,
-          .passes_gradient = [](const LayerSpec&) { return false; },
-          .adds_gradient = true,
-          .forward_float = forward<float>,
-          .backward_float = backward<float>,
-          .forward_double = forward<double>,
-          .backward_double = backward<double>};
 }
 
 }  // namespace tessera

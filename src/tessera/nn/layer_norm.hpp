@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/nn/layer_kinds.hpp>
+#include <string>
+
+#include <tessera/nn/layer_spec.hpp>
 
 namespace tessera {
 
@@ -11,7 +13,5 @@ inline constexpr double layer_norm_epsilon = 1e-5;  ///< added to the variance
 /// and bias (width), ones and zeros at first. Along `model` rows may be split, columns not.
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis);
-
-LayerRow layer_norm_row();
 
 }  // namespace tessera

@@ -27,14 +27,14 @@ struct ParameterSpec {
   std::uint32_t stream = 0;  ///< drawn with fold_in(key(seed), stream)
 };
 
-enum class LayerKind : std::uint8_t { linear, pointwise, layer_norm, add };
+struct LayerRow;  // <tessera/nn/layer_row.hpp>
 
 /// A layer as data: it reads outputs of earlier layers, each (rows, columns), and makes one output.
 struct LayerSpec {
   /// Stands for the batch's x in `inputs`.
   static constexpr Size data = -1;
 
-  LayerKind kind = LayerKind::linear;
+  const LayerRow* kind = nullptr;
   std::string name;          ///< of the output: "layer1/output"
   std::string unit;          ///< parameters of one unit lie in one flat buffer: "layer1"
   std::vector<Size> inputs;  ///< layers whose outputs it reads

@@ -50,28 +50,25 @@ void backward(const LayerCall<T>& call) {
             call.add_input_gradients ? 1 : 0, call.input_gradients[0]);
 }
 
+constexpr LayerRow row{.name = "linear",
+                       .layouts = layouts,
+                       .rules_choose = true,
+                       .forward_products = forward_products,
+                       .backward_products = backward_products,
+                       .reads_inputs = [](const LayerSpec&) { return true; },
+                       .reads_output = [](const LayerSpec&) { return false; },
+                       .passes_gradient = [](const LayerSpec&) { return false; },
+                       .adds_gradient = true,
+                       .forward_float = forward<float>,
+                       .backward_float = backward<float>,
+                       .forward_double = forward<double>,
+                       .backward_double = backward<double>};
+
 }  // namespace
 
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel) {
   const Size in = kernel.shape[0], out = kernel.shape[1];
-  return {LayerKind::linear,  std::move(name), std::move(unit), {input}, in, out,
-          {std::move(kernel)}};
-}
-
-LayerRow linear_row() {
-  return {.name = "linear",
-          .layouts = layouts,
-          .rules_choose = true,
-          .forward_products = forward_products,
-          .backward_products = backward_products,
-          .reads_inputs = [](const LayerSpec&) { return true; },
-          .reads_output = [](const LayerSpec&) { return false; },
-          .passes_gradient = [](const LayerSpec&) { return false; },
-          .adds_gradient = true,
-          .forward_float = forward<float>,
-          .backward_float = backward<float>,
-          .forward_double = forward<double>,
-          .backward_double = backward<double>};
+  return {&row, std::move(name), std::move(unit), {input}, in, out, {std::move(kernel)}};
 }
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/nn/layer_row.hpp>
 #include <tessera/nn/model_spec.hpp>
 
 namespace tessera {
@@ -20,12 +20,12 @@ Size sum(const std::vector<GemmShape>& products) {
 }
 
 std::vector<GemmShape> forward_products(const LayerSpec& layer, Size rows) {
-  const LayerRow& row = row_of(layer.kind);
+  const LayerRow& row = row_of(layer);
   return row.forward_products ? row.forward_products(layer, rows) : std::vector<GemmShape>{};
 }
 
 std::vector<GemmShape> backward_products(const LayerSpec& layer, Size rows) {
-  const LayerRow& row = row_of(layer.kind);
+  const LayerRow& row = row_of(layer);
   return row.backward_products ? row.backward_products(layer, rows, reads_a_layer(layer))
                                : std::vector<GemmShape>{};
 }

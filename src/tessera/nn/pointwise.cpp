@@ -173,11 +173,25 @@ void backward(const LayerCall<T>& call) {
   });
 }
 
+constexpr LayerRow row{
+    .name = "pointwise",
+    .layouts = layouts,
+    .reads_inputs = keeps_input,
+    .reads_output =
+        [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },
+    .in_place_of = 0,
+    .gradient_in_place = true,
+    .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
+    .forward_float = forward<float>,
+    .backward_float = backward<float>,
+    .forward_double = forward<double>,
+    .backward_double = backward<double>};
+
 }  // namespace
 
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation) {
-  LayerSpec layer{LayerKind::pointwise, std::move(name), std::move(unit), {input}, width, width};
+  LayerSpec layer{&row, std::move(name), std::move(unit), {input}, width, width};
   layer.activation = activation;
   return layer;
 }
@@ -187,24 +201,6 @@ LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
   LayerSpec layer = pointwise(std::move(name), std::move(unit), input, width, activation);
   layer.parameters.push_back({"bias", {width}, {std::move(logical_axis)}});
   return layer;
-}
-
-LayerRow pointwise_row() {
-  return {
-      .name = "pointwise",
-      .layouts = layouts,
-      .reads_inputs = keeps_input,
-      .reads_output =
-          [](const LayerSpec& l) {
-            return l.activation != Activation::identity && !keeps_input(l);
-          },
-      .in_place_of = 0,
-      .gradient_in_place = true,
-      .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
-      .forward_float = forward<float>,
-      .backward_float = backward<float>,
-      .forward_double = forward<double>,
-      .backward_double = backward<double>};
 }
 
 }  // namespace tessera

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/nn/layer_kinds.hpp>
+#include <string>
+
+#include <tessera/nn/layer_spec.hpp>
 
 namespace tessera {
 
@@ -11,7 +13,5 @@ LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
 /// The same with a bias, whose dimension has the given logical name.
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation, std::string logical_axis);
-
-LayerRow pointwise_row();
 
 }  // namespace tessera

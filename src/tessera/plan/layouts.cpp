@@ -8,7 +8,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/nn/layer_row.hpp>
 #include <tessera/plan/layouts.hpp>
 
 namespace tessera {
@@ -130,7 +130,7 @@ class Chooser {
  private:
   Layout best_of(std::size_t l) const {
     const LayerSpec& layer = input_.model.layers[l];
-    const LayerRow& row = row_of(layer.kind);
+    const LayerRow& row = row_of(layer);
     const std::vector<Layout> all = row.layouts(layer);
     const Layout* best = nullptr;
     int least = 0;
@@ -159,7 +159,7 @@ class Chooser {
   bool may_split_rows(std::size_t l) const {
     if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
     const LayerSpec& layer = input_.model.layers[l];
-    if (row_of(layer.kind).prefers_rows && input_.mesh.size_of("model") > 1) return true;
+    if (row_of(layer).prefers_rows && input_.mesh.size_of("model") > 1) return true;
     const std::vector<Size>& inputs = layer.inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
       const Placement placement = output_placement(chosen_, i);

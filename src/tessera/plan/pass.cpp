@@ -5,7 +5,7 @@
 #include <set>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layer_kinds.hpp>
+#include <tessera/nn/layer_row.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/memory_placement.hpp>
 #include <tessera/plan/pass.hpp>
@@ -164,12 +164,12 @@ class PassBuilder {
   /// The input whose memory the output of layer `l` takes, if nobody reads it again.
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const {
     const LayerSpec& layer = layers_[l];
-    const LayerRow& row = row_of(layer.kind);
+    const LayerRow& row = row_of(layer);
     if (row.in_place_of < 0 || row.reads_inputs(layer)) return no_slot;
     const auto i = static_cast<std::size_t>(row.in_place_of);
     const Size producer = layer.inputs[i];
     if (producer == LayerSpec::data || readers_of(producer).size() > 1) return no_slot;
-    const bool read_again = row_of(layers_[producer].kind).reads_output(layers_[producer]);
+    const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
     const bool same_shape =
         layer.in == layer.out && (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
     return read_again || !same_shape ? no_slot : inputs[i];
@@ -177,7 +177,7 @@ class PassBuilder {
 
   void forward(Size l) {
     const LayerSpec& layer = layers_[l];
-    const LayerRow& row = row_of(layer.kind);
+    const LayerRow& row = row_of(layer);
     trains_[l] = !layer.parameters.empty();
     std::vector<SlotId> inputs;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
@@ -275,7 +275,7 @@ class PassBuilder {
 
   void backward(Size l) {
     const LayerSpec& layer = layers_[l];
-    const LayerRow& row = row_of(layer.kind);
+    const LayerRow& row = row_of(layer);
     const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
     contributions_[l].clear();
 

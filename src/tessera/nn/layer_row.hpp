@@ -11,8 +11,8 @@ namespace tessera {
 template <class T>
 struct LayerCall;  // <tessera/nn/layer_call.hpp>
 
-/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row in
-/// a file of its own and enter it in layer_kinds.cpp.
+/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row and a
+/// function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
   std::string_view name;
 
@@ -50,7 +50,6 @@ struct LayerRow {
   void (*backward_double)(const LayerCall<double>& call);
 };
 
-/// The row of a kind.
-const LayerRow& row_of(LayerKind kind);
+inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
 
 }  // namespace tessera
