@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <tessera/config/config_io.hpp>
+#include <tessera/plan/strategy.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -62,6 +63,7 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
             {"memory_bytes", or_null(study.limits.memory_bytes)},
             {"vendor_peak_flops_per_second", or_null(study.limits.vendor_peak_flops_per_second)}}},
           {"tolerance", study.tolerance},
+          {"strategies", strategy_names},
           {"cases", list}};
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .case import Case
 from .fields import get, numbers, table, text
+from .style import use_strategies
 
 SCHEMA_VERSION = 1
 
@@ -31,9 +32,17 @@ class Study:
                 f"{directory}: holds no results of tessera-bench"
                 " (no readable study.json, no readable cases/*/result.json)"
             )
+        use_strategies(self._strategies(results))
         self.name = text(self.study, "name") or self._name_of(results)
         self.cases = self._cases(results)
         self._check_summary()
+
+    def _strategies(self, results):
+        """As the study lists them; without a list, those of its cases in alphabetical order."""
+        listed = self.study.get("strategies")
+        if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
+            return listed
+        return sorted({get(result, "case", "strategy") or "" for result in results.values()})
 
     @staticmethod
     def _name_of(results):

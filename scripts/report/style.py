@@ -15,14 +15,16 @@ MUTED = ("#5c646e", "#a3abb5")
 GRID = ("#e3e6ea", "#2c3138")
 REFERENCE = ("#8b939d", "#7b838d")
 
-_STRATEGIES = {
-    "data": (("#0527a8", "#4f71d6"), "o"),
-    "zero1": (("#d5820d", "#f4cd5c"), "s"),
-    "zero2": (("#14aa99", "#5fecd7"), "^"),
-    "fsdp": (("#8f5ace", "#b0a2ff"), "D"),
-    "hybrid": (("#b3235f", "#f27ca0"), "v"),
-    "tensor": (("#622c04", "#a06c44"), "P"),
-}
+# Given to strategies in the order in which the study lists them; further ones share the last.
+_PALETTE = [
+    (("#0527a8", "#4f71d6"), "o"),
+    (("#d5820d", "#f4cd5c"), "s"),
+    (("#14aa99", "#5fecd7"), "^"),
+    (("#8f5ace", "#b0a2ff"), "D"),
+    (("#b3235f", "#f27ca0"), "v"),
+    (("#622c04", "#a06c44"), "P"),
+]
+_STRATEGIES = {}
 _OTHER = (("#6b7178", "#b4bac1"), "X")
 
 # Grey is work, colour is time that the mesh costs.
@@ -70,6 +72,12 @@ CELL_STATUS = {
     "stale": ("#ddd4ea", "#40364f"),
     "n/a": ("#f6f7f9", "#1b1f24"),
 }
+
+
+def use_strategies(names):
+    """All strategies that the program knows, in its order, whatever the study runs."""
+    _STRATEGIES.clear()
+    _STRATEGIES.update(zip(names, _PALETTE))
 
 
 def strategies():
