@@ -69,7 +69,7 @@ void expect_groups_right(const Plan& plan) {
           const ParameterPlan& parameter = layout.parameters[tensor.parameter];
           const StatePlan state = plan.state(rank);
           kept = intersection({parameter.place.begin, kept},
-                              state.buckets[layout.bucket_index(parameter)].share)
+                              state.buckets[parameter.bucket].share)
                      .count;
         }
         EXPECT_EQ(group.value.kept, kept) << tensor.path << ", rank " << rank;

@@ -25,7 +25,7 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
   for (const ParameterPlan& parameter : layout.parameters) {
     const ParameterSpec& spec = model.layers[parameter.layer].parameters[parameter.number];
     const Block block = plan.block(rank, parameter);
-    const Size bucket = layout.bucket_index(parameter);
+    const Size bucket = parameter.bucket;
     const Range elements{parameter.place.begin, num_elements(block.extent)};
     const bool sharded = state.sharding.parameters;
     const Range kept = sharded ? intersection(elements, state.buckets[bucket].share) : elements;

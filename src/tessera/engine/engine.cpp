@@ -61,7 +61,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       reductions_(state_.buckets.size()) {
   const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
   for (const ParameterPlan& parameter : layout.parameters) {
-    const Size bucket = layout.bucket_index(parameter);
+    const Size bucket = parameter.bucket;
     const Size elements = num_elements(plan.block(mesh.rank(), parameter).extent);
     views_[parameter.layer].push_back({bucket, {parameter.place.begin, elements}});
     if (const Size rest = parameter.place.count - elements; rest > 0)

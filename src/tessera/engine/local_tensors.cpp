@@ -42,7 +42,7 @@ std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Eng
     if (slot.role != role) continue;
     const ParameterPlan& parameter = layout.parameters[slot.parameter];
     const Block block = plan.block(rank, parameter);
-    const Size bucket = layout.bucket_index(parameter), begin = parameter.place.begin;
+    const Size bucket = parameter.bucket, begin = parameter.place.begin;
     const Range elements{begin, num_elements(block.extent)};
     const Range owned = intersection(elements, state.buckets[bucket].share);
     const Range kept = slot.in_shares ? owned : elements;

@@ -125,7 +125,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
     if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
     const Size elements = num_elements(block(rank, parameter).extent);
     const Range own =
-        kept.owned_gradients(layout.bucket_index(parameter), {parameter.place.begin, elements});
+        kept.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (own.count == 0) continue;
     if (!unique.empty() && unique.back().end() == own.begin)
       unique.back().count += own.count;

@@ -72,7 +72,7 @@ RankGroups::Numbers RankGroups::part_on(const Slot& slot, Size rank) const {
   if (!slot.in_shares) return {extent[0], extent[1], elements};
   const ParameterLayout& layout = plan_.stages.front().parameters;
   const ParameterPlan& parameter = layout.parameters[slot.parameter];
-  const Range share = balanced_split(layout.bucket_of(parameter).elements, shards_, shard_[rank]);
+  const Range share = balanced_split(layout.buckets[parameter.bucket].elements, shards_, shard_[rank]);
   return {extent[0], extent[1], intersection({parameter.place.begin, elements}, share).count};
 }
 

@@ -90,6 +90,7 @@ void place(ParameterLayout& plan) {
       unit.place.begin = at;
       for (Size p = unit.parameters.begin; p < unit.parameters.end(); ++p) {
         ParameterPlan& parameter = plan.parameters[p];
+        parameter.bucket = b;
         parameter.place.begin = at;
         at += parameter.place.count;
         if (!parameter.sees_own_rows) continue;
@@ -101,13 +102,6 @@ void place(ParameterLayout& plan) {
 }
 
 }  // namespace
-
-Size ParameterLayout::bucket_index(const ParameterPlan& parameter) const {
-  for (const UnitPlan& unit : units)
-    if (parameter.layer >= unit.layers.begin && parameter.layer < unit.layers.end())
-      return unit.bucket;
-  return -1;
-}
 
 ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts) {
   ParameterLayout plan;

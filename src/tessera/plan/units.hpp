@@ -28,6 +28,7 @@ struct ParameterPlan {
   Placement along_model;
   bool sees_own_rows = false;  ///< the gradient is a sum over `model`, too
   Range place{};               ///< elements from the begin of the bucket
+  Size bucket = 0;
 };
 
 /// The parameters of one layer, or of the few that share a name.
@@ -55,11 +56,6 @@ struct ParameterLayout {
   std::vector<ParameterPlan> parameters;
   std::vector<UnitPlan> units;
   std::vector<BucketPlan> buckets;
-
-  const BucketPlan& bucket_of(const ParameterPlan& parameter) const {
-    return buckets[static_cast<std::size_t>(bucket_index(parameter))];
-  }
-  Size bucket_index(const ParameterPlan& parameter) const;
 };
 ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts);
 
