@@ -19,11 +19,11 @@ expect_line " +batch +batch/x +\(32, 4\) +P\('data', None\) +\(11, 4\) on ranks 
 expect_line " +parameter +layer1/kernel +\(4, 64\) +P\(.*\) +\(4, 64\) on every rank"
 expect_line " +moment +layer2/bias.moment2 .*on every rank"
 expect_line " +per step +data +all_reduce +1 call +1,540 B +gradients"
-expect_line " +activations +5,200 B"
+expect_line " +activations +5,680 B"
 expect_json /mesh/shape "[3]"
 expect_json /collectives/0/payload_bytes 1540
 expect_json /memory/1/ranks 2
-expect_json /memory/1/bytes/total 13032
+expect_json /memory/1/bytes/total 13512
 
 begin plan-of-many
 launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \
