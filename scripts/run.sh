@@ -5,7 +5,7 @@ usage() {
   cat <<'TEXT'
 usage: scripts/run.sh [--ranks N] [FILE.toml] [options of `tessera run`]
 
-Installs what is missing (see scripts/setup.sh), builds Tessera in build/release and runs it with mpirun.
+Installs missing dependencies (see scripts/setup.sh), builds Tessera in build/release and runs it with mpirun.
 
   --ranks N    number of MPI ranks (4)
   FILE.toml    what to run (inputs/tutorial.toml)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by run.sh and test.sh; ./scripts/setup.sh alone only installs what is missing.
+# Sourced by run.sh, study.sh and test.sh; ./scripts/setup.sh alone only installs missing dependencies.
 #
-# With a Kokkos in CMAKE_PREFIX_PATH, Kokkos_ROOT or Kokkos_DIR (Spack, modules, hand-built) nothing is
-# installed. Otherwise the Debian packages of cmake/dependencies.txt are.
+# If there is a Kokkos in CMAKE_PREFIX_PATH, Kokkos_ROOT or Kokkos_DIR (Spack, modules, built by hand),
+# nothing is installed. Otherwise the Debian packages of cmake/dependencies.txt are.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -21,10 +21,10 @@ require_ranks() {
   [[ $1 =~ ^[1-9][0-9]*$ ]] || die "--ranks '$1': must be a positive number"
 }
 
-# Reads all of what mpirun says: a pipe that ends early would fail under pipefail.
+# Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
 is_open_mpi() { [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; }
 
-# Prints the directory of a Kokkos that the user points CMake at, if there is one.
+# Prints the directory of the Kokkos that the user pointed CMake to, if there is one.
 find_kokkos() {
   local prefix directory
   local -a prefixes=()
@@ -42,8 +42,8 @@ find_kokkos() {
   if [[ -f ${Kokkos_DIR:-/nowhere}/KokkosConfig.cmake ]]; then echo "$Kokkos_DIR"; fi
 }
 
-# The Debian packages that the build needs, by the table and for the scripts, one per line. With arguments:
-# those of the rows of these names, which are optional.
+# Prints the Debian packages that the build and the scripts need, one per line. With arguments: those of the
+# optional rows with these names.
 debian_packages() {
   awk -F'|' -v names="$*" '
     /^#/ || $2 ~ /^ *-/ { next }
@@ -69,7 +69,7 @@ install_debian_packages() {
   if ((${#missing[@]} == 0)); then return; fi
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
-      die "not root and no sudo; ask for these packages to be installed: ${missing[*]}"
+      die "not root and no sudo; ask your administrator to install: ${missing[*]}"
     as_root=(sudo)
   fi
   say "Installing with apt: ${missing[*]}"
@@ -78,8 +78,8 @@ install_debian_packages() {
     "${missing[@]}"
 }
 
-# install_missing [row...]: what the build needs, and the optional packages of these rows of the table, which
-# are not insisted on.
+# install_missing [row...]: installs what the build needs, and tries to install the optional packages of these
+# rows of the table.
 install_missing() {
   local kokkos
   kokkos=$(find_kokkos)
@@ -88,10 +88,10 @@ install_missing() {
   elif command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     install_debian_packages
     if (($# > 0)); then
-      (install_debian_packages "$@") || say "Going on without what could not be installed"
+      (install_debian_packages "$@") || say "Continuing without the packages that could not be installed"
     fi
   else
-    die "no Kokkos in CMAKE_PREFIX_PATH and no apt. With Spack, in $root:
+    die "no Kokkos in CMAKE_PREFIX_PATH, and no apt to install one. With Spack, in $root:
   spack env activate . && spack install"
   fi
 }

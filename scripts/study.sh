@@ -5,12 +5,12 @@ usage() {
   cat <<'TEXT'
 usage: scripts/study.sh [--ranks N] [STUDY.toml] [-o DIR] [options of `tessera-bench run`]
 
-Installs what is missing (see scripts/setup.sh), builds tessera-bench in build/release, runs a study and
-writes the report of its results.
+Installs missing dependencies (see scripts/setup.sh), builds tessera-bench in build/release, runs a study and
+writes a report on its results.
 
   --ranks N     number of MPI ranks (4)
-  STUDY.toml    what to measure (inputs/quick_study.toml)
-  -o DIR        directory of the results (results/ and the name of the study)
+  STUDY.toml    study to run (inputs/quick_study.toml)
+  -o DIR        directory for the results (results/ plus the name of the study)
 
 All other arguments are passed on, for example: scripts/study.sh inputs/strong_scaling.toml --resume
 TEXT
@@ -39,7 +39,7 @@ results=${results:-results/$(basename "$study" .toml)}
 install_missing Matplotlib
 build release tessera_bench_cli
 
-# One core for each rank where there are enough: a rank that wanders loses its caches.
+# One core per rank if there are enough: a rank that migrates loses its caches.
 declare -a launch=(mpirun -n "$ranks")
 if is_open_mpi; then
   if ((ranks <= jobs)); then launch+=(--bind-to core); else launch+=(--oversubscribe --bind-to none); fi
@@ -48,8 +48,8 @@ say "${launch[*]} build/release/bin/tessera-bench run $study -o $results ${optio
 status=0
 "${launch[@]}" "$root/build/release/bin/tessera-bench" run "$study" -o "$results" "${options[@]}" || status=$?
 
-# Cases that have failed belong into the report as well.
+# Failed cases belong in the report as well.
 if [[ -f $results/summary.json && -x $root/scripts/report.py ]]; then
-  "$root/scripts/report.py" "$results" || say "no report: see above; the results are in $results"
+  "$root/scripts/report.py" "$results" || say "No report was written, see above; the results are in $results"
 fi
 exit "$status"

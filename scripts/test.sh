@@ -5,12 +5,12 @@ usage() {
   cat <<'TEXT'
 usage: scripts/test.sh [--release-only] [options of ctest]
 
-Installs what is missing (see scripts/setup.sh), then builds and runs
+Installs missing dependencies (see scripts/setup.sh), then builds and runs
   all tests in build/release, and
-  the tests of one process and of 2 ranks in build/asan, with address and undefined-behaviour sanitizers.
-Ends with the counts of both, and with an exit code other than 0 if anything failed.
+  the tests on one process and on 2 ranks in build/asan, with address and undefined-behaviour sanitizers.
+Prints the test counts of both at the end. The exit code is not 0 if anything failed.
 
-  --release-only    leave the sanitizers out
+  --release-only    skip build/asan
 
 All other arguments are passed to ctest, for example: scripts/test.sh -R mesh
 TEXT
@@ -26,7 +26,7 @@ for argument in "$@"; do
   esac
 done
 
-# A selection by hand may well be empty in one of the two.
+# A selection by the user may be empty in one of the two.
 if ((${#options[@]} > 0)); then options+=(--no-tests=ignore); fi
 
 # shellcheck source=setup.sh

@@ -14,20 +14,22 @@ namespace {
 
 constexpr const char* examples = R"(
 Examples:
-  tessera-bench list studies/strong_scaling.toml
-  mpirun -n 8 tessera-bench run studies/strong_scaling.toml -o results/strong
-  mpirun -n 8 tessera-bench run studies/strong_scaling.toml -o results/strong --resume --retry failed,timeout
-  mpirun -n 4 tessera-bench run studies/strong_scaling.toml -o results/strong --case ID
+  tessera-bench list inputs/strong_scaling.toml
+  mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong
+  mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong --resume --retry failed,timeout
+  mpirun -n 4 tessera-bench run inputs/strong_scaling.toml -o results/strong --case ID
   tessera-bench compare results/before results/after
 
-Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 a
-time limit, 5 communication, 77 some cases need more ranks. Arguments --kokkos-... go to Kokkos.)";
+Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
+limit exceeded, 5 communication error, 77 some cases need more ranks. Arguments starting with --kokkos- are passed to
+Kokkos.)";
 
 const std::string hint = "; see tessera-bench --help";
 
 void add_source(CLI::App& command, StudySource& source) {
   command.add_option("FILE", source.file, "Study file (TOML)")->required();
-  command.add_flag("--small", source.small, "Use the study's small variant, its table [small]");
+  command.add_flag("--small", source.small,
+                   "Run the small variant of the study, from its table [small]");
   command
       .add_option("--set", source.overrides, "Override one key of the study or its configuration")
       ->type_name("SECTION.KEY=VALUE")
@@ -85,9 +87,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   ListOptions list;
   GivenRun run;
   CompareOptions compare;
-  add_source(
-      *app.add_subcommand("list", "Show the cases of a study and what each needs, without MPI"),
-      list.source);
+  add_source(*app.add_subcommand(
+                 "list", "Show the cases of a study and what each of them needs, without MPI"),
+             list.source);
   add_run(app, run);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   comparison.add_option("BEFORE", compare.before, "Results directory")->required();

@@ -44,12 +44,12 @@ void add_google_flags(CLI::App& app, GoogleFlags& flags) {
   const CLI::IsMember formats({"console", "json", "csv"});
   flag("--benchmark_list_tests", flags.list_tests, "List the benchmarks without running them");
   text("--benchmark_filter", flags.filter,
-       "Run benchmarks that match; with a leading - those that do not")
+       "Run the benchmarks that match; with a leading -, those that do not")
       ->type_name("REGEX");
   text("--benchmark_format", flags.format, "Output format on the terminal")->check(formats);
   text("--benchmark_out", flags.out, "Also write the results to this file")->type_name("FILE");
   text("--benchmark_out_format", flags.out_format, "Output format in the file")->check(formats);
-  text("--benchmark_color", flags.color, "Colored output; default: not under an MPI launcher")
+  text("--benchmark_color", flags.color, "Colored output; by default not under an MPI launcher")
       ->check(CLI::IsMember({"auto", "true", "false", "yes", "no", "1", "0"}));
   text("--benchmark_time_unit", flags.time_unit, "Default time unit")
       ->check(CLI::IsMember({"ns", "us", "ms", "s"}));
@@ -59,12 +59,12 @@ void add_google_flags(CLI::App& app, GoogleFlags& flags) {
   flag("--benchmark_report_aggregates_only", flags.report_aggregates_only,
        "Report only mean, median and deviation of the repetitions");
   flag("--benchmark_display_aggregates_only", flags.display_aggregates_only,
-       "The same, for the terminal only");
+       "The same, but only on the terminal");
   flag("--benchmark_counters_tabular", flags.counters_tabular, "Show counters in columns");
   flag("--benchmark_enable_random_interleaving", flags.random_interleaving,
        "Run repetitions in random order (one rank only)");
   text("--benchmark_min_time", flags.min_time, "Not supported: use --iterations");
-  text("--benchmark_min_warmup_time", flags.min_warmup_time, "Not supported either");
+  text("--benchmark_min_warmup_time", flags.min_warmup_time, "Not supported: use --iterations");
 }
 
 void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {

@@ -87,7 +87,7 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   Silence silence;
   const std::size_t ran = world.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
                                             : benchmark::RunSpecifiedBenchmarks(&silence);
-  if (ran == 0) throw Error(ExitCode::usage, "--benchmark_filter: no benchmark has such a name");
+  if (ran == 0) throw Error(ExitCode::usage, "--benchmark_filter: no benchmark matches");
   if (context.errors() > 0)
     throw Error(ExitCode::wrong_result,
                 std::to_string(context.errors()) + " benchmarks ended with an error");

@@ -97,9 +97,9 @@ bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
 bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
 # Right in number, but all processes of this test run on one node.
-bad_tutorial other-nodes "distributed.num_nodes = $ranks: must be the number of nodes of this launch, 1" \
+bad_tutorial other-nodes "distributed.num_nodes = $ranks: must equal the number of nodes of this launch, 1" \
   --set distributed.num_nodes="$ranks" --set distributed.num_processes_per_node=1
-bad_tutorial other-processes "distributed.num_processes_per_node = 1: must be the number of processes on every node" \
+bad_tutorial other-processes "distributed.num_processes_per_node = 1: must equal the number of processes on every node" \
   --set distributed.num_processes_per_node=1
 bad inspect-other-nodes "distributed.num_nodes = $ranks" inspect "$inputs/tutorial.toml" \
   --set distributed.num_nodes="$ranks"

@@ -117,7 +117,7 @@ TEST(CallErrors, TheCheckTellsTheReceiverOfAnotherType) {
   if (comm.rank() == 1) {
     const Vector<std::int32_t> v("v", 4);
     expect_contains(message_of([&] { comm.ireceive(v, 0, 9).wait(); }),
-                    "4 int32 are expected, rank 0 sends 4 float32");
+                    "expected 4 int32, but rank 0 sends 4 float32");
   }
 }
 
@@ -207,7 +207,7 @@ TEST_F(CollectiveCheck, PartsOfAnAllToAllMustMeet) {
   const Vector<float> in("in", static_cast<std::size_t>(2 * comm.size()));
   const Vector<float> out("out", in.extent(0) - (odd_one ? 1 : 0));
   const std::string text = message_of([&] { comm.all_to_all(in, sent, out, received); });
-  expect_contains(text, "rank 0 sends 2 elements, 1 are expected");
+  expect_contains(text, "rank 0 sends 2 elements, not the expected 1");
   expect_same_on_all(comm, text);
 }
 

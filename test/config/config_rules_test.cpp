@@ -122,7 +122,7 @@ TEST(ConfigRules, Model) {
       [](Config& c) {
         c.model.mlp.widths = {4, 2};
       },
-      {"model.widths = [4, 2]", "must end with 1", "sum_of_squares"});
+      {"model.widths = [4, 2]", "must give an output width of 1", "sum_of_squares"});
   refuse(
       [](Config& c) {
         c.model.mlp.widths = {Size{1} << 40, Size{1} << 40, 1};
@@ -188,12 +188,13 @@ TEST(ConfigRules, NodesAreThoseOfTheLaunch) {
   check_nodes(config, even);
   check_nodes(config, uneven);
   expect_error([&] { check_nodes(config, {4}); },
-               {"distributed.num_nodes = 2: must be the number of nodes of this launch, 1"});
+               {"distributed.num_nodes = 2: must equal the number of nodes of this launch, 1"});
   config.num_processes_per_node = 2;
   check_nodes(config, even);
-  expect_error([&] { check_nodes(config, uneven); },
-               {"distributed.num_processes_per_node = 2: must be the number of processes on every "
-                "node of this launch, which has 1 on node 2 of 2"});
+  expect_error(
+      [&] { check_nodes(config, uneven); },
+      {"distributed.num_processes_per_node = 2: must equal the number of processes on every "
+       "node of this launch, which has 1 on node 2 of 2"});
 }
 
 TEST(ConfigRules, LaunchSizes) {

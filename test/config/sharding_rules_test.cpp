@@ -71,9 +71,9 @@ TEST(ShardingRules, AxesOfParameters) {
   for (const char* name : {"mlp", "embed"})
     for (const char* axis : {"data", "fsdp", "pipeline"})
       refuse_rule(name, {axis},
-                  {std::string("distributed.mesh_rules.") + name, "may name the axis model only"});
-  refuse_rule("mlp", {"model", "fsdp"}, {"may name the axis model only"});
-  refuse_rule("mlp", {"model", "model"}, {"mesh_rules.mlp", "must name each axis once"});
+                  {std::string("distributed.mesh_rules.") + name, "may name only the axis model"});
+  refuse_rule("mlp", {"model", "fsdp"}, {"may name only the axis model"});
+  refuse_rule("mlp", {"model", "model"}, {"mesh_rules.mlp", "must not name an axis twice"});
   refuse_rule(
       "embed", {"model"},
       {"distributed.mesh_rules.embed = [\"model\"]: needs distributed.mesh_rules.mlp = []"});
@@ -85,7 +85,7 @@ TEST(ShardingRules, EveryBatchAxisSplitsTheBatch) {
       {"distributed.mesh_rules.batch = [\"data\"]: must name fsdp", "data=2,fsdp=2,model=2"});
   refuse_rule("batch", {"fsdp"}, {"must name data"});
   refuse_rule("batch", {}, {"distributed.mesh_rules.batch = []: must name data"});
-  refuse_rule("batch", {"data", "fsdp", "model"}, {"may name data and fsdp only"});
+  refuse_rule("batch", {"data", "fsdp", "model"}, {"may name only data and fsdp"});
   validate(with_rule("batch", {"fsdp", "data"}), 8);
   Config only_data = with_rule("batch", {"data"});
   only_data.training.distributed.mesh_shape = {8};
@@ -108,9 +108,9 @@ TEST(ShardingRules, WrongSpecs) {
     refuse_spec("layer1/kernel", spec, {key, "must be a PartitionSpec such as P(None, 'model')"});
   for (const char* spec : {"P('fsdp')", "P('data', None)", "P(None, ('model', 'fsdp'))",
                            "P('modle')", "P('pipeline')"})
-    refuse_spec("layer1/kernel", spec, {key, "may name the axis model only"});
+    refuse_spec("layer1/kernel", spec, {key, "may name only the axis model"});
   for (const char* spec : {"P('model', 'model')", "P(('model', 'model'))"})
-    refuse_spec("layer1/kernel", spec, {key, "may name the axis model once"});
+    refuse_spec("layer1/kernel", spec, {key, "may name the axis model only once"});
   refuse_spec("layer1/kernel", "P(None, None, 'model')",
               {key, "must be no longer than the 2 dimensions of the tensor"});
   refuse_spec("layer1/bias", "P(None, None)",

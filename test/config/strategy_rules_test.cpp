@@ -69,8 +69,8 @@ TEST(StrategyRules, MeshesOfTensor) {
   for (const char* mesh : {"model=6", "data=1,model=6", "model=-1,fsdp=1", "data=1,fsdp=1,model=6"})
     validate(on("tensor", mesh), 6);
   refuse("tensor", "data=2,model=3", 6,
-         {"distributed.strategy = \"tensor\": needs a mesh whose axis data is 1, not 2"});
-  refuse("tensor", "fsdp=6", 6, {"needs a mesh whose axis fsdp is 1, not 6"});
+         {"distributed.strategy = \"tensor\": needs a mesh whose axis data has size 1, not 2"});
+  refuse("tensor", "fsdp=6", 6, {"needs a mesh whose axis fsdp has size 1, not 6"});
   refuse("tensor", "", 6, {"distributed.tensor_parallel_size = 3", "\"model\", which is 6"},
          [](auto& d) { d.tensor_parallel_size = 3; });
   Config config = on("tensor", "");
@@ -112,7 +112,7 @@ TEST(StrategyRules, OptionsOfGatheringAreForThoseThatGather) {
       } else {
         refuse(strategy, mesh, 4,
                {key + " = false: needs distributed.strategy = \"fsdp\" or \"hybrid\"",
-                "\"" + strategy + "\" holds them whole"},
+                "\"" + strategy + "\" does not shard them"},
                change);
       }
     }

@@ -46,12 +46,11 @@ TEST(MeshShape, RejectsWithKeyAndValue) {
   EXPECT_EQ(parse("data=-1,model=4", 6),
             "mesh = data=-1,model=4: the other sizes multiply to 4, which must divide the 6 ranks");
   EXPECT_EQ(parse("data=-1,model=-1", 4),
-            "mesh = data=-1,model=-1: only one size may be -1 (the rest of the ranks)");
+            "mesh = data=-1,model=-1: only one size may be -1 (the remaining ranks)");
   EXPECT_EQ(parse("data=2,data=2", 4),
-            "mesh = data=2,data=2: axis names must be unique, 'data' is given twice");
-  EXPECT_EQ(
-      parse("data=0", 1),
-      "mesh = data=0: sizes must be positive or one -1 (the rest of the ranks), 'data' has 0");
+            "mesh = data=2,data=2: axis names must be unique, but 'data' is given twice");
+  EXPECT_EQ(parse("data=0", 1),
+            "mesh = data=0: sizes must be positive or one -1 (the remaining ranks); 'data' has 0");
   EXPECT_EQ(parse("data=two", 1), "mesh = data=two: the size of 'data' must be a whole number");
   EXPECT_EQ(parse("data=2x", 2), "mesh = data=2x: the size of 'data' must be a whole number");
   for (const char* text : {"", "data", "data=1,", "=2", "1d=1", "da ta=1", "data=-2",

@@ -50,7 +50,7 @@ TEST(MeshRules, RejectUnknownAndDoubleNames) {
   EXPECT_EQ(error_of([] {
               MeshRules({{"mlp", {"model"}}, {"mlp", {}}});
             }),
-            "mesh_rules = mlp: must have one rule, has two");
+            "mesh_rules = mlp: must have one rule, not two");
 }
 
 }  // namespace

@@ -138,25 +138,25 @@ TEST(Layouts, RefuseWhatNoLayerCanDo) {
   input.sequence_parallel = true;
   EXPECT_EQ(
       message(input),
-      "distributed.sequence_parallel = true: needs a row-parallel layer before another layer; "
+      "distributed.sequence_parallel = true: needs a row-parallel layer followed by another layer; "
       "this model has none");
   input = with_kernels({columns, rows, whole});
   input.model = mlp({.widths = {2, 4, 6, 8}});
   input.sequence_parallel = true;
   input.mesh = MeshShape({{"model", 2}, {"data", 2}});
   EXPECT_EQ(message(input),
-            "distributed.sequence_parallel = true: needs the mesh axis model behind data");
+            "distributed.sequence_parallel = true: needs the mesh axis model to come after data");
   input = with_kernels({columns});
   input.model = mlp({.widths = {2, 4}});
   input.parameter_specs["layer1/bias"] = PartitionSpec{{}};
   EXPECT_EQ(message(input),
-            "distributed.parameter_specs.\"layer1/bias\" = \"P(None)\": must be \"P('model')\", as "
-            "the columns of layer1/output lie");
+            "distributed.parameter_specs.\"layer1/bias\" = \"P(None)\": must be \"P('model')\", to "
+            "match the columns of layer1/output");
   input.parameter_specs = {{"layer2/kernel", whole}};
   EXPECT_NE(message(input).find("is not a parameter of the model"), std::string::npos);
   input.parameter_specs = {{"layer1/kernel", PartitionSpec{{"data"}, {}}}};
   input.mesh = MeshShape({{"data", 2}, {"model", 2}});
-  EXPECT_NE(message(input).find("may name the axis model only"), std::string::npos);
+  EXPECT_NE(message(input).find("may name only the axis model"), std::string::npos);
 }
 
 }  // namespace

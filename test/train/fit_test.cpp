@@ -191,22 +191,23 @@ TEST(FitErrors, ConfigurationsThatDifferStopAllRanks) {
   other.training.batch_size = 11;
   other.data.seed = 7;
   const bool odd = world.rank() > 0;
-  EXPECT_EQ(error_everywhere([&] { trainer_of<float>(odd ? other : setup); }),
-            "training.batch_size = 11: on rank 1, must be the same on every rank, rank 0 has 13");
+  EXPECT_EQ(
+      error_everywhere([&] { trainer_of<float>(odd ? other : setup); }),
+      "training.batch_size = 11: on rank 1; must be the same on every rank, but rank 0 has 13");
   Experiment other_rules = setup;
   other_rules.training.distributed.mesh_rules = {{"mlp", {}}};
   EXPECT_EQ(
       error_everywhere([&] { trainer_of<float>(odd ? other_rules : setup); }),
-      "distributed.mesh_rules = {mlp = []}: on rank 1, must be the same on every rank, rank 0 "
+      "distributed.mesh_rules = {mlp = []}: on rank 1; must be the same on every rank, but rank 0 "
       "has {}");
   CommOptions comm;
   comm.timeout_seconds = odd ? 0 : 60;
   EXPECT_EQ(
       error_everywhere([&] { Trainer<float>(setup.model, setup.training, comm); }),
-      "comm.timeout_seconds = 0.0: on rank 1, must be the same on every rank, rank 0 has 60.0");
+      "comm.timeout_seconds = 0.0: on rank 1; must be the same on every rank, but rank 0 has 60.0");
   Trainer<float> trainer = trainer_of<float>(setup);
   EXPECT_EQ(error_everywhere([&] { trainer.fit(odd ? other.data : setup.data); }),
-            "data.seed = 7: on rank 1, must be the same on every rank, rank 0 has 0");
+            "data.seed = 7: on rank 1; must be the same on every rank, but rank 0 has 0");
 }
 
 TEST(FitErrors, RefusesAnotherScalarType) {

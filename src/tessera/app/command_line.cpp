@@ -38,13 +38,15 @@ void add_source(CLI::App& command, ConfigSource& source) {
       ->type_name("AXIS=N[,AXIS=N...]");
   command.add_option("--strategy", source.strategy, "Parallel strategy: " + join(strategy_names))
       ->type_name("NAME");
-  command.add_option("--ranks-expected", source.ranks_expected, "Fail unless launched on N ranks")
+  command
+      .add_option("--ranks-expected", source.ranks_expected,
+                  "Fail unless launched on exactly N ranks")
       ->type_name("N");
 }
 
 /// An empty name, as of a variable that is not set, would mean no file.
 void add_json(CLI::App& command, std::string& file, const std::string& what) {
-  command.add_option("--json", file, "Write the " + what + " to a file")
+  command.add_option("--json", file, "Also write the " + what + " to a file")
       ->type_name("FILE")
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must name a file") : std::string();

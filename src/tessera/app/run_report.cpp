@@ -124,7 +124,7 @@ std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, 
                  human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
                  with_thousands(static_cast<Size>(metrics.samples_per_second())),
                  human_bytes(metrics.measured_bytes),
-                 as_planned ? "yes, calls, bytes and memory" : "no", comparison_text(metrics));
+                 as_planned ? "yes: calls, bytes and memory" : "no", comparison_text(metrics));
   return out;
 }
 

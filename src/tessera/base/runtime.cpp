@@ -43,7 +43,8 @@ bool mpi_is_finalized() {
 class OnlyOne {
  public:
   OnlyOne() {
-    if (exists_.exchange(true)) throw Error(ExitCode::usage, "a second Runtime in one process");
+    if (exists_.exchange(true))
+      throw Error(ExitCode::usage, "a process can have only one Runtime at a time");
   }
   ~OnlyOne() { exists_ = false; }
   OnlyOne(const OnlyOne&) = delete;

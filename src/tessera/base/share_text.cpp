@@ -34,7 +34,7 @@ std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& mine, co
     counts.push_back(static_cast<int>(count));
     total += count;
     if (total > std::numeric_limits<int>::max())
-      throw Error(ExitCode::communication, "the texts of all ranks are longer than 2 GiB together");
+      throw Error(ExitCode::communication, "the texts of all ranks together are longer than 2 GiB");
   }
   std::string all(static_cast<std::size_t>(total), '\0');
   check_mpi(MPI_Allgatherv(mine.data(), static_cast<int>(length), MPI_CHAR, all.data(),

@@ -24,7 +24,7 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
     for (std::size_t i = 0; i < mine.size(); ++i) {
       if (mine[i] == first[i]) continue;
       throw ConfigError(settings()[i].key, mine[i],
-                        fmt::format("on rank {}, must be the same on every rank, rank 0 has {}",
+                        fmt::format("on rank {}; must be the same on every rank, but rank 0 has {}",
                                     world.rank(), first[i].get<std::string>()));
     }
   });

@@ -46,7 +46,7 @@ void check_network(const Config& all) {
       elements = saturating_sum(elements, product);
     }
   if (elements > largest / size_of(DType::float64))
-    reject_key(size_key(config.kind), all, "makes more parameters than memory can address");
+    reject_key(size_key(config.kind), all, "gives more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
@@ -56,7 +56,7 @@ void check_data(const Config& config) {
   const ModelSpec model = make_model(config.model);
   if (config.data.kind == DataKind::sum_of_squares && model.output_width() != 1)
     reject_key(output_width_key(config.model.kind), config,
-               "must end with 1, the output width of data.kind = \"sum_of_squares\"");
+               "must give an output width of 1 for data.kind = \"sum_of_squares\"");
   const Size row = saturating_sum(model.input_width, model.output_width());
   if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
     reject("data.samples", config.data.samples, "is more data than memory can address");
@@ -86,14 +86,14 @@ void check_launch(const DistributedConfig& config, Size ranks) {
     const Size expected = config.world_size.value_or(ranks);
     if (product != expected)
       reject("distributed.num_nodes", *config.num_nodes,
-             fmt::format("times distributed.num_processes_per_node = {} must be {}, {}",
+             fmt::format("times distributed.num_processes_per_node = {} must equal {}, {}",
                          *config.num_processes_per_node,
                          config.world_size ? "distributed.world_size" : "the number of ranks",
                          expected));
   }
   if (config.world_size && *config.world_size != ranks)
     reject("distributed.world_size", *config.world_size,
-           fmt::format("must be the number of ranks, {}", ranks));
+           fmt::format("must equal the number of ranks, {}", ranks));
   if (config.num_nodes && ranks % *config.num_nodes != 0)
     reject("distributed.num_nodes", *config.num_nodes,
            fmt::format("must divide the number of ranks, {}", ranks));
@@ -140,7 +140,7 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
                      std::optional<Size> size) {
   if (size && *size != mesh.size_of(axis))
     reject(key, *size,
-           fmt::format("must be the size of the mesh axis \"{}\", which is {}", axis,
+           fmt::format("must equal the size of the mesh axis \"{}\", which is {}", axis,
                        mesh.size_of(axis)));
 }
 
@@ -200,12 +200,12 @@ void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks
   const Size nodes = static_cast<Size>(ranks_by_node.size());
   if (config.num_nodes && *config.num_nodes != nodes)
     reject("distributed.num_nodes", *config.num_nodes,
-           fmt::format("must be the number of nodes of this launch, {}", nodes));
+           fmt::format("must equal the number of nodes of this launch, {}", nodes));
   for (std::size_t node = 0; node < ranks_by_node.size(); ++node)
     if (config.num_processes_per_node && *config.num_processes_per_node != ranks_by_node[node])
       reject("distributed.num_processes_per_node", *config.num_processes_per_node,
-             fmt::format("must be the number of processes on every node of this launch, which has "
-                         "{} on node {} of {}",
+             fmt::format("must equal the number of processes on every node of this launch, which "
+                         "has {} on node {} of {}",
                          ranks_by_node[node], node + 1, nodes));
 }
 

@@ -34,7 +34,7 @@ ModelSpec make_model(const ModelConfig& config) {
   for (std::size_t other = 0; other < rows.size(); ++other)
     if (other != kind && !rows[other].untouched(config))
       throw ConfigError("model.kind", to_toml(model_kind_names[kind]),
-                        fmt::format("must be \"{}\" where keys such as {} are given",
+                        fmt::format("must be \"{}\" if keys such as {} are given",
                                     model_kind_names[other], rows[other].size_key));
   return rows[kind].make(config);
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* rules_key = "distributed.mesh_rules";
 constexpr const char* only_model =
-    "may name the axis model only: over data and fsdp the strategy shards parameters, as flat "
+    "may name only the axis model: over data and fsdp the strategy shards parameters, as flat "
     "units";
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
@@ -44,9 +44,9 @@ void check_rule_axes(const std::string& key, const std::string& name,
     const std::vector<std::string_view> known = names_of(known_axes);
     if (std::find(known.begin(), known.end(), axis) == known.end())
       reject(to_toml(axis) + " " + must_be_one_of(axis, known));
-    if (!seen.insert(axis).second) reject("must name each axis once");
+    if (!seen.insert(axis).second) reject("must not name an axis twice");
     if (name == "batch" && axis != "data" && axis != "fsdp")
-      reject("may name data and fsdp only, the axes that split the batch");
+      reject("may name only data and fsdp, the axes that split the batch");
     if (name != "batch" && axis != "model") reject(only_model);
   }
 }
@@ -68,8 +68,8 @@ void check_rule_of_batch(const std::vector<std::string>& axes, const MeshShape& 
   for (const std::string& axis : batch_axes(mesh))
     if (!contains(axes, axis))
       throw ConfigError(entry_key(rules_key, "batch"), to_toml(axes),
-                        fmt::format("must name {}: every such axis of the mesh {} splits the batch",
-                                    axis, mesh.to_string()));
+                        fmt::format("must name {}, which splits the batch on the mesh {}", axis,
+                                    mesh.to_string()));
 }
 
 }  // namespace

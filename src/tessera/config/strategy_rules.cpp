@@ -30,7 +30,7 @@ std::string allowed_of(Applies applies, const nlohmann::json& standard,
                        const std::string& strategy) {
   if (applies == Applies::gathering)
     return fmt::format(
-        "needs distributed.strategy = {}, which gather parameters; \"{}\" holds them whole",
+        "needs distributed.strategy = {}, which gather parameters; \"{}\" does not shard them",
         strategies_that_gather(), strategy);
   const StrategyRow& row = *std::find_if(strategies.begin(), strategies.end(),
                                          [&](const StrategyRow& r) { return r.name == strategy; });
@@ -57,8 +57,8 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
     if (!row.splits_batch && mesh.size_of(axis) > 1)
       reject(
           "distributed.strategy", config.strategy,
-          fmt::format("needs a mesh whose axis {} is 1, not {}, as it splits nothing but layers; "
-                      "every other strategy also works with a mesh axis model",
+          fmt::format("needs a mesh whose axis {} has size 1, not {}: it splits only layers; every "
+                      "other strategy also works with a mesh axis model",
                       axis, mesh.size_of(axis)));
 }
 
@@ -105,7 +105,7 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,
-           "must be true with distributed.reshard_after_forward = false, which keeps every unit");
+           "must be true with distributed.reshard_after_forward = false, which keeps all units");
   if (config.sequence_parallel && !mesh.find("model"))
     reject("distributed.sequence_parallel", true,
            fmt::format("needs a mesh axis model; the mesh is {}", mesh.to_string()));

@@ -42,13 +42,13 @@ void check_axes(const std::vector<Axis>& axes, bool rest) {
     if (!is_name(axis.name)) reject(text, fmt::format("'{}' is not an axis name", axis.name));
     for (std::size_t b = 0; b < a; ++b) {
       if (axes[b].name == axis.name) {
-        reject(text, fmt::format("axis names must be unique, '{}' is given twice", axis.name));
+        reject(text, fmt::format("axis names must be unique, but '{}' is given twice", axis.name));
       }
     }
     if (axis.size <= 0 && !(rest && axis.size == -1)) {
       reject(text,
-             fmt::format("sizes must be positive{}, '{}' has {}",
-                         rest ? " or one -1 (the rest of the ranks)" : "", axis.name, axis.size));
+             fmt::format("sizes must be positive{}; '{}' has {}",
+                         rest ? " or one -1 (the remaining ranks)" : "", axis.name, axis.size));
     }
   }
 }
@@ -59,7 +59,7 @@ Size product(const std::vector<Axis>& axes) {
   for (const Axis& axis : axes) {
     if (axis.size <= 0) continue;
     if (ranks > std::numeric_limits<Size>::max() / axis.size) {
-      reject(spell(axes), "the product of the sizes must be a number of ranks");
+      reject(spell(axes), "the product of the sizes is too large");
     }
     ranks *= axis.size;
   }
@@ -110,7 +110,7 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {
   Axis* rest = nullptr;
   for (Axis& axis : axes) {
     if (axis.size != -1) continue;
-    if (rest != nullptr) reject(text, "only one size may be -1 (the rest of the ranks)");
+    if (rest != nullptr) reject(text, "only one size may be -1 (the remaining ranks)");
     rest = &axis;
   }
   if (rest != nullptr) {

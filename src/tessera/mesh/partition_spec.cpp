@@ -107,7 +107,7 @@ Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
       }
       if (outer && *a < *outer) {
         reject(spec.to_string(),
-               fmt::format("the axes of one dimension must stand in the order of the mesh {}",
+               fmt::format("the axes of one dimension must be in the order of the mesh {}",
                            mesh.to_string()));
       }
       placements[*a] = Placement::shard(static_cast<int>(d));
@@ -124,8 +124,9 @@ PartitionSpec to_partition_spec(const Placements& placements, const MeshShape& m
   spec.dims.resize(tensor_rank);
   for (std::size_t a = 0; a < placements.size(); ++a) {
     if (placements[a].is_partial()) {
-      throw Error(ExitCode::usage, fmt::format("placements {}: Partial has no PartitionSpec",
-                                               to_string(placements, mesh)));
+      throw Error(ExitCode::usage,
+                  fmt::format("placements {}: a PartitionSpec cannot express Partial",
+                              to_string(placements, mesh)));
     }
     if (placements[a].is_shard()) {
       spec.dims[static_cast<std::size_t>(placements[a].dim())].push_back(mesh.axes()[a].name);

@@ -35,7 +35,7 @@ void check_placements(const Placements& placements, const MeshShape& mesh,
                       std::size_t tensor_rank) {
   if (placements.size() != mesh.num_axes()) {
     throw Error(ExitCode::usage,
-                fmt::format("{} placements for the mesh {}: one per axis is needed",
+                fmt::format("{} placements for the mesh {}, which needs one per axis",
                             placements.size(), mesh.to_string()));
   }
   for (const Placement& placement : placements) {

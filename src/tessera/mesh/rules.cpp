@@ -35,7 +35,7 @@ MeshRules::MeshRules(std::vector<Rule> rules) {
   for (Rule& rule : rules) {
     for (const Rule& earlier : rules_) {
       if (earlier.logical == rule.logical) {
-        throw ConfigError("mesh_rules", rule.logical, "must have one rule, has two");
+        throw ConfigError("mesh_rules", rule.logical, "must have one rule, not two");
       }
     }
     rules_.push_back(std::move(rule));

@@ -38,7 +38,7 @@ ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placem
       local_(std::move(local)) {
   if (static_cast<Size>(local_.extent(0)) != num_elements(block_.extent)) {
     throw Error(ExitCode::usage,
-                fmt::format("the block {} of a tensor {} has {} elements, the View has {}",
+                fmt::format("the block {} of a tensor {} has {} elements, but the View has {}",
                             to_string(block_.extent), to_string(global_shape_),
                             num_elements(block_.extent), local_.extent(0)));
   }

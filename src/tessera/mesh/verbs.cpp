@@ -36,7 +36,7 @@ std::string parameter_axis(const MeshShape& mesh) {
   }
   throw ConfigError(
       "param_sharding", "shard",
-      fmt::format("needs a mesh with an axis fsdp or data, this one is {}", mesh.to_string()));
+      fmt::format("needs a mesh with an axis fsdp or data; the mesh is {}", mesh.to_string()));
 }
 
 PartitionSpec largest_dimension_over(const std::string& axis, const Shape& shape) {
@@ -163,7 +163,7 @@ ShardedState<T> all_reduce_gradients(ShardedState<T> gradients, std::string_view
     Placements to = gradient.placements();
     if (!to[a].is_partial()) {
       throw Error(ExitCode::usage,
-                  fmt::format("gradient {}: must be Partial along '{}', its placements are {}",
+                  fmt::format("gradient {}: must be Partial along '{}', but its placements are {}",
                               path, axis, to_string(to, mesh)));
     }
     to[a] = Placement::replicate();

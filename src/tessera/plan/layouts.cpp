@@ -64,11 +64,11 @@ void check_specs(const PlanInput& input) {
       for (const std::string& axis : entry)
         if (axis != "model")
           reject_spec(path, spec,
-                      "may name the axis model only: over data and fsdp the strategy shards "
+                      "may name only the axis model: over data and fsdp the strategy shards "
                       "parameters, as flat units");
       split += entry.size();
     }
-    if (split > 1) reject_spec(path, spec, "may name the axis model once");
+    if (split > 1) reject_spec(path, spec, "may name the axis model only once");
     if (split > 0 && !input.mesh.find("model"))
       reject_spec(path, spec, "needs a mesh axis model; the mesh is " + input.mesh.to_string());
   }
@@ -177,7 +177,7 @@ class Chooser {
       if (placement_of(input_, given->second, parameter) != layout.parameters[p])
         reject_spec(
             path, given->second,
-            fmt::format("must be \"{}\", as the columns of {} lie",
+            fmt::format("must be \"{}\", to match the columns of {}",
                         layout.parameters[p].is_shard() ? "P('model')" : "P(None)", layer.name));
     }
   }
@@ -189,12 +189,12 @@ class Chooser {
 void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& layouts) {
   if (std::none_of(layouts.begin(), layouts.end(), splits_rows))
     throw ConfigError("distributed.sequence_parallel", "true",
-                      "needs a row-parallel layer before another layer; this model has none");
+                      "needs a row-parallel layer followed by another layer; this model has none");
   const std::size_t model = *input.mesh.find("model");
   for (const std::string& axis : batch_axes(input.mesh))
     if (*input.mesh.find(axis) > model)
       throw ConfigError("distributed.sequence_parallel", "true",
-                        "needs the mesh axis model behind " + axis);
+                        "needs the mesh axis model to come after " + axis);
 }
 
 }  // namespace

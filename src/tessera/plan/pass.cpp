@@ -230,7 +230,7 @@ class PassBuilder {
   SlotId gradient_of(Size l, Placement needed) {
     std::vector<Contribution>& given = contributions_[l];
     if (given.empty())
-      throw Error(ExitCode::usage, "model: nothing reads the output of " + layers_[l].name);
+      throw Error(ExitCode::usage, "model: no layer reads the output of " + layers_[l].name);
     SlotId sum = no_slot;
     for (const Contribution& one : given) {
       SlotId id = one.slot;

@@ -107,7 +107,7 @@ std::optional<std::string> exchange_problem(MPI_Comm control, const Call& call) 
       "MPI_Alltoall", call.site);
   for (std::size_t i = 0; i < coming.size(); ++i) {
     if (coming[i] == call.receive_counts[i]) continue;
-    return fmt::format("rank {} sends {} elements, {} are expected", i, coming[i],
+    return fmt::format("rank {} sends {} elements, not the expected {}", i, coming[i],
                        call.receive_counts[i]);
   }
   return {};

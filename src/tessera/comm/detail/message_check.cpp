@@ -73,7 +73,7 @@ class CheckedPending final : public PendingCall {
     if (header_.count == call_.out.count && header_.type == call_.out.type) return;
     throw Error(
         ExitCode::communication,
-        fmt::format("{}: {} {} are expected, rank {} sends {} {} at {}:{}", describe(call_, axis_),
+        fmt::format("{}: expected {} {}, but rank {} sends {} {} at {}:{}", describe(call_, axis_),
                     call_.out.count, name_of(call_.out.type), call_.peer, header_.count,
                     name_of(header_.type), header_.file, header_.line));
   }
