@@ -19,12 +19,6 @@ CallsByKind by_kind(const RankTrace& trace) {
   return calls;
 }
 
-double sum(const std::vector<double>& values) {
-  double total = 0;
-  for (const double value : values) total += value;
-  return total;
-}
-
 /// Seconds that `rank` waited for others, in each of its calls of one kind.
 std::vector<double> waits(const std::vector<CallsByKind>& ranks, const MeshShape& mesh,
                           const Kind& kind, Size rank) {
@@ -40,12 +34,6 @@ std::vector<double> waits(const std::vector<CallsByKind>& ranks, const MeshShape
   }
   for (std::size_t i = 0; i < mine.size(); ++i) waited[i] = mine[i] - shortest[i];
   return waited;
-}
-
-Share share_of(const std::vector<double>& ranks, Size steps) {
-  const double n = static_cast<double>(ranks.size());
-  return {*std::max_element(ranks.begin(), ranks.end()) / static_cast<double>(steps),
-          sum(ranks) / n / static_cast<double>(steps)};
 }
 
 }  // namespace
@@ -85,40 +73,40 @@ std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
 }
 
 Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps) {
-  const std::size_t n = ranks.size();
-  std::vector<CallsByKind> calls;
-  for (const RankTrace& trace : ranks) calls.push_back(by_kind(trace));
-
-  std::vector<double> compute(n), communication(n), idle(n), optimizer(n), other(n), step(n),
-      products(n);
+  const std::vector<std::vector<double>> waits = waits_of_calls(mesh, ranks);
+  const double per_step = 1 / static_cast<double>(steps);
+  const double per_rank_and_step = per_step / static_cast<double>(ranks.size());
+  const auto add = [&](Share& share, double seconds) {
+    share.max_rank_seconds = std::max(share.max_rank_seconds, seconds * per_step);
+    share.mean_rank_seconds += seconds * per_rank_and_step;
+  };
+  Breakdown result;
+  result.steps = steps;
   std::map<Kind, CallTime> kinds;
-  const double per_rank_and_step = 1 / static_cast<double>(n) / static_cast<double>(steps);
-  for (std::size_t r = 0; r < n; ++r) {
-    for (const auto& [kind, seconds] : calls[r]) {
-      const double waited = sum(waits(calls, mesh, kind, static_cast<Size>(r)));
-      const double moving = sum(seconds) - waited;
-      communication[r] += moving;
-      idle[r] += waited;
-      CallTime& total = kinds.try_emplace(kind, CallTime{kind.first, kind.second}).first->second;
-      total.calls += static_cast<double>(seconds.size()) * per_rank_and_step;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const RankTrace& rank = ranks[r];
+    double communication = 0, idle = 0;
+    for (std::size_t i = 0; i < rank.calls.size(); ++i) {
+      const TracedCall& call = rank.calls[i];
+      const double waited = waits[r][i], moving = call.seconds - waited;
+      communication += moving;
+      idle += waited;
+      CallTime& total =
+          kinds.try_emplace({call.axis, call.operation}, CallTime{call.axis, call.operation})
+              .first->second;
+      total.calls += per_rank_and_step;
       total.seconds += moving * per_rank_and_step;
       total.waiting += waited * per_rank_and_step;
     }
-    compute[r] = ranks[r].compute;
-    optimizer[r] = ranks[r].optimizer;
-    products[r] = ranks[r].products;
-    step[r] = ranks[r].step;
-    other[r] = std::max(0.0, step[r] - compute[r] - optimizer[r] - communication[r] - idle[r]);
+    add(result.compute, rank.compute);
+    add(result.communication, communication);
+    add(result.idle, idle);
+    add(result.optimizer, rank.optimizer);
+    add(result.other,
+        std::max(0.0, rank.step - rank.compute - rank.optimizer - communication - idle));
+    add(result.products, rank.products);
+    result.step_seconds += rank.step * per_rank_and_step;
   }
-  Breakdown result;
-  result.steps = steps;
-  result.step_seconds = share_of(step, steps).mean_rank_seconds;
-  result.compute = share_of(compute, steps);
-  result.communication = share_of(communication, steps);
-  result.idle = share_of(idle, steps);
-  result.optimizer = share_of(optimizer, steps);
-  result.other = share_of(other, steps);
-  result.products = share_of(products, steps);
   for (const auto& [kind, time] : kinds) result.calls.push_back(time);
   return result;
 }

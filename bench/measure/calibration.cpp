@@ -2,14 +2,13 @@
 #include "measure/calibration.hpp"
 
 #include <algorithm>
-#include <limits>
 
-#include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/gemm.hpp>
 #include <tessera/nn/layer_spec.hpp>
 #include <tessera/random/fill.hpp>
 
+#include "measure/breakdown.hpp"
 #include "measure/slowest.hpp"
 #include "measure/wire_model.hpp"
 
@@ -17,19 +16,10 @@ namespace tessera::bench {
 namespace {
 
 /// Seconds of `work` in the best of some repetitions; of the rank for which that is longest.
-template <class F>
-double best_seconds(const Communicator& ranks, Size repetitions, const F& work) {
-  work();
-  Kokkos::fence();
-  double best = std::numeric_limits<double>::infinity();
-  for (Size i = 0; i < repetitions; ++i) {
-    ranks.barrier();
-    const Timer timer;
-    work();
-    Kokkos::fence();
-    best = std::min(best, timer.seconds());
-  }
-  return slowest(ranks, {best}).front();
+double best_seconds(const Communicator& ranks, Size repetitions,
+                    const std::function<void()>& work) {
+  const std::vector<double> seconds = repeat(ranks, 1, repetitions, work);
+  return slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
 }
 
 template <class T>
@@ -88,7 +78,7 @@ Prediction predict(const Plan& plan, const Calibration& calibration) {
       (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
   for (const CollectivePlan& collective : plan.collectives(0)) {
     if (collective.cadence != Cadence::step) continue;
-    const Size n = group_size(mesh, collective.axis);
+    const auto n = static_cast<Size>(group_of(mesh, collective.axis, 0).size());
     prediction.communication_seconds += calibration.alpha * rounds(collective.operation, n) *
                                             static_cast<double>(collective.calls) +
                                         calibration.beta * wire_factor(collective.operation, n) *

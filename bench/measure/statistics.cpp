@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace tessera::bench {
 namespace {
-
-double median_of_sorted(const std::vector<double>& sorted) {
-  const std::size_t n = sorted.size();
-  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
 
 std::vector<double> distances(const std::vector<double>& values, double from) {
   std::vector<double> distances;
@@ -27,10 +23,7 @@ double binomial_half(double n, double k) {
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return median_of_sorted(values);
-}
+double median(std::vector<double> values) { return percentile(std::move(values), 0.5); }
 
 double median_absolute_deviation(const std::vector<double>& values) {
   return median(distances(values, median(values)));

@@ -3,8 +3,6 @@
 
 #include <bit>
 
-#include <tessera/base/text.hpp>
-
 namespace tessera::bench {
 
 double wire_factor(Operation operation, Size n) {
@@ -35,15 +33,6 @@ double rounds(Operation operation, Size n) {
     default:
       return 1;
   }
-}
-
-Size group_size(const MeshShape& mesh, const std::string& axis) {
-  Size size = 1;
-  for (const std::string& name : split_text(axis, '+')) {
-    if (!mesh.find(name)) return mesh.num_ranks();
-    size *= mesh.size_of(name);
-  }
-  return size;
 }
 
 }  // namespace tessera::bench

@@ -2,10 +2,8 @@
 // What a collective costs in a model: rounds of messages, and bytes that a rank puts on the wire.
 #pragma once
 
-#include <string>
-
+#include <tessera/base/types.hpp>
 #include <tessera/comm/operation.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera::bench {
 
@@ -17,9 +15,5 @@ double wire_factor(Operation operation, Size n);
 /// Messages one after the other in a ring: 2(n-1) for all_reduce, n-1 for all_gather,
 /// reduce_scatter and all_to_all; ceil(log2 n) for a broadcast and a barrier, 1 for a message.
 double rounds(Operation operation, Size n);
-
-/// Ranks of the group that a ledger axis names: "data", "data+fsdp"; all of the mesh for a name
-/// that is none of its axes.
-Size group_size(const MeshShape& mesh, const std::string& axis);
 
 }  // namespace tessera::bench

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "micro/micro.hpp"
 
-#include <algorithm>
 #include <numeric>
 
-#include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
 
 #include "measure/slowest.hpp"
@@ -13,28 +11,13 @@
 namespace tessera::bench {
 namespace {
 
-std::vector<double> repeat(const Communicator& ranks, Size times,
-                           const std::function<void()>& work) {
-  for (int warm_up = 0; warm_up < 3; ++warm_up) work();
-  Kokkos::fence();
-  std::vector<double> seconds;
-  for (Size i = 0; i < times; ++i) {
-    ranks.barrier();
-    const Timer timer;
-    work();
-    Kokkos::fence();
-    seconds.push_back(timer.seconds());
-  }
-  return seconds;
-}
-
 /// All iterations in one batch: times are put together over ranks when they are over.
 void measure(benchmark::State& state, const Communicator& ranks, Size iterations,
              const MicroCase& micro) {
   std::vector<double> seconds;
   while (state.KeepRunningBatch(iterations)) {
     seconds = slowest(
-        ranks, micro.steps ? micro.steps(iterations) : repeat(ranks, iterations, micro.work));
+        ranks, micro.steps ? micro.steps(iterations) : repeat(ranks, 3, iterations, micro.work));
     state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   const Statistics statistics = statistics_of(seconds);

@@ -35,10 +35,15 @@ def indistinguishable(one, other):
     return overlap or effect < SMALLEST_EFFECT
 
 
+def _statuses(cases):
+    """'1 oom, 2 timeout'"""
+    counts = Counter(case.status for case in cases)
+    return ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+
+
 def lead(study, best):
     if best is None:
-        counts = Counter(case.status for case in study.cases)
-        listed = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
+        listed = _statuses(study.cases)
         return [f"No case was measured: {listed}. The reasons stand under “All cases”."]
     speed = f"{significant(best.samples_per_second, 4)} samples/s"
     what = [*named(best), f": {speed}, {seconds(best.step('median'))} a step"]
@@ -134,12 +139,10 @@ def why_others_lose(study, best):
 
 
 def _never_measured(strategy, own):
-    counts = Counter(case.status for case in own)
-    listed = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
     # What went wrong says more than what was left out.
     told = sorted((case for case in own if case.reason), key=lambda case: case.status == "skipped")
     reason = f": {told[0].reason}" if told else ""
-    return [doc.Strategy(strategy), f": no measurement of this work ({listed}){reason}."]
+    return [doc.Strategy(strategy), f": no measurement of this work ({_statuses(own)}){reason}."]
 
 
 def _compared(rival, best, own):
@@ -202,9 +205,8 @@ def per_facet(study):
     rows = []
     for facet, best in found:
         if best is None:
-            statuses = Counter(case.status for case in facet.cases)
-            listed = ", ".join(f"{n} {status}" for status, n in sorted(statuses.items()))
-            rows.append([facet.title, f"none ({listed})", *["–"] * (4 if study.ratios else 2)])
+            unknown = ["–"] * (4 if study.ratios else 2)
+            rows.append([facet.title, f"none ({_statuses(facet.cases)})", *unknown])
             continue
         row = [facet.title, named(best), seconds(best.step("median")),
                significant(best.samples_per_second, 4)]  # fmt: skip

@@ -43,7 +43,9 @@ def build(study, allow_mixed=False):
         if study.ratios:
             blocks += answer.why_others_lose(study, best)
     blocks += doubts.blocks(study)
-    blocks += _results(study) + _figures(study)
+    if study.measured:
+        blocks += [doc.Heading("Results"), tables.results(study)]
+    blocks += _figures(study)
     blocks += [doc.Heading("All cases"), tables.all_cases(study)]
     blocks += [doc.Heading("How it was measured"), *method.blocks(study)]
     blocks += [doc.Heading("Provenance"), *provenance.blocks(study)]
@@ -81,12 +83,6 @@ def _warnings(study, differing):
         blocks.append(doc.Paragraph("Files that could not be used as they should be:", "warning"))
         blocks.append(doc.Bullets([[doc.Code(path), f": {what}"] for path, what in study.problems]))
     return blocks
-
-
-def _results(study):
-    if not study.measured:
-        return []
-    return [doc.Heading("Results"), tables.results(study)]
 
 
 def _figures(study):

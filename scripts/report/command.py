@@ -40,9 +40,6 @@ def main(arguments=None):
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{plural_cases(study)}; the report is {files[0]}")
+    measured = f"{len(study.measured)} of {len(study.cases)} cases measured"
+    print(f"{measured}; the report is {files[0]}")
     return 0
-
-
-def plural_cases(study):
-    return f"{len(study.measured)} of {len(study.cases)} cases measured"

@@ -3,6 +3,7 @@
 
 import io
 import re
+from html import escape
 
 from . import style
 
@@ -12,13 +13,11 @@ FONT = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans
 
 def dark_rules(prefix):
     """Attribute selectors, which a viewer without them ignores: it then shows the light figure."""
-    lines = []
-    for light, dark in style.pairs():
-        for attribute in ("fill", "stroke"):
-            lines.append(
-                f'{prefix} [style*="{attribute}: {light}"] {{ {attribute}: {dark} !important }}'
-            )
-    return lines
+    return [
+        f'{prefix} [style*="{attribute}: {light}"] {{ {attribute}: {dark} !important }}'
+        for light, dark in style.pairs()
+        for attribute in ("fill", "stroke")
+    ]
 
 
 def figure_rules(prefix=".tessera-figure"):
@@ -40,12 +39,6 @@ def save(figure, kind, **options):
 
 def png(figure):
     return save(figure, "png", dpi=160)
-
-
-def escape(text):
-    return (
-        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    )
 
 
 def _without_colours(defs):
@@ -81,13 +74,9 @@ def svg(figure, name, title):
 def standalone(element):
     """A file of its own: with its size and with the rules that the page otherwise holds."""
     width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', element).groups()
-    end = element.index(">", element.index("<svg"))
-    rules = figure_rules("svg")
+    head, rest = element.split(">", 1)
+    title, rest = rest.split("</title>", 1)
     return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        + element[:end]
-        + f' width="{width}pt" height="{height}pt"'
-        + element[end : element.index("</title>") + len("</title>")]
-        + f"\n<style>\n{rules}\n</style>"
-        + element[element.index("</title>") + len("</title>") :]
+        f'<?xml version="1.0" encoding="utf-8"?>\n{head} width="{width}pt" height="{height}pt">'
+        f"{title}</title>\n<style>\n{figure_rules('svg')}\n</style>{rest}"
     )

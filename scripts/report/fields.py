@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading of JSON that may lack anything: what is not there, or is of another kind, is None."""
 
-import math
+from .numbers import is_number
 
 
 def get(value, *path):
@@ -14,9 +14,7 @@ def get(value, *path):
 
 def number(value, *path):
     value = get(value, *path)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return value
+    return value if is_number(value) else None
 
 
 def positive(value, *path):

@@ -44,15 +44,8 @@ def bandwidth(study):
     layout.plain_log_axis(axis, lambda value: f"{value:g}", "x", most=9)
     axis.set_xlabel("bus bandwidth (GB/s)")
     axis.spines["left"].set_visible(False)
-    layout.legend_above(
-        figure,
-        layout.strategy_handles(
-            case.strategy
-            for keys in axes.values()
-            for points in keys.values()
-            for case, _ in points
-        ),
-    )
+    shown = [case for keys in axes.values() for points in keys.values() for case, _ in points]
+    layout.strategy_legend(figure, shown)
     caption = (
         "Payload ÷ time × the share of it that crosses a link (2(n−1)/n for all_reduce, (n−1)/n for "
         "all_gather, reduce_scatter and all_to_all, 1 otherwise); the time is of the instrumented run, "
@@ -67,6 +60,4 @@ def _points(axis, y, points):
         # Strategies a little above each other, as otherwise one hides the other.
         place = strategies.index(case.strategy) - (len(strategies) - 1) / 2
         axis.plot([rate / 1e9], [y + 0.13 * place], linestyle="none",
-                  marker=style.marker(case.strategy), color=style.colour(case.strategy),
-                  markersize=0.8 * style.marker_size(case.strategy), markeredgewidth=0.5,
-                  markeredgecolor=style.SURFACE[0], zorder=3)  # fmt: skip
+                  **style.mark(case.strategy, 0.8, 0.5), zorder=3)  # fmt: skip

@@ -37,9 +37,7 @@ def batch(study):
         for cases in own:
             strategy = cases[0].strategy
             points = [(case.global_batch, case.samples_per_second) for case in cases]
-            axis.plot(*zip(*points), color=style.colour(strategy), marker=style.marker(strategy),
-                      markersize=style.marker_size(strategy), markeredgewidth=0.6,
-                      markeredgecolor=style.SURFACE[0], linewidth=1.5)  # fmt: skip
+            axis.plot(*zip(*points), **style.mark(strategy), linewidth=1.5)
             several = sum(other[0].strategy == strategy for other in own) > 1
             name = f"{strategy} {cases[0].mesh}" if several else strategy
             labels.append((*points[-1], name, style.colour(strategy)))
@@ -52,7 +50,6 @@ def batch(study):
         everything.append((axis, labels))
     layout.settle(figure)
     for axis, labels in everything:
-        layout.make_room(axis, [text for _, _, text, _ in labels])
         layout.label_ends(axis, labels)
     caption = (
         "Samples per second against the global batch, both logarithmic; a line is one mesh, on which "

@@ -5,7 +5,6 @@ from . import document as doc
 from . import layout, style
 from .case import PHASES
 from .numbers import TIME_UNITS, axis_unit, percent, seconds
-from .series import case_order, facets
 
 # Work first, so that what the mesh costs ends the bar.
 ORDER = ("compute", "optimizer", "other", "communication", "idle")
@@ -15,17 +14,6 @@ def _rank_time(case):
     """Phase -> time of all ranks for one sample. Ideal scaling keeps the sum as it is."""
     share = case.ranks / case.global_batch
     return {name: max(0.0, case.phase(name) or 0.0) * share for name in PHASES}
-
-
-def _columns(study):
-    found = []
-    for facet in facets(study.cases, study.scaling):
-        cases = [c for c in facet.measured if c.has_breakdown and c.ranks and c.global_batch]
-        if cases:
-            found.append((facet, sorted(cases, key=case_order)))
-    if not found:
-        raise layout.NothingToShow("no measured case has a breakdown")
-    return found
 
 
 def _positions(cases):
@@ -40,7 +28,9 @@ def _positions(cases):
 
 
 def breakdown(study):
-    found = _columns(study)
+    found = layout.facets_with(study, lambda c: c.has_breakdown and c.ranks and c.global_batch)
+    if not found:
+        raise layout.NothingToShow("no measured case has a breakdown")
     tallest = max(_positions(cases)[1] for _, cases in found)
     figure, axes = layout.panels(len(found), 0.8 + 0.205 * tallest)
     longest = max(sum(_rank_time(case).values()) for _, cases in found for case in cases)
@@ -59,7 +49,10 @@ def breakdown(study):
                 text += f" · {percent(case.communication_share)}"
             axis.text(end + 0.01 * longest / factor, row, text, va="center", size=7.5,
                       color=style.MUTED[0])  # fmt: skip
-        _frame(axis, facet, cases, rows, tallest, unit)
+        layout.case_rows(axis, cases, rows)
+        axis.set_ylim(tallest - 0.4, -0.7)
+        axis.set_xlabel(f"rank time per sample ({unit})")
+        layout.title(axis, facet.title)
         axis.set_xlim(0, 1.28 * longest / factor)
     layout.legend_above(figure, layout.phase_handles(ORDER))
     caption = (
@@ -69,15 +62,3 @@ def breakdown(study):
         "run, whose fences make it slower than the figure of merit."
     )
     return doc.Figure("breakdown", "Breakdown of a step", caption, figure)
-
-
-def _frame(axis, facet, cases, rows, tallest, unit):
-    axis.set_yticks(rows, [f"{case.strategy}  {case.mesh}" for case in cases])
-    for tick, case in zip(axis.get_yticklabels(), cases):
-        tick.set_color(style.colour(case.strategy))
-        tick.set_fontsize(8)
-    axis.set_ylim(tallest - 0.4, -0.7)
-    axis.set_xlabel(f"rank time per sample ({unit})")
-    axis.grid(False, axis="y")
-    axis.spines["left"].set_visible(False)
-    layout.title(axis, facet.title)

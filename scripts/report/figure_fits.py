@@ -31,7 +31,7 @@ def amdahl(study):
         left.set_title(f"{title}: measured and fitted" if title else "Measured and fitted")
         _residuals(right, own)
         right.set_title("Residuals")
-    layout.legend_above(figure, layout.strategy_handles(fit.strategy for fit in fits))
+    layout.strategy_legend(figure, fits)
     caption = (
         "Lines: T(p) = T(1)·(s + (1 − s)/p), least squares over the cases in which only the size of one "
         "axis varies. Right: measured − fitted, of what was measured; a trend there says that the law "
@@ -42,14 +42,11 @@ def amdahl(study):
 
 def _times(axis, fits):
     for fit in fits:
-        colour = style.colour(fit.strategy)
         first, last = fit.points[0][0], fit.points[-1][0]
         curve = [first * (last / first) ** (step / 40) for step in range(41)]
-        axis.plot(curve, [fit.at(p) for p in curve], color=colour, linewidth=1.1)
+        axis.plot(curve, [fit.at(p) for p in curve], color=style.colour(fit.strategy), linewidth=1.1)
         axis.plot([p for p, *_ in fit.points], [t for _, t, _ in fit.points], linestyle="none",
-                  color=colour, marker=style.marker(fit.strategy), markeredgewidth=0.6,
-                  markersize=style.marker_size(fit.strategy),
-                  markeredgecolor=style.SURFACE[0])  # fmt: skip
+                  **style.mark(fit.strategy))  # fmt: skip
     layout.rank_axis(axis, [p for fit in fits for p, *_ in fit.points])
     layout.plain_log_axis(axis, tick_seconds, "y", most=5)
     axis.set_ylabel("step time")
@@ -59,9 +56,7 @@ def _residuals(axis, fits):
     axis.axhline(0, color=style.REFERENCE[0], linewidth=1.2)
     for fit in fits:
         axis.plot([p for p, *_ in fit.points], [(t - f) / t for _, t, f in fit.points],
-                  color=style.colour(fit.strategy), marker=style.marker(fit.strategy),
-                  linewidth=0.9, markeredgewidth=0.6, markeredgecolor=style.SURFACE[0],
-                  markersize=style.marker_size(fit.strategy))  # fmt: skip
+                  linewidth=0.9, **style.mark(fit.strategy))  # fmt: skip
     layout.rank_axis(axis, [p for fit in fits for p, *_ in fit.points])
     axis.yaxis.set_major_formatter(lambda value, _: tick_signed_percent(value))
     axis.set_ylabel("residual")
@@ -77,18 +72,13 @@ def alpha_beta(study):
         axis.axhline(0, color=style.REFERENCE[0], linewidth=1.2)
         for case, measured, fitted in fit.points:
             axis.plot([measured], [(measured - fitted) / measured], linestyle="none",
-                      color=style.colour(case.strategy), marker=style.marker(case.strategy),
-                      markersize=0.85 * style.marker_size(case.strategy), markeredgewidth=0.5,
-                      markeredgecolor=style.SURFACE[0])  # fmt: skip
+                      **style.mark(case.strategy, 0.85, 0.5))  # fmt: skip
         layout.plain_log_axis(axis, tick_seconds, "x", most=3)
         axis.yaxis.set_major_formatter(lambda value, _: tick_signed_percent(value))
         axis.set_xlabel("time a step, measured")
         axis.set_ylabel("residual")
         axis.set_title(f"axis {fit.axis}: {len(fit.points)} points")
-    layout.legend_above(
-        figure,
-        layout.strategy_handles(case.strategy for fit in fits for case, *_ in fit.points),
-    )
+    layout.strategy_legend(figure, [case for fit in fits for case, *_ in fit.points])
     caption = (
         "Residuals of seconds = α · rounds + β · bytes on the wire, least squares over all collectives "
         "of an axis: (measured − fitted) ÷ measured. Bytes on the wire are a model, not a measurement."

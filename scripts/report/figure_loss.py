@@ -55,11 +55,9 @@ def losses(study):
         right.set_title(_verdicts(cases))
         last = max(len(case.losses("step_losses")) for case in cases)
         everything.append((right, labels, last))
-    strategies = {case.strategy for _, cases in groups for case in cases}
-    layout.legend_above(figure, layout.strategy_handles(strategies))
+    layout.strategy_legend(figure, [case for _, cases in groups for case in cases])
     layout.settle(figure)
     for axis, labels, last in everything:
-        layout.make_room(axis, [text for _, _, text, _ in labels])
         layout.label_ends(axis, labels, right=last)
     caption = (
         "Left: the loss of every step of the verification, all meshes over each other; the wide grey "

@@ -43,8 +43,7 @@ def predicted(study):
     for axis, (title, what, show, points) in zip(axes, panels):
         _panel(axis, what, show, points)
         axis.set_title(f"{title}: {_verdict(title, points)}", fontsize=9)
-    strategies = {case.strategy for *_, points in panels for case, *_ in points}
-    layout.legend_above(figure, layout.strategy_handles(strategies))
+    layout.strategy_legend(figure, [case for *_, points in panels for case, *_ in points])
     caption = (
         "Measured against predicted; on the dashed line they are equal. The prediction of the time "
         "comes from the plan and the launch's calibration alone. Payload bytes, of the whole "

@@ -43,10 +43,8 @@ def _draw(axis, lines, key, place=lambda case: case.ranks):
         below = [max(0, v - low) if low is not None else 0 for v, (low, _) in zip(values, ends)]
         above = [max(0, high - v) if high is not None else 0 for v, (_, high) in zip(values, ends)]
         axis.errorbar([place(case) for case in line.cases], values, yerr=[below, above],
-                      color=style.colour(line.strategy), marker=style.marker(line.strategy),
                       linestyle="-" if line.axis else "none", capsize=2.5, elinewidth=1.1,
-                      markersize=style.marker_size(line.strategy), markeredgewidth=0.7,
-                      markeredgecolor=style.SURFACE[0], zorder=3)  # fmt: skip
+                      **style.mark(line.strategy, edge=0.7), zorder=3)  # fmt: skip
 
 
 def _what_came_next(facet, last):
@@ -149,5 +147,4 @@ def _label(axes, found, key, ideal, beside=False):
         labels = _labels(facet, series(cases), key, place)
         last = max(case.ranks for case in cases)
         labels.append((last, ideal(_first_ranks(cases), last), "ideal", style.MUTED[0]))
-        layout.make_room(axis, [text for _, _, text, _ in labels])
         layout.label_ends(axis, labels)

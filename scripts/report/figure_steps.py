@@ -6,18 +6,6 @@ from matplotlib.ticker import MaxNLocator
 from . import document as doc
 from . import layout, style
 from .numbers import percent, seconds
-from .series import case_order, facets
-
-
-def _panels_of(study):
-    found = []
-    for facet in facets(study.cases, study.scaling):
-        cases = [case for case in facet.measured if case.step("min") is not None]
-        if cases:
-            found.append((facet, sorted(cases, key=case_order)))
-    if not found:
-        raise layout.NothingToShow("no measured case has step times")
-    return found
 
 
 def _limits(found):
@@ -28,7 +16,9 @@ def _limits(found):
 
 
 def distribution(study):
-    found = _panels_of(study)
+    found = layout.facets_with(study, lambda case: case.step("min") is not None)
+    if not found:
+        raise layout.NothingToShow("no measured case has step times")
     tallest = max(len(cases) for _, cases in found)
     figure, axes = layout.panels(len(found), 0.8 + 0.215 * tallest)
     low, high = _limits(found)
@@ -61,13 +51,8 @@ def _strip(axis, row, case):
 
 
 def _frame(axis, cases, tallest, low, high):
-    axis.set_yticks(range(len(cases)), [f"{case.strategy}  {case.mesh}" for case in cases])
-    for tick, case in zip(axis.get_yticklabels(), cases):
-        tick.set_color(style.colour(case.strategy))
-        tick.set_fontsize(8)
+    layout.case_rows(axis, cases, range(len(cases)))
     axis.set_ylim(tallest - 0.4, -1.4)
-    axis.grid(False, axis="y")
-    axis.spines["left"].set_visible(False)
     if high > 2:
         # Steps that took several times as long would leave no room for the others.
         axis.set_xlim(low / 1.03, high * (high / low) ** 0.3)

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from . import style
-from .series import strategy_order
+from .series import case_order, facets, strategy_order
 
 WIDTH = 9.6  # inches; 72 units of the SVG each
 LABEL_GAP = 16  # points between the last points and their labels
@@ -24,6 +24,15 @@ def needs_ratios(study):
         raise NothingToShow("the cases were measured under different conditions")
 
 
+def facets_with(study, keep):
+    """(facet, its measured cases for which `keep` holds, in order), without empty ones."""
+    found = [
+        (facet, sorted(filter(keep, facet.measured), key=case_order))
+        for facet in facets(study.cases, study.scaling)
+    ]
+    return [(facet, cases) for facet, cases in found if cases]
+
+
 def panels(number, height, columns=2, width=WIDTH, **options):
     """A figure with `number` panels in rows of `columns`, and the panels as a list."""
     columns = min(columns, number)
@@ -36,13 +45,18 @@ def panels(number, height, columns=2, width=WIDTH, **options):
     return figure, axes[:number]
 
 
+def _set_ticks(axis, ticks, formatter="{:g}".format):
+    """These ticks alone."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+
+
 def rank_axis(axis, ranks):
     """Powers of two and what else was run, evenly spaced by factors."""
     ranks = sorted(set(ranks))
     axis.set_xscale("log", base=2)
-    axis.xaxis.set_major_locator(FixedLocator(ranks))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _set_ticks(axis.xaxis, ranks)
     axis.set_xlim(ranks[0] / 1.18, ranks[-1] * 1.18)
     axis.set_xlabel("ranks")
 
@@ -53,11 +67,8 @@ def settle(figure):
     figure.set_layout_engine("none")
 
 
-def make_room(axis, texts, size=8.5):
-    """Makes the axis longer, so that texts of this size beside its last points stay inside. The figure
-    must be settled."""
-    if not texts:
-        return
+def _make_room(axis, texts, size):
+    """Makes the axis longer, so that texts of this size beside its last points stay inside."""
     renderer = axis.figure._get_renderer()
     widths = []
     for text in texts:
@@ -98,11 +109,12 @@ def spread(wanted, gap, low, high):
 
 
 def label_ends(axis, ends, size=8.5, right=None):
-    """Labels to the right of points: `ends` is (x, y, text, colour). Moves them apart, with a thin line
-    from each point to its label. Comes last, when the limits are final and the figure is settled. The
-    labels stand to the right of the last point, or of x = `right`."""
+    """Labels to the right of points: `ends` is (x, y, text, colour). Makes the axis longer for them and
+    moves them apart, with a thin line from each point to its label. Comes last, when the limits are final
+    and the figure is settled. The labels stand to the right of the last point, or of x = `right`."""
     if not ends:
         return
+    _make_room(axis, [text for _, _, text, _ in ends], size)
     to_pixels = axis.transData.transform
     box = axis.get_window_extent()
     gap = size * 1.25 * axis.figure.dpi / 72
@@ -145,12 +157,24 @@ def legend_above(figure, handles):
     legend.set_in_layout(False)
 
 
-def strategy_handles(strategies):
-    return [
+def strategy_legend(figure, shown):
+    """Of the strategies of these cases, fits or lines."""
+    handles = [
         Line2D([], [], color=style.colour(name), marker=style.marker(name), linestyle="none",
                markersize=style.marker_size(name), label=name)
-        for name in sorted(set(strategies), key=strategy_order)
+        for name in sorted({one.strategy for one in shown}, key=strategy_order)
     ]  # fmt: skip
+    legend_above(figure, handles)
+
+
+def case_rows(axis, cases, rows):
+    """Names the cases beside their rows, in the colours of their strategies."""
+    axis.set_yticks(rows, [f"{case.strategy}  {case.mesh}" for case in cases])
+    for tick, case in zip(axis.get_yticklabels(), cases):
+        tick.set_color(style.colour(case.strategy))
+        tick.set_fontsize(8)
+    axis.grid(False, axis="y")
+    axis.spines["left"].set_visible(False)
 
 
 def phase_handles(names):
@@ -159,9 +183,7 @@ def phase_handles(names):
 
 def powers_of_two_axis(axis, low, high):
     exponents = range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1)
-    axis.set_major_locator(FixedLocator([2.0**exponent for exponent in exponents]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _set_ticks(axis, [2.0**exponent for exponent in exponents])
 
 
 def _round_values(low, high, most):
@@ -180,11 +202,7 @@ def plain_log_axis(axis, formatter, which, most=6):
     """A logarithmic axis between its limits, with as many round ticks as are legible."""
     getattr(axis, f"set_{which}scale")("log")
     low, high = sorted(getattr(axis, f"get_{which}lim")())
-    ticks = _round_values(low, high, most)
-    one = getattr(axis, f"{which}axis")
-    one.set_major_locator(FixedLocator(ticks))
-    one.set_minor_locator(NullLocator())
-    one.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+    _set_ticks(getattr(axis, f"{which}axis"), _round_values(low, high, most), formatter)
 
 
 def byte_log_axis(axis, formatter, which, most=5):
@@ -194,10 +212,7 @@ def byte_log_axis(axis, formatter, which, most=5):
     exponents = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
     step = max(1, math.ceil(len(exponents) / most))
     ticks = [2.0**exponent for exponent in exponents if exponent % step == 0]
-    one = getattr(axis, f"{which}axis")
-    one.set_major_locator(FixedLocator(ticks))
-    one.set_minor_locator(NullLocator())
-    one.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+    _set_ticks(getattr(axis, f"{which}axis"), ticks, formatter)
 
 
 def title(axis, text):

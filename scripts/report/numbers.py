@@ -20,18 +20,15 @@ def significant(value, digits=3):
     if exponent < -4:
         return f"{value:.{digits - 1}e}"
     decimals = max(0, digits - 1 - exponent)
-    text = f"{value:,.{decimals}f}"
-    return text
+    return f"{value:,.{decimals}f}"
 
 
 def scaled(value, units, digits=3):
     """`units` are (factor, name) with the largest first."""
     if not is_number(value):
         return UNKNOWN
-    for factor, name in units:
-        if abs(value) >= factor or (factor, name) == units[-1]:
-            return f"{significant(value / factor, digits)} {name}"
-    return UNKNOWN
+    factor, name = axis_unit([value], units)
+    return f"{significant(value / factor, digits)} {name}"
 
 
 TIME_UNITS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
@@ -126,10 +123,7 @@ def axis_unit(values, units):
     """The unit in which the largest of `values` reads well, for an axis or a column of a table."""
     finite = [abs(v) for v in values if is_number(v)]
     largest = max(finite, default=0)
-    for factor, name in units:
-        if largest >= factor:
-            return factor, name
-    return units[-1]
+    return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
 def plural(number, noun, nouns=None):

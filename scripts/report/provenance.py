@@ -95,10 +95,9 @@ def _values(study, cases, key):
 
 def mixed(study):
     """Names of what differs between measured cases, of the things that make them comparable."""
-    names = [
+    return [
         name for key, name in COMPARABLE.items() if len(_values(study, study.measured, key)) > 1
     ]
-    return names
 
 
 def blocks(study):

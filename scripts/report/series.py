@@ -96,8 +96,7 @@ def series(cases):
         by_strategy[case.strategy].append(case)
     result = []
     for strategy in sorted(by_strategy, key=strategy_order):
-        members = by_strategy[strategy]
-        result += _of_strategy(strategy, members)
+        result += _of_strategy(strategy, by_strategy[strategy])
     return result
 
 

@@ -101,6 +101,12 @@ def marker_size(name):
     return {"P": 8.5, "D": 5.5, "s": 5.8, "^": 7.0, "v": 7.0, "X": 7.0}.get(marker(name), 6.3)
 
 
+def mark(name, scale=1.0, edge=0.6):
+    """How a plot shows points of a strategy, set off from each other."""
+    return {"color": colour(name), "marker": marker(name), "markersize": scale * marker_size(name),
+            "markeredgewidth": edge, "markeredgecolor": SURFACE[0]}  # fmt: skip
+
+
 def strategy_order(name):
     known = list(_STRATEGIES)
     return (known.index(name), "") if name in known else (len(known), name or "")

@@ -75,9 +75,6 @@ TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
   EXPECT_EQ(group_of(four, "model", 1), (std::vector<Size>{0, 1}));
   EXPECT_EQ(group_of(four, "data+model", 1).size(), 4u);
   EXPECT_EQ(group_of(four, "world", 1).size(), 4u);
-  EXPECT_EQ(group_size(four, "data"), 2);
-  EXPECT_EQ(group_size(four, "data+model"), 4);
-  EXPECT_EQ(group_size(four, "world"), 4);
 }
 
 TEST(Breakdown, TracesSurviveTheirJourney) {
