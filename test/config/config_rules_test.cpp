@@ -88,14 +88,16 @@ TEST(ConfigRules, LearningRateAndTimeout) {
 TEST(ConfigRules, KindsOfModelsHaveTheirOwnKeys) {
   Config config = tutorial();
   config.model.kind = ModelKind::residual_mlp;
-  expect_error([&] { validate(config, 1); },
-               {"model.kind = \"residual_mlp\": must be \"mlp\" where keys such as model.widths"});
+  expect_error(
+      [&] { validate(config, 1); },
+      {"model.kind = \"residual_mlp\": must be \"mlp\" if keys such as model.widths are given"});
   config.model.mlp.widths.clear();
   validate(config, 4);
   EXPECT_EQ(make_model(config.model).layers.front().out, 64);
   config.model.residual_mlp.output_width = 2;
-  expect_error([&] { validate(config, 1); },
-               {"model.residual_mlp.output_width = 2: must end with 1", "sum_of_squares"});
+  expect_error(
+      [&] { validate(config, 1); },
+      {"model.residual_mlp.output_width = 2: must give an output width of 1", "sum_of_squares"});
   config.model.residual_mlp.output_width = 1;
   config.model.residual_mlp.width = Size{1} << 40;
   config.model.residual_mlp.inner_width = Size{1} << 40;
@@ -104,7 +106,7 @@ TEST(ConfigRules, KindsOfModelsHaveTheirOwnKeys) {
   config = tutorial();
   config.model.residual_mlp.blocks = 3;
   expect_error([&] { validate(config, 1); },
-               {"model.kind = \"mlp\": must be \"residual_mlp\" where keys such as"});
+               {"model.kind = \"mlp\": must be \"residual_mlp\" if keys such as"});
   expect_error(
       [] { load_text("[model]\nkind = \"residual_mlp\"\n[model.residual_mlp]\nwidht = 3"); },
       {"model.residual_mlp.widht", "did you mean model.residual_mlp.width?"});

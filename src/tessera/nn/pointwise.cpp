@@ -71,8 +71,11 @@ struct BiasActivationBackward {
       const T* const d = dy + i * cols + first;
       T* const out = dx + i * cols + first;
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
-        const T dz = d[j] * detail::ActivationMath<A>::slope(b ? s[j] + b[j] : s[j]);
-        if (A != Activation::identity) out[j] = dz;
+        T dz = d[j];
+        if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
+          dz *= detail::ActivationMath<A>::slope(b ? s[j] + b[j] : s[j]);
+          out[j] = dz;
+        }
         mine[j] += dz;
       });
     }
