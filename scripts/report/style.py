@@ -116,7 +116,7 @@ def pairs():
     """Every (light, dark) pair a figure may hold, for the rules that turn a figure dark."""
     fixed = [SURFACE, INK, MUTED, GRID, REFERENCE, GOOD, WARNING, BAD, _OTHER[0]]
     cells = [*CELLS, CELL_INK, CELL_STRONG_INK, CELL_EDGE, *CELL_STATUS.values()]
-    return fixed + [pair for pair, _ in _STRATEGIES.values()] + list(PHASES.values()) + cells
+    return fixed + [pair for pair, _ in _PALETTE] + list(PHASES.values()) + cells
 
 
 def use():
