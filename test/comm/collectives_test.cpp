@@ -157,7 +157,7 @@ TYPED_TEST(Collectives, SharesMayBeGiven) {
     const Size count = 2 * comm.rank();
     const auto in = this->own(n, comm.rank());
     const Vector<TypeParam> share("share", static_cast<std::size_t>(count));
-    comm.reduce_scatter(in, share, counts);
+    comm.reduce_scatter(in, share, ReduceOp::sum, counts);
     const auto sum = this->reduced(n, comm.size(), ReduceOp::sum);
     EXPECT_EQ(to_host(share), this->part(sum, {begin, count}));
     const Vector<TypeParam> all("all", static_cast<std::size_t>(n));
@@ -165,7 +165,7 @@ TYPED_TEST(Collectives, SharesMayBeGiven) {
     EXPECT_EQ(to_host(all), sum);
     Kokkos::deep_copy(share, TypeParam(0));
     Kokkos::deep_copy(all, TypeParam(0));
-    comm.ireduce_scatter(in, share, counts).wait();
+    comm.ireduce_scatter(in, share, ReduceOp::sum, counts).wait();
     comm.iall_gather(share, all, counts).wait();
     EXPECT_EQ(to_host(all), sum);
   }

@@ -107,10 +107,10 @@ TEST(LongReduceScatterOf, GivenSharesSomeOfThemEmpty) {
     const Size begin = std::accumulate(counts.begin(), counts.begin() + comm.rank(), Size{0});
     const auto in = own<float>(std::accumulate(counts.begin(), counts.end(), Size{0}), comm.rank());
     const Vector<float> out("out", counts[static_cast<std::size_t>(comm.rank())]);
-    comm.reduce_scatter(in, out, counts);
+    comm.reduce_scatter(in, out, ReduceOp::sum, counts);
     EXPECT_EQ(wrong_sums(out, begin, comm), 0);
     Kokkos::deep_copy(out, -1.F);
-    comm.ireduce_scatter(in, out, counts).wait();
+    comm.ireduce_scatter(in, out, ReduceOp::sum, counts).wait();
     EXPECT_EQ(wrong_sums(out, begin, comm), 0);
   }
 }

@@ -11,13 +11,17 @@ namespace {
 using test::error_of;
 using P = PartitionSpec;
 
+PartitionSpec spec_for(const std::vector<std::string>& names, const MeshRules& rules) {
+  return partition_spec_for_names(names, rules, MeshShape::parse("data=2,fsdp=2,model=2", 8));
+}
+
 TEST(MeshRules, MakeColumnAndRowLayersFromOneRule) {
   const MeshRules rules = default_rules();
-  EXPECT_EQ(partition_spec_for_names({"embed", "mlp"}, rules), (P{{}, {"model"}}));
-  EXPECT_EQ(partition_spec_for_names({"mlp", "embed"}, rules), (P{{"model"}, {}}));
-  EXPECT_EQ(partition_spec_for_names({"batch", "embed"}, rules), (P{{"data", "fsdp"}, {}}));
-  EXPECT_EQ(partition_spec_for_names({"", "mlp"}, rules), (P{{}, {"model"}}));
-  EXPECT_EQ(partition_spec_for_names({"embed", "mlp"}, data_parallel_rules()), (P{{}, {}}));
+  EXPECT_EQ(spec_for({"embed", "mlp"}, rules), (P{{}, {"model"}}));
+  EXPECT_EQ(spec_for({"mlp", "embed"}, rules), (P{{"model"}, {}}));
+  EXPECT_EQ(spec_for({"batch", "embed"}, rules), (P{{"data", "fsdp"}, {}}));
+  EXPECT_EQ(spec_for({"", "mlp"}, rules), (P{{}, {"model"}}));
+  EXPECT_EQ(spec_for({"embed", "mlp"}, data_parallel_rules()), (P{{}, {}}));
 }
 
 TEST(MeshRules, LeaveOutAxesThatTheMeshLacks) {
@@ -32,20 +36,20 @@ TEST(MeshRules, LeaveOutAxesThatTheMeshLacks) {
 }
 
 TEST(MeshRules, GiveAnAxisToTheFirstDimensionThatAsks) {
-  EXPECT_EQ(partition_spec_for_names({"mlp", "mlp"}, default_rules()), (P{{"model"}, {}}));
+  EXPECT_EQ(spec_for({"mlp", "mlp"}, default_rules()), (P{{"model"}, {}}));
   const MeshRules rules = default_rules().set("embed", {"data", "model"});
-  EXPECT_EQ(partition_spec_for_names({"mlp", "embed"}, rules), (P{{"model"}, {"data"}}));
+  EXPECT_EQ(spec_for({"mlp", "embed"}, rules), (P{{"model"}, {"data"}}));
 }
 
 TEST(MeshRules, AreReplacedByTheUser) {
   MeshRules rules = default_rules();
   rules.set("mlp", {"fsdp"}).set("heads", {"model"});
-  EXPECT_EQ(partition_spec_for_names({"heads", "mlp"}, rules), (P{{"model"}, {"fsdp"}}));
+  EXPECT_EQ(spec_for({"heads", "mlp"}, rules), (P{{"model"}, {"fsdp"}}));
   EXPECT_EQ(rules.rules().size(), 4u);
 }
 
 TEST(MeshRules, RejectUnknownAndDoubleNames) {
-  EXPECT_EQ(error_of([] { partition_spec_for_names({"embde"}, default_rules()); }),
+  EXPECT_EQ(error_of([] { spec_for({"embde"}, default_rules()); }),
             "logical axis = embde: must be one of batch, embed, mlp (nearest: embed)");
   EXPECT_EQ(error_of([] {
               MeshRules({{"mlp", {"model"}}, {"mlp", {}}});

@@ -6,8 +6,8 @@
 
 #include <tessera/app/inspection.hpp>
 #include <tessera/base/alias.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/engine/replicas.hpp>
+#include <tessera/mesh/inspect.hpp>
 #include <tessera/mesh/partition_spec.hpp>
 #include <tessera/plan/rank_groups.hpp>
 
@@ -52,16 +52,9 @@ nlohmann::json batch_json(const std::string& path, const Matrix<const T>& rows, 
                    checksum_of<T>(flat, 0));
 }
 
-std::string indices(const Shape& offset, const Shape& extent) {
-  std::vector<std::string> ranges;
-  for (std::size_t d = 0; d < offset.size(); ++d)
-    ranges.push_back(fmt::format("{}:{}", offset[d], offset[d] + extent[d]));
-  return fmt::format("[{}]", join(ranges));
-}
-
 std::string part_text(const Part& part, const std::vector<int>& ranks, Size num_ranks) {
   const Size elements = num_elements(part.extent);
-  std::string what = indices(part.offset, part.extent);
+  std::string what = to_string(Block{part.offset, part.extent});
   if (part.kept.count == 0)
     what += elements == 0 ? " (empty)" : ", none of it";
   else if (part.kept.count < elements)

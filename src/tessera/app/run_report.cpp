@@ -9,24 +9,12 @@
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
 
 namespace tessera {
 namespace {
 
 const std::string rule(60, '=');
-
-/// Python's spelling of a tuple of names: "('data',)", "('data', 'model')".
-std::string tuple_text(const std::vector<std::string>& names) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "'" : ", '") + names[i] + "'";
-  return text + (names.size() == 1 ? ",)" : ")");
-}
-
-Shape sizes_of(const MeshShape& mesh) {
-  Shape sizes;
-  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
-  return sizes;
-}
 
 /// The rows of both lists, and what each of them has: the plan's, and what was measured.
 struct ComparedRow {
@@ -101,8 +89,8 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  "Trainer created with distributed config\n"
                  "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
                  "Training...\n",
-                 rule, backend, mesh.num_ranks(), model.num_parameters(), to_string(sizes_of(mesh)),
-                 tuple_text(mesh.axis_names()), strategy, config.data.samples, model.input_width,
+                 rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh),
+                 names_text(mesh), strategy, config.data.samples, model.input_width,
                  model.output_width(), strategy == "data" ? "Data-Parallel " : "");
   return out;
 }

@@ -176,7 +176,7 @@ Provenance collect_provenance(const Runtime& runtime, std::optional<std::string>
   p.blas_library = runtime.blas().library;
   p.mpi_library = mpi_library();
   p.mpi_standard = mpi_standard();
-  p.mpi_thread_level = name_of(runtime.thread_level());
+  p.mpi_thread_level = runtime.thread_level();
   p.cuda_version = cuda_version();
   p.nccl_version = std::move(nccl_version);
   p.world_size = runtime.world_size();

@@ -64,10 +64,10 @@ class MpiSession {
     } else {
       MPI_Query_thread(&provided);
     }
-    thread_level = provided == MPI_THREAD_MULTIPLE     ? ThreadLevel::multiple
-                   : provided == MPI_THREAD_SERIALIZED ? ThreadLevel::serialized
-                   : provided == MPI_THREAD_FUNNELED   ? ThreadLevel::funneled
-                                                       : ThreadLevel::single;
+    thread_level = provided == MPI_THREAD_MULTIPLE     ? "multiple"
+                   : provided == MPI_THREAD_SERIALIZED ? "serialized"
+                   : provided == MPI_THREAD_FUNNELED   ? "funneled"
+                                                       : "single";
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_dup(MPI_COMM_WORLD, &control);
@@ -85,7 +85,7 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
-  ThreadLevel thread_level = ThreadLevel::single;
+  const char* thread_level = "single";
   MPI_Comm control = MPI_COMM_NULL;  ///< all ranks, for the runtime's own messages
   MPI_Comm node = MPI_COMM_NULL;
 
@@ -177,27 +177,13 @@ int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
 int Runtime::local_rank() const { return state_->mpi.local_rank; }
 int Runtime::local_size() const { return state_->mpi.local_size; }
-ThreadLevel Runtime::thread_level() const { return state_->mpi.thread_level; }
+const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
 std::optional<int> Runtime::device() const { return state_->device; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
 
 std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
   return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
-}
-
-const char* name_of(ThreadLevel level) {
-  switch (level) {
-    case ThreadLevel::single:
-      return "single";
-    case ThreadLevel::funneled:
-      return "funneled";
-    case ThreadLevel::serialized:
-      return "serialized";
-    case ThreadLevel::multiple:
-      return "multiple";
-  }
-  return "unknown";
 }
 
 void observe_abort(AbortObserver observer) {

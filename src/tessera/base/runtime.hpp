@@ -12,9 +12,6 @@
 
 namespace tessera {
 
-enum class ThreadLevel { single, funneled, serialized, multiple };
-const char* name_of(ThreadLevel level);
-
 struct RuntimeOptions {
   /// Threads of the host back end; empty: Kokkos' own choice. --kokkos-num-threads wins over it.
   std::optional<int> num_threads;
@@ -43,8 +40,8 @@ class Runtime {
   int world_size() const;
   int local_rank() const;  ///< within the node
   int local_size() const;  ///< ranks on the node
-  ThreadLevel thread_level() const;
-  bool thread_multiple() const { return thread_level() == ThreadLevel::multiple; }
+  /// What MPI granted: "single", "funneled", "serialized" or "multiple".
+  const char* thread_level() const;
   std::optional<int> device() const;  ///< GPU given to Kokkos; none without CUDA
   const BlasStatus& blas() const;
   const std::vector<std::string>& arguments() const;  ///< argv as it was

@@ -30,6 +30,9 @@ struct Scratch {
 template <class V>
 Scratch(V) -> Scratch<V>;
 
+/// Elements of each rank's share, the same on all ranks; none: the balanced split.
+using ShareCounts = std::optional<std::span<const Size>>;
+
 /// A group of ranks that exchange Views of float, double, int32 or int64: a handle, cheap to copy.
 ///
 /// Views are contiguous, in any layout and memory space; elements are moved in the order of memory.
@@ -71,16 +74,15 @@ class Communicator {
   }
 
   /// out (this rank's share) = its part of the elementwise sum of every rank's in (all shares).
-  /// Shares are the balanced split of in's extent.
   template <class In, class Out>
   void reduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
-                      Site site = Site::current()) const {
-    run(two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site));
+                      ShareCounts counts = {}, Site site = Site::current()) const {
+    run(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site));
   }
   template <class In, class Out>
   Request ireduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
-                          Site site = Site::current()) const {
-    return start(two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site), in, out);
+                          ShareCounts counts = {}, Site site = Site::current()) const {
+    return start(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site), in, out);
   }
   /// In place: this rank's share of v, where it belongs = its part of the elementwise sum of every
   /// rank's v; the rest of v is undefined after that. Shares are the balanced split of v's extent.
@@ -97,9 +99,8 @@ class Communicator {
   template <class In, class Out, class S>
   Request ireduce_scatter(const In& in, const Out& out, const Scratch<S>& scratch,
                           ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    return start(
-        with(scratch, two_views(Operation::reduce_scatter, in, out, balanced, {}, op, site)), in,
-        out, scratch.view);
+    return start(with(scratch, two_views(Operation::reduce_scatter, in, out, {}, {}, op, site)), in,
+                 out, scratch.view);
   }
   template <class V, class S>
   Request ireduce_scatter(const V& v, const Scratch<S>& scratch, ReduceOp op = ReduceOp::sum,
@@ -107,37 +108,16 @@ class Communicator {
     return start(with(scratch, own_share_of(Operation::reduce_scatter, v, op, site)), v,
                  scratch.view);
   }
-  /// Other shares: one count per rank, the same on all ranks.
-  template <class In, class Out>
-  void reduce_scatter(const In& in, const Out& out, std::span<const Size> counts,
-                      ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    run(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site));
-  }
-  template <class In, class Out>
-  Request ireduce_scatter(const In& in, const Out& out, std::span<const Size> counts,
-                          ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    return start(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site), in, out);
-  }
 
-  /// out = every rank's in (its share), one after the other. Shares are the balanced split of out's
-  /// extent. In place: in is the part of out where the share belongs.
+  /// out = every rank's in (its share), one after the other. In place: in is the part of out where
+  /// the share belongs.
   template <class In, class Out>
-  void all_gather(const In& in, const Out& out, Site site = Site::current()) const {
-    run(two_views(Operation::all_gather, in, out, balanced, {}, ReduceOp::sum, site));
-  }
-  template <class In, class Out>
-  Request iall_gather(const In& in, const Out& out, Site site = Site::current()) const {
-    return start(two_views(Operation::all_gather, in, out, balanced, {}, ReduceOp::sum, site), in,
-                 out);
-  }
-  /// Other shares: one count per rank, the same on all ranks.
-  template <class In, class Out>
-  void all_gather(const In& in, const Out& out, std::span<const Size> counts,
+  void all_gather(const In& in, const Out& out, ShareCounts counts = {},
                   Site site = Site::current()) const {
     run(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site));
   }
   template <class In, class Out>
-  Request iall_gather(const In& in, const Out& out, std::span<const Size> counts,
+  Request iall_gather(const In& in, const Out& out, ShareCounts counts = {},
                       Site site = Site::current()) const {
     return start(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site), in,
                  out);
@@ -196,8 +176,6 @@ class Communicator {
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state);
   friend struct detail::CommunicatorState;
 
-  static constexpr std::nullopt_t balanced = std::nullopt;
-
   template <class V>
   static Call in_place(Operation operation, const V& v, ReduceOp op, int peer, int tag,
                        const Site& site) {
@@ -224,8 +202,7 @@ class Communicator {
   }
 
   template <class In, class Out>
-  static Call two_views(Operation operation, const In& in, const Out& out,
-                        std::optional<std::span<const Size>> counts,
+  static Call two_views(Operation operation, const In& in, const Out& out, ShareCounts counts,
                         std::span<const Size> receive_counts, ReduceOp op, const Site& site) {
     static_assert(std::is_same_v<typename In::non_const_value_type, typename Out::value_type>,
                   "both Views have the same element type, and that of `out` is not const");

@@ -37,7 +37,7 @@ void Request::wait() {
   const std::unique_ptr<detail::InFlight> call = std::move(call_);
   const detail::CallScope scope(*call);
   try {
-    call->pending->wait();
+    call->pending->advance(true);
   } catch (...) {
     call->abandon();
     throw;
@@ -49,7 +49,7 @@ bool Request::test() {
   // The library moves messages in here: that is time of the call, for whoever looks.
   const Region region(call_->comm->region_name(call_->operation));
   try {
-    if (!call_->pending->test()) return false;
+    if (!call_->pending->advance(false)) return false;
   } catch (...) {
     call_->abandon();
     call_.reset();

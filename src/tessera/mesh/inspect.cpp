@@ -21,15 +21,15 @@ std::string sharding_of(const Placements& placements, const MeshShape& mesh, std
                  : to_partition_spec(placements, mesh, dims).to_string();
 }
 
-std::string indices(const Block& block) {
+}  // namespace
+
+std::string to_string(const Block& block) {
   std::vector<std::string> ranges;
   for (std::size_t d = 0; d < block.offset.size(); ++d) {
     ranges.push_back(fmt::format("{}:{}", block.offset[d], block.offset[d] + block.extent[d]));
   }
   return fmt::format("[{}]", join(ranges));
 }
-
-}  // namespace
 
 std::string inspect_sharding(std::string_view name, const Shape& global_shape,
                              const Placements& placements, const MeshShape& mesh) {
@@ -49,7 +49,7 @@ std::string inspect_sharding(std::string_view name, const Shape& global_shape,
     }
     const bool empty = std::find(block.second.begin(), block.second.end(), 0) != block.second.end();
     text +=
-        fmt::format("  {}{} on rank{} {}\n", indices({block.first, block.second}),
+        fmt::format("  {}{} on rank{} {}\n", to_string(Block{block.first, block.second}),
                     empty ? " (empty)" : "", ranks.size() == 1 ? "" : "s", number_ranges(ranks));
   }
   return text;

@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// "[0:2, 4:7]": the global indices of a block.
+std::string to_string(const Block& block);
+
 /// Where a tensor lives: its shape, its PartitionSpec (its placements where it is Partial), and the
 /// global indices of every distinct block with the ranks that hold it. Long lists are cut.
 std::string inspect_sharding(std::string_view name, const Shape& global_shape,

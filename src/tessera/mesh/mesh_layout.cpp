@@ -5,6 +5,7 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/mesh/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -49,7 +50,19 @@ std::string grid(const MeshShape& mesh, Size first) {
   return text;
 }
 
+Shape sizes_of(const MeshShape& mesh) {
+  Shape sizes;
+  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
+  return sizes;
+}
+
 }  // namespace
+
+std::string shape_text(const MeshShape& mesh) { return to_string(sizes_of(mesh)); }
+
+std::string names_text(const MeshShape& mesh) {
+  return fmt::format("('{}'{})", join(mesh.axis_names(), "', '"), mesh.num_axes() == 1 ? "," : "");
+}
 
 std::string layout_text(const MeshShape& mesh) {
   if (mesh.num_axes() <= 2) return grid(mesh, 0);
@@ -71,22 +84,14 @@ std::string layout_text(const MeshShape& mesh) {
 }
 
 std::string visualize_mesh(const MeshShape& mesh) {
-  std::vector<std::string> names;
-  Size ranks = mesh.num_ranks();
-  std::string sizes;
-  for (const Axis& axis : mesh.axes()) {
-    names.push_back(fmt::format("'{}'", axis.name));
-    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", axis.size);
-  }
-  const char* tail = mesh.num_axes() == 1 ? "," : "";
-  return fmt::format("Mesh shape: ({}{})\nAxis names: ({}{})\nRank layout ({} rank{}):\n{}", sizes,
-                     tail, join(names), tail, ranks, ranks == 1 ? "" : "s", layout_text(mesh));
+  const Size ranks = mesh.num_ranks();
+  return fmt::format("Mesh shape: {}\nAxis names: {}\nRank layout ({} rank{}):\n{}",
+                     shape_text(mesh), names_text(mesh), ranks, ranks == 1 ? "" : "s",
+                     layout_text(mesh));
 }
 
 nlohmann::json mesh_info(const MeshShape& mesh) {
-  nlohmann::json sizes = nlohmann::json::array();
-  for (const Axis& axis : mesh.axes()) sizes.push_back(axis.size);
-  return {{"shape", sizes},
+  return {{"shape", sizes_of(mesh)},
           {"axis_names", mesh.axis_names()},
           {"num_ranks", mesh.num_ranks()},
           {"spec", mesh.to_string()}};

@@ -9,6 +9,10 @@
 
 namespace tessera {
 
+/// Its sizes and names as Python writes tuples: "(2, 4)", "('data', 'model')", "('data',)".
+std::string shape_text(const MeshShape& mesh);
+std::string names_text(const MeshShape& mesh);
+
 /// The ranks as a grid: the last axis across, the one before it down, one grid for each coordinate
 /// of the axes before those. Long directions are cut with "...". Ends with a line break.
 std::string layout_text(const MeshShape& mesh);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/mesh/parts.hpp>
 
 namespace tessera {
@@ -93,8 +94,7 @@ void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole)
 template <class T>
 Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part) {
   if (parts.contiguous()) return contiguous_part(whole, parts, part);
-  const Vector<T> piece(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::part"),
-                        static_cast<std::size_t>(parts.part_elements(part)));
+  const Vector<T> piece = allocate_vector<T>("tessera::part", parts.part_elements(part));
   copy_part(whole, parts, part, piece);
   return piece;
 }

@@ -8,12 +8,6 @@
 namespace tessera {
 namespace {
 
-template <class T>
-Vector<T> uninitialized(Size n) {
-  return Vector<T>(Kokkos::view_alloc(Kokkos::WithoutInitializing, "tessera::redistribute"),
-                   static_cast<std::size_t>(n));
-}
-
 /// The block `shape` along dimension `dim` as the part of one coordinate.
 Shape with_part(Shape shape, int dim, Size parts, Size coordinate) {
   Size& extent = shape[static_cast<std::size_t>(dim)];
@@ -24,11 +18,6 @@ Shape with_part(Shape shape, int dim, Size parts, Size coordinate) {
 /// What an all-to-all sends: the rank's part along one dimension, cut along the other.
 Parts exchanged(const Shape& group, int own, int cut, Size ranks, Size rank) {
   return {with_part(group, own, ranks, rank), cut, ranks};
-}
-
-template <class T>
-Vector<T> front(const Vector<T>& v, Size n) {
-  return alias_vector(v.data(), n);
 }
 
 /// A tensor on its way: the block, and whether its memory is ours to overwrite.
@@ -55,9 +44,11 @@ void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape&
     return;
   }
   const Shape own = step.to.is_shard() ? with_part(group, step.to.dim(), ranks, me) : group;
-  const Vector<T> to = uninitialized<T>(num_elements(own));
+  const char* const label = "tessera::redistribute";
+  const Vector<T> to = allocate_vector<T>(label, num_elements(own));
+  const Size packed = packed_elements(step.from, step.to, group, ranks, me);
   redistribute_along(comm, step.from, step.to, group, tensor.data, to,
-                     uninitialized<T>(packed_elements(step.from, step.to, group, ranks, me)));
+                     allocate_vector<T>(label, packed));
   tensor = {to, true};
 }
 
@@ -113,7 +104,8 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
     case Transition::reduce_scatter: {
       const Parts parts(group, after.dim(), ranks.size());
       if (!parts.contiguous()) pack(from, parts, packed);
-      return ranks.reduce_scatter(parts.contiguous() ? from : packed, to, parts.part_counts());
+      return ranks.reduce_scatter(parts.contiguous() ? from : packed, to, ReduceOp::sum,
+                                  parts.part_counts());
     }
     case Transition::all_gather: {
       const Parts parts(group, before.dim(), ranks.size());
@@ -125,7 +117,7 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
       const Parts sent = exchanged(group, before.dim(), after.dim(), ranks.size(), me);
       const Parts received = exchanged(group, after.dim(), before.dim(), ranks.size(), me);
       const Size leaving = sent.contiguous() ? 0 : sent.elements();
-      const Vector<T> out = sent.contiguous() ? from : front(packed, leaving);
+      const Vector<T> out = sent.contiguous() ? from : alias_vector(packed.data(), leaving);
       const Vector<T> in =
           received.contiguous() ? to : alias_vector(packed.data() + leaving, received.elements());
       if (!sent.contiguous()) pack(from, sent, out);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -8,28 +9,6 @@
 #include <tessera/mesh/rules.hpp>
 
 namespace tessera {
-namespace {
-
-using Entry = PartitionSpec::Entry;
-
-/// `allowed` picks and orders the axes of one rule.
-template <class Allowed>
-PartitionSpec spec_for(const std::vector<std::string>& names, const MeshRules& rules,
-                       Allowed allowed) {
-  PartitionSpec spec;
-  std::vector<std::string> used;
-  for (const std::string& name : names) {
-    Entry entry = name.empty() ? Entry{} : allowed(rules.axes_of(name));
-    std::erase_if(entry, [&](const std::string& axis) {
-      return std::find(used.begin(), used.end(), axis) != used.end();
-    });
-    used.insert(used.end(), entry.begin(), entry.end());
-    spec.dims.push_back(std::move(entry));
-  }
-  return spec;
-}
-
-}  // namespace
 
 MeshRules::MeshRules(std::vector<Rule> rules) {
   for (Rule& rule : rules) {
@@ -72,21 +51,19 @@ MeshRules default_rules() {
 MeshRules data_parallel_rules() { return default_rules().set("mlp", {}); }
 
 PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
-                                       const MeshRules& rules) {
-  return spec_for(names, rules, [](const Entry& axes) { return axes; });
-}
-
-PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
                                        const MeshRules& rules, const MeshShape& mesh) {
-  return spec_for(names, rules, [&](const Entry& axes) {
-    Entry present;
-    for (const Axis& axis : mesh.axes()) {
-      if (std::find(axes.begin(), axes.end(), axis.name) != axes.end()) {
-        present.push_back(axis.name);
-      }
+  PartitionSpec spec;
+  std::set<std::string> used;
+  for (const std::string& name : names) {
+    PartitionSpec::Entry entry;
+    const std::vector<std::string> asked = name.empty() ? entry : rules.axes_of(name);
+    for (const std::string& axis : mesh.axis_names()) {
+      const bool asks = std::find(asked.begin(), asked.end(), axis) != asked.end();
+      if (asks && used.insert(axis).second) entry.push_back(axis);
     }
-    return present;
-  });
+    spec.dims.push_back(std::move(entry));
+  }
+  return spec;
 }
 
 }  // namespace tessera

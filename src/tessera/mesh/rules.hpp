@@ -42,11 +42,8 @@ MeshRules data_parallel_rules();
 
 /// The spec of a tensor from the logical names of its dimensions; an empty name is a whole
 /// dimension. A mesh axis serves one dimension: the first dimension that asks for it gets it, and
-/// later ones stay whole along it, as a spec may name an axis only once.
-PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
-                                       const MeshRules& rules);
-/// The same on a mesh: axes that the mesh does not have are left out, and the axes of one dimension
-/// take the order of the mesh.
+/// later ones stay whole along it, as a spec may name an axis only once. Axes that the mesh does
+/// not have are left out, and the axes of one dimension take the order of the mesh.
 PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
                                        const MeshRules& rules, const MeshShape& mesh);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,9 +12,9 @@ namespace tessera {
 namespace {
 
 struct Uniform {
-  float lo, hi, scale;
+  float limit;
   KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
-    return random_uniform(key, i, lo, hi) * scale;
+    return random_uniform(key, i, -1, 1) * limit;
   }
 };
 
@@ -55,40 +57,29 @@ BlockRun whole(const Matrix<T>& local, GlobalBlock block) {
   return {block, cols, 0};
 }
 
-/// scale / fan of variance_scaling; zero for zeros.
-float variance(Initializer initializer, Size fan_in, Size fan_out) {
-  const double in = static_cast<double>(fan_in), out = static_cast<double>(fan_out);
-  switch (initializer) {
-    case Initializer::zeros:
-      return 0;
-    case Initializer::lecun_normal:
-    case Initializer::lecun_uniform:
-      return static_cast<float>(1 / in);
-    case Initializer::he_normal:
-    case Initializer::he_uniform:
-      return static_cast<float>(2 / in);
-    case Initializer::glorot_normal:
-    case Initializer::glorot_uniform:
-      return static_cast<float>(2 / (in + out));
-  }
-  return 0;
-}
+/// The variance that variance_scaling asks for is scale / fan_in, or scale / (fan_in + fan_out).
+struct Scaling {
+  double scale;
+  bool uniform = false;
+  bool both_fans = false;
+};
+
+/// In the order of the enumerators.
+constexpr std::array<Scaling, initializer_names.size()> scalings{{
+    {0},  // zeros
+    {1},  // lecun
+    {1, true},
+    {2},  // he
+    {2, true},
+    {2, false, true},  // glorot
+    {2, true, true},
+}};
 
 }  // namespace
 
 template <class T>
-void fill_uniform(const Matrix<T>& local, Key key, float lo, float hi, GlobalBlock block) {
-  fill("tessera::fill_uniform", flat(local), key, whole(local, block), Uniform{lo, hi, 1});
-}
-
-template <class T>
 void fill_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
   fill("tessera::fill_normal", flat(local), key, whole(local, block), Normal{});
-}
-
-template <class T>
-void fill_truncated_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
-  fill("tessera::fill_truncated_normal", flat(local), key, whole(local, block), TruncatedNormal{1});
 }
 
 template <class T>
@@ -100,31 +91,19 @@ void initialize(const Matrix<T>& local, Initializer initializer, Key key, Global
 template <class T>
 void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
                     Size fan_in, Size fan_out) {
-  const float var = variance(initializer, fan_in, fan_out);
-  switch (initializer) {
-    case Initializer::zeros:
-      Kokkos::deep_copy(ExecSpace(), local, T(0));
-      return;
-    case Initializer::lecun_normal:
-    case Initializer::he_normal:
-    case Initializer::glorot_normal: {
-      // A normal cut at two standard deviations has 0.8796 of the deviation left.
-      const float deviation = std::sqrt(var) / 0.87962566103423978f;
-      fill("tessera::initialize_normal", local, key, run, TruncatedNormal{deviation});
-      return;
-    }
-    case Initializer::lecun_uniform:
-    case Initializer::he_uniform:
-    case Initializer::glorot_uniform:
-      fill("tessera::initialize_uniform", local, key, run, Uniform{-1, 1, std::sqrt(3 * var)});
-      return;
-  }
+  const Scaling& scaling = scalings[static_cast<std::size_t>(initializer)];
+  if (scaling.scale == 0) return Kokkos::deep_copy(ExecSpace(), local, T(0));
+  const Size fan = scaling.both_fans ? fan_in + fan_out : fan_in;
+  const float variance = static_cast<float>(scaling.scale / static_cast<double>(fan));
+  if (scaling.uniform)
+    return fill("tessera::initialize_uniform", local, key, run, Uniform{std::sqrt(3 * variance)});
+  // A normal cut at two standard deviations has 0.8796 of the deviation left.
+  const float deviation = std::sqrt(variance) / 0.87962566103423978f;
+  fill("tessera::initialize_normal", local, key, run, TruncatedNormal{deviation});
 }
 
 #define TESSERA_INSTANTIATE(T)                                                              \
-  template void fill_uniform<T>(const Matrix<T>&, Key, float, float, GlobalBlock);          \
   template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                         \
-  template void fill_truncated_normal<T>(const Matrix<T>&, Key, GlobalBlock);               \
   template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size); \
   template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
 TESSERA_INSTANTIATE(float)

@@ -24,14 +24,10 @@ struct BlockRun {
   Size first = 0;
 };
 
-/// Draws are made in float32 and widened for double: both hold the same numbers.
+/// Standard normal. Draws are made in float32 and widened for double: both hold the same numbers.
 /// T: float, double.
 template <class T>
-void fill_uniform(const Matrix<T>& local, Key key, float lo, float hi, GlobalBlock block = {});
-template <class T>
 void fill_normal(const Matrix<T>& local, Key key, GlobalBlock block = {});
-template <class T>
-void fill_truncated_normal(const Matrix<T>& local, Key key, GlobalBlock block = {});
 
 /// A block of a (fan_in, fan_out) kernel, as jax.nn.initializers.variance_scaling draws it.
 template <class T>

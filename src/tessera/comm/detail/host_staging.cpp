@@ -69,12 +69,8 @@ class StagedPending final : public PendingCall {
  public:
   StagedPending(const Call& call, int rank, bool everything, HostBlockPool& pool, Transport& next)
       : staged_(call, rank, everything, pool), pending_(next.start(staged_.call())) {}
-  void wait() override {
-    pending_->wait();
-    staged_.finish();
-  }
-  bool test() override {
-    if (!pending_->test()) return false;
+  bool advance(bool to_the_end) override {
+    if (!pending_->advance(to_the_end)) return false;
     staged_.finish();
     return true;
   }

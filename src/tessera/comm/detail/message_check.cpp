@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/call_check.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
 
 namespace tessera {
 namespace {
@@ -48,23 +48,14 @@ class CheckedPending final : public PendingCall {
   }
   void start_message(Transport& next) { message_ = next.start(call_); }
 
-  void wait() override {
-    wait_header();
-    message_->wait();
+  bool advance(bool to_the_end) override {
+    return advance_header(to_the_end) && message_->advance(to_the_end);
   }
-  bool test() override {
-    if (request_ != MPI_REQUEST_NULL) {
-      int flag = 0;
-      check_mpi(MPI_Test(&request_, &flag, MPI_STATUS_IGNORE), "MPI_Test", call_.site);
-      if (!flag) return false;
-      compare();
-    }
-    return message_->test();
-  }
-  void wait_header() {
-    if (request_ == MPI_REQUEST_NULL) return;
-    check_mpi(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait", call_.site);
+  bool advance_header(bool to_the_end) {
+    if (request_ == MPI_REQUEST_NULL) return true;
+    if (!is_done(request_, to_the_end, call_.site)) return false;
     compare();
+    return true;
   }
 
  private:
@@ -93,7 +84,7 @@ class MessageCheck final : public Transport {
   void run(const Call& call) override {
     if (!is_point_to_point(call.operation)) return next_->run(call);
     CheckedPending header(call, control_, axis_);
-    header.wait_header();
+    header.advance_header(true);
     next_->run(call);
   }
   std::unique_ptr<PendingCall> start(const Call& call) override {

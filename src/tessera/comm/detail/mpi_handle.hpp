@@ -9,6 +9,10 @@
 
 namespace tessera {
 
+/// Whether the request has finished; waits until it has if asked to.
+bool is_done(MPI_Request& request, bool wait, const Site& site,
+             MPI_Status* status = MPI_STATUS_IGNORE);
+
 /// Owns an MPI communicator. Errors on it are returned, not fatal. Freed once, and only while MPI
 /// lives.
 class MpiHandle {
@@ -33,6 +37,7 @@ class MpiHandle {
 
  private:
   explicit MpiHandle(MPI_Comm comm) : comm_(comm) {}
+  MpiHandle(MPI_Comm comm, const Site& site);
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of MPI that a transport uses, in two modes with the same names and arguments, so
-// that what is called with which pieces is written once.
+// The functions of MPI that a transport uses, each in two forms, so that what is called with which
+// pieces is written once.
 #pragma once
 
 #include <cstddef>
@@ -40,52 +40,6 @@ struct IntCounts {
   }
 };
 
-/// The blocking functions of MPI. They are several times faster than the others with a wait.
-struct Blocking {
-  IntCounts& ints;
-  const Site& site;
-
-  void all_reduce(void* v, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) const {
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, v, n, type, op, comm), "MPI_Allreduce", site);
-  }
-  void reduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, int root,
-              MPI_Comm comm) const {
-    check_mpi(MPI_Reduce(in, out, n, type, op, root, comm), "MPI_Reduce", site);
-  }
-  void broadcast(void* v, int n, MPI_Datatype type, int root, MPI_Comm comm) const {
-    check_mpi(MPI_Bcast(v, n, type, root, comm), "MPI_Bcast", site);
-  }
-  void reduce_scatter_even(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op,
-                           MPI_Comm comm) const {
-    check_mpi(MPI_Reduce_scatter_block(in, out, n, type, op, comm), "MPI_Reduce_scatter_block",
-              site);
-  }
-  void reduce_scatter(const void* in, void* out, MPI_Datatype type, MPI_Op op,
-                      MPI_Comm comm) const {
-    check_mpi(MPI_Reduce_scatter(in, out, ints.counts.data(), type, op, comm), "MPI_Reduce_scatter",
-              site);
-  }
-  void all_gather_even(void* out, int n, MPI_Datatype type, MPI_Comm comm) const {
-    check_mpi(MPI_Allgather(MPI_IN_PLACE, 0, type, out, n, type, comm), "MPI_Allgather", site);
-  }
-  void all_gather(void* out, MPI_Datatype type, MPI_Comm comm) const {
-    check_mpi(MPI_Allgatherv(MPI_IN_PLACE, 0, type, out, ints.counts.data(),
-                             ints.displacements.data(), type, comm),
-              "MPI_Allgatherv", site);
-  }
-  void send(const void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
-    check_mpi(MPI_Send(v, n, type, peer, tag, comm), "MPI_Send", site);
-  }
-  void receive(void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
-    MPI_Status status;
-    check_mpi(MPI_Recv(v, n, type, peer, tag, comm, &status), "MPI_Recv", site);
-    check_received(status, n, type, site);
-  }
-  /// After what has been called so far.
-  void copy_then(const Buffer& from, const Buffer& to) const { copy(from, to); }
-  void barrier(MPI_Comm comm) const { check_mpi(MPI_Barrier(comm), "MPI_Barrier", site); }
-};
-
 class MpiPending final : public PendingCall {
  public:
   struct Part {
@@ -106,32 +60,18 @@ class MpiPending final : public PendingCall {
     to_ = to;
   }
 
-  void wait() override {
+  bool advance(bool to_the_end) override {
     for (; finished_ < parts_.size(); ++finished_) {
+      Part& part = parts_[finished_];
       MPI_Status status;
-      check_mpi(MPI_Wait(&parts_[finished_].request, &status), "MPI_Wait", site_);
-      check_part(status);
-    }
-    copy(from_, to_);
-  }
-  bool test() override {
-    for (; finished_ < parts_.size(); ++finished_) {
-      int flag = 0;
-      MPI_Status status;
-      check_mpi(MPI_Test(&parts_[finished_].request, &flag, &status), "MPI_Test", site_);
-      if (!flag) return false;
-      check_part(status);
+      if (!is_done(part.request, to_the_end, site_, &status)) return false;
+      if (part.expected >= 0) check_received(status, part.expected, part.type, site_);
     }
     copy(from_, to_);
     return true;
   }
 
  private:
-  void check_part(const MPI_Status& status) const {
-    const Part& part = parts_[finished_];
-    if (part.expected >= 0) check_received(status, part.expected, part.type, site_);
-  }
-
   Site site_;
   std::vector<Part> parts_;
   std::size_t finished_ = 0;
@@ -139,51 +79,71 @@ class MpiPending final : public PendingCall {
   Buffer from_, to_;
 };
 
-/// The same functions, started only.
-struct NonBlocking {
-  MpiPending& pending;
+/// Calls the blocking functions of MPI, which are several times faster than the others with a wait,
+/// or only starts what `pending` waits for.
+struct Mode {
+  MpiPending* pending;  ///< null: blocking
   IntCounts& ints;
   const Site& site;
 
+#define TESSERA_CALL(blocking, started, ...) \
+  call(blocking, #blocking, started, #started, __VA_ARGS__)
+
   void all_reduce(void* v, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) const {
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, v, n, type, op, comm, pending.next()), "MPI_Iallreduce",
-              site);
+    TESSERA_CALL(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, v, n, type, op, comm);
   }
   void reduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, int root,
               MPI_Comm comm) const {
-    check_mpi(MPI_Ireduce(in, out, n, type, op, root, comm, pending.next()), "MPI_Ireduce", site);
+    TESSERA_CALL(MPI_Reduce, MPI_Ireduce, in, out, n, type, op, root, comm);
   }
   void broadcast(void* v, int n, MPI_Datatype type, int root, MPI_Comm comm) const {
-    check_mpi(MPI_Ibcast(v, n, type, root, comm, pending.next()), "MPI_Ibcast", site);
+    TESSERA_CALL(MPI_Bcast, MPI_Ibcast, v, n, type, root, comm);
   }
   void reduce_scatter_even(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op,
                            MPI_Comm comm) const {
-    check_mpi(MPI_Ireduce_scatter_block(in, out, n, type, op, comm, pending.next()),
-              "MPI_Ireduce_scatter_block", site);
+    TESSERA_CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, in, out, n, type, op, comm);
   }
   void reduce_scatter(const void* in, void* out, MPI_Datatype type, MPI_Op op,
                       MPI_Comm comm) const {
-    check_mpi(MPI_Ireduce_scatter(in, out, ints.counts.data(), type, op, comm, pending.next()),
-              "MPI_Ireduce_scatter", site);
+    TESSERA_CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, in, out, ints.counts.data(), type, op,
+                 comm);
   }
   void all_gather_even(void* out, int n, MPI_Datatype type, MPI_Comm comm) const {
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, type, out, n, type, comm, pending.next()),
-              "MPI_Iallgather", site);
+    TESSERA_CALL(MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, out, n, type, comm);
   }
   void all_gather(void* out, MPI_Datatype type, MPI_Comm comm) const {
-    check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, out, ints.counts.data(),
-                              ints.displacements.data(), type, comm, pending.next()),
-              "MPI_Iallgatherv", site);
+    TESSERA_CALL(MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, out, ints.counts.data(),
+                 ints.displacements.data(), type, comm);
   }
   void send(const void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
-    check_mpi(MPI_Isend(v, n, type, peer, tag, comm, pending.next()), "MPI_Isend", site);
+    TESSERA_CALL(MPI_Send, MPI_Isend, v, n, type, peer, tag, comm);
   }
+  void barrier(MPI_Comm comm) const { TESSERA_CALL(MPI_Barrier, MPI_Ibarrier, comm); }
+#undef TESSERA_CALL
+
   void receive(void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
-    check_mpi(MPI_Irecv(v, n, type, peer, tag, comm, pending.next(n, type)), "MPI_Irecv", site);
+    if (pending != nullptr) {
+      check_mpi(MPI_Irecv(v, n, type, peer, tag, comm, pending->next(n, type)), "MPI_Irecv", site);
+      return;
+    }
+    MPI_Status status;
+    check_mpi(MPI_Recv(v, n, type, peer, tag, comm, &status), "MPI_Recv", site);
+    check_received(status, n, type, site);
   }
-  void copy_then(const Buffer& from, const Buffer& to) const { pending.copy_at_end(from, to); }
-  void barrier(MPI_Comm comm) const {
-    check_mpi(MPI_Ibarrier(comm, pending.next()), "MPI_Ibarrier", site);
+  /// After what has been called so far.
+  void copy_then(const Buffer& from, const Buffer& to) const {
+    pending != nullptr ? pending->copy_at_end(from, to) : copy(from, to);
+  }
+
+ private:
+  template <class Blocking, class Started, class... Arguments>
+  void call(const Blocking& blocking, const char* blocking_name, const Started& started,
+            const char* started_name, Arguments... arguments) const {
+    if (pending == nullptr) {
+      check_mpi(blocking(arguments...), blocking_name, site);
+    } else {
+      check_mpi(started(arguments..., pending->next()), started_name, site);
+    }
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <type_traits>
+#include <array>
+#include <cstddef>
 
 #include <tessera/comm/detail/mpi_modes.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
@@ -10,36 +11,20 @@
 namespace tessera {
 namespace {
 
-using detail::Blocking;
 using detail::IntCounts;
+using detail::Mode;
 using detail::MpiPending;
-using detail::NonBlocking;
 using detail::PairwiseReduction;
 
+/// In the order of the enumerators; the values of some libraries are no constants.
 MPI_Datatype mpi_type(DType type) {
-  switch (type) {
-    case DType::float32:
-      return MPI_FLOAT;
-    case DType::float64:
-      return MPI_DOUBLE;
-    case DType::int32:
-      return MPI_INT32_T;
-    case DType::int64:
-      return MPI_INT64_T;
-  }
-  return MPI_DATATYPE_NULL;
+  const std::array types{MPI_FLOAT, MPI_DOUBLE, MPI_INT32_T, MPI_INT64_T};
+  return types[static_cast<std::size_t>(type)];
 }
 
 MPI_Op mpi_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return MPI_SUM;
-    case ReduceOp::max:
-      return MPI_MAX;
-    case ReduceOp::min:
-      return MPI_MIN;
-  }
-  return MPI_OP_NULL;
+  const std::array ops{MPI_SUM, MPI_MAX, MPI_MIN};
+  return ops[static_cast<std::size_t>(op)];
 }
 
 class MpiTransport final : public Transport {
@@ -54,19 +39,19 @@ class MpiTransport final : public Transport {
 
   void run(const Call& call) override {
     if (call.operation == Operation::all_to_all) {
-      start(call)->wait();
+      start(call)->advance(true);
     } else if (goes_in_pairs(call, cheap_in_pairs)) {
       constexpr Size slots = 4;  // enough to have messages on their way while one is added
-      reduction(call, slots)->wait();
+      reduction(call, slots)->advance(true);
     } else {
-      issue(call, Blocking{ints_, call.site});
+      issue(call, Mode{nullptr, ints_, call.site});
     }
   }
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
     if (goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
-    issue(call, NonBlocking{*pending, pending->ints(), call.site});
+    issue(call, Mode{pending.get(), pending->ints(), call.site});
     return pending;
   }
 
@@ -110,7 +95,6 @@ class MpiTransport final : public Transport {
     return std::min(max_count_, message_bytes / size_of(type) * size_);
   }
 
-  template <class Mode>
   void issue(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     const MPI_Comm comm = collectives_.get();
@@ -127,8 +111,7 @@ class MpiTransport final : public Transport {
       case Operation::all_gather:
         return all_gather(call, mode);
       case Operation::all_to_all:
-        if constexpr (std::is_same_v<Mode, NonBlocking>) exchange(call, mode);
-        return;
+        return exchange(call, mode);
       case Operation::send:
         return send(call, mode);
       case Operation::receive:
@@ -143,7 +126,6 @@ class MpiTransport final : public Transport {
 
   /// Beyond max_count: one reduction per share. In place, MPI leaves the share at the beginning of
   /// the buffer; no balanced share overlaps that unless it begins there.
-  template <class Mode>
   void reduce_scatter(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     const MPI_Op op = mpi_op(call.op);
@@ -173,7 +155,6 @@ class MpiTransport final : public Transport {
 
   /// The own share is put in place first: MPI wants "in place" from all ranks or from none, and a
   /// rank cannot see what the others do. Beyond max_count: one broadcast per share.
-  template <class Mode>
   void all_gather(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.out.type);
     const MPI_Comm comm = collectives_.get();
@@ -195,7 +176,7 @@ class MpiTransport final : public Transport {
 
   /// Messages in pairs: no rank knows whether another one's counts fit in an int, so all of them
   /// must use a way that works for any count. Receives are posted first.
-  void exchange(const Call& call, const NonBlocking& mode) const {
+  void exchange(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     Size begin = 0;
     for (int i = 0; i < size_; ++i) {
@@ -214,7 +195,6 @@ class MpiTransport final : public Transport {
   }
 
   /// An empty message is a message.
-  template <class Mode>
   void send(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     const MPI_Comm comm = messages_.get();
@@ -222,7 +202,6 @@ class MpiTransport final : public Transport {
     for_pieces(call.in, [&](void* v, int n) { mode.send(v, n, type, call.peer, call.tag, comm); });
   }
 
-  template <class Mode>
   void receive(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.out.type);
     const MPI_Comm comm = messages_.get();

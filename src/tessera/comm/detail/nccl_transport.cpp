@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where Kokkos has no CUDA device this is compiled, so that it stays correct, and never used.
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <thread>
@@ -29,31 +30,12 @@ void check_nccl(ncclResult_t code, const char* function, const Site& site) {
                                                    ncclGetErrorString(code)));
 }
 
-ncclDataType_t nccl_type(DType type) {
-  switch (type) {
-    case DType::float32:
-      return ncclFloat32;
-    case DType::float64:
-      return ncclFloat64;
-    case DType::int32:
-      return ncclInt32;
-    case DType::int64:
-      return ncclInt64;
-  }
-  return ncclFloat32;
-}
+/// In the order of the enumerators.
+constexpr std::array nccl_types{ncclFloat32, ncclFloat64, ncclInt32, ncclInt64};
+constexpr std::array nccl_ops{ncclSum, ncclMax, ncclMin};
 
-ncclRedOp_t nccl_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return ncclSum;
-    case ReduceOp::max:
-      return ncclMax;
-    case ReduceOp::min:
-      return ncclMin;
-  }
-  return ncclSum;
-}
+ncclDataType_t nccl_type(DType type) { return nccl_types[static_cast<std::size_t>(type)]; }
+ncclRedOp_t nccl_op(ReduceOp op) { return nccl_ops[static_cast<std::size_t>(op)]; }
 
 std::size_t to_count(Size count) { return static_cast<std::size_t>(count); }
 
@@ -255,8 +237,10 @@ class NcclPending final : public PendingCall {
  public:
   NcclPending(NcclTransport& transport, const Site& site)
       : transport_(transport), site_(site), end_(transport.stream_, site) {}
-  void wait() override { transport_.wait_for(end_, site_); }
-  bool test() override { return transport_.has_passed(end_, site_); }
+  bool advance(bool to_the_end) override {
+    if (to_the_end) transport_.wait_for(end_, site_);
+    return to_the_end || transport_.has_passed(end_, site_);
+  }
 
  private:
   NcclTransport& transport_;

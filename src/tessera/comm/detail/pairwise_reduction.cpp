@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/base/mpi_error.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
 
 namespace tessera::detail {
@@ -73,25 +73,15 @@ void PairwiseReduction::add(Size message) {
 
 bool PairwiseReduction::advance(bool to_the_end) {
   for (; added_ < messages_; ++added_) {
-    if (!is_done(receives_[static_cast<std::size_t>(added_)], to_the_end)) return false;
+    if (!is_done(receives_[static_cast<std::size_t>(added_)], to_the_end, site_)) return false;
     add(added_);
     if (added_ + slots_ < messages_) receive(added_ + slots_);
   }
   pool_.give_back(std::move(block_));
   for (; sent_ < static_cast<Size>(sends_.size()); ++sent_) {
-    if (!is_done(sends_[static_cast<std::size_t>(sent_)], to_the_end)) return false;
+    if (!is_done(sends_[static_cast<std::size_t>(sent_)], to_the_end, site_)) return false;
   }
   return true;
-}
-
-bool PairwiseReduction::is_done(MPI_Request& request, bool wait) const {
-  int done = 1;
-  if (wait) {
-    check_mpi(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait", site_);
-  } else {
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test", site_);
-  }
-  return done != 0;
 }
 
 }  // namespace tessera::detail

@@ -26,23 +26,20 @@ class PairwiseReduction final : public PendingCall {
   };
 
   /// Starts. With few `slots`, the memory for as many pieces, later messages are received in
-  /// wait(): for callers that wait at once, as no other call may come between. 0: all messages have
-  /// room, in the call's own scratch if the host reaches that.
+  /// advance(): for callers that wait at once, as no other call may come between. 0: all messages
+  /// have room, in the call's own scratch if the host reaches that.
   PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Ranks& ranks, Size limit,
                     Size slots, HostBlockPool& pool);
   PairwiseReduction(const PairwiseReduction&) = delete;
   PairwiseReduction& operator=(const PairwiseReduction&) = delete;
   ~PairwiseReduction() override;
 
-  void wait() override { advance(true); }
-  bool test() override { return advance(false); }
+  bool advance(bool to_the_end) override;
 
  private:
   void send_shares(const Call& call, Size limit);
   void receive(Size message);
   void add(Size message);
-  bool advance(bool to_the_end);
-  bool is_done(MPI_Request& request, bool wait) const;
 
   /// The piece of the own share that a message carries, and where it arrives.
   Range piece_of(Size message) const {

@@ -14,8 +14,9 @@ namespace tessera {
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  virtual void wait() = 0;
-  virtual bool test() = 0;  ///< true when the call has finished; asked no more after that
+  /// Goes on, to the end if `to_the_end`. True when the call has finished; asked no more after
+  /// that.
+  virtual bool advance(bool to_the_end) = 0;
 };
 
 /// Moves bytes for one communicator of more than one rank. Calls have been checked before.
