@@ -43,8 +43,8 @@ TEST(Parts, PackAndUnpackAreInverse) {
         const Vector<float> whole = to_device(counting(parts.elements()));
         const Vector<float> packed("packed", whole.extent(0));
         const Vector<float> again("again", whole.extent(0));
-        pack(whole, parts, packed);
-        unpack(packed, parts, again);
+        pack(whole, parts, packed, parts.all());
+        unpack(packed, parts, again, parts.all());
         EXPECT_EQ(to_host(packed), packed_reference(parts));
         EXPECT_EQ(to_host(again), to_host(whole));
       }
@@ -52,26 +52,16 @@ TEST(Parts, PackAndUnpackAreInverse) {
   }
 }
 
-TEST(Parts, TakeAndPutOnePart) {
+TEST(Parts, PackAndUnpackOnePart) {
   const Parts parts({3, 7, 2}, 1, 3);
   const Vector<float> whole = to_device(counting(parts.elements()));
   const Vector<float> rebuilt("rebuilt", whole.extent(0));
   for (Size p = 0; p < 3; ++p) {
-    const Vector<float> piece = take_part(whole, parts, p);
-    EXPECT_EQ(static_cast<Size>(piece.extent(0)), parts.part_elements(p));
-    put_part(piece, parts, p, rebuilt);
+    const Vector<float> piece("piece", parts.part_elements(p));
+    pack(whole, parts, piece, {p, 1});
+    unpack(piece, parts, rebuilt, {p, 1});
   }
   EXPECT_EQ(to_host(rebuilt), to_host(whole));
-}
-
-TEST(Parts, AreEmptyWhereAnOuterDimensionIs) {
-  EXPECT_EQ(take_part(Vector<float>("whole", 0), Parts({0, 7, 2}, 1, 3), 1).extent(0), 0u);
-}
-
-TEST(Parts, TakesAContiguousPartWithoutACopy) {
-  const Parts parts({7, 2}, 0, 3);
-  const Vector<float> whole("whole", 14);
-  EXPECT_EQ(take_part(whole, parts, 1).data(), whole.data() + 6);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include <tessera/base/types.hpp>
@@ -19,7 +20,7 @@ inline Size num_elements(const Shape& shape) {
 /// What one tensor is along one mesh axis.
 class Placement {
  public:
-  enum class Kind { replicate, shard, partial };
+  enum class Kind { replicate, partial, shard };
 
   constexpr Placement() = default;
   /// Every rank of the axis holds the same.
@@ -37,7 +38,7 @@ class Placement {
   /// The sharded dimension; -1 unless is_shard().
   constexpr int dim() const { return dim_; }
 
-  friend constexpr bool operator==(const Placement&, const Placement&) = default;
+  friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
 
  private:
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include <tessera/base/alias.hpp>
 #include <tessera/mesh/parts.hpp>
 
 namespace tessera {
@@ -45,9 +44,8 @@ struct CopyRuns {
 };
 
 template <class T, bool packs>
-void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& parts, Size first,
-               Size last) {
-  const Size runs = parts.outer * (last - first);
+void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& parts, Range which) {
+  const Size runs = parts.outer * which.count;
   if (runs == 0 || packed.extent(0) == 0) return;
   constexpr Size max_league = 1 << 20;
   const typename CopyRuns<T, packs>::Policy policy(static_cast<int>(std::min(runs, max_league)),
@@ -55,15 +53,7 @@ void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& par
   Kokkos::parallel_for(
       packs ? pack_label : unpack_label, policy,
       CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
-                         parts.n % parts.count, first, last - first});
-}
-
-template <class T>
-Vector<T> contiguous_part(const Vector<T>& whole, const Parts& parts, Size part) {
-  const Range range = balanced_split(parts.n, parts.count, part);
-  const Size step = parts.outer * parts.inner;  // 0 where the tensor is empty
-  return Kokkos::subview(whole, std::pair(static_cast<std::size_t>(range.begin * step),
-                                          static_cast<std::size_t>(range.end() * step)));
+                         parts.n % parts.count, which.begin, which.count});
 }
 
 }  // namespace
@@ -82,43 +72,18 @@ std::vector<Size> Parts::part_counts() const {
 }
 
 template <class T>
-void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed) {
-  copy_runs<T, true>(whole, packed, parts, 0, parts.count);
+void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed, Range which) {
+  copy_runs<T, true>(whole, packed, parts, which);
 }
 
 template <class T>
-void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole) {
-  copy_runs<T, false>(whole, packed, parts, 0, parts.count);
+void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole, Range which) {
+  copy_runs<T, false>(whole, packed, parts, which);
 }
 
-template <class T>
-Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part) {
-  if (parts.contiguous()) return contiguous_part(whole, parts, part);
-  const Vector<T> piece = allocate_vector<T>("tessera::part", parts.part_elements(part));
-  copy_part(whole, parts, part, piece);
-  return piece;
-}
-
-template <class T>
-void copy_part(const Vector<T>& whole, const Parts& parts, Size part, const Vector<T>& piece) {
-  copy_runs<T, true>(whole, piece, parts, part, part + 1);
-}
-
-template <class T>
-void put_part(const Vector<T>& piece, const Parts& parts, Size part, const Vector<T>& whole) {
-  if (parts.contiguous()) {
-    Kokkos::deep_copy(contiguous_part(whole, parts, part), piece);
-  } else {
-    copy_runs<T, false>(whole, piece, parts, part, part + 1);
-  }
-}
-
-#define TESSERA_INSTANTIATE(T)                                                     \
-  template void pack(const Vector<T>&, const Parts&, const Vector<T>&);            \
-  template void unpack(const Vector<T>&, const Parts&, const Vector<T>&);          \
-  template Vector<T> take_part(const Vector<T>&, const Parts&, Size);              \
-  template void copy_part(const Vector<T>&, const Parts&, Size, const Vector<T>&); \
-  template void put_part(const Vector<T>&, const Parts&, Size, const Vector<T>&);
+#define TESSERA_INSTANTIATE(T)                                                 \
+  template void pack(const Vector<T>&, const Parts&, const Vector<T>&, Range); \
+  template void unpack(const Vector<T>&, const Parts&, const Vector<T>&, Range);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(std::int32_t)

@@ -24,26 +24,19 @@ struct Parts {
   Size part_elements(Size part) const {
     return outer * balanced_split(n, count, part).count * inner;
   }
+  Range all() const { return {0, count}; }
   /// The same for every part: what communicators call counts.
   std::vector<Size> part_counts() const;
   /// Whole and packed are the same memory layout: the parts are contiguous as they are.
   bool contiguous() const { return outer <= 1; }
 };
 
-/// packed = whole, in the order of the parts. Defined for the element types of communicators.
+/// packed = these parts of whole, in their order. Allocates nothing. Defined for the element types
+/// of communicators.
 template <class T>
-void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed);
-/// whole = packed.
+void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed, Range which);
+/// These parts of whole = packed.
 template <class T>
-void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole);
-/// piece = one part of whole; an alias of `whole` where the part is contiguous.
-template <class T>
-Vector<T> take_part(const Vector<T>& whole, const Parts& parts, Size part);
-/// piece = one part of whole, in memory of its own; allocates nothing.
-template <class T>
-void copy_part(const Vector<T>& whole, const Parts& parts, Size part, const Vector<T>& piece);
-/// One part of whole = piece.
-template <class T>
-void put_part(const Vector<T>& piece, const Parts& parts, Size part, const Vector<T>& whole);
+void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole, Range which);
 
 }  // namespace tessera

@@ -20,6 +20,14 @@ Parts exchanged(const Shape& group, int own, int cut, Size ranks, Size rank) {
   return {with_part(group, own, ranks, rank), cut, ranks};
 }
 
+/// One part of a tensor whose parts are contiguous: an alias.
+template <class T>
+Vector<T> slice_of(const Vector<T>& whole, const Parts& parts, Size part) {
+  const Range range = balanced_split(parts.n, parts.count, part);
+  const Size step = parts.outer * parts.inner;  // 0 where the tensor is empty
+  return Kokkos::subview(whole, std::pair(range.begin * step, range.end() * step));
+}
+
 /// A tensor on its way: the block, and whether its memory is ours to overwrite.
 template <class T>
 struct Travelling {
@@ -32,10 +40,8 @@ template <class T>
 void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape& group,
                const Communicator& comm) {
   const Size ranks = comm.size(), me = comm.rank();
-  if (step.transition == Transition::slice) {
-    const Parts parts(group, step.to.dim(), ranks);
-    tensor.ours = tensor.ours || !parts.contiguous();
-    tensor.data = take_part(tensor.data, parts, me);
+  if (step.transition == Transition::slice && Parts(group, step.to.dim(), ranks).contiguous()) {
+    tensor.data = slice_of(tensor.data, Parts(group, step.to.dim(), ranks), me);
     return;
   }
   if (step.transition == Transition::mask && me == 0) return;
@@ -70,23 +76,6 @@ ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bo
 
 }  // namespace
 
-Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
-  const auto unless_contiguous = [](const Parts& parts) {
-    return parts.contiguous() ? 0 : parts.elements();
-  };
-  switch (transition(before, after)) {
-    case Transition::reduce_scatter:
-      return unless_contiguous(Parts(group, after.dim(), ranks));
-    case Transition::all_gather:
-      return unless_contiguous(Parts(group, before.dim(), ranks));
-    case Transition::all_to_all:
-      return unless_contiguous(exchanged(group, before.dim(), after.dim(), ranks, rank)) +
-             unless_contiguous(exchanged(group, after.dim(), before.dim(), ranks, rank));
-    default:
-      return 0;
-  }
-}
-
 template <class T>
 void redistribute_along(const Communicator& ranks, Placement before, Placement after,
                         const Shape& group, const Vector<T>& from, const Vector<T>& to,
@@ -103,14 +92,14 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
       return ranks.all_reduce(to);
     case Transition::reduce_scatter: {
       const Parts parts(group, after.dim(), ranks.size());
-      if (!parts.contiguous()) pack(from, parts, packed);
+      if (!parts.contiguous()) pack(from, parts, packed, parts.all());
       return ranks.reduce_scatter(parts.contiguous() ? from : packed, to, ReduceOp::sum,
                                   parts.part_counts());
     }
     case Transition::all_gather: {
       const Parts parts(group, before.dim(), ranks.size());
       ranks.all_gather(from, parts.contiguous() ? to : packed, parts.part_counts());
-      if (!parts.contiguous()) unpack(packed, parts, to);
+      if (!parts.contiguous()) unpack(packed, parts, to, parts.all());
       return;
     }
     case Transition::all_to_all: {
@@ -120,18 +109,18 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
       const Vector<T> out = sent.contiguous() ? from : alias_vector(packed.data(), leaving);
       const Vector<T> in =
           received.contiguous() ? to : alias_vector(packed.data() + leaving, received.elements());
-      if (!sent.contiguous()) pack(from, sent, out);
+      if (!sent.contiguous()) pack(from, sent, out, sent.all());
       ranks.all_to_all(out, sent.part_counts(), in, received.part_counts());
-      if (!received.contiguous()) unpack(in, received, to);
+      if (!received.contiguous()) unpack(in, received, to, received.all());
       return;
     }
     case Transition::slice:
-      return copy_part(from, Parts(group, after.dim(), ranks.size()), me, to);
+      return pack(from, Parts(group, after.dim(), ranks.size()), to, {me, 1});
     case Transition::mask:
       return me == 0 ? copy() : Kokkos::deep_copy(ExecSpace(), to, T(0));
     case Transition::embed:
       Kokkos::deep_copy(ExecSpace(), to, T(0));
-      return put_part(from, Parts(group, before.dim(), ranks.size()), me, to);
+      return unpack(from, Parts(group, before.dim(), ranks.size()), to, {me, 1});
   }
 }
 

@@ -16,10 +16,6 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
                         const Shape& group, const Vector<T>& from, const Vector<T>& to,
                         const Vector<T>& packed);
 
-/// What does not lie one behind the other as messages carry it is packed: elements of the memory
-/// for it, of what is sent before what is received.
-Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank);
-
 /// The same tensor with other placements, along the steps of plan_redistribute(): the ledger shows
 /// exactly its collectives. Collective over the mesh.
 ///

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include <tessera/base/split.hpp>
 #include <tessera/mesh/redistribute_plan.hpp>
 
 namespace tessera {
@@ -41,64 +41,43 @@ bool is_blocked(const Placements& now, std::size_t axis, Placement next) {
   return false;
 }
 
-/// Placements as a key for ordered containers: Replicate -2, Partial -1, Shard its dimension.
-std::vector<int> key_of(const Placements& placements) {
-  std::vector<int> key;
-  for (const Placement& p : placements) {
-    key.push_back(p.is_shard() ? p.dim() : (p.is_partial() ? -1 : -2));
-  }
-  return key;
-}
-
-struct Visit {
-  Cost cost;
-  Placements placements;
-  Placements before;
-};
-
 /// Shortest path over placements (Dijkstra); returns every state on it, `from` first.
 std::vector<Placements> cheapest_path(const Shape& shape, const Placements& from,
                                       const Placements& to, const MeshShape& mesh) {
-  std::map<std::vector<int>, Visit> best;
-  std::set<std::pair<Cost, std::vector<int>>> open;
-  best[key_of(from)] = {{}, from, from};
-  open.insert({Cost{}, key_of(from)});
-  while (open.begin()->second != key_of(to)) {
-    const auto [cost, key] = *open.begin();
-    open.erase(open.begin());
-    const Placements now = best.at(key).placements;
+  struct Visit {
+    Cost cost;
+    Placements before;
+  };
+  std::map<Placements, Visit> best{{from, {}}};
+  std::set<std::pair<Cost, Placements>> open{{Cost{}, from}};
+  while (open.begin()->second != to) {
+    const auto [cost, now] = open.extract(open.begin()).value();
     for (std::size_t a = 0; a < now.size(); ++a) {
       for (const Placement next : {Placement::replicate(), to[a]}) {
         if (next == now[a] || is_blocked(now, a, next)) continue;
         // Rank 0 holds the largest blocks, and using it everywhere makes all ranks agree.
-        const Cost step = cost_of(transition(now[a], next), group_elements(shape, now, a, mesh, 0),
-                                  mesh.axes()[a].size);
+        const Cost total =
+            cost + cost_of(transition(now[a], next), group_elements(shape, now, a, mesh, 0),
+                           mesh.axes()[a].size);
         Placements after = now;
         after[a] = next;
-        const std::vector<int> after_key = key_of(after);
-        const auto known = best.find(after_key);
-        if (known != best.end()) {
-          if (known->second.cost <= cost + step) continue;
-          open.erase({known->second.cost, after_key});
+        const auto [known, is_new] = best.try_emplace(after, Visit{total, now});
+        if (!is_new) {
+          if (known->second.cost <= total) continue;
+          open.erase({known->second.cost, after});
+          known->second = {total, now};
         }
-        best[after_key] = {cost + step, after, now};
-        open.insert({cost + step, after_key});
+        open.insert({total, after});
       }
     }
   }
   std::vector<Placements> path{to};
-  while (path.back() != from) path.push_back(best.at(key_of(path.back())).before);
+  while (path.back() != from) path.push_back(best.at(path.back()).before);
   std::reverse(path.begin(), path.end());
   return path;
 }
 
 }  // namespace
-
-std::string_view name_of(Transition t) {
-  constexpr std::array<std::string_view, 8> names = {
-      "keep", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "slice", "mask", "embed"};
-  return names.at(static_cast<std::size_t>(t));
-}
 
 std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const Placements& from,
                                                 const Placements& to, const MeshShape& mesh,
@@ -128,6 +107,30 @@ std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const
     steps.push_back(step);
   }
   return steps;
+}
+
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
+  // Parts along a dimension lie one behind the other unless there is an extent before it.
+  const auto cut = [](const Shape& block, int dim) {
+    const Size outer = num_elements({block.begin(), block.begin() + dim});
+    return outer <= 1 ? 0 : num_elements(block);
+  };
+  const auto own = [&](int dim) {
+    Shape block = group;
+    Size& extent = block[static_cast<std::size_t>(dim)];
+    extent = balanced_split(extent, ranks, rank).count;
+    return block;
+  };
+  switch (transition(before, after)) {
+    case Transition::reduce_scatter:
+      return cut(group, after.dim());
+    case Transition::all_gather:
+      return cut(group, before.dim());
+    case Transition::all_to_all:
+      return cut(own(before.dim()), after.dim()) + cut(own(after.dim()), before.dim());
+    default:
+      return 0;
+  }
 }
 
 }  // namespace tessera

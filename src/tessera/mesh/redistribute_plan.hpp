@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/comm/operation.hpp>
 #include <tessera/mesh/placement.hpp>
 
@@ -22,6 +22,9 @@ enum class Transition : std::uint8_t {
   mask,            ///< Replicate -> Partial: zeros except on coordinate 0, local
   embed,           ///< Shard -> Partial: the own part amid zeros, local
 };
+template <>
+inline constexpr std::array<std::string_view, 8> names_of<Transition>{
+    "keep", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "slice", "mask", "embed"};
 
 constexpr Transition transition(Placement from, Placement to) {
   if (from == to) return Transition::keep;
@@ -49,8 +52,6 @@ constexpr std::optional<Operation> operation_of(Transition t) {
 
 constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }
 
-std::string_view name_of(Transition t);
-
 /// One transition along one axis of a mesh.
 struct RedistributeStep {
   std::size_t axis = 0;
@@ -73,5 +74,9 @@ struct RedistributeStep {
 std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const Placements& from,
                                                 const Placements& to, const MeshShape& mesh,
                                                 Size rank);
+
+/// What does not lie one behind the other as messages carry it is packed: elements of the memory
+/// for it, of what is sent before what is received.
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank);
 
 }  // namespace tessera
