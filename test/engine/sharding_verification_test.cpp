@@ -30,8 +30,8 @@ const std::array<Line, 8> lines{{
     {&MemoryPlan::gradients, {"tessera::gradients"}},
     {&MemoryPlan::moments, {"tessera::optimizer_moments"}},
     {&MemoryPlan::gathered_units, {"tessera::gathered_units"}},
-    {&MemoryPlan::unit_gradients, {"tessera::unit_gradients", "tessera::incoming_gradients",
-                                   "tessera::arriving_gradients"}},
+    {&MemoryPlan::unit_gradients,
+     {"tessera::unit_gradients", "tessera::incoming_gradients", "tessera::arriving_gradients"}},
     {&MemoryPlan::activations, {"tessera::activations"}},
     {&MemoryPlan::scratch, {"tessera::gemm_scratch"}},
     {&MemoryPlan::sums, {"tessera::sums", "tessera::checksum"}},
@@ -96,20 +96,6 @@ TEST(ShardingVerification, MemoryOfASecondFitIsAsPlannedToo) {
   });
 }
 
-/// From the end of the first epoch to the end of the last.
-template <class T>
-void expect_no_allocation_when_warm(Experiment setup) {
-  setup.training.num_epochs = 3;
-  std::optional<AllocationScope> scope;
-  Trainer<T> trainer = trainer_of<T>(setup);
-  Size last = -1;
-  trainer.fit(setup.data, [&](Size epoch, double) {
-    if (epoch == 1) scope.emplace();
-    if (epoch == 3) last = scope->allocations();
-  });
-  EXPECT_EQ(last, 0);
-}
-
 TEST(ShardingVerification, WarmStepAllocatesNothing) {
   for (const bool overlap : {false, true}) {
     Experiment base = primes();
@@ -120,10 +106,10 @@ TEST(ShardingVerification, WarmStepAllocatesNothing) {
     base.training.check_replicas_every = 1;
     for_strategies(base, [&](Experiment setup, const std::string& what) {
       SCOPED_TRACE(testing::Message() << what << ", overlap " << overlap);
-      expect_no_allocation_when_warm<float>(setup);
+      train_test::expect_no_allocation_when_warm<float>(setup);
       if (setup.training.distributed.mesh_axis_names.back() == "model") {
         setup.training.distributed.sequence_parallel = true;
-        expect_no_allocation_when_warm<double>(setup);
+        train_test::expect_no_allocation_when_warm<double>(setup);
       }
     });
   }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <tessera/app/run_report.hpp>
+#include <tessera/base/allocation_tracker.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
@@ -104,6 +106,20 @@ template <class T>
 Trainer<T> trainer_of(Experiment setup) {
   setup.model.dtype = dtype_of<T>();
   return Trainer<T>(setup.model, setup.training);
+}
+
+/// Counts from the end of the first epoch to the end of the last.
+template <class T>
+void expect_no_allocation_when_warm(Experiment setup) {
+  setup.training.num_epochs = 4;
+  std::optional<AllocationScope> scope;
+  Trainer<T> trainer = trainer_of<T>(setup);
+  Size last = -1;
+  trainer.fit(setup.data, [&](Size epoch, double) {
+    if (epoch == 1) scope.emplace();
+    if (epoch == 4) last = scope->allocations();
+  });
+  EXPECT_EQ(last, 0);
 }
 
 /// The largest difference over the largest magnitude.

@@ -94,20 +94,6 @@ TEST(Verification, OtherAxesOperationsBytesAndMemoryAreViolations) {
   EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_bytes -= 8; }));
 }
 
-/// Trains with one step an epoch; counts from the end of the first step to the end of the last.
-template <class T>
-void expect_no_allocation_when_warm(Experiment setup) {
-  setup.training.num_epochs = 4;
-  std::optional<AllocationScope> scope;
-  Trainer<T> trainer = trainer_of<T>(setup);
-  Size last = -1;
-  trainer.fit(setup.data, [&](Size epoch, double) {
-    if (epoch == 1) scope.emplace();
-    if (epoch == 4) last = scope->allocations();
-  });
-  EXPECT_EQ(last, 0);
-}
-
 TEST(Verification, WarmStepAllocatesNothing) {
   for (Size microbatches : {1, 3}) {
     for (bool overlap : {false, true}) {
@@ -116,10 +102,10 @@ TEST(Verification, WarmStepAllocatesNothing) {
       setup.training.distributed.overlap = overlap;
       setup.training.distributed.bucket_bytes = 300;
       setup.training.clip = {.global_norm = 1, .value = 0.5};
-      expect_no_allocation_when_warm<float>(setup);
-      expect_no_allocation_when_warm<double>(setup);
+      train_test::expect_no_allocation_when_warm<float>(setup);
+      train_test::expect_no_allocation_when_warm<double>(setup);
       setup.model.matmul_precision = MatmulPrecision::tf32;
-      expect_no_allocation_when_warm<float>(setup);
+      train_test::expect_no_allocation_when_warm<float>(setup);
     }
   }
 }
