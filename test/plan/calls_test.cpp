@@ -213,37 +213,34 @@ TEST(Calls, SequenceParallelReducesAndGathersRows) {
                                    n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
-/// "group sums|compares first+count; ..."
+/// "group first+count; ..."
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.moments = moments;
   constexpr std::array names{"batch", "shard", "replica", "model", "split", "mesh"};
   std::string text;
   for (const CheckCall& call : plan_replica_check(make_plan(input))) {
-    text += std::string(names[static_cast<std::size_t>(call.ranks)]) +
-            (call.compares ? " compares " : " sums ") + n(call.checksums.begin) + "+" +
-            n(call.checksums.count) + "; ";
-    EXPECT_EQ(call.payload_bytes(), call.checksums.count * (call.compares ? 16 : 8));
+    text += std::string(names[static_cast<std::size_t>(call.ranks)]) + " " +
+            n(call.checksums.begin) + "+" + n(call.checksums.count) + "; ";
+    EXPECT_EQ(call.payload_bytes(), call.checksums.count * 16);
   }
   return text;
 }
 
 // Four parameters and eight moments.
-TEST(Calls, ReplicaChecksSumSharesAndCompareCopies) {
+TEST(Calls, ReplicaChecksCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 1}}, 2), "");
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "replica compares 0+12; ");
-  EXPECT_EQ(check_calls(Strategy::zero1, {{"data", 4}}, 2), "shard sums 4+8; shard compares 0+4; ");
-  EXPECT_EQ(check_calls(Strategy::zero2, {{"data", 4}}, 0), "shard compares 0+4; ");
-  EXPECT_EQ(check_calls(Strategy::fsdp, {{"data", 2}, {"fsdp", 2}}, 2), "shard sums 0+12; ");
-  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, 1),
-            "shard sums 0+8; replica compares 0+8; ");
-  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica compares 0+8; ");
-  EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model compares 0+8; ");
-  EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1),
-            "shard sums 0+8; model compares 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "replica 0+12; ");
+  EXPECT_EQ(check_calls(Strategy::zero1, {{"data", 4}}, 2), "batch 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::zero2, {{"data", 4}}, 0), "batch 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::fsdp, {{"data", 2}, {"fsdp", 2}}, 2), "");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, 1), "replica 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1), "model 0+8; ");
   // 64 columns on 3 ranks: buckets are equal all the same.
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0),
-            "replica compares 0+4; model compares 0+4; ");
+            "replica 0+4; model 0+4; ");
 }
 
 }  // namespace

@@ -29,16 +29,6 @@ KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Elements of a moment follow those of the one before: parameter after parameter.
-template <class T>
-void by_moment(std::vector<LocalTensor<T>>& tensors, const std::vector<LocalTensor<T>>& moments,
-               Size per_parameter) {
-  for (Size k = 0; k < per_parameter; ++k)
-    for (std::size_t i = static_cast<std::size_t>(k); i < moments.size();
-         i += static_cast<std::size_t>(per_parameter))
-      tensors.push_back(moments[i]);
-}
-
 }  // namespace
 
 template <class T>
@@ -63,11 +53,8 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
       communicators_(engine.communicators()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
       calls_(plan_replica_check(plan)) {
-  const std::vector<bool> whole = same_along_model(plan);
-  by_moment(tensors_, local_tensors(plan, mesh.rank(), engine, TensorRole::moment),
-            plan.input.moments);
-  for (Size k = 0; k <= plan.input.moments; ++k)
-    same_along_model_.insert(same_along_model_.end(), whole.begin(), whole.end());
+  for (LocalTensor<T>& moment : local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
+    tensors_.push_back(std::move(moment));
   const Size n = static_cast<Size>(tensors_.size());
   sums_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
   limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
@@ -89,9 +76,8 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
-    const bool same_everywhere = call.ranks != RankSet::model || same_along_model_[at];
-    const std::int64_t sum = host(at) & static_cast<std::int64_t>(low_half);
-    host_limits(i) = same_everywhere ? sum : 0;
+    const bool split = call.ranks == RankSet::model && tensors_[at].slot.along_model.is_shard();
+    host_limits(i) = split ? 0 : host(at) & static_cast<std::int64_t>(low_half);
     host_limits(n + i) = -host_limits(i);
   }
   Kokkos::deep_copy(limits_, host_limits);
@@ -106,13 +92,7 @@ template <class T>
 void ReplicaCheck<T>::operator()(Size step) const {
   sum_up();
   bool equal = true;
-  for (const CheckCall& call : calls_) {
-    if (call.compares)
-      equal = all_equal(call) && equal;
-    else
-      communicators_[call.ranks].all_reduce(
-          alias_vector(sums_.data() + call.checksums.begin, call.checksums.count));
-  }
+  for (const CheckCall& call : calls_) equal = all_equal(call) && equal;
   try {
     collectively(mesh_.world(), [&] {
       if (!equal) throw Error(ExitCode::wrong_result, "replicas differ");
@@ -123,22 +103,21 @@ void ReplicaCheck<T>::operator()(Size step) const {
   }
 }
 
-/// Ranks with one coordinate along `model` have summed up the same tensor.
 template <class T>
 void ReplicaCheck<T>::report(Size step) const {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
-  std::vector<std::int64_t> mine;
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
-    mine.push_back(host(i) & static_cast<std::int64_t>(low_half));
-  const std::vector<nlohmann::json> ranks = gather_json(mesh_.world(), mine);
-  const std::optional<std::size_t> model = mesh_.shape().find("model");
+  nlohmann::json mine;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    std::map<Size, std::map<std::int64_t, std::vector<int>>> holders;  // by coordinate, by checksum
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-      const bool same = same_along_model_[i] || !model;
-      const Size part = same ? 0 : mesh_.shape().coordinate(static_cast<Size>(r), *model);
-      holders[part][ranks[r][i].template get<std::int64_t>()].push_back(static_cast<int>(r));
-    }
+    const LocalTensor<T>& tensor = tensors_[i];
+    mine.push_back({{"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
+                    {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
+  }
+  const std::vector<nlohmann::json> ranks = gather_json(mesh_.world(), mine);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    // By the elements that ranks hold, by checksum.
+    std::map<nlohmann::json, std::map<std::int64_t, std::vector<int>>> holders;
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      holders[ranks[r][i]["part"]][ranks[r][i]["sum"]].push_back(static_cast<int>(r));
     for (const auto& [part, by_sum] : holders) {
       if (by_sum.size() == 1) continue;
       std::vector<std::string> texts;

@@ -28,11 +28,10 @@ class ReplicaCheck {
 
   Mesh mesh_;
   PlanCommunicators communicators_;
-  std::vector<LocalTensor<T>> tensors_;  ///< parameters, then first moments, then second ones
+  std::vector<LocalTensor<T>> tensors_;  ///< parameters, then moments
   std::vector<CheckCall> calls_;
-  std::vector<bool> same_along_model_;  ///< by tensor
-  Vector<std::int64_t> sums_;           ///< by tensor
-  Vector<std::int64_t> limits_;         ///< of a comparison
+  Vector<std::int64_t> sums_;    ///< by tensor
+  Vector<std::int64_t> limits_;  ///< of a comparison
 };
 
 /// The sum over a run of elements of a hash of (bits, place), modulo 2^32, into sums(slot): sums of
