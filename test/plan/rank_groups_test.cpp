@@ -49,9 +49,8 @@ bool same_memory(const MemoryPlan& a, const MemoryPlan& b) {
 
 void expect_groups_right(const Plan& plan) {
   const Size ranks = plan.input.mesh.num_ranks();
-  RankGroups groups(plan);
   std::set<int> seen;
-  for (const std::vector<int>& alike : groups.alike())
+  for (const std::vector<int>& alike : ranks_alike(plan))
     for (const int rank : alike) {
       EXPECT_TRUE(seen.insert(rank).second);
       EXPECT_TRUE(same_memory(plan.memory(rank), plan.memory(alike.front()))) << "rank " << rank;
@@ -60,7 +59,7 @@ void expect_groups_right(const Plan& plan) {
   EXPECT_EQ(static_cast<Size>(seen.size()), ranks);
   const ParameterLayout& layout = plan.stages.front().parameters;
   for (const Slot& tensor : plan.stages.front().slots)
-    for (const RankGroup<LocalPart>& group : groups.parts(tensor))
+    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor))
       for (const int rank : group.ranks) {
         const Block block = local_block(tensor.shape, tensor.placements, plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;
@@ -68,8 +67,7 @@ void expect_groups_right(const Plan& plan) {
         if (tensor.in_shares) {
           const ParameterPlan& parameter = layout.parameters[tensor.parameter];
           const StatePlan state = plan.state(rank);
-          kept = intersection({parameter.place.begin, kept},
-                              state.buckets[parameter.bucket].share)
+          kept = intersection({parameter.place.begin, kept}, state.buckets[parameter.bucket].share)
                      .count;
         }
         EXPECT_EQ(group.value.kept, kept) << tensor.path << ", rank " << rank;

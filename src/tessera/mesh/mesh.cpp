@@ -17,12 +17,9 @@ struct Mesh::State {
   /// Ranks of one group share the coordinates along all other axes.
   Communicator split(const std::vector<std::size_t>& along, const std::string& name) const {
     std::vector<Size> first = coordinates;
-    Size key = 0;
-    for (const std::size_t a : along) {
-      key = key * shape.axes()[a].size + coordinates[a];
-      first[a] = 0;
-    }
-    return world.split(static_cast<int>(shape.rank_at(first)), static_cast<int>(key), name);
+    for (const std::size_t a : along) first[a] = 0;
+    return world.split(static_cast<int>(shape.rank_at(first)),
+                       static_cast<int>(shape.coordinate(rank, along)), name);
   }
 };
 

@@ -169,13 +169,23 @@ std::string MeshShape::group_name(const std::vector<std::string>& names) const {
 }
 
 Size MeshShape::group_size(const std::vector<std::string>& names) const {
+  return group_size(effective(names));
+}
+
+Size MeshShape::group_size(const std::vector<std::size_t>& axes) const {
   Size ranks = 1;
-  for (const std::size_t a : effective(names)) ranks *= axes_[a].size;
+  for (const std::size_t a : axes) ranks *= axes_[a].size;
   return ranks;
 }
 
 Size MeshShape::coordinate(Size rank, std::size_t axis) const {
   return rank / strides_[axis] % axes_[axis].size;
+}
+
+Size MeshShape::coordinate(Size rank, const std::vector<std::size_t>& axes) const {
+  Size place = 0;
+  for (const std::size_t a : axes) place = place * axes_[a].size + coordinate(rank, a);
+  return place;
 }
 
 std::vector<Size> MeshShape::coordinates(Size rank) const {

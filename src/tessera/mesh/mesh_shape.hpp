@@ -55,10 +55,13 @@ class MeshShape {
   std::string group_name(const std::vector<std::string>& names) const;
   /// Ranks in that group.
   Size group_size(const std::vector<std::string>& names) const;
+  Size group_size(const std::vector<std::size_t>& axes) const;
 
   /// Coordinate of a rank along each axis.
   std::vector<Size> coordinates(Size rank) const;
   Size coordinate(Size rank, std::size_t axis) const;
+  /// Its place among the ranks of a group over several axes: row-major in their order.
+  Size coordinate(Size rank, const std::vector<std::size_t>& axes) const;
   Size rank_at(const std::vector<Size>& coordinates) const;
 
   /// "data=2,model=4"

@@ -44,30 +44,10 @@ struct LocalPart {
   friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
 };
 
-/// Groups the ranks of a plan. What is asked for 100,000 ranks and each tensor again is worked out
-/// once, and without memory from the heap.
-class RankGroups {
- public:
-  explicit RankGroups(const Plan& plan);
+/// What the ranks hold of a tensor of the plan.
+std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, const Slot& slot);
 
-  std::vector<RankGroup<LocalPart>> parts(const Slot& slot);
-  /// Ranks that need the same memory and make the same calls: any of them speaks for all.
-  std::vector<std::vector<int>> alike() const;
-
- private:
-  struct Numbers {
-    Size rows = 0, columns = 0, kept = 0;
-    friend auto operator<=>(const Numbers&, const Numbers&) = default;
-  };
-  Numbers part_on(const Slot& slot, Size rank) const;
-  std::vector<int> classes_of_shares() const;
-
-  const Plan& plan_;
-  std::vector<std::vector<int>> coordinates_;  ///< by axis, by rank
-  std::vector<int> shard_;                     ///< place among the ranks that share a replica
-  std::vector<int> model_;                     ///< coordinate along `model`
-  Size shards_ = 1;
-  std::vector<std::pair<Slot, std::vector<RankGroup<LocalPart>>>> known_;
-};
+/// Groups of ranks that need the same memory and make the same calls: any of them speaks for all.
+std::vector<std::vector<int>> ranks_alike(const Plan& plan);
 
 }  // namespace tessera
