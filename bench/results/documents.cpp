@@ -32,8 +32,7 @@ Json case_json(const Case& point) {
       {"batch_per_rank", static_cast<double>(point.batch()) / static_cast<double>(point.ranks())},
       {"microbatches", point.config.training.microbatches},
       {"dtype", name_of(model.dtype)},
-      {"matmul_precision",
-       matmul_precision_names[static_cast<std::size_t>(model.matmul_precision)]},
+      {"matmul_precision", name_of(model.matmul_precision)},
       {"samples", point.config.data.samples},
       {"parameters", mlp(model.mlp).num_parameters()}};
 }

@@ -12,7 +12,6 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/engine/replicas.hpp>
-#include <tessera/engine/step_options.hpp>
 #include <tessera/plan/traffic.hpp>
 
 #include "engine/strategy_support.hpp"
@@ -94,7 +93,7 @@ Seen run(const Experiment& setup, const ChangePlan& change, const ChangeBatch& c
   change(changed);
   const Communicator world = Communicator::world();
   const Mesh mesh(world, shape);
-  Engine<double> engine(changed, mesh, step_options(setup.training));
+  Engine<double> engine(changed, mesh, StepOptions::of(setup.training));
   set_biases(plan, mesh.rank(), engine);
   const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
   Batch<double> batch = data.batch(0);

@@ -8,7 +8,6 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/engine/step_options.hpp>
 #include <tessera/nn/add.hpp>
 #include <tessera/nn/pointwise.hpp>
 #include <tessera/plan/traffic.hpp>
@@ -145,7 +144,7 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
   PlanInput input = plan_input(config, mesh.shape());
   input.model = model;
   const Plan plan = make_plan(input);
-  Engine<double> engine(plan, mesh, step_options(setup.training));
+  Engine<double> engine(plan, mesh, StepOptions::of(setup.training));
   const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
   world.ledger().reset();
   engine.step(data.batch(0), 0, setup.training.learning_rate);

@@ -8,7 +8,6 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/engine/step_options.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 
 namespace tessera {
@@ -21,7 +20,7 @@ void inspect(const Communicator& world, const Config& config) {
   const Plan plan =
       collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
   const Dataset<T> data = Dataset<T>::generate(plan, mesh.rank(), config.data);
-  const Engine<T> engine(plan, mesh, step_options(config.training));
+  const Engine<T> engine(plan, mesh, StepOptions::of(config.training));
   const std::vector<nlohmann::json> ranks =
       gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));
   collectively(world, [&] {

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
+
+#include <tessera/base/names.hpp>
 
 namespace tessera {
 
@@ -33,18 +34,8 @@ constexpr Size size_of(DType type) {
   return type == DType::float32 || type == DType::int32 ? 4 : 8;
 }
 
-constexpr std::string_view name_of(DType type) {
-  switch (type) {
-    case DType::float32:
-      return "float32";
-    case DType::float64:
-      return "float64";
-    case DType::int32:
-      return "int32";
-    case DType::int64:
-      return "int64";
-  }
-  return "unknown";
-}
+template <>
+inline constexpr std::array<std::string_view, 4> names_of<DType>{"float32", "float64", "int32",
+                                                                 "int64"};
 
 }  // namespace tessera

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/nn/loss_kind.hpp>
@@ -65,10 +64,8 @@ struct TrainingConfig {
 };
 
 enum class ModelKind : std::uint8_t { mlp, residual_mlp };
-inline constexpr std::array<std::string_view, 2> model_kind_names{"mlp", "residual_mlp"};
-constexpr std::string_view name_of(ModelKind kind) {
-  return model_kind_names[static_cast<std::size_t>(kind)];
-}
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<ModelKind>{"mlp", "residual_mlp"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
@@ -82,7 +79,8 @@ enum class DataKind : std::uint8_t {
   sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
   random,          ///< x and y standard normal, of the model's input and output widths
 };
-inline constexpr std::array<std::string_view, 2> data_kind_names{"sum_of_squares", "random"};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<DataKind>{"sum_of_squares", "random"};
 
 struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;

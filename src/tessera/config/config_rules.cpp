@@ -113,7 +113,7 @@ const KnownName& known_axis(const DistributedConfig& config, const std::string& 
   for (const KnownName& axis : known_axes)
     if (axis.name == name) return axis;
   reject("distributed.mesh_axis_names", config.mesh_axis_names,
-         to_toml(name) + " " + must_be_one_of(name, names_of(known_axes)));
+         to_toml(name) + " " + must_be_one_of(name, names_in(known_axes)));
 }
 
 /// The named mesh, -1 filled in.

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-std::vector<std::string_view> names_of(std::span<const KnownName> known) {
+std::vector<std::string_view> names_in(std::span<const KnownName> known) {
   std::vector<std::string_view> names;
   for (const KnownName& entry : known) names.push_back(entry.name);
   return names;
@@ -29,7 +29,7 @@ void check_name(std::string_view key, const std::string& value, std::span<const 
     throw ConfigError(key, to_toml(value),
                       std::string(entry.unavailable) + "; available: " + join(available));
   }
-  throw ConfigError(key, to_toml(value), must_be_one_of(value, names_of(known)));
+  throw ConfigError(key, to_toml(value), must_be_one_of(value, names_in(known)));
 }
 
 }  // namespace tessera

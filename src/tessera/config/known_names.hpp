@@ -51,7 +51,7 @@ inline constexpr std::array known_axes{
 };
 
 /// All of them, available or not.
-std::vector<std::string_view> names_of(std::span<const KnownName> known);
+std::vector<std::string_view> names_in(std::span<const KnownName> known);
 
 /// "must be one of mean, sum", with the nearest of the names when `wrong` looks like one.
 std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names);

@@ -19,7 +19,7 @@ struct ModelKindRow {
 };
 
 /// In the order of the enumerators.
-constexpr std::array<ModelKindRow, model_kind_names.size()> rows{{
+constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
     {[](const ModelConfig& c) { return mlp(c.mlp); },
      [](const ModelConfig& c) { return c.mlp.widths.empty(); }, "model.widths", "model.widths"},
     {[](const ModelConfig& c) { return residual_mlp(c.residual_mlp, c.mlp); },
@@ -33,9 +33,9 @@ ModelSpec make_model(const ModelConfig& config) {
   const auto kind = static_cast<std::size_t>(config.kind);
   for (std::size_t other = 0; other < rows.size(); ++other)
     if (other != kind && !rows[other].untouched(config))
-      throw ConfigError("model.kind", to_toml(model_kind_names[kind]),
+      throw ConfigError("model.kind", to_toml(name_of(config.kind)),
                         fmt::format("must be \"{}\" if keys such as {} are given",
-                                    model_kind_names[other], rows[other].size_key));
+                                    names_of<ModelKind>[other], rows[other].size_key));
   return rows[kind].make(config);
 }
 

@@ -24,19 +24,12 @@ namespace tessera::setting_types {
 
 using Names = std::span<const std::string_view>;
 
-constexpr Names names_of(Activation) { return activation_names; }
-constexpr Names names_of(Initializer) { return initializer_names; }
-constexpr Names names_of(MatmulPrecision) { return matmul_precision_names; }
-constexpr Names names_of(LossKind) { return loss_names; }
-constexpr Names names_of(OptimizerKind) { return optimizer_names; }
-constexpr Names names_of(ScheduleKind) { return schedule_names; }
-constexpr Names names_of(ModelKind) { return model_kind_names; }
-constexpr Names names_of(DataKind) { return data_kind_names; }
-
-/// The element types that a network can have; messages also move integers.
-inline constexpr std::array<std::string_view, 2> network_dtypes{name_of(DType::float32),
-                                                                name_of(DType::float64)};
-constexpr Names names_of(DType) { return network_dtypes; }
+/// What an enumeration may be set to. A network has one of the first two element types; messages
+/// also move integers.
+template <Named Enum>
+constexpr Names values_of() {
+  return Names(names_of<Enum>).first(std::is_same_v<Enum, DType> ? 2 : names_of<Enum>.size());
+}
 
 template <class T>
 struct Reader;
@@ -96,7 +89,7 @@ struct Reader<std::vector<std::string>> {
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, T& member) {
   if constexpr (std::is_enum_v<T>) {
-    const Names names = names_of(T{});
+    constexpr Names names = values_of<T>();
     const std::string name = value.is_string() ? value.get<std::string>() : to_toml(value);
     const auto found = std::find(names.begin(), names.end(), name);
     if (!value.is_string() || found == names.end())
@@ -149,7 +142,7 @@ void assign(std::string_view key, const nlohmann::json& value, std::map<std::str
 template <class T>
 nlohmann::json as_json(const T& member) {
   if constexpr (std::is_enum_v<T>) {
-    const Names names = names_of(T{});
+    constexpr Names names = values_of<T>();
     const auto index = static_cast<std::size_t>(member);
     return index < names.size() ? nlohmann::json(names[index]) : nlohmann::json(index);
   } else {

@@ -63,7 +63,7 @@ struct OneOf {
 template <class Member, class Check = decltype(only_type)>
 Setting setting(std::string key, Member member, std::string doc, Check check = {}) {
   using T = std::decay_t<decltype(member(std::declval<Config&>()))>;
-  if constexpr (std::is_enum_v<T>) doc += ": " + join(setting_types::names_of(T{}));
+  if constexpr (std::is_enum_v<T>) doc += ": " + join(setting_types::values_of<T>());
   if constexpr (requires { check.names(); }) doc += ": " + check.names();
   Setting made{
       key, std::move(doc),

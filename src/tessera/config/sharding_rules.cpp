@@ -41,7 +41,7 @@ void check_rule_axes(const std::string& key, const std::string& name,
   };
   std::set<std::string> seen;
   for (const std::string& axis : axes) {
-    const std::vector<std::string_view> known = names_of(known_axes);
+    const std::vector<std::string_view> known = names_in(known_axes);
     if (std::find(known.begin(), known.end(), axis) == known.end())
       reject(to_toml(axis) + " " + must_be_one_of(axis, known));
     if (!seen.insert(axis).second) reject("must not name an axis twice");

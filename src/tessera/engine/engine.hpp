@@ -8,6 +8,7 @@
 #include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/request.hpp>
+#include <tessera/config/config.hpp>
 #include <tessera/engine/arenas.hpp>
 #include <tessera/engine/dataset.hpp>
 #include <tessera/engine/frame.hpp>
@@ -15,8 +16,6 @@
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/gemm.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/loss_kind.hpp>
-#include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -28,6 +27,11 @@ struct StepOptions {
   OptimizerConfig optimizer;
   ClipConfig clip;
   bool sum_gradients = false;  ///< gradient of the sum of the batch's losses, not of their mean
+
+  static StepOptions of(const TrainingConfig& training) {
+    return {training.loss, training.optimizer, training.clip,
+            training.distributed.gradient_reduce_type == "sum"};
+  }
 };
 
 /// Carries a plan out on this rank: the one training step of every strategy and model. All memory

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
+
+#include <tessera/base/names.hpp>
 
 namespace tessera {
 
@@ -12,13 +11,9 @@ namespace tessera {
 /// z/2 (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))). The derivative of relu at zero is zero.
 enum class Activation : std::uint8_t { identity, relu, tanh, sigmoid, gelu };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 5> activation_names{"identity", "relu", "tanh",
-                                                                  "sigmoid", "gelu"};
-
-constexpr std::string_view name_of(Activation a) {
-  return activation_names[static_cast<std::size_t>(a)];
-}
+template <>
+inline constexpr std::array<std::string_view, 5> names_of<Activation>{"identity", "relu", "tanh",
+                                                                      "sigmoid", "gelu"};
 
 /// Whether the derivative needs the pre-activation z; otherwise it is a function of the output y,
 /// and z need not be kept.

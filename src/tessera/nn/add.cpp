@@ -33,19 +33,13 @@ void forward(const LayerCall<T>& call) {
 template <class T>
 void backward(const LayerCall<T>&) {}
 
-bool never(const LayerSpec&) { return false; }
-
 constexpr LayerRow row{.name = "add",
                        .layouts = layouts,
-                       .reads_inputs = never,
-                       .reads_output = never,
                        .in_place_of = 1,
                        .gradient_in_place = true,
-                       .passes_gradient = [](const LayerSpec&) { return true; },
-                       .forward_float = forward<float>,
-                       .backward_float = backward<float>,
-                       .forward_double = forward<double>,
-                       .backward_double = backward<double>};
+                       .passes_gradient = always,
+                       .forward = {forward, forward},
+                       .backward = {backward, backward}};
 
 }  // namespace
 

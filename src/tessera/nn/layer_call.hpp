@@ -34,9 +34,9 @@ struct LayerCall {
 };
 
 /// Neither allocates nor waits for the device. T: float, double.
-inline void forward(const LayerCall<float>& call) { row_of(call.layer).forward_float(call); }
-inline void forward(const LayerCall<double>& call) { row_of(call.layer).forward_double(call); }
-inline void backward(const LayerCall<float>& call) { row_of(call.layer).backward_float(call); }
-inline void backward(const LayerCall<double>& call) { row_of(call.layer).backward_double(call); }
+inline void forward(const LayerCall<float>& call) { row_of(call.layer).forward.of_float(call); }
+inline void forward(const LayerCall<double>& call) { row_of(call.layer).forward.of_double(call); }
+inline void backward(const LayerCall<float>& call) { row_of(call.layer).backward.of_float(call); }
+inline void backward(const LayerCall<double>& call) { row_of(call.layer).backward.of_double(call); }
 
 }  // namespace tessera

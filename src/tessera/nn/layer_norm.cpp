@@ -141,15 +141,11 @@ void backward(const LayerCall<T>& call) {
 constexpr LayerRow row{.name = "layer_norm",
                        .layouts = layouts,
                        .prefers_rows = true,
-                       .reads_inputs = [](const LayerSpec&) { return true; },
-                       .reads_output = [](const LayerSpec&) { return false; },
+                       .reads_inputs = always,
                        .kept_columns = 2,
-                       .passes_gradient = [](const LayerSpec&) { return false; },
                        .adds_gradient = true,
-                       .forward_float = forward<float>,
-                       .backward_float = backward<float>,
-                       .forward_double = forward<double>,
-                       .backward_double = backward<double>};
+                       .forward = {forward, forward},
+                       .backward = {backward, backward}};
 
 }  // namespace
 

@@ -11,8 +11,16 @@ namespace tessera {
 template <class T>
 struct LayerCall;  // <tessera/nn/layer_call.hpp>
 
-/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row and a
-/// function that makes its LayerSpec, in a file of its own.
+struct LayerProducts {
+  std::vector<GemmShape> forward, backward;
+};
+inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
+
+inline bool always(const LayerSpec&) { return true; }
+inline bool never(const LayerSpec&) { return false; }
+
+/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row and
+/// a function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
   std::string_view name;
 
@@ -25,13 +33,11 @@ struct LayerRow {
 
   /// The matrix products on `rows` rows; `layer` with a rank's extents. Other work is not counted
   /// as FLOPs, as is customary.
-  std::vector<GemmShape> (*forward_products)(const LayerSpec& layer, Size rows) = nullptr;
-  std::vector<GemmShape> (*backward_products)(const LayerSpec& layer, Size rows,
-                                              bool input_gradient) = nullptr;
+  LayerProducts (*products)(const LayerSpec& layer, Size rows) = no_products;
 
   /// What backward reads beside the gradient of the output.
-  bool (*reads_inputs)(const LayerSpec& layer);
-  bool (*reads_output)(const LayerSpec& layer);
+  bool (*reads_inputs)(const LayerSpec& layer) = never;
+  bool (*reads_output)(const LayerSpec& layer) = never;
   /// Columns of what forward keeps for backward beside its inputs and output.
   Size kept_columns = 0;
 
@@ -40,14 +46,16 @@ struct LayerRow {
   /// The gradients of the inputs are that of the output, or may be written over it.
   bool gradient_in_place = false;
   /// Backward changes no gradient that it is given: the inputs' gradients are the output's.
-  bool (*passes_gradient)(const LayerSpec& layer);
+  bool (*passes_gradient)(const LayerSpec& layer) = never;
   /// Backward can add to the gradients of its inputs what they already hold.
   bool adds_gradient = false;
 
-  void (*forward_float)(const LayerCall<float>& call);
-  void (*backward_float)(const LayerCall<float>& call);
-  void (*forward_double)(const LayerCall<double>& call);
-  void (*backward_double)(const LayerCall<double>& call);
+  /// For every compute type: one function template.
+  struct Kernel {
+    void (*of_float)(const LayerCall<float>& call);
+    void (*of_double)(const LayerCall<double>& call);
+  };
+  Kernel forward, backward;
 };
 
 inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }

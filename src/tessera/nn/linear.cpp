@@ -20,14 +20,11 @@ std::vector<Layout> layouts(const LayerSpec&) {
           {{rows}, {columns}, terms, whole, {columns}, {rows}}};
 }
 
-std::vector<GemmShape> forward_products(const LayerSpec& layer, Size n) {
-  return {{n, layer.out, layer.in}};
-}
-
-std::vector<GemmShape> backward_products(const LayerSpec& layer, Size n, bool input_gradient) {
-  std::vector<GemmShape> products{{layer.in, layer.out, n}};
-  if (input_gradient) products.push_back({n, layer.in, layer.out});
-  return products;
+/// The gradient of x is never wanted.
+LayerProducts products(const LayerSpec& layer, Size n) {
+  LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};
+  if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, layer.in, layer.out});
+  return all;
 }
 
 template <class T>
@@ -53,16 +50,11 @@ void backward(const LayerCall<T>& call) {
 constexpr LayerRow row{.name = "linear",
                        .layouts = layouts,
                        .rules_choose = true,
-                       .forward_products = forward_products,
-                       .backward_products = backward_products,
-                       .reads_inputs = [](const LayerSpec&) { return true; },
-                       .reads_output = [](const LayerSpec&) { return false; },
-                       .passes_gradient = [](const LayerSpec&) { return false; },
+                       .products = products,
+                       .reads_inputs = always,
                        .adds_gradient = true,
-                       .forward_float = forward<float>,
-                       .backward_float = backward<float>,
-                       .forward_double = forward<double>,
-                       .backward_double = backward<double>};
+                       .forward = {forward, forward},
+                       .backward = {backward, backward}};
 
 }  // namespace
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 
 namespace tessera {
@@ -18,12 +16,8 @@ enum class LossKind : std::uint8_t {
   relative_l2,  ///< sum over rows of |p - t|_2 / |t|_2, count rows
 };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> loss_names{"mse", "mae", "relative_l2"};
-
-constexpr std::string_view name_of(LossKind kind) {
-  return loss_names[static_cast<std::size_t>(kind)];
-}
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<LossKind>{"mse", "mae", "relative_l2"};
 
 /// What the sum over `rows` rows of width `cols` is divided by.
 constexpr Size loss_count(LossKind kind, Size rows, Size cols) {

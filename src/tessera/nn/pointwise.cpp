@@ -185,10 +185,8 @@ constexpr LayerRow row{
     .in_place_of = 0,
     .gradient_in_place = true,
     .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
-    .forward_float = forward<float>,
-    .backward_float = backward<float>,
-    .forward_double = forward<double>,
-    .backward_double = backward<double>};
+    .forward = {forward, forward},
+    .backward = {backward, backward}};
 
 }  // namespace
 

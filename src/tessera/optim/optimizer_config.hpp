@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 
 namespace tessera {
@@ -19,12 +17,9 @@ enum class OptimizerKind : std::uint8_t {
   rmsprop,  ///< v = decay v + (1-decay) g^2;  p -= lr g / sqrt(v + epsilon)
 };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 4> optimizer_names{"sgd", "adam", "adamw", "rmsprop"};
-
-constexpr std::string_view name_of(OptimizerKind kind) {
-  return optimizer_names[static_cast<std::size_t>(kind)];
-}
+template <>
+inline constexpr std::array<std::string_view, 4> names_of<OptimizerKind>{"sgd", "adam", "adamw",
+                                                                         "rmsprop"};
 
 /// A value that the chosen kind does not use must keep its default; validate() sees to it.
 struct OptimizerConfig {

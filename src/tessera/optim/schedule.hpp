@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 
 namespace tessera {
@@ -20,13 +18,9 @@ enum class ScheduleKind : std::uint8_t {
   warmup_cosine,  ///< s < w: b (start + (1 - start) s/w); then cosine of s - w over n - w steps
 };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 6> schedule_names{
+template <>
+inline constexpr std::array<std::string_view, 6> names_of<ScheduleKind>{
     "constant", "exponential", "cosine", "linear", "step", "warmup_cosine"};
-
-constexpr std::string_view name_of(ScheduleKind kind) {
-  return schedule_names[static_cast<std::size_t>(kind)];
-}
 
 /// A value that the chosen kind does not use must keep its default; validate() sees to it.
 struct ScheduleConfig {

@@ -50,18 +50,6 @@ class Collector {
 
 }  // namespace
 
-std::string_view name_of(Cadence cadence) {
-  switch (cadence) {
-    case Cadence::step:
-      return "step";
-    case Cadence::epoch:
-      return "epoch";
-    case Cadence::check:
-      return "check";
-  }
-  return "unknown";
-}
-
 std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
   switch (ranks) {
     case RankSet::batch:

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/comm/operation.hpp>
 #include <tessera/plan/action.hpp>
 #include <tessera/plan/plan_input.hpp>
@@ -30,7 +31,8 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
 /// How often a planned collective happens.
 enum class Cadence : std::uint8_t { step, epoch, check };
-std::string_view name_of(Cadence cadence);
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<Cadence>{"step", "epoch", "check"};
 
 /// One line of the traffic that a step, an epoch or a check of replicas causes on a rank.
 struct CollectivePlan {

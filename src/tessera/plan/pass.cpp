@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -94,20 +93,22 @@ class PassBuilder {
   }
 
   void redistribute(SlotId from, SlotId to) {
-    SlotId scratch = no_slot;
     const Placement before = slot(from).along_model, after = slot(to).along_model;
-    Shape group = slot(from).shape;
-    if (needs_packing(before, after))
+    const Shape group = group_of(slot(from));
+    SlotId scratch = no_slot;
+    if (packed_elements(before, after, group, input_.mesh.size_of("model"), 0) > 0)
       scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, group[1],
                          packed_placement(before, after));
     emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
   }
 
-  /// Columns of row-major matrices travel packed, part after part.
-  static bool needs_packing(Placement before, Placement after) {
-    const bool moves = is_collective(transition(before, after));
-    return moves && (before.is_shard(1) || after.is_shard(1));
+  /// What the first ranks along `model`, which have the largest blocks, hold together.
+  Shape group_of(const Slot& of) const {
+    Placements placements = of.placements;
+    if (const auto model = input_.mesh.find("model")) placements[*model] = whole;
+    return local_block(of.shape, placements, input_.mesh, 0).extent;
   }
+
   /// An all-to-all packs its part of the rows, everything else the whole.
   static Placement packed_placement(Placement before, Placement after) {
     return transition(before, after) == Transition::all_to_all ? Placement::shard(0) : whole;

@@ -26,14 +26,6 @@ void check(const PlanInput& input) {
     throw ConfigError("model.widths", "[]", "must give at least one layer");
 }
 
-/// A rank's coordinate among the ranks along these axes, row-major in the order of the mesh.
-Size coordinate_along(const std::vector<std::string>& axes, const MeshShape& mesh, Size rank) {
-  Size coordinate = 0;
-  for (const std::size_t a : mesh.effective(axes))
-    coordinate = coordinate * mesh.axes()[a].size + mesh.coordinate(rank, a);
-  return coordinate;
-}
-
 /// Each parameter with its gradient and moments, behind the tensors of the pass.
 void add_state_slots(const PlanInput& input, StagePlan& stage) {
   const Sharding sharding = sharding_on(input.strategy, input.mesh);
@@ -99,7 +91,8 @@ Size Plan::data_rows(Size rank) const {
 const StagePlan& Plan::stage(Size) const { return stages.front(); }
 
 Size Plan::model_coordinate(Size rank) const {
-  return coordinate_along({"model"}, input.mesh, rank);
+  const auto model = input.mesh.find("model");
+  return model ? input.mesh.coordinate(rank, *model) : 0;
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
@@ -112,9 +105,10 @@ Block Plan::block(Size rank, const ParameterPlan& parameter) const {
 }
 
 StatePlan Plan::state(Size rank) const {
-  const std::vector<std::string> axes = shard_axes(input.strategy, input.mesh);
-  return plan_state(input, stage(rank).parameters.buckets, input.mesh.group_size(axes),
-                    coordinate_along(axes, input.mesh, rank));
+  const MeshShape& mesh = input.mesh;
+  const std::vector<std::size_t> axes = mesh.effective(shard_axes(input.strategy, mesh));
+  return plan_state(input, stage(rank).parameters.buckets, mesh.group_size(axes),
+                    mesh.coordinate(rank, axes));
 }
 
 std::vector<Range> Plan::unique_gradients(Size rank) const {
@@ -124,8 +118,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   for (const ParameterPlan& parameter : layout.parameters) {
     if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
     const Size elements = num_elements(block(rank, parameter).extent);
-    const Range own =
-        kept.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
+    const Range own = kept.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (own.count == 0) continue;
     if (!unique.empty() && unique.back().end() == own.begin)
       unique.back().count += own.count;
@@ -177,6 +170,14 @@ Plan make_plan(const PlanInput& input) {
   plan.stages.push_back(make_stage(input, plan.layouts));
   plan.flops = count_flops(input.model.layers, input.global_batch);
   return plan;
+}
+
+Plan plan_last_batch(const Plan& plan) {
+  const Size remainder = plan.input.samples % plan.input.global_batch;
+  if (remainder == 0) return plan;
+  PlanInput input = plan.input;
+  input.global_batch = remainder;
+  return make_plan(input);
 }
 
 }  // namespace tessera

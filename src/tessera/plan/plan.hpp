@@ -82,4 +82,7 @@ SumsPlan plan_sums(const Plan& plan);
 /// Makes the plan of one step. Throws ConfigError for an input that no plan can serve.
 Plan make_plan(const PlanInput& input);
 
+/// The plan of an epoch's last batch, which may be smaller than the others.
+Plan plan_last_batch(const Plan& plan);
+
 }  // namespace tessera

@@ -64,7 +64,7 @@ void write_mesh(std::string& out, const Plan& plan) {
                  layout_text(plan.input.mesh));
 }
 
-void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
+void write_tensors(std::string& out, const Plan& plan) {
   fmt::format_to(std::back_inserter(out),
                  "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
                  name_of(plan.input.compute_type), "  role", "path", "global shape",
@@ -72,7 +72,7 @@ void write_tensors(std::string& out, const Plan& plan, RankGroups& groups) {
   bool in_shares = false;
   for (const Slot& tensor : plan.stages.front().slots) {
     std::string local;
-    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
+    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor)) {
       if (!local.empty()) local += "; ";
       local += part_text(tensor, group.value) + " on " +
                describe_ranks(group.ranks, plan.input.mesh.num_ranks());
@@ -135,10 +135,9 @@ void write_schedule(std::string& out, const Plan& plan) {
 
 std::string to_text(const Plan& plan) {
   std::string out;
-  RankGroups groups(plan);
-  const std::vector<std::vector<int>> alike = groups.alike();
+  const std::vector<std::vector<int>> alike = ranks_alike(plan);
   write_mesh(out, plan);
-  write_tensors(out, plan, groups);
+  write_tensors(out, plan);
   write_memory(out, plan, alike);
   write_collectives(out, plan, alike);
   write_schedule(out, plan);
@@ -152,11 +151,11 @@ std::string to_text(const Plan& plan) {
 
 namespace {
 
-nlohmann::json tensors_json(const Plan& plan, RankGroups& groups) {
+nlohmann::json tensors_json(const Plan& plan) {
   nlohmann::json tensors = nlohmann::json::array();
   for (const Slot& tensor : plan.stages.front().slots) {
     nlohmann::json local = nlohmann::json::array();
-    for (const RankGroup<LocalPart>& group : groups.parts(tensor)) {
+    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor)) {
       local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
       if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
     }
@@ -198,8 +197,7 @@ nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<
 }  // namespace
 
 nlohmann::json to_json(const Plan& plan) {
-  RankGroups groups(plan);
-  const std::vector<std::vector<int>> alike = groups.alike();
+  const std::vector<std::vector<int>> alike = ranks_alike(plan);
   nlohmann::json actions = nlohmann::json::array();
   for (const Action& action : plan.stages.front().actions)
     actions.push_back({{"kind", name_of(action.kind)},
@@ -211,7 +209,7 @@ nlohmann::json to_json(const Plan& plan) {
           {"dtype", name_of(plan.input.compute_type)},
           {"parameters", plan.input.model.num_parameters()},
           {"steps_per_epoch", plan.steps_per_epoch()},
-          {"tensors", tensors_json(plan, groups)},
+          {"tensors", tensors_json(plan)},
           {"memory", memory_json(plan, alike)},
           {"collectives", collectives_json(plan, alike)},
           {"actions", actions},

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/mesh/placement.hpp>
@@ -12,7 +12,9 @@
 namespace tessera {
 
 enum class TensorRole : std::uint8_t { parameter, gradient, moment, activation, batch, scratch };
-std::string_view name_of(TensorRole role);
+template <>
+inline constexpr std::array<std::string_view, 6> names_of<TensorRole>{
+    "parameter", "gradient", "moment", "activation", "batch", "scratch"};
 
 /// Position of a slot in StagePlan::slots.
 using SlotId = Size;

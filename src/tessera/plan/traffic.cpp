@@ -2,27 +2,13 @@
 #include <tessera/plan/traffic.hpp>
 
 namespace tessera {
-namespace {
-
-Size times(const PlannedRun& run, Cadence cadence) {
-  switch (cadence) {
-    case Cadence::step:
-      return run.steps;
-    case Cadence::epoch:
-      return run.epochs;
-    case Cadence::check:
-      return run.checks;
-  }
-  return 0;
-}
-
-}  // namespace
 
 std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank) {
   Ledger ledger;
   for (const PlannedRun& run : runs) {
+    const std::array<Size, names_of<Cadence>.size()> times{run.steps, run.epochs, run.checks};
     for (const CollectivePlan& collective : run.plan->collectives(rank)) {
-      const Size n = times(run, collective.cadence);
+      const Size n = times[static_cast<std::size_t>(collective.cadence)];
       Ledger::Count& count =
           ledger.axis(collective.axis)[static_cast<std::size_t>(collective.operation)];
       count.calls += n * collective.calls;

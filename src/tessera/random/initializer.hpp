@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
+
+#include <tessera/base/names.hpp>
 
 namespace tessera {
 
@@ -20,14 +19,10 @@ enum class Initializer : std::uint8_t {
   glorot_uniform,
 };
 
-/// The names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 7> initializer_names{
+template <>
+inline constexpr std::array<std::string_view, 7> names_of<Initializer>{
     "zeros",      "lecun_normal",  "lecun_uniform",  "he_normal",
     "he_uniform", "glorot_normal", "glorot_uniform",
 };
-
-constexpr std::string_view name_of(Initializer i) {
-  return initializer_names[static_cast<std::size_t>(i)];
-}
 
 }  // namespace tessera

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/comm/agree.hpp>
-#include <tessera/engine/step_options.hpp>
 #include <tessera/optim/schedule.hpp>
-#include <tessera/plan/last_batch.hpp>
 #include <tessera/plan/traffic.hpp>
 #include <tessera/train/session.hpp>
 
@@ -28,7 +26,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
     collectively(mesh_.world(), [&] {
-      engine_.emplace(plan, mesh_, step_options(training_));
+      engine_.emplace(plan, mesh_, StepOptions::of(training_));
       if (plan.input.check_replicas_every > 0) replicas_are_equal_.emplace(plan, mesh_, *engine_);
     });
   });
