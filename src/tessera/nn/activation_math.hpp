@@ -24,79 +24,46 @@ KOKKOS_INLINE_FUNCTION T sigmoid_of(T z) {
   return (z < T(0) ? e : T(1)) / (T(1) + e);
 }
 
-template <Activation>
-struct ActivationMath;
+inline constexpr double sqrt_2_over_pi = 0.79788456080286535588;
+inline constexpr double gelu_cubic = 0.044715;
 
-/// `value(z)` is the output; `slope(s)` the derivative, a function of the output, or of z where
-/// needs_preactivation() says so.
-template <>
-struct ActivationMath<Activation::identity> {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T value(T z) {
+/// tanh of what gelu takes it of.
+template <class T>
+KOKKOS_INLINE_FUNCTION T gelu_tanh(T z) {
+  return tanh_of(T(sqrt_2_over_pi) * (z + T(gelu_cubic) * z * z * z));
+}
+
+/// The output.
+template <Activation A, class T>
+KOKKOS_INLINE_FUNCTION T value_of(T z) {
+  if constexpr (A == Activation::relu)
+    return z <= T(0) ? T(0) : z;
+  else if constexpr (A == Activation::tanh)
+    return tanh_of(z);
+  else if constexpr (A == Activation::sigmoid)
+    return sigmoid_of(z);
+  else if constexpr (A == Activation::gelu)
+    return T(0.5) * z * (T(1) + gelu_tanh(z));
+  else
     return z;
-  }
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T slope(T) {
+}
+
+/// The derivative, a function of the output y, or of z where needs_preactivation() says so.
+template <Activation A, class T>
+KOKKOS_INLINE_FUNCTION T slope_of(T y) {
+  if constexpr (A == Activation::relu) {
+    return y <= T(0) ? T(0) : T(1);
+  } else if constexpr (A == Activation::tanh) {
+    return T(1) - y * y;
+  } else if constexpr (A == Activation::sigmoid) {
+    return y * (T(1) - y);
+  } else if constexpr (A == Activation::gelu) {
+    const T z = y, t = gelu_tanh(z);
+    const T inner_slope = T(sqrt_2_over_pi) * (T(1) + T(3 * gelu_cubic) * z * z);
+    return T(0.5) * (T(1) + t) + T(0.5) * z * (T(1) - t * t) * inner_slope;
+  } else {
     return 1;
   }
-};
-
-template <>
-struct ActivationMath<Activation::relu> {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T value(T z) {
-    return z <= T(0) ? T(0) : z;
-  }
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T slope(T y) {
-    return y <= T(0) ? T(0) : T(1);
-  }
-};
-
-template <>
-struct ActivationMath<Activation::tanh> {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T value(T z) {
-    return tanh_of(z);
-  }
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T slope(T y) {
-    return T(1) - y * y;
-  }
-};
-
-template <>
-struct ActivationMath<Activation::sigmoid> {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T value(T z) {
-    return sigmoid_of(z);
-  }
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T slope(T y) {
-    return y * (T(1) - y);
-  }
-};
-
-template <>
-struct ActivationMath<Activation::gelu> {
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T value(T z) {
-    return T(0.5) * z * (T(1) + inner(z));
-  }
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T slope(T z) {
-    const T t = inner(z);
-    const T inner_slope = T(sqrt_2_over_pi) * (T(1) + T(3 * cubic) * z * z);
-    return T(0.5) * (T(1) + t) + T(0.5) * z * (T(1) - t * t) * inner_slope;
-  }
-
- private:
-  static constexpr double sqrt_2_over_pi = 0.79788456080286535588;
-  static constexpr double cubic = 0.044715;
-  template <class T>
-  KOKKOS_INLINE_FUNCTION static T inner(T z) {
-    return tanh_of(T(sqrt_2_over_pi) * (z + T(cubic) * z * z * z));
-  }
-};
+}
 
 }  // namespace tessera::detail

@@ -39,7 +39,7 @@ struct BiasActivation {
     T* const y_row = y + team.league_rank() * cols;
     const T* const b = bias;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
-      y_row[j] = detail::ActivationMath<A>::value(b ? x_row[j] + b[j] : x_row[j]);
+      y_row[j] = detail::value_of<A>(b ? x_row[j] + b[j] : x_row[j]);
     });
   }
 };
@@ -73,7 +73,7 @@ struct BiasActivationBackward {
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
         T dz = d[j];
         if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
-          dz *= detail::ActivationMath<A>::slope(b ? s[j] + b[j] : s[j]);
+          dz *= detail::slope_of<A>(b ? s[j] + b[j] : s[j]);
           out[j] = dz;
         }
         mine[j] += dz;
@@ -103,18 +103,10 @@ Size column_block(Size cols) {
 /// Calls f(std::integral_constant<Activation, a>).
 template <class F>
 void dispatch(Activation a, const F& f) {
-  switch (a) {
-    case Activation::identity:
-      return f(std::integral_constant<Activation, Activation::identity>());
-    case Activation::relu:
-      return f(std::integral_constant<Activation, Activation::relu>());
-    case Activation::tanh:
-      return f(std::integral_constant<Activation, Activation::tanh>());
-    case Activation::sigmoid:
-      return f(std::integral_constant<Activation, Activation::sigmoid>());
-    case Activation::gelu:
-      return f(std::integral_constant<Activation, Activation::gelu>());
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((a == Activation(I) ? f(std::integral_constant<Activation, Activation(I)>()) : void()), ...);
   }
+  (std::make_index_sequence<names_of<Activation>.size()>());
 }
 
 /// Null for an empty View, which may still point somewhere.
