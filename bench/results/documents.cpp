@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera::bench {
@@ -34,7 +35,7 @@ Json case_json(const Case& point) {
       {"dtype", name_of(model.dtype)},
       {"matmul_precision", name_of(model.matmul_precision)},
       {"samples", point.config.data.samples},
-      {"parameters", mlp(model.mlp).num_parameters()}};
+      {"parameters", make_model(model).num_parameters()}};
 }
 
 }  // namespace

@@ -32,59 +32,41 @@ constexpr Names values_of() {
 }
 
 template <class T>
-struct Reader;
-
+inline constexpr std::string_view expected = "a string";
 template <>
-struct Reader<bool> {
-  static constexpr std::string_view expected = "true or false";
-  static bool accepts(const nlohmann::json& value) { return value.is_boolean(); }
-};
-
+inline constexpr std::string_view expected<bool> = "true or false";
 template <>
-struct Reader<Size> {
-  static constexpr std::string_view expected = "an integer";
-  static bool accepts(const nlohmann::json& value) { return value.is_number_integer(); }
-};
-
+inline constexpr std::string_view expected<Size> = "an integer";
 template <>
-struct Reader<std::uint64_t> {
-  static constexpr std::string_view expected = "an integer from 0 to 2^63 - 1";
-  static bool accepts(const nlohmann::json& value) {
-    return value.is_number_integer() && value.get<std::int64_t>() >= 0;
-  }
-};
-
+inline constexpr std::string_view expected<std::uint64_t> = "an integer from 0 to 2^63 - 1";
 template <>
-struct Reader<double> {
-  static constexpr std::string_view expected = "a number";
-  static bool accepts(const nlohmann::json& value) { return value.is_number(); }
-};
-
+inline constexpr std::string_view expected<double> = "a number";
 template <>
-struct Reader<std::string> {
-  static constexpr std::string_view expected = "a string";
-  static bool accepts(const nlohmann::json& value) { return value.is_string(); }
-};
+inline constexpr std::string_view expected<std::vector<Size>> = "a list of integers";
+template <>
+inline constexpr std::string_view expected<std::vector<std::string>> = "a list of strings";
 
 template <class T>
-bool accepts_list(const nlohmann::json& value) {
-  if (!value.is_array()) return false;
-  for (const auto& item : value)
-    if (!Reader<T>::accepts(item)) return false;
-  return true;
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+
+template <class T>
+bool accepts(const nlohmann::json& value) {
+  if constexpr (std::is_same_v<T, bool>)
+    return value.is_boolean();
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return value.is_number_integer() && value.get<std::int64_t>() >= 0;
+  else if constexpr (std::is_same_v<T, Size>)
+    return value.is_number_integer();
+  else if constexpr (std::is_same_v<T, double>)
+    return value.is_number();
+  else if constexpr (is_list<T>)
+    return value.is_array() &&
+           std::all_of(value.begin(), value.end(), accepts<typename T::value_type>);
+  else
+    return value.is_string();
 }
-
-template <>
-struct Reader<std::vector<Size>> {
-  static constexpr std::string_view expected = "a list of integers";
-  static bool accepts(const nlohmann::json& value) { return accepts_list<Size>(value); }
-};
-
-template <>
-struct Reader<std::vector<std::string>> {
-  static constexpr std::string_view expected = "a list of strings";
-  static bool accepts(const nlohmann::json& value) { return accepts_list<std::string>(value); }
-};
 
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, T& member) {
@@ -96,8 +78,8 @@ void assign(std::string_view key, const nlohmann::json& value, T& member) {
       throw ConfigError(key, to_toml(value), must_be_one_of(name, names));
     member = static_cast<T>(found - names.begin());
   } else {
-    if (!Reader<T>::accepts(value))
-      throw ConfigError(key, to_toml(value), "must be " + std::string(Reader<T>::expected));
+    if (!accepts<T>(value))
+      throw ConfigError(key, to_toml(value), "must be " + std::string(expected<T>));
     member = value.get<T>();
   }
 }
@@ -133,7 +115,7 @@ void assign(std::string_view key, const nlohmann::json& value, std::map<std::str
   if (!value.is_object())
     throw ConfigError(
         key, to_toml(value),
-        "must be a table, as in {} or {name = ...}, each of " + std::string(Reader<T>::expected));
+        "must be a table, as in {} or {name = ...}, each of " + std::string(expected<T>));
   std::map<std::string, T> table;
   for (const auto& [name, entry] : value.items()) assign_entry(key, name, entry, table);
   member = std::move(table);

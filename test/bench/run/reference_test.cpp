@@ -93,6 +93,16 @@ TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
   EXPECT_EQ(finite(1.5), 1.5);
 }
 
+TEST(Documents, CountTheParametersOfEveryKindOfModel) {
+  Case point;
+  point.config.model.kind = ModelKind::residual_mlp;
+  point.config.model.residual_mlp = {
+      .input_width = 2, .width = 3, .inner_width = 5, .blocks = 1, .output_width = 1};
+  name_case(point);
+  EXPECT_EQ(result_skeleton({}, point).at("case").at("parameters"),
+            (2 * 3 + 3) + (3 + 3) + (3 * 5 + 5) + (5 * 3 + 3) + (3 * 1 + 1));
+}
+
 TEST(Faults, AreNamedByWhatAndWhere) {
   EXPECT_EQ(parse_fault("throw@12").rank, 12);
   EXPECT_EQ(parse_fault("stall@0").kind, Fault::Kind::stalls);
