@@ -95,6 +95,8 @@ TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
 
 TEST(Documents, CountTheParametersOfEveryKindOfModel) {
   Case point;
+  point.factors = {
+      {"strategy", "data"}, {"mesh", "data=1"}, {"global_batch", 32}, {"microbatches", 1}};
   point.config.model.kind = ModelKind::residual_mlp;
   point.config.model.residual_mlp = {
       .input_width = 2, .width = 3, .inner_width = 5, .blocks = 1, .output_width = 1};
