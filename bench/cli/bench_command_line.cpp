@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/base/version.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include <tessera/base/run_program.hpp>
+#include <tessera/base/run_main.hpp>
 
 #include "run/selection.hpp"
 

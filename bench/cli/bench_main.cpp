@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
-#include <tessera/base/run_program.hpp>
+#include <tessera/base/run_main.hpp>
 #include <tessera/base/standard_streams.hpp>
 
 #include "cli/bench_command_line.hpp"

@@ -8,6 +8,7 @@
 
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/run_main.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 #include "micro/micro_command_line.hpp"
@@ -52,16 +53,20 @@ void check_writable(const std::string& file, const Communicator& world) {
 }
 
 void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh& mesh) {
-  const Provenance provenance = collect_provenance(runtime);
+  const nlohmann::json p = collect_provenance(runtime);
   const auto add = [](const char* name, const std::string& value) {
     benchmark::AddCustomContext(name, value);
   };
-  add("tessera", provenance.version + " " + provenance.git_revision +
-                     (provenance.git_dirty ? " modified" : ""));
-  add("build", provenance.build_type + " " + provenance.compiler + " " + provenance.cxx_flags);
-  add("kokkos", provenance.kokkos_version + " " + provenance.kokkos_backend);
-  add("blas", provenance.blas);
-  add("mpi", provenance.mpi_library);
+  const auto words = [&](std::initializer_list<const char*> paths) {
+    std::vector<std::string> values;
+    for (const char* path : paths) values.push_back(p.at(nlohmann::json::json_pointer(path)));
+    return join(values, " ");
+  };
+  add("tessera", words({"/version", "/git_revision"}) + (p.at("git_dirty") ? " modified" : ""));
+  add("build", words({"/build_type", "/compiler", "/cxx_flags"}));
+  add("kokkos", words({"/kokkos/version", "/kokkos/backend"}));
+  add("blas", p.at("blas"));
+  add("mpi", p.at("mpi").at("library"));
   add("mesh", mesh.shape().to_string());
   add("rows_of_a_rank", std::to_string(options.batch));
 }

@@ -45,9 +45,9 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
                          const std::vector<const Case*>& cases)
     : size_(world.size()),
       load_(load_average()),
-      provenance_(to_json(collect_provenance(runtime, nccl_version()))) {
+      provenance_(collect_provenance(runtime, nccl_version())) {
   warn_of_load(load_);
-  provenance_["ranks"] = gather_json(world, to_json(collect_rank_provenance(runtime)));
+  provenance_["ranks"] = gather_json(world, collect_rank_provenance(runtime));
   const nlohmann::json name = broadcast_json(
       world, launch_name(provenance_["ranks"][0], provenance_.at("time").get<std::string>()));
   name_ = name.get<std::string>();

@@ -5,7 +5,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/runtime.hpp>
-#include <tessera/base/version.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/communicator.hpp>

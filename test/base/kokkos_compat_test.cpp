@@ -28,14 +28,11 @@ TEST(KokkosArguments, AreSpelledForTheVersion) {
             (Words{"--kokkos-num-threads=2", "--kokkos-device-id=1"}));
 }
 
-TEST(KokkosArguments, CarryTheSettingsUnlessTheUserDecided) {
-  const KokkosSettings settings{4, 1};
-  EXPECT_EQ(kokkos_arguments({}, settings, new_kokkos),
-            (Words{"--kokkos-num-threads=4", "--kokkos-device-id=1"}));
-  EXPECT_EQ(kokkos_arguments({}, settings, old_kokkos),
-            (Words{"--kokkos-threads=4", "--kokkos-device=1"}));
+TEST(KokkosArguments, CarryTheDeviceUnlessTheUserDecided) {
+  EXPECT_EQ(kokkos_arguments({}, 1, new_kokkos), Words{"--kokkos-device-id=1"});
+  EXPECT_EQ(kokkos_arguments({}, 1, old_kokkos), Words{"--kokkos-device=1"});
   const Words decided = {"--kokkos-threads=2", "--kokkos-map-device-id-by=random"};
-  EXPECT_EQ(kokkos_arguments(decided, settings, new_kokkos),
+  EXPECT_EQ(kokkos_arguments(decided, 1, new_kokkos),
             (Words{"--kokkos-num-threads=2", "--kokkos-map-device-id-by=random"}));
 }
 

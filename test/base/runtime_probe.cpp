@@ -21,12 +21,10 @@ using tessera::ExitCode;
 using tessera::Runtime;
 
 ExitCode print_info(Runtime& runtime, int argc, char** argv) {
-  const tessera::Provenance provenance = tessera::collect_provenance(runtime);
-  const nlohmann::json json = to_json(provenance);
+  const nlohmann::json provenance = tessera::collect_provenance(runtime);
   if (runtime.world_rank() != 0) return ExitCode::ok;
-  std::cout << to_text(provenance);
-  std::cout << "world " << runtime.world_size() << " local " << runtime.local_size() << " json "
-            << json["world_size"] << " left";
+  std::cout << tessera::provenance_text(provenance);
+  std::cout << "world " << runtime.world_size() << " json " << provenance["world_size"] << " left";
   for (int i = 2; i < argc; ++i) std::cout << ' ' << argv[i];
   std::cout << '\n';
   return ExitCode::ok;
@@ -93,6 +91,6 @@ int main(int argc, char** argv) {
          tessera::abort_job(ExitCode::timeout, "too late");
        }},
   };
-  return tessera::run_main(argc, argv, scenarios.at(scenario), {},
+  return tessera::run_main(argc, argv, scenarios.at(scenario),
                            scenario == "others-wait" ? 0.5 : 30);
 }

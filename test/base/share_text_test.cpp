@@ -24,18 +24,6 @@ std::string text_of(int rank, int length) {
   return text;
 }
 
-TEST(ShareText, TheRootsTextReachesAllInPiecesOfAnySize) {
-  const World world;
-  const int root = world.size - 1;
-  for (const int length : {0, 1, 99, 100, 101, 5000}) {
-    for (const Size piece : {Size{1} << 30, Size{100}}) {
-      const std::string mine = text_of(world.rank, world.rank == root ? length : 17);
-      EXPECT_EQ(broadcast_text(MPI_COMM_WORLD, root, mine, Site::current(), piece),
-                text_of(root, length));
-    }
-  }
-}
-
 TEST(ShareText, EveryRanksTextReachesAll) {
   const World world;
   for (const int length : {0, 1, 300}) {

@@ -78,6 +78,21 @@ TEST(Text, PrintsSecondsWithThreeDigits) {
   EXPECT_EQ(human_seconds(1234.5), "1234 s");
 }
 
+TEST(RankList, NamesRuns) {
+  const auto text = [](std::vector<int> ranks) { return rank_list(ranks); };
+  EXPECT_EQ(text({2}), "rank 2");
+  EXPECT_EQ(text({0, 1}), "ranks 0,1");
+  EXPECT_EQ(text({0, 1, 2, 3, 7}), "ranks 0-3,7");
+  EXPECT_EQ(text({1, 3, 4, 9, 10, 11}), "ranks 1,3,4,9-11");
+}
+
+TEST(RanksByText, PutsThoseTogetherThatSayTheSame) {
+  using Groups = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(ranks_by_text({}), Groups{});
+  EXPECT_EQ(ranks_by_text({{1, "b"}, {2, "a"}, {5, "b"}}),
+            (Groups{{"ranks 1,5", "b"}, {"rank 2", "a"}}));
+}
+
 TEST(Text, PrintsNumbersAsRanges) {
   EXPECT_EQ(number_ranges(std::vector<int>{}), "");
   EXPECT_EQ(number_ranges(std::vector<int>{3}), "3");

@@ -5,8 +5,8 @@
 
 #include <tessera/app/command_line.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/base/version.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera {

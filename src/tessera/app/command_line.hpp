@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/app/commands.hpp>
-#include <tessera/base/run_program.hpp>
+#include <tessera/base/run_main.hpp>
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 namespace tessera {
 
 ExitCode info_command(Runtime& runtime) {
-  const std::string text = to_text(collect_provenance(runtime, nccl_version()));
+  const std::string text = provenance_text(collect_provenance(runtime, nccl_version()));
   if (runtime.world_rank() == 0) print_output(text);
   return ExitCode::ok;
 }

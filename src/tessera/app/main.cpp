@@ -2,7 +2,7 @@
 #include <csignal>
 
 #include <tessera/app/command_line.hpp>
-#include <tessera/base/run_program.hpp>
+#include <tessera/base/run_main.hpp>
 
 namespace tessera {
 namespace {

@@ -34,14 +34,14 @@ std::string violation_on_any_rank(const Communicator& world, const TrainingMetri
 }
 
 nlohmann::json result_document(const Config& config, const TrainingMetrics& metrics,
-                               const std::string& violation, const Provenance& provenance,
+                               const std::string& violation, const nlohmann::json& provenance,
                                const std::vector<nlohmann::json>& ranks) {
   nlohmann::json document = results_json(metrics);
   document["schema_version"] = 1;
   document["as_planned"] = violation.empty();
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
-  document["provenance"] = to_json(provenance);
+  document["provenance"] = provenance;
   document["provenance"]["ranks"] = ranks;
   return document;
 }
@@ -52,9 +52,9 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   Trainer<T> trainer(config.model, config.training, config.comm);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
-  const Provenance provenance = collect_provenance(runtime, nccl_version());
+  const nlohmann::json provenance = collect_provenance(runtime, nccl_version());
   collectively(world, [&] {
-    if (speaks) print_output(opening_text(config, mesh, provenance.kokkos_backend));
+    if (speaks) print_output(opening_text(config, mesh, provenance.at("kokkos").at("backend")));
   });
 
   TrainingMetrics metrics;
@@ -71,8 +71,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   const Outcome printed = outcome_of([&] {
     if (speaks) print_output(results_text(metrics, mesh, violation.empty()));
   });
-  const std::vector<nlohmann::json> ranks =
-      gather_json(world, to_json(collect_rank_provenance(runtime)));
+  const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   collectively(world, [&] {
     if (!options.json.empty() && world.rank() == 0)
       write_json(options.json, result_document(config, metrics, violation, provenance, ranks));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -42,12 +41,11 @@ class AllocationScope {
   /// Forgets what was counted: from here on differences to now.
   void reset();
 
-  /// What the hooks report.
-  void record(std::string_view space, std::string_view label, Size bytes, bool allocated);
+  /// What the hooks report, one at a time.
+  void record(std::string_view space, std::string_view label, Size bytes, bool is_allocation);
 
  private:
   std::string label_prefix_;
-  mutable std::mutex mutex_;
   AllocationCounts total_;
   std::map<std::string, AllocationCounts> by_space_;
 };

@@ -17,11 +17,6 @@ constexpr std::string_view kokkos_prefix = "--kokkos-";
 
 bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
 
-bool any_set(std::initializer_list<const char*> variables) {
-  return std::any_of(variables.begin(), variables.end(),
-                     [](const char* name) { return std::getenv(name) != nullptr; });
-}
-
 // Before 3.7 the flags were called --kokkos-threads and --kokkos-device.
 std::string spelled(const std::string& argument, int version) {
   constexpr std::array<std::array<std::string_view, 2>, 2> names = {
@@ -53,39 +48,32 @@ std::string kokkos_kernels_version() {
 }
 
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const KokkosSettings& settings,
-                                          int kokkos_version_number) {
+                                          std::optional<int> device_id, int kokkos_version_number) {
+  constexpr std::array<std::string_view, 5> flags = {"--kokkos-device", "--kokkos-device-id",
+                                                     "--kokkos-ndevices", "--kokkos-num-devices",
+                                                     "--kokkos-map-device-id-by"};
+  constexpr std::array variables = {"KOKKOS_DEVICE_ID", "KOKKOS_NUM_DEVICES", "KOKKOS_RAND_DEVICES",
+                                    "KOKKOS_MAP_DEVICE_ID_BY"};
+  bool is_chosen = std::any_of(variables.begin(), variables.end(),
+                               [](const char* name) { return std::getenv(name) != nullptr; });
   std::vector<std::string> result;
-  const auto add = [&](const std::string& argument) {
-    result.push_back(spelled(argument, kokkos_version_number));
-  };
-  const auto given = [&](std::initializer_list<std::string_view> names) {
-    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-      const std::string_view name = std::string_view(argument).substr(0, argument.find('='));
-      return std::find(names.begin(), names.end(), name) != names.end();
-    });
-  };
   for (const std::string& argument : arguments) {
-    if (is_kokkos_argument(argument)) add(argument);
+    if (!is_kokkos_argument(argument)) continue;
+    const std::string_view name = std::string_view(argument).substr(0, argument.find('='));
+    is_chosen = is_chosen || std::find(flags.begin(), flags.end(), name) != flags.end();
+    result.push_back(spelled(argument, kokkos_version_number));
   }
-  if (settings.num_threads && !given({"--kokkos-threads", "--kokkos-num-threads"}) &&
-      !any_set({"KOKKOS_NUM_THREADS"})) {
-    add(fmt::format("--kokkos-num-threads={}", *settings.num_threads));
-  }
-  if (settings.device_id &&
-      !given({"--kokkos-device", "--kokkos-device-id", "--kokkos-ndevices", "--kokkos-num-devices",
-              "--kokkos-map-device-id-by"}) &&
-      !any_set({"KOKKOS_DEVICE_ID", "KOKKOS_NUM_DEVICES", "KOKKOS_RAND_DEVICES",
-                "KOKKOS_MAP_DEVICE_ID_BY"})) {
-    add(fmt::format("--kokkos-device-id={}", *settings.device_id));
+  if (device_id && !is_chosen) {
+    result.push_back(
+        spelled(fmt::format("--kokkos-device-id={}", *device_id), kokkos_version_number));
   }
   return result;
 }
 
-void initialize_kokkos(int& argc, char** argv, const KokkosSettings& settings) {
+void initialize_kokkos(int& argc, char** argv, std::optional<int> device_id) {
   std::vector<std::string> texts = {argc > 0 ? argv[0] : "tessera"};
   for (std::string& text : kokkos_arguments(
-           std::vector<std::string>(argv + std::min(argc, 1), argv + argc), settings)) {
+           std::vector<std::string>(argv + std::min(argc, 1), argv + argc), device_id)) {
     texts.push_back(std::move(text));
   }
   std::vector<char*> pointers;

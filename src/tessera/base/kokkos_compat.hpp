@@ -16,12 +16,6 @@ namespace tessera {
 template <class V>
 using HostMirror = decltype(Kokkos::create_mirror_view(std::declval<const V&>()));
 
-/// What the runtime decides for Kokkos; empty leaves the choice to Kokkos.
-struct KokkosSettings {
-  std::optional<int> num_threads;
-  std::optional<int> device_id;
-};
-
 /// "3.4.1".
 std::string kokkos_version();
 
@@ -29,14 +23,15 @@ std::string kokkos_version();
 std::string kokkos_kernels_version();
 
 /// The arguments that Kokkos gets, spelled as this version of Kokkos expects: those of `arguments`
-/// that begin with --kokkos-, and the settings that neither they nor the user's environment decide.
+/// that begin with --kokkos-, and `device_id`, if any, unless they or the user's environment choose
+/// a device.
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const KokkosSettings& settings,
+                                          std::optional<int> device_id,
                                           int kokkos_version_number = KOKKOS_VERSION);
 
 /// Initialises Kokkos and removes the --kokkos- arguments from argv. Arguments without that prefix
 /// are hidden from Kokkos, which would otherwise answer --help itself.
-void initialize_kokkos(int& argc, char** argv, const KokkosSettings& settings);
+void initialize_kokkos(int& argc, char** argv, std::optional<int> device_id);
 
 /// Whether Kokkos threw this because memory ran out; it has no class of its own for that.
 bool is_allocation_failure(const std::exception& error);

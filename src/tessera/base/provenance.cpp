@@ -2,10 +2,11 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <unistd.h>
-#include <utility>
+#include <vector>
 
 #include <KokkosKernels_config.h>
 #include <fmt/chrono.h>
@@ -24,46 +25,38 @@
 namespace tessera {
 namespace {
 
-std::vector<std::string> kokkos_backends() {
-  std::vector<std::string> names;
-#ifdef KOKKOS_ENABLE_SERIAL
-  names.emplace_back("Serial");
-#endif
-#ifdef KOKKOS_ENABLE_OPENMP
-  names.emplace_back("OpenMP");
-#endif
-#ifdef KOKKOS_ENABLE_THREADS
-  names.emplace_back("Threads");
-#endif
-#ifdef KOKKOS_ENABLE_CUDA
-  names.emplace_back("Cuda");
-#endif
-#ifdef KOKKOS_ENABLE_HIP
-  names.emplace_back("HIP");
-#endif
-#ifdef KOKKOS_ENABLE_SYCL
-  names.emplace_back("SYCL");
-#endif
-  return names;
-}
+using Json = nlohmann::json;
 
-std::vector<std::string> kokkos_kernels_libraries() {
+// The expansion of a macro as text: its name where it is not defined, nothing where it is empty.
+#define TESSERA_EXPANSION(macro) TESSERA_QUOTE(macro)
+#define TESSERA_QUOTE(text) #text
+
+struct Feature {
+  const char* name;
+  std::string_view expansion;  ///< of its macro
+};
+
+constexpr std::array kokkos_backends{
+    Feature{"Serial", TESSERA_EXPANSION(KOKKOS_ENABLE_SERIAL)},
+    Feature{"OpenMP", TESSERA_EXPANSION(KOKKOS_ENABLE_OPENMP)},
+    Feature{"Threads", TESSERA_EXPANSION(KOKKOS_ENABLE_THREADS)},
+    Feature{"Cuda", TESSERA_EXPANSION(KOKKOS_ENABLE_CUDA)},
+    Feature{"HIP", TESSERA_EXPANSION(KOKKOS_ENABLE_HIP)},
+    Feature{"SYCL", TESSERA_EXPANSION(KOKKOS_ENABLE_SYCL)},
+};
+constexpr std::array kokkos_kernels_libraries{
+    Feature{"BLAS", TESSERA_EXPANSION(KOKKOSKERNELS_ENABLE_TPL_BLAS)},
+    Feature{"MKL", TESSERA_EXPANSION(KOKKOSKERNELS_ENABLE_TPL_MKL)},
+    Feature{"ARMPL", TESSERA_EXPANSION(KOKKOSKERNELS_ENABLE_TPL_ARMPL)},
+    Feature{"CUBLAS", TESSERA_EXPANSION(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)},
+    Feature{"ROCBLAS", TESSERA_EXPANSION(KOKKOSKERNELS_ENABLE_TPL_ROCBLAS)},
+};
+
+std::vector<std::string> enabled(std::span<const Feature> features) {
   std::vector<std::string> names;
-#ifdef KOKKOSKERNELS_ENABLE_TPL_BLAS
-  names.emplace_back("BLAS");
-#endif
-#ifdef KOKKOSKERNELS_ENABLE_TPL_MKL
-  names.emplace_back("MKL");
-#endif
-#ifdef KOKKOSKERNELS_ENABLE_TPL_ARMPL
-  names.emplace_back("ARMPL");
-#endif
-#ifdef KOKKOSKERNELS_ENABLE_TPL_CUBLAS
-  names.emplace_back("CUBLAS");
-#endif
-#ifdef KOKKOSKERNELS_ENABLE_TPL_ROCBLAS
-  names.emplace_back("ROCBLAS");
-#endif
+  for (const Feature& feature : features) {
+    if (!feature.expansion.starts_with("KOKKOS")) names.emplace_back(feature.name);
+  }
   return names;
 }
 
@@ -92,11 +85,11 @@ std::string mpi_standard() {
   return fmt::format("{}.{}", major, minor);
 }
 
-std::optional<std::string> cuda_version() {
+Json cuda_version() {
 #ifdef KOKKOS_ENABLE_CUDA
   return fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 #else
-  return std::nullopt;
+  return nullptr;
 #endif
 }
 
@@ -119,7 +112,16 @@ bool is_allowed(std::string_view name) {
   return false;
 }
 
+Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
+
+// Arguments and variables may hold bytes that are not UTF-8, which JSON cannot.
+Json printable(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace
+
+std::string_view version() { return build_info::version; }
 
 std::map<std::string, std::string> allowed_environment(const char* const* environment) {
   std::map<std::string, std::string> result;
@@ -144,48 +146,52 @@ std::string utc_time() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
-RankProvenance collect_rank_provenance(const Runtime& runtime) {
-  RankProvenance rank;
-  rank.rank = runtime.world_rank();
-  rank.process = static_cast<int>(getpid());
-  rank.host = host_name();
-  rank.cpu_model = cpu_model();
-  rank.cpu_set = number_ranges(cpu_set());
-  if (const std::optional<int> device = runtime.device()) {
-    rank.gpu = fmt::format("{} ({})", device_name(*device), *device);
-  }
-  return rank;
+Json collect_rank_provenance(const Runtime& runtime) {
+  const std::optional<int> device = runtime.device();
+  return {{"rank", runtime.world_rank()},
+          {"process", getpid()},
+          {"host", host_name()},
+          {"cpu_model", cpu_model()},
+          {"cpu_set", number_ranges(cpu_set())},
+          {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
 }
 
-Provenance collect_provenance(const Runtime& runtime, std::optional<std::string> nccl_version) {
-  Provenance p;
-  p.version = build_info::version;
-  p.git_revision = build_info::git_revision;
-  p.git_dirty = build_info::git_dirty;
-  p.build_type = build_info::build_type;
-  p.compiler = build_info::compiler;
-  p.cxx_flags = build_info::cxx_flags;
-  p.kokkos_version = kokkos_version();
-  p.kokkos_backend = ExecSpace::name();
-  p.kokkos_concurrency = ExecSpace().concurrency();
-  p.kokkos_backends = kokkos_backends();
-  p.kokkos_configuration = kokkos_configuration();
-  p.kokkos_kernels_version = kokkos_kernels_version();
-  p.kokkos_kernels_libraries = kokkos_kernels_libraries();
-  p.blas = describe(runtime.blas());
-  p.blas_library = runtime.blas().library;
-  p.mpi_library = mpi_library();
-  p.mpi_standard = mpi_standard();
-  p.mpi_thread_level = runtime.thread_level();
-  p.cuda_version = cuda_version();
-  p.nccl_version = std::move(nccl_version);
-  p.world_size = runtime.world_size();
-  p.scheduler_job = scheduler_job(std::getenv);
-  p.arguments = runtime.arguments();
-  p.environment = allowed_environment(environ);
-  p.time = utc_time();
-  p.rank = collect_rank_provenance(runtime);
-  return p;
+Json collect_provenance(const Runtime& runtime, const std::optional<std::string>& nccl_version) {
+  Json arguments = Json::array(), environment = Json::object();
+  for (const std::string& argument : runtime.arguments()) arguments.push_back(printable(argument));
+  for (const auto& [name, value] : allowed_environment(environ)) {
+    environment[printable(name)] = printable(value);
+  }
+  return {
+      {"version", version()},
+      {"git_revision", build_info::git_revision},
+      {"git_dirty", build_info::git_dirty},
+      {"build_type", build_info::build_type},
+      {"compiler", build_info::compiler},
+      {"cxx_flags", build_info::cxx_flags},
+      {"kokkos",
+       {{"version", kokkos_version()},
+        {"backend", ExecSpace::name()},
+        {"concurrency", ExecSpace().concurrency()},
+        {"backends", enabled(kokkos_backends)},
+        {"configuration", kokkos_configuration()}}},
+      {"kokkos_kernels",
+       {{"version", kokkos_kernels_version()}, {"libraries", enabled(kokkos_kernels_libraries)}}},
+      {"blas", describe(runtime.blas())},
+      {"blas_library", runtime.blas().library},
+      {"mpi",
+       {{"library", mpi_library()},
+        {"standard", mpi_standard()},
+        {"thread_level", runtime.thread_level()}}},
+      {"cuda_version", cuda_version()},
+      {"nccl_version", or_null(nccl_version)},
+      {"world_size", runtime.world_size()},
+      {"scheduler_job", or_null(scheduler_job(std::getenv))},
+      {"arguments", arguments},
+      {"environment", environment},
+      {"time", utc_time()},
+      {"rank", collect_rank_provenance(runtime)},
+  };
 }
 
 }  // namespace tessera

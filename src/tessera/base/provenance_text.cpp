@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
@@ -11,92 +11,52 @@
 namespace tessera {
 namespace {
 
-nlohmann::json or_null(const std::optional<std::string>& text) {
-  return text ? nlohmann::json(*text) : nlohmann::json(nullptr);
-}
+using Json = nlohmann::json;
 
-// Arguments and variables may hold bytes that are not UTF-8, which JSON cannot.
-std::string printable(const std::string& text) {
-  const nlohmann::json json(text);
-  return nlohmann::json::parse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-      .get<std::string>();
+std::string text_of(const Json& value, std::string_view separator = ", ") {
+  if (value.is_null()) return "none";
+  if (value.is_array()) return join(value.get<std::vector<std::string>>(), separator);
+  if (!value.is_string()) return value.dump();
+  return value.get<std::string>().empty() ? "unknown" : value.get<std::string>();
 }
 
 }  // namespace
 
-nlohmann::json to_json(const RankProvenance& rank) {
-  return {{"rank", rank.rank},           {"process", rank.process}, {"host", rank.host},
-          {"cpu_model", rank.cpu_model}, {"cpu_set", rank.cpu_set}, {"gpu", or_null(rank.gpu)}};
-}
-
-nlohmann::json to_json(const Provenance& p) {
-  nlohmann::json environment = nlohmann::json::object();
-  for (const auto& [name, value] : p.environment) environment[printable(name)] = printable(value);
-  nlohmann::json arguments = nlohmann::json::array();
-  for (const std::string& argument : p.arguments) arguments.push_back(printable(argument));
-  return {
-      {"version", p.version},
-      {"git_revision", p.git_revision},
-      {"git_dirty", p.git_dirty},
-      {"build_type", p.build_type},
-      {"compiler", p.compiler},
-      {"cxx_flags", p.cxx_flags},
-      {"kokkos",
-       {{"version", p.kokkos_version},
-        {"backend", p.kokkos_backend},
-        {"concurrency", p.kokkos_concurrency},
-        {"backends", p.kokkos_backends},
-        {"configuration", p.kokkos_configuration}}},
-      {"kokkos_kernels",
-       {{"version", p.kokkos_kernels_version}, {"libraries", p.kokkos_kernels_libraries}}},
-      {"blas", p.blas},
-      {"blas_library", p.blas_library},
-      {"mpi",
-       {{"library", p.mpi_library},
-        {"standard", p.mpi_standard},
-        {"thread_level", p.mpi_thread_level}}},
-      {"cuda_version", or_null(p.cuda_version)},
-      {"nccl_version", or_null(p.nccl_version)},
-      {"world_size", p.world_size},
-      {"scheduler_job", or_null(p.scheduler_job)},
-      {"arguments", arguments},
-      {"environment", environment},
-      {"time", p.time},
-      {"rank", to_json(p.rank)},
+std::string provenance_text(const Json& provenance) {
+  const auto at = [&](const char* path) {
+    return text_of(provenance.at(Json::json_pointer(path)));
   };
-}
-
-std::string to_text(const Provenance& p) {
-  const auto or_none = [](const std::optional<std::string>& text) { return text.value_or("none"); };
-  const std::string kokkos =
-      fmt::format("{} ({}; built with {}; concurrency {})", p.kokkos_version, p.kokkos_backend,
-                  join(p.kokkos_backends), p.kokkos_concurrency);
+  const std::string changes = provenance.at("git_dirty") ? " (with local changes)" : "";
   std::vector<std::pair<std::string, std::string>> lines = {
-      {"version", p.version},
-      {"git revision", p.git_revision + (p.git_dirty ? " (with local changes)" : "")},
-      {"build", p.build_type},
-      {"compiler", p.compiler},
-      {"flags", p.cxx_flags},
-      {"Kokkos", kokkos},
+      {"version", at("/version")},
+      {"git revision", at("/git_revision") + changes},
+      {"build", at("/build_type")},
+      {"compiler", at("/compiler")},
+      {"flags", at("/cxx_flags")},
+      {"Kokkos",
+       fmt::format("{} ({}; built with {}; concurrency {})", at("/kokkos/version"),
+                   at("/kokkos/backend"), at("/kokkos/backends"), at("/kokkos/concurrency"))},
       {"Kokkos Kernels",
-       fmt::format("{} ({})", p.kokkos_kernels_version, join(p.kokkos_kernels_libraries))},
-      {"BLAS", p.blas},
-      {"BLAS library", p.blas_library.empty() ? "unknown" : p.blas_library},
-      {"MPI", p.mpi_library},
-      {"MPI standard", p.mpi_standard},
-      {"MPI thread level", p.mpi_thread_level},
-      {"CUDA", or_none(p.cuda_version)},
-      {"NCCL", or_none(p.nccl_version)},
-      {"ranks", fmt::format("{}", p.world_size)},
-      {"host", p.rank.host},
-      {"processor", p.rank.cpu_model},
-      {"processor set", p.rank.cpu_set},
-      {"GPU", or_none(p.rank.gpu)},
-      {"scheduler job", or_none(p.scheduler_job)},
-      {"arguments", join(p.arguments, " ")},
-      {"time", p.time},
+       fmt::format("{} ({})", at("/kokkos_kernels/version"), at("/kokkos_kernels/libraries"))},
+      {"BLAS", at("/blas")},
+      {"BLAS library", at("/blas_library")},
+      {"MPI", at("/mpi/library")},
+      {"MPI standard", at("/mpi/standard")},
+      {"MPI thread level", at("/mpi/thread_level")},
+      {"CUDA", at("/cuda_version")},
+      {"NCCL", at("/nccl_version")},
+      {"ranks", at("/world_size")},
+      {"host", at("/rank/host")},
+      {"processor", at("/rank/cpu_model")},
+      {"processor set", at("/rank/cpu_set")},
+      {"GPU", at("/rank/gpu")},
+      {"scheduler job", at("/scheduler_job")},
+      {"arguments", text_of(provenance.at("arguments"), " ")},
+      {"time", at("/time")},
   };
-  for (const auto& [name, value] : p.environment) lines.emplace_back(name, value);
+  for (const auto& [name, value] : provenance.at("environment").items()) {
+    lines.emplace_back(name, text_of(value));
+  }
 
   std::size_t width = 0;
   for (const auto& [key, value] : lines) width = std::max(width, key.size());

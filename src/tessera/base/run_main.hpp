@@ -2,8 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include <tessera/base/runtime.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -17,6 +21,24 @@ namespace tessera {
 ///   `grace_seconds` the whole job is aborted.
 /// In the first two cases MPI is finalized first.
 int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& body,
-             const RuntimeOptions& options = {}, double grace_seconds = 10);
+             double grace_seconds = 10);
+
+/// What needs neither MPI nor a device, and is done by one process. Given the number of processes
+/// that the launcher started.
+using SingleTask = std::function<ExitCode(Size ranks)>;
+/// What all ranks do together.
+using ParallelTask = std::function<ExitCode(Runtime&)>;
+using Task = std::variant<SingleTask, ParallelTask>;
+
+/// What --help and --version ask for.
+struct ShowText {
+  std::string text;
+};
+Task task_for(const ShowText& show);
+
+/// The body of main: `parse` makes a task of the arguments after the program's name, or throws
+/// Error; the result is the exit code of the process. Errors are one line from one process.
+int run_program(int argc, char** argv,
+                const std::function<Task(const std::vector<std::string>&)>& parse);
 
 }  // namespace tessera

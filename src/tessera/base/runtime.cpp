@@ -73,7 +73,6 @@ class MpiSession {
     MPI_Comm_dup(MPI_COMM_WORLD, &control);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
-    MPI_Comm_size(node, &local_size);
   }
   ~MpiSession() {
     if (mpi_is_finalized()) return;
@@ -84,7 +83,7 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  int rank = 0, size = 1, local_rank = 0, local_size = 1;
+  int rank = 0, size = 1, local_rank = 0;
   const char* thread_level = "single";
   MPI_Comm control = MPI_COMM_NULL;  ///< all ranks, for the runtime's own messages
   MPI_Comm node = MPI_COMM_NULL;
@@ -100,7 +99,7 @@ void on_all_ranks(const MpiSession& mpi, const F& f) {
   if (outcome.failed()) throw Error(outcome.code, outcome.message);
 }
 
-std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
+std::optional<int> choose_device([[maybe_unused]] const MpiSession& mpi) {
 #ifdef KOKKOS_ENABLE_CUDA
   int device = 0;
   std::string identity;
@@ -111,21 +110,21 @@ std::optional<int> choose_device(const MpiSession& mpi, bool allow_shared) {
   const std::vector<std::string> names = gather_texts(mpi.node, identity);
   on_all_ranks(mpi, [&] {
     const std::optional<std::string> error = shared_device_error(names);
-    if (error && !allow_shared) throw Error(ExitCode::usage, *error);
+    const char* allowed = std::getenv("TESSERA_ALLOW_SHARED_GPU");
+    if (error && (allowed == nullptr || std::string_view(allowed) != "1"))
+      throw Error(ExitCode::usage, *error);
   });
   return device;
 #else
-  static_cast<void>(mpi);
-  static_cast<void>(allow_shared);
   return std::nullopt;
 #endif
 }
 
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv, const KokkosSettings& settings)
+  KokkosSession(int& argc, char** argv, std::optional<int> device)
       : owned_(!Kokkos::is_initialized()) {
-    if (owned_) initialize_kokkos(argc, argv, settings);
+    if (owned_) initialize_kokkos(argc, argv, device);
   }
   ~KokkosSession() {
     if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
@@ -136,8 +135,6 @@ class KokkosSession {
  private:
   bool owned_;
 };
-
-bool is_true(const char* text) { return text != nullptr && std::string_view(text) == "1"; }
 
 }  // namespace
 
@@ -150,9 +147,9 @@ struct Runtime::State {
   std::optional<int> device;
   std::optional<KokkosSession> kokkos;
 
-  State(int& argc, char**& argv, const RuntimeOptions& options)
+  State(int& argc, char**& argv)
       : arguments(argv, argv + argc),
-        blas(check_blas(argc, argv, options.may_restart && !mpi_is_initialized())),
+        blas(check_blas(argc, argv, !mpi_is_initialized())),
         mpi(argc, argv) {
     set_log_rank(mpi.rank);
     if (const std::optional<Launch> launch = detect_launch(std::getenv)) {
@@ -160,23 +157,17 @@ struct Runtime::State {
       check_launch(*launch, mpi.size);
       set_log_rank(mpi.rank);
     }
-    device = choose_device(
-        mpi, options.allow_shared_gpu || is_true(std::getenv("TESSERA_ALLOW_SHARED_GPU")));
-    on_all_ranks(mpi, [&] {
-      kokkos.emplace(argc, argv, KokkosSettings{options.num_threads, device});
-    });
+    device = choose_device(mpi);
+    on_all_ranks(mpi, [&] { kokkos.emplace(argc, argv, device); });
   }
 };
 
-Runtime::Runtime(int& argc, char**& argv, const RuntimeOptions& options)
-    : state_(std::make_unique<State>(argc, argv, options)) {}
+Runtime::Runtime(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
 
 Runtime::~Runtime() = default;
 
 int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
-int Runtime::local_rank() const { return state_->mpi.local_rank; }
-int Runtime::local_size() const { return state_->mpi.local_size; }
 const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
 std::optional<int> Runtime::device() const { return state_->device; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }

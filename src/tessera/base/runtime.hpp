@@ -12,16 +12,6 @@
 
 namespace tessera {
 
-struct RuntimeOptions {
-  /// Threads of the host back end; empty: Kokkos' own choice. --kokkos-num-threads wins over it.
-  std::optional<int> num_threads;
-  /// Several ranks may use one GPU. The environment variable TESSERA_ALLOW_SHARED_GPU=1 does the
-  /// same.
-  bool allow_shared_gpu = false;
-  /// The process may execute itself again for better BLAS kernels (blas_check.hpp).
-  bool may_restart = true;
-};
-
 /// MPI and Kokkos for as long as it lives. Construct it first in main, before anything that must
 /// not happen twice. What the caller has initialised itself is used and left alone.
 ///
@@ -31,15 +21,13 @@ struct RuntimeOptions {
 class Runtime {
  public:
   /// Removes the arguments that MPI and Kokkos (--kokkos-...) take.
-  Runtime(int& argc, char**& argv, const RuntimeOptions& options = {});
+  Runtime(int& argc, char**& argv);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   int world_rank() const;
   int world_size() const;
-  int local_rank() const;  ///< within the node
-  int local_size() const;  ///< ranks on the node
   /// What MPI granted: "single", "funneled", "serialized" or "multiple".
   const char* thread_level() const;
   std::optional<int> device() const;  ///< GPU given to Kokkos; none without CUDA

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -7,18 +6,6 @@
 #include <tessera/base/share_text.hpp>
 
 namespace tessera {
-
-std::string broadcast_text(MPI_Comm comm, int root, std::string text, const Site& site,
-                           Size piece) {
-  std::int64_t length = static_cast<std::int64_t>(text.size());
-  check_mpi(MPI_Bcast(&length, 1, MPI_INT64_T, root, comm), "MPI_Bcast", site);
-  text.resize(static_cast<std::size_t>(length));
-  for (Size begin = 0; begin < length; begin += piece) {
-    const int count = static_cast<int>(std::min<Size>(piece, length - begin));
-    check_mpi(MPI_Bcast(text.data() + begin, count, MPI_CHAR, root, comm), "MPI_Bcast", site);
-  }
-  return text;
-}
 
 std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& mine, const Site& site) {
   int size = 0;

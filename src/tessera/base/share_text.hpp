@@ -8,14 +8,8 @@
 #include <mpi.h>
 
 #include <tessera/base/site.hpp>
-#include <tessera/base/types.hpp>
 
 namespace tessera {
-
-/// Collective over `comm`: the root's text, of any length, on every rank. At most `piece` bytes
-/// travel in one call of MPI.
-std::string broadcast_text(MPI_Comm comm, int root, std::string text,
-                           const Site& site = Site::current(), Size piece = Size{1} << 30);
 
 /// Collective over `comm`: every rank's text, by rank, on every rank. Throws Error (communication)
 /// on all of them if they are longer than 2 GiB together.

@@ -149,6 +149,17 @@ std::string rank_list(std::span<const int> ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(ranks, 3);
 }
 
+std::vector<std::pair<std::string, std::string>> ranks_by_text(
+    const std::map<int, std::string>& texts) {
+  std::map<std::string_view, std::vector<int>> ranks;
+  for (const auto& [rank, text] : texts) ranks[text].push_back(rank);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& [rank, text] : texts) {
+    if (ranks[text].front() == rank) result.emplace_back(rank_list(ranks[text]), text);
+  }
+  return result;
+}
+
 std::string one_line(std::string_view text) {
   std::string line;
   for (char c : trim(text)) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/types.hpp>
@@ -47,6 +49,11 @@ std::string number_ranges(std::span<const int> sorted, std::size_t shortest = 2)
 
 /// "rank 2", "ranks 0-3,7". Ranks ascend.
 std::string rank_list(std::span<const int> ranks);
+
+/// Who says what, given the text of each rank: ranks with the same text together, by the lowest.
+/// Pairs of rank_list() and text.
+std::vector<std::pair<std::string, std::string>> ranks_by_text(
+    const std::map<int, std::string>& texts);
 
 /// One line from any text: line breaks and other control characters become single spaces.
 std::string one_line(std::string_view text);

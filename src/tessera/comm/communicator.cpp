@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -78,36 +76,6 @@ void prepare(CommunicatorState& state, const Call& call) {
   (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
 }
 
-Call plain_call(Operation operation, const Site& site) {
-  Call call;
-  call.operation = operation;
-  call.site = site;
-  return call;
-}
-
-/// The same number on all ranks of the child, and hardly ever that of another communicator.
-std::uint64_t child_id(const CommunicatorState& parent, int color) {
-  std::uint64_t id = parent.id;
-  for (const std::uint64_t part : {parent.splits, static_cast<std::uint64_t>(color)}) {
-    id = (id ^ (part + 0x9E3779B97F4A7C15ULL)) * 0xBF58476D1CE4E5B9ULL;
-    id ^= id >> 31;
-  }
-  return id;
-}
-
-std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
-  MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
-  check_mpi(MPI_Comm_group(comm, &members), "MPI_Comm_group", site);
-  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everybody), "MPI_Comm_group", site);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  check_mpi(MPI_Group_translate_ranks(members, size, ranks.data(), everybody, world.data()),
-            "MPI_Group_translate_ranks", site);
-  check_mpi(MPI_Group_free(&members), "MPI_Group_free", site);
-  check_mpi(MPI_Group_free(&everybody), "MPI_Group_free", site);
-  return world;
-}
-
 /// Takes over `control`. With one rank nothing of MPI is kept.
 void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   const MPI_Comm comm = control.get();
@@ -124,8 +92,7 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
     state.transport = make_message_check(std::move(state.transport), comm, state.axis);
   }
   if (state.world->watchdog) {
-    state.group =
-        state.world->watchdog->watch(state.id, state.axis, world_ranks_of(comm, state.size, site));
+    state.group = state.world->watchdog->watch(comm, state.axis, site);
   }
   state.control = std::move(control);
 }
@@ -157,18 +124,16 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
 }
 
 Communicator Communicator::split(int color, int key, std::string axis, Site site) const {
-  CommunicatorState& parent = checked(state_);
+  const CommunicatorState& parent = checked(state_);
   if (parent.size == 1) return alone(std::move(axis));
   if (color < 0) {
     throw Error(ExitCode::communication, fmt::format("split of axis {} at {}: color {} is negative",
                                                      parent.axis, to_string(site), color));
   }
-  const Call call = plain_call(Operation::split, site);
+  const Call call{.operation = Operation::split, .site = site};
   const detail::CallScope scope(parent, call);
   check_call(parent, call);
-  ++parent.splits;
   StatePtr state = make_state(parent.world, std::move(axis));
-  state->id = child_id(parent, color);
   connect(*state, MpiHandle::split(parent.control.get(), color, key, site), site);
   return Communicator(std::move(state));
 }
@@ -183,10 +148,12 @@ const std::string& Communicator::axis() const { return checked(state_).axis; }
 Ledger& Communicator::ledger() const { return checked(state_).world->ledger; }
 const CommOptions& Communicator::options() const { return checked(state_).world->options; }
 
-void Communicator::barrier(Site site) const { run(plain_call(Operation::barrier, site)); }
+void Communicator::barrier(Site site) const {
+  run({.operation = Operation::barrier, .site = site});
+}
 
 Request Communicator::ibarrier(Site site) const {
-  return start(plain_call(Operation::barrier, site), nullptr);
+  return start({.operation = Operation::barrier, .site = site}, nullptr);
 }
 
 void Communicator::run(const Call& call) const {
@@ -208,9 +175,7 @@ Request Communicator::start(const Call& call, std::unique_ptr<detail::KeepAlive>
   auto flight = std::make_unique<detail::InFlight>();
   flight->comm = state_;
   flight->views = std::move(views);
-  flight->operation = call.operation;
-  flight->site = call.site;
-  flight->note = scope.note();
+  flight->watched = scope.waited_for();
   flight->pending = state.transport->start(call);
   return Request(std::move(flight));
 }

@@ -181,14 +181,8 @@ class Communicator {
                        const Site& site) {
     static_assert(std::is_const_v<V> || !std::is_const_v<typename V::value_type>,
                   "the call writes this View: its elements must not be const");
-    Call call;
-    call.operation = operation;
-    call.site = site;
-    call.in = call.out = buffer_of(v);
-    call.op = op;
-    call.peer = peer;
-    call.tag = tag;
-    return call;
+    const Buffer buffer = buffer_of(v);
+    return {operation, site, buffer, buffer, op, peer, tag};
   }
 
   /// `in` is all of v, `out` the own share in it.
@@ -210,16 +204,14 @@ class Communicator {
                            std::is_same_v<typename Out::array_layout, Kokkos::LayoutLeft>;
     static_assert(!(mixed && In::rank > 1 && Out::rank > 1),
                   "elements move in the order of memory: both Views need the same layout");
-    Call call;
-    call.operation = operation;
-    call.site = site;
-    call.in = buffer_of(in);
-    call.out = buffer_of(out);
-    call.op = op;
-    call.balanced = !counts;
-    if (counts) call.counts = *counts;
-    call.receive_counts = receive_counts;
-    return call;
+    return {.operation = operation,
+            .site = site,
+            .in = buffer_of(in),
+            .out = buffer_of(out),
+            .op = op,
+            .balanced = !counts,
+            .counts = counts.value_or(std::span<const Size>()),
+            .receive_counts = receive_counts};
   }
 
   template <class S>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -36,9 +35,6 @@ struct CommunicatorState {
   MpiHandle control;  ///< splits and agreements; never the traffic of the caller
   std::unique_ptr<Transport> transport;
   std::shared_ptr<WatchedGroup> group;  ///< null: the watchdog is off
-  std::uint64_t id = 1;                 ///< the same on all ranks
-  std::uint64_t sequence = 0;           ///< collective calls so far
-  std::uint64_t splits = 0;
 
   const char* region_name(Operation operation) const {
     return region_names[static_cast<std::size_t>(operation)].c_str();
@@ -60,29 +56,38 @@ struct InFlight {
   std::shared_ptr<CommunicatorState> comm;
   std::unique_ptr<KeepAlive> views;
   std::unique_ptr<PendingCall> pending;
-  Operation operation = Operation::barrier;
-  Site site{};
-  CallNote note{};  ///< for the watchdog, in wait()
+  WatchedCall watched;  ///< in wait()
 };
 
 /// For the time that a call may block: a profiling region, and a note for the watchdog.
 class CallScope {
  public:
-  /// Counts the call as the next collective one of `comm`, unless it is a message.
-  CallScope(CommunicatorState& comm, const Call& call);
-  /// Waits for a call that has been counted before.
-  explicit CallScope(const InFlight& call);
+  CallScope(const CommunicatorState& comm, const WatchedCall& call)
+      : region_(comm.region_name(call.operation)),
+        watchdog_(comm.world->watchdog.get()),
+        watched_(call) {
+    if (watchdog_ != nullptr) watchdog_->enter(watched_);
+  }
+  CallScope(const CommunicatorState& comm, const Call& call)
+      : CallScope(comm,
+                  WatchedCall{comm.group.get(), call.operation, call.site, call.peer, call.tag}) {}
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
-  ~CallScope();
+  ~CallScope() {
+    if (watchdog_ != nullptr) watchdog_->leave();
+  }
 
-  const CallNote& note() const { return note_; }
+  /// The same call, numbered, for a scope that waits for it later.
+  WatchedCall waited_for() const {
+    WatchedCall call = watched_;
+    call.waiting = true;
+    return call;
+  }
 
  private:
-  void enter();
   Region region_;
   Watchdog* watchdog_;
-  CallNote note_;
+  WatchedCall watched_;
 };
 
 }  // namespace tessera::detail

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of MPI that a transport uses, each in two forms, so that what is called with which
-// pieces is written once.
+// Functions of MPI have two forms; with this, what is called with which pieces is written once.
 #pragma once
 
 #include <cstddef>
@@ -86,41 +85,15 @@ struct Mode {
   IntCounts& ints;
   const Site& site;
 
-#define TESSERA_CALL(blocking, started, ...) \
-  call(blocking, #blocking, started, #started, __VA_ARGS__)
-
-  void all_reduce(void* v, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, v, n, type, op, comm);
+  template <class Blocking, class Started, class... Arguments>
+  void call(const char* blocking_name, const Blocking& blocking, const char* started_name,
+            const Started& started, Arguments... arguments) const {
+    if (pending == nullptr) {
+      check_mpi(blocking(arguments...), blocking_name, site);
+    } else {
+      check_mpi(started(arguments..., pending->next()), started_name, site);
+    }
   }
-  void reduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, int root,
-              MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Reduce, MPI_Ireduce, in, out, n, type, op, root, comm);
-  }
-  void broadcast(void* v, int n, MPI_Datatype type, int root, MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Bcast, MPI_Ibcast, v, n, type, root, comm);
-  }
-  void reduce_scatter_even(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op,
-                           MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, in, out, n, type, op, comm);
-  }
-  void reduce_scatter(const void* in, void* out, MPI_Datatype type, MPI_Op op,
-                      MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, in, out, ints.counts.data(), type, op,
-                 comm);
-  }
-  void all_gather_even(void* out, int n, MPI_Datatype type, MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, out, n, type, comm);
-  }
-  void all_gather(void* out, MPI_Datatype type, MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, out, ints.counts.data(),
-                 ints.displacements.data(), type, comm);
-  }
-  void send(const void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
-    TESSERA_CALL(MPI_Send, MPI_Isend, v, n, type, peer, tag, comm);
-  }
-  void barrier(MPI_Comm comm) const { TESSERA_CALL(MPI_Barrier, MPI_Ibarrier, comm); }
-#undef TESSERA_CALL
-
   void receive(void* v, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm) const {
     if (pending != nullptr) {
       check_mpi(MPI_Irecv(v, n, type, peer, tag, comm, pending->next(n, type)), "MPI_Irecv", site);
@@ -134,17 +107,10 @@ struct Mode {
   void copy_then(const Buffer& from, const Buffer& to) const {
     pending != nullptr ? pending->copy_at_end(from, to) : copy(from, to);
   }
-
- private:
-  template <class Blocking, class Started, class... Arguments>
-  void call(const Blocking& blocking, const char* blocking_name, const Started& started,
-            const char* started_name, Arguments... arguments) const {
-    if (pending == nullptr) {
-      check_mpi(blocking(arguments...), blocking_name, site);
-    } else {
-      check_mpi(started(arguments..., pending->next()), started_name, site);
-    }
-  }
 };
+
+/// One of two functions of MPI, by the mode.
+#define TESSERA_MPI(mode, blocking, started, ...) \
+  (mode).call(#blocking, blocking, #started, started, __VA_ARGS__)
 
 }  // namespace tessera::detail

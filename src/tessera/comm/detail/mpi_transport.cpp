@@ -74,17 +74,16 @@ class MpiTransport final : public Transport {
         std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
   }
 
-  /// f(address, count) for each piece of at most `limit` elements; no piece of an empty buffer.
+  /// f(address, count) for each piece of at most `limit` elements. An empty buffer is one piece, as
+  /// an empty message is a message.
   template <class F>
   static void for_pieces(const Buffer& buffer, Size limit, const F& f) {
-    for (Size begin = 0; begin < buffer.count; begin += limit) {
-      f(buffer.at(begin), static_cast<int>(std::min(limit, buffer.count - begin)));
-    }
-  }
-  /// The pieces that one MPI call may carry.
-  template <class F>
-  void for_pieces(const Buffer& buffer, const F& f) const {
-    for_pieces(buffer, max_count_, f);
+    Size begin = 0;
+    do {
+      const Size count = std::min(limit, buffer.count - begin);
+      f(buffer.at(begin), static_cast<int>(count));
+      begin += count;
+    } while (begin < buffer.count);
   }
 
   /// Elements of an all-reduce in one MPI call: a ring then sends messages of 4 MiB. That is well
@@ -96,16 +95,14 @@ class MpiTransport final : public Transport {
   }
 
   void issue(const Call& call, const Mode& mode) const {
-    const MPI_Datatype type = mpi_type(call.in.type);
-    const MPI_Comm comm = collectives_.get();
     switch (call.operation) {
       case Operation::all_reduce:
         return for_pieces(call.out, reduced_at_once(call.out.type), [&](void* v, int n) {
-          mode.all_reduce(v, n, type, mpi_op(call.op), comm);
+          TESSERA_MPI(mode, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, v, n,
+                      mpi_type(call.in.type), mpi_op(call.op), collectives_.get());
         });
       case Operation::broadcast:
-        return for_pieces(call.out,
-                          [&](void* v, int n) { mode.broadcast(v, n, type, call.peer, comm); });
+        return broadcast(call.out, call.peer, mode);
       case Operation::reduce_scatter:
         return reduce_scatter(call, mode);
       case Operation::all_gather:
@@ -113,15 +110,22 @@ class MpiTransport final : public Transport {
       case Operation::all_to_all:
         return exchange(call, mode);
       case Operation::send:
-        return send(call, mode);
+        return send(call.in, call.peer, call.tag, messages_.get(), mode);
       case Operation::receive:
-        return receive(call, mode);
+        return receive(call.out, call.peer, call.tag, messages_.get(), mode);
       case Operation::barrier:
-        return mode.barrier(comm);
+        return TESSERA_MPI(mode, MPI_Barrier, MPI_Ibarrier, collectives_.get());
       case Operation::split:
       case Operation::agree:
         return;
     }
+  }
+
+  void broadcast(const Buffer& buffer, int root, const Mode& mode) const {
+    for_pieces(buffer, max_count_, [&](void* v, int n) {
+      TESSERA_MPI(mode, MPI_Bcast, MPI_Ibcast, v, n, mpi_type(buffer.type), root,
+                  collectives_.get());
+    });
   }
 
   /// Beyond max_count: one reduction per share. In place, MPI leaves the share at the beginning of
@@ -134,9 +138,10 @@ class MpiTransport final : public Transport {
       for (int root = 0; root < size_; ++root) {
         const Range share = share_of(call, size_, root);
         Size done = 0;
-        for_pieces(call.in.slice(share.begin, share.count), [&](void* in, int n) {
+        for_pieces(call.in.slice(share.begin, share.count), max_count_, [&](void* in, int n) {
           void* const out = root == rank_ ? call.out.at(done) : nullptr;
-          mode.reduce(in == out ? MPI_IN_PLACE : in, out, n, type, op, root, comm);
+          TESSERA_MPI(mode, MPI_Reduce, MPI_Ireduce, in == out ? MPI_IN_PLACE : in, out, n, type,
+                      op, root, comm);
           done += n;
         });
       }
@@ -145,10 +150,12 @@ class MpiTransport final : public Transport {
     const void* in = call.in_place ? MPI_IN_PLACE : call.in.data;
     void* out = call.in_place ? call.in.data : call.out.data;
     if (is_even(call, size_)) {
-      mode.reduce_scatter_even(in, out, static_cast<int>(call.out.count), type, op, comm);
+      TESSERA_MPI(mode, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, in, out,
+                  static_cast<int>(call.out.count), type, op, comm);
     } else {
       mode.ints.fill(call, size_);
-      mode.reduce_scatter(in, out, type, op, comm);
+      TESSERA_MPI(mode, MPI_Reduce_scatter, MPI_Ireduce_scatter, in, out, mode.ints.counts.data(),
+                  type, op, comm);
     }
     if (call.in_place) mode.copy_then(call.in.slice(0, call.out.count), call.out);
   }
@@ -163,51 +170,45 @@ class MpiTransport final : public Transport {
     if (call.out.count > max_count_) {
       for (int root = 0; root < size_; ++root) {
         const Range share = share_of(call, size_, root);
-        for_pieces(call.out.slice(share.begin, share.count),
-                   [&](void* v, int n) { mode.broadcast(v, n, type, root, comm); });
+        broadcast(call.out.slice(share.begin, share.count), root, mode);
       }
     } else if (is_even(call, size_)) {
-      mode.all_gather_even(call.out.data, static_cast<int>(own.count), type, comm);
+      TESSERA_MPI(mode, MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, call.out.data,
+                  static_cast<int>(own.count), type, comm);
     } else {
       mode.ints.fill(call, size_);
-      mode.all_gather(call.out.data, type, comm);
+      TESSERA_MPI(mode, MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, call.out.data,
+                  mode.ints.counts.data(), mode.ints.displacements.data(), type, comm);
     }
   }
 
   /// Messages in pairs: no rank knows whether another one's counts fit in an int, so all of them
   /// must use a way that works for any count. Receives are posted first.
   void exchange(const Call& call, const Mode& mode) const {
-    const MPI_Datatype type = mpi_type(call.in.type);
-    Size begin = 0;
-    for (int i = 0; i < size_; ++i) {
-      const Size count = call.receive_counts[static_cast<std::size_t>(i)];
-      for_pieces(call.out.slice(begin, count),
-                 [&](void* v, int n) { mode.receive(v, n, type, i, 0, collectives_.get()); });
-      begin += count;
-    }
-    begin = 0;
-    for (int i = 0; i < size_; ++i) {
-      const Size count = call.counts[static_cast<std::size_t>(i)];
-      for_pieces(call.in.slice(begin, count),
-                 [&](void* v, int n) { mode.send(v, n, type, i, 0, collectives_.get()); });
-      begin += count;
-    }
+    const auto with_each = [&](const Buffer& buffer, std::span<const Size> counts, const auto& f) {
+      Size begin = 0;
+      for (int peer = 0; peer < size_; ++peer) {
+        const Size count = counts[static_cast<std::size_t>(peer)];
+        if (count > 0) f(buffer.slice(begin, count), peer);
+        begin += count;
+      }
+    };
+    with_each(call.out, call.receive_counts, [&](const Buffer& part, int peer) {
+      receive(part, peer, 0, collectives_.get(), mode);
+    });
+    with_each(call.in, call.counts,
+              [&](const Buffer& part, int peer) { send(part, peer, 0, collectives_.get(), mode); });
   }
 
-  /// An empty message is a message.
-  void send(const Call& call, const Mode& mode) const {
-    const MPI_Datatype type = mpi_type(call.in.type);
-    const MPI_Comm comm = messages_.get();
-    if (call.in.count == 0) return mode.send(nullptr, 0, type, call.peer, call.tag, comm);
-    for_pieces(call.in, [&](void* v, int n) { mode.send(v, n, type, call.peer, call.tag, comm); });
+  void send(const Buffer& buffer, int peer, int tag, MPI_Comm comm, const Mode& mode) const {
+    for_pieces(buffer, max_count_, [&](void* v, int n) {
+      TESSERA_MPI(mode, MPI_Send, MPI_Isend, v, n, mpi_type(buffer.type), peer, tag, comm);
+    });
   }
 
-  void receive(const Call& call, const Mode& mode) const {
-    const MPI_Datatype type = mpi_type(call.out.type);
-    const MPI_Comm comm = messages_.get();
-    if (call.out.count == 0) return mode.receive(nullptr, 0, type, call.peer, call.tag, comm);
-    for_pieces(call.out,
-               [&](void* v, int n) { mode.receive(v, n, type, call.peer, call.tag, comm); });
+  void receive(const Buffer& buffer, int peer, int tag, MPI_Comm comm, const Mode& mode) const {
+    for_pieces(buffer, max_count_,
+               [&](void* v, int n) { mode.receive(v, n, mpi_type(buffer.type), peer, tag, comm); });
   }
 
   MpiHandle collectives_;

@@ -1,23 +1,294 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <numeric>
 #include <utility>
 
-#include <tessera/comm/detail/monitor.hpp>
+#include <fmt/format.h>
+
+#include <tessera/base/log.hpp>
+#include <tessera/base/runtime.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/comm/detail/watchdog.hpp>
 
 namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto answer_grace = 1s;
+constexpr auto reporter_grace = 5s;  // for a rank that has asked to print and abort
+constexpr auto end_grace = 10s;      // beyond the timeout, for ranks that are done
+constexpr auto end_interval = 200us;
+
+std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
+  MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(comm, &members), "MPI_Comm_group", site);
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everybody), "MPI_Comm_group", site);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  check_mpi(MPI_Group_translate_ranks(members, size, ranks.data(), everybody, world.data()),
+            "MPI_Group_translate_ranks", site);
+  check_mpi(MPI_Group_free(&members), "MPI_Group_free", site);
+  check_mpi(MPI_Group_free(&everybody), "MPI_Group_free", site);
+  return world;
+}
+
+}  // namespace
 
 Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
-    : monitor_(std::make_unique<Monitor>(world, timeout_seconds, board_, site)) {}
+    : timeout_(timeout_seconds),
+      interval_(std::clamp(timeout_seconds / 20, 0.002, 0.05)),
+      mail_(MpiHandle::duplicate(world, site)) {
+  check_mpi(MPI_Comm_rank(world, &rank_), "MPI_Comm_rank", site);
+  check_mpi(MPI_Comm_size(world, &size_), "MPI_Comm_size", site);
+  int thread_level = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Query_thread(&thread_level), "MPI_Query_thread", site);
+  can_ask_ = thread_level == MPI_THREAD_MULTIPLE;
+  // MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else.
+  const auto on_delete = [](MPI_Comm, int, void* watchdog, void*) {
+    static_cast<Watchdog*>(watchdog)->stop();
+    return MPI_SUCCESS;
+  };
+  check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &finalize_hook_, nullptr),
+            "MPI_Comm_create_keyval", site);
+  check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_hook_, this), "MPI_Comm_set_attr", site);
+  thread_ = std::thread([this] { run(); });
+}
 
-Watchdog::~Watchdog() = default;
+Watchdog::~Watchdog() {
+  stop();
+  if (!all_ended_ || !awaits_others_) mail_.keep();  // letters may still be on their way
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) return;
+  MPI_Comm_delete_attr(MPI_COMM_SELF, finalize_hook_);
+  MPI_Comm_free_keyval(&finalize_hook_);
+}
 
-std::shared_ptr<WatchedGroup> Watchdog::watch(std::uint64_t id, std::string axis,
-                                              std::vector<int> world_ranks) {
-  auto group = std::make_shared<WatchedGroup>();
-  group->id = id;
-  group->axis = std::move(axis);
-  group->world_ranks = std::move(world_ranks);
-  monitor_->groups().add(group);
-  return group;
+std::shared_ptr<WatchedGroup> Watchdog::watch(MPI_Comm comm, const std::string& axis,
+                                              const Site& site) {
+  int size = 0;
+  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", site);
+  auto made = std::make_unique<WatchedGroup>();
+  made->axis = axis;
+  made->world_ranks = world_ranks_of(comm, size, site);
+  // The first rank makes the name of all: of its own and how many groups it has seen.
+  made->id = static_cast<std::uint64_t>(rank_) << 32 | num_watched_++;
+  check_mpi(MPI_Bcast(&made->id, 1, MPI_UINT64_T, 0, comm), "MPI_Bcast", site);
+  const std::lock_guard lock(mutex_);
+  groups_.push_back(made.get());
+  return {made.release(), [this](WatchedGroup* group) {
+            {
+              const std::lock_guard locked(mutex_);
+              std::erase(groups_, group);
+              if (call_.group == group) call_.group = nullptr;
+            }
+            delete group;
+          }};
+}
+
+void Watchdog::enter(WatchedCall& call) {
+  const std::lock_guard lock(mutex_);
+  if (!call.waiting && !is_point_to_point(call.operation)) {
+    call.number = ++call.group->calls;
+    call.group->latest = call.operation;
+  }
+  call_ = call;
+  inside_ = true;
+  ++calls_;
+}
+
+void Watchdog::leave() {
+  const std::lock_guard lock(mutex_);
+  inside_ = false;
+}
+
+/// A rank that is done waits for the others, so that its thread can say so when it is missed. Not
+/// with an exception on its way up: the others are told, and not waited for. Nor for ever:
+/// beyond the timeout somebody has reported, or nobody will.
+void Watchdog::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    awaits_others_ = can_ask_ && std::uncaught_exceptions() == 0;
+    end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_ + end_grace);
+    is_ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Watchdog::run() {
+  try {
+    for (bool is_done = false; !is_done;) {
+      bool ending = false;
+      {
+        std::unique_lock lock(mutex_);
+        if (!is_ending_) wake_.wait_for(lock, interval_, [this] { return is_ending_; });
+        ending = is_ending_;
+      }
+      if (ending) end();
+      if (can_ask_) read_mail();
+      time_call();
+      is_done = ending && (all_ended_ || !awaits_others_ || Clock::now() > end_due_);
+      if (ending && !is_done) std::this_thread::sleep_for(end_interval);
+    }
+  } catch (const Error& error) {
+    log_from_this_rank(fmt::format("the watchdog failed: {}", error.what()));
+    abort_job(ExitCode::communication);
+  }
+}
+
+void Watchdog::send(int to, Letter letter) {
+  letter.from = rank_;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Isend(&sent_.emplace_back(letter), sizeof(Letter), MPI_BYTE, to, 0, mail_.get(),
+                      &request),
+            "MPI_Isend", Site::current());
+  check_mpi(MPI_Request_free(&request), "MPI_Request_free", Site::current());
+}
+
+void Watchdog::read_mail() {
+  for (;;) {
+    int found = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, 0, mail_.get(), &found, &message, MPI_STATUS_IGNORE),
+              "MPI_Improbe", Site::current());
+    if (!found) return;
+    Letter letter;
+    check_mpi(MPI_Mrecv(&letter, sizeof(Letter), MPI_BYTE, &message, MPI_STATUS_IGNORE),
+              "MPI_Mrecv", Site::current());
+    switch (letter.kind) {
+      case Letter::Kind::question:
+        answer(letter);
+        if (inquiry_ && rank_ < letter.from) break;
+        inquiry_.reset();
+        not_before_ = Clock::now() + reporter_grace;
+        break;
+      case Letter::Kind::answer:
+        if (inquiry_ && letter.inquiry == timed_) inquiry_->answers[letter.from] = letter;
+        break;
+      case Letter::Kind::ended:
+        ++num_ended_;
+        break;
+      case Letter::Kind::all_ended:
+        all_ended_ = true;
+        break;
+    }
+  }
+}
+
+void Watchdog::answer(const Letter& question) {
+  Letter reply;
+  reply.kind = Letter::Kind::answer;
+  reply.inquiry = question.inquiry;
+  const std::lock_guard lock(mutex_);
+  for (const WatchedGroup* group : groups_) {
+    if (group->id != question.group || question.number == 0) continue;
+    reply.arrived = group->calls > question.number ||
+                    (group->calls == question.number && group->latest == question.operation);
+  }
+  const std::string state = is_ending_ ? "ended" : "computing";
+  const std::string where = calls_ == 0 ? state + ", has made no call"
+                            : inside_   ? "in " + describe_call()
+                                        : state + " after " + describe_call();
+  std::memcpy(reply.where.data(), where.data(), std::min(where.size(), reply.where.size() - 1));
+  send(question.from, reply);
+}
+
+/// Rank 0 counts who is done, and tells all when everybody is, or when it cannot wait itself.
+void Watchdog::end() {
+  if (!can_ask_) return;
+  Letter letter;
+  if (!std::exchange(has_told_end_, true)) {
+    letter.kind = Letter::Kind::ended;
+    send(0, letter);
+    if (rank_ == 0 && !awaits_others_) num_ended_ = size_;
+  }
+  if (rank_ != 0 || num_ended_ < size_ || all_ended_) return;
+  letter.kind = Letter::Kind::all_ended;
+  for (int rank = 0; rank < size_; ++rank) send(rank, letter);
+  all_ended_ = true;
+}
+
+/// A look that comes late, because the process was suspended, counts as one second at most.
+void Watchdog::time_call() {
+  const std::lock_guard lock(mutex_);
+  const Time now = Clock::now();
+  const Seconds step = std::min<Seconds>(now - std::exchange(last_look_, now), 1s);
+  if (!inside_ || timed_ != calls_) {
+    timed_ = calls_;
+    waited_ = Seconds(0);
+    inquiry_.reset();
+    return;
+  }
+  waited_ += step;
+  if (inquiry_) {
+    const bool has_all = static_cast<int>(inquiry_->answers.size()) == size_ - 1;
+    if (has_all || now >= inquiry_->due) report(describe_missing());
+    return;
+  }
+  // The lower ranks come first: the others then have heard of it.
+  const Seconds turn = can_ask_ ? std::max<Seconds>(2 * interval_, 20ms) : Seconds(500ms);
+  const Seconds stagger = rank_ * std::min<Seconds>(turn, Seconds(3s) / size_);
+  if (waited_ < timeout_ + stagger || now < not_before_) return;
+  if (!can_ask_) report("missing ranks cannot be named without MPI_THREAD_MULTIPLE");
+  ask();
+}
+
+void Watchdog::ask() {
+  Letter question;
+  question.inquiry = timed_;
+  question.group = call_.group->id;
+  question.number = call_.number;
+  question.operation = call_.operation;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) send(rank, question);
+  }
+  inquiry_ = Inquiry{last_look_ + answer_grace, {}};
+}
+
+void Watchdog::report(const std::string& missing) {
+  const std::string speaker = can_ask_ ? "" : fmt::format("rank {}: ", rank_);
+  const std::string message = fmt::format("{}{} has waited {:.1f} s; {}", speaker, describe_call(),
+                                          waited_.count(), missing);
+  log_from_this_rank(message);
+  abort_job(ExitCode::communication, message);
+}
+
+std::string Watchdog::describe_call() const {
+  std::string text = call_.waiting ? "the request of " : "";
+  text += name_of(call_.operation);
+  if (is_point_to_point(call_.operation)) {
+    const auto peer = static_cast<std::size_t>(call_.peer);
+    text +=
+        fmt::format(" {} rank {} with tag {}", call_.operation == Operation::send ? "to" : "from",
+                    call_.group ? call_.group->world_ranks[peer] : call_.peer, call_.tag);
+  }
+  if (call_.group) text += " over axis " + call_.group->axis;
+  return text + " at " + to_string(call_.site);
+}
+
+std::string Watchdog::describe_missing() const {
+  std::vector<int> members = call_.group->world_ranks;
+  if (is_point_to_point(call_.operation)) members = {members[static_cast<std::size_t>(call_.peer)]};
+  std::map<int, std::string> missing, arrived;
+  for (const int rank : members) {
+    if (rank == rank_) continue;
+    const auto answer = inquiry_->answers.find(rank);
+    if (answer == inquiry_->answers.end()) {
+      missing[rank] = "no answer";
+    } else {
+      (answer->second.arrived ? arrived : missing)[rank] = answer->second.where.data();
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [ranks, where] : ranks_by_text(missing.empty() ? arrived : missing)) {
+    parts.push_back(fmt::format("{} ({})", ranks, where));
+  }
+  return (missing.empty() ? "all ranks have arrived: " : "missing: ") + join(parts);
 }
 
 }  // namespace tessera
