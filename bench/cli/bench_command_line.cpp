@@ -38,10 +38,7 @@ void add_source(CLI::App& command, StudySource& source) {
 
 struct GivenRun {
   RunOptions options;
-  std::string only;
   std::string retry;
-  std::uint64_t seed = 0;
-  CLI::Option* seed_option = nullptr;
 };
 
 void add_run(CLI::App& app, GivenRun& given) {
@@ -50,12 +47,12 @@ void add_run(CLI::App& app, GivenRun& given) {
   run.add_option("-o,--output", given.options.directory, "Results directory")
       ->type_name("DIR")
       ->required();
-  run.add_option("--case", given.only, "Run this case only")->type_name("ID");
+  run.add_option("--case", given.options.only, "Run this case only")->type_name("ID");
   run.add_flag("--resume", given.options.resume, "Continue with the results in the directory");
   run.add_option("--retry", given.retry, "Rerun cases with these statuses")
       ->type_name("STATUS[,STATUS...]");
   run.add_flag("--dry-run", given.options.dry_run, "Show what would run without running it");
-  given.seed_option = run.add_option("--seed", given.seed, "Seed for the order of cases");
+  run.add_option("--seed", given.options.seed, "Seed for the order of cases");
   run.add_flag("--trace", given.options.traces,
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
   run.add_option("--inject", given.options.inject,
@@ -66,8 +63,6 @@ void add_run(CLI::App& app, GivenRun& given) {
 RunOptions finish(GivenRun& given) {
   static const std::vector<std::string> known{"ok", "invalid", "oom", "timeout", "failed"};
   RunOptions& options = given.options;
-  if (!given.only.empty()) options.only = given.only;
-  if (given.seed_option->count() > 0) options.seed = given.seed;
   for (const std::string& status :
        given.retry.empty() ? std::vector<std::string>{} : split_text(given.retry, ',')) {
     if (std::find(known.begin(), known.end(), status) == known.end())
@@ -84,12 +79,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "tessera-bench " + std::string(version()));
   app.require_subcommand(0, 1);
   app.footer(examples);
-  ListOptions list;
+  StudySource list;
   GivenRun run;
   CompareOptions compare;
   add_source(*app.add_subcommand(
                  "list", "Show the cases of a study and what each of them needs, without MPI"),
-             list.source);
+             list);
   add_run(app, run);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   comparison.add_option("BEFORE", compare.before, "Results directory")->required();

@@ -100,14 +100,7 @@ MicroCase redistribution(const Mesh& mesh, std::size_t axis, Size side, Placemen
   std::vector<std::pair<std::string, double>> rates{{"algbw_bytes_per_second", payload}};
   if (factor > 0) rates.emplace_back("busbw_bytes_per_second", payload * factor);
   return {[=] { redistribute(*tensor, after); }, rates,
-          [=] {
-            const auto whole = Kokkos::create_mirror_view_and_copy(
-                Kokkos::HostSpace(), to_global(redistribute(*tensor, after)));
-            Size wrong = 0;
-            for (Size i = 0; i < side * side; ++i)
-              if (whole(i) != Counting{}(i)) ++wrong;
-            return wrong;
-          }};
+          [=] { return count_wrong_in(to_global(redistribute(*tensor, after)), Counting{}); }};
 }
 
 /// One sample a rank, one weight: what a step costs beside its work.

@@ -90,8 +90,7 @@ constexpr Column columns[] = {
 Json value_of(const Column& column, const Json& row, const Json& result) {
   if (column.from == nullptr) return other_factors(row.at("factors"));
   if (column.from[0] != '/') return row.at(column.from);
-  const Json::json_pointer at(column.from);
-  return result.contains(at) ? result.at(at) : Json();
+  return result.value(Json::json_pointer(column.from), Json());
 }
 
 }  // namespace

@@ -46,8 +46,6 @@ double seconds_since(const std::string& utc) {
 
 }  // namespace
 
-bool ResultsDirectory::has_study() const { return fs::exists(path_ / "study.json"); }
-
 Json ResultsDirectory::study() const {
   const std::optional<Json> study = read(path_ / "study.json");
   if (!study) throw Error(ExitCode::usage, path_.string() + ": contains no study results");
@@ -55,7 +53,7 @@ Json ResultsDirectory::study() const {
 }
 
 void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
-  if (has_study()) {
+  if (fs::exists(path_ / "study.json")) {
     if (!may_exist)
       throw ConfigError(
           "-o", path_.string(),
@@ -84,10 +82,6 @@ std::string ResultsDirectory::reference_name(const std::string& key) {
 
 std::optional<Json> ResultsDirectory::reference(const std::string& key) const {
   return read(path_ / reference_name(key));
-}
-
-void ResultsDirectory::write_reference(const std::string& key, const Json& losses) const {
-  write(path_ / reference_name(key), losses);
 }
 
 std::optional<Json> ResultsDirectory::result(const std::string& id) const {

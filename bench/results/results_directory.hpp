@@ -20,8 +20,6 @@ class ResultsDirectory {
   explicit ResultsDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
 
-  /// Whether a study has been written here.
-  bool has_study() const;
   nlohmann::json study() const;
   /// Creates the directory. Throws ConfigError if it holds another study, or if it holds this one
   /// and `may_exist` is false.
@@ -31,7 +29,6 @@ class ResultsDirectory {
   nlohmann::json launch(const std::string& name) const;
 
   std::optional<nlohmann::json> reference(const std::string& key) const;
-  void write_reference(const std::string& key, const nlohmann::json& losses) const;
   static std::string reference_name(const std::string& key);
 
   /// The latest attempt at a case; none if there is no file, or not a whole one.

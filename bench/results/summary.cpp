@@ -14,8 +14,7 @@ constexpr std::array statuses{"ok",     "invalid", "oom",     "timeout",
                               "failed", "skipped", "running", "pending"};
 
 Json get(const Json& result, const std::string& pointer) {
-  const Json::json_pointer at(pointer);
-  return result.contains(at) ? result.at(at) : Json();
+  return result.value(Json::json_pointer(pointer), Json());
 }
 
 Json pending_case(const Json& listed) {

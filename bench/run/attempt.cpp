@@ -12,8 +12,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 #include "run/reference.hpp"
@@ -42,8 +40,7 @@ Json begin(const Case& point, const AttemptContext& context) {
   result["status"] = "running";
   result["launch"] = context.launch.name();
   result["started"] = utc_time();
-  const Config config = resolve(point.config, point.ranks());
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  const Plan plan = plan_of(point.config, point.ranks());
   result["memory"] = memory_json(largest_memory(plan).memory, context.study.limits);
   return result;
 }
@@ -51,12 +48,6 @@ Json begin(const Case& point, const AttemptContext& context) {
 void finish(Json& result, const Timer& clock) {
   result["finished"] = utc_time();
   result["wall_seconds"] = clock.seconds();
-}
-
-void fail(Json& result, const Outcome& outcome) {
-  result["status"] = status_for(outcome.code);
-  result["reason"] = one_line(outcome.message);
-  result["exit_code"] = static_cast<int>(outcome.code);
 }
 
 /// The losses to compare with, from the results or made now. On rank 0, while the others sleep.
@@ -70,7 +61,8 @@ Json find_reference(const Case& point, const AttemptContext& context, const Time
       throw Error(ExitCode::timeout,
                   fmt::format("its one-rank run took longer than the limit of {:g} s", limit));
   });
-  if (made.contains("losses")) context.results.write_reference(key, made);
+  if (made.contains("losses"))
+    context.results.write_document(ResultsDirectory::reference_name(key), made);
   return made;
 }
 
@@ -107,9 +99,7 @@ Outcome run_on_group(const Case& point, const AttemptContext& context, const Jso
 
 Json skipped_result(const Study& study, const Case& point, const std::string& launch) {
   Json result = result_skeleton(study, point);
-  result["status"] = "skipped";
-  result["reason"] = *point.skip_reason;
-  result["exit_code"] = static_cast<int>(ExitCode::skipped);
+  end_case(result, ExitCode::skipped, *point.skip_reason);
   result["attempt"] = 1;
   result["launch"] = launch;
   result["started"] = result["finished"] = utc_time();
@@ -131,10 +121,10 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
   result["attempt"] = attempt;
 
   if (result["memory"]["predicted_oom"].get<bool>()) {
-    fail(result,
-         {ExitCode::out_of_memory, fmt::format("needs {} per rank, the limit is {}",
-                                               human_bytes(result["memory"]["planned_bytes"]),
-                                               human_bytes(result["memory"]["limit_bytes"]))});
+    end_case(result, ExitCode::out_of_memory,
+             fmt::format("needs {} per rank, the limit is {}",
+                         human_bytes(result["memory"]["planned_bytes"]),
+                         human_bytes(result["memory"]["limit_bytes"])));
     finish(result, clock);
     if (is_first) context.results.write_result(point.id, result);
     return result;
@@ -159,7 +149,7 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
   Json trace;
   if (context.world.rank() < point.ranks()) {
     const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds, trace);
-    if (outcome.failed()) fail(result, outcome);
+    if (outcome.failed()) end_case(result, outcome.code, outcome.message);
   }
   sleep_until_all_arrive();
   deadline.reset();

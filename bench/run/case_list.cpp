@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 #include "run/console.hpp"
@@ -30,8 +28,7 @@ Size step_bytes(const Plan& plan) {
 
 std::string needs(const Study& study, const Case& point) {
   if (point.skip_reason) return "skipped: " + *point.skip_reason;
-  const Config config = resolve(point.config, point.ranks());
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  const Plan plan = plan_of(point.config, point.ranks());
   const Size memory = largest_memory(plan).memory.total();
   const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),

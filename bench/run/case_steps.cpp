@@ -15,6 +15,7 @@
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
+#include "run/last_word.hpp"
 #include "run/reference.hpp"
 #include "run/traffic_rows.hpp"
 
@@ -29,12 +30,6 @@ void check_time(const CaseContext& context) {
     if (context.clock.seconds() > limit)
       throw Error(ExitCode::timeout, fmt::format("took longer than the limit of {:g} s", limit));
   });
-}
-
-void end_invalid(Json& result, const std::string& reason) {
-  result["status"] = "invalid";
-  result["reason"] = reason;
-  result["exit_code"] = static_cast<int>(ExitCode::wrong_result);
 }
 
 /// Steps of the next block: a first look, then what is asked for, then half as many again.
@@ -114,17 +109,12 @@ bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
   result["loss"] = compare_losses(verification, context.reference, context.reference_name,
                                   context.study.tolerance);
   result["traffic"] = verified_traffic(context.ranks, run.mesh(), verification);
-  const std::string problem = agreed_problem(context.ranks, result["loss"]);
-  if (!problem.empty()) {
-    end_invalid(result, problem);
-  } else if (!result["traffic"]["as_planned"].get<bool>()) {
-    end_invalid(result, "measured traffic differs from the plan");
-  } else if (!memory_as_planned) {
-    end_invalid(result, "allocated memory differs from the plan");
-  } else {
-    return true;
-  }
-  return false;
+  std::string problem = agreed_problem(context.ranks, result["loss"]);
+  if (problem.empty() && !result["traffic"]["as_planned"].get<bool>())
+    problem = "measured traffic differs from the plan";
+  if (problem.empty() && !memory_as_planned) problem = "allocated memory differs from the plan";
+  if (!problem.empty()) end_case(result, ExitCode::wrong_result, problem);
+  return problem.empty();
 }
 
 /// The launch's calibration with the better of its peak and one of now: if the machine was busy
@@ -160,7 +150,8 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
   if (context.keep_trace && context.ranks.rank() == 0)
     context.keep_trace(chrome_trace(mesh, traces));
   if (!run.is_finite()) {
-    end_invalid(result, "the loss became infinite or NaN during the timed steps");
+    end_case(result, ExitCode::wrong_result,
+             "the loss became infinite or NaN during the timed steps");
     return {};
   }
   result["step_seconds"] = statistics_json(statistics, rules);

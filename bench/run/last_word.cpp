@@ -15,6 +15,24 @@
 #include "results/summary.hpp"
 
 namespace tessera::bench {
+namespace {
+
+const char* status_for(ExitCode code) {
+  switch (code) {
+    case ExitCode::wrong_result:
+      return "invalid";
+    case ExitCode::out_of_memory:
+      return "oom";
+    case ExitCode::timeout:
+      return "timeout";
+    case ExitCode::skipped:
+      return "skipped";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
 
 LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
   observe_abort([this](ExitCode code, const std::string& reason) { speak(code, reason); });
@@ -43,17 +61,10 @@ void LastWord::end() {
   result_.reset();
 }
 
-const char* status_for(ExitCode code) {
-  switch (code) {
-    case ExitCode::wrong_result:
-      return "invalid";
-    case ExitCode::out_of_memory:
-      return "oom";
-    case ExitCode::timeout:
-      return "timeout";
-    default:
-      return "failed";
-  }
+void end_case(nlohmann::json& result, ExitCode code, const std::string& reason) {
+  result["status"] = status_for(code);
+  result["reason"] = one_line(reason);
+  result["exit_code"] = static_cast<int>(code);
 }
 
 /// The watchdog gives its own code to what the study calls a time-out.
@@ -62,10 +73,8 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   if (!result_) return;
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   nlohmann::json& result = *result_;
-  const ExitCode ends = stalled ? ExitCode::timeout : code;
-  result["status"] = status_for(ends);
-  result["reason"] = reason.empty() ? "the job was aborted" : one_line(reason);
-  result["exit_code"] = static_cast<int>(ends);
+  end_case(result, stalled ? ExitCode::timeout : code,
+           reason.empty() ? "the job was aborted" : reason);
   result["finished"] = utc_time();
   try {
     results_.write_result(result.at("id"), result);

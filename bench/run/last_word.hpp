@@ -57,8 +57,8 @@ class Deadline {
   std::thread thread_;
 };
 
-/// The status of a case that ended with this code.
-const char* status_for(ExitCode code);
+/// Sets status, reason and exit code of a case that ended with this code.
+void end_case(nlohmann::json& result, ExitCode code, const std::string& reason);
 
 /// The last line of a launch, printed by the rank that ends it.
 void print_result_line(const std::string& verdict, const std::string& text);

@@ -9,8 +9,6 @@
 #include <tessera/base/outcome.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 
@@ -63,8 +61,7 @@ std::string reference_key(const Config& reference) {
 
 Json run_reference(const Config& reference, const Communicator& world, const Limits& limits,
                    const CheckTime& check_time) {
-  const Plan plan = make_plan(plan_input(resolve(reference, 1), resolve_mesh(reference, 1)));
-  const Size bytes = plan.memory(0).total();
+  const Size bytes = plan_of(reference, 1).memory(0).total();
   if (limits.memory_bytes && bytes > *limits.memory_bytes)
     return {{"problem", fmt::format("one rank would need {}, the limit is {}", human_bytes(bytes),
                                     human_bytes(*limits.memory_bytes))}};

@@ -12,7 +12,6 @@
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/plan/plan.hpp>
 
 #include "study/mesh_choices.hpp"
 #include "study/study_keys.hpp"
@@ -158,8 +157,7 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
   try {
-    const Config config = resolve(point.config, point.ranks());
-    make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+    plan_of(point.config, point.ranks());
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -176,6 +174,11 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
              applies_on(option.applies, static_cast<Strategy>(row - strategy_names.begin()), mesh);
     }
   return true;
+}
+
+Plan plan_of(const Config& config, Size ranks) {
+  const Config resolved = resolve(config, ranks);
+  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks)));
 }
 
 std::vector<Case> make_cases(const Study& study) {

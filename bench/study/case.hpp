@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/plan/plan.hpp>
 
 #include "study/study.hpp"
 
@@ -35,6 +35,9 @@ std::vector<Case> make_cases(const Study& study);
 
 /// Whether a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);
+
+/// Of a configuration on this number of ranks. Throws ConfigError if there is none.
+Plan plan_of(const Config& config, Size ranks);
 
 /// The value of a factor as people write it.
 std::string factor_text(const nlohmann::json& value);

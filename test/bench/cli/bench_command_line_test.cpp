@@ -51,7 +51,7 @@ TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
 }
 
 TEST(BenchCommandLine, OtherCommands) {
-  EXPECT_EQ(parse<ListOptions>({"list", "a.toml"}).source.file, "a.toml");
+  EXPECT_EQ(parse<StudySource>({"list", "a.toml"}).file, "a.toml");
   EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b"}).after, "b");
   EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);
   EXPECT_NE(parse<ShowText>({"--version"}).text.find("tessera-bench "), std::string::npos);
