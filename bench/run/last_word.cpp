@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/last_word.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -40,10 +41,13 @@ LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
 
 LastWord::~LastWord() { observe_abort({}); }
 
-void LastWord::begin(nlohmann::json result) {
+void LastWord::begin(nlohmann::json result, std::optional<double> case_seconds) {
   const std::lock_guard lock(mutex_);
   result_ = std::move(result);
   phase_ = "set-up";
+  if (case_seconds)
+    deadline_ = std::jthread(
+        [this, limit = *case_seconds](const std::stop_token& is_over) { wait(is_over, limit); });
 }
 
 void LastWord::enter(std::string phase) {
@@ -51,14 +55,24 @@ void LastWord::enter(std::string phase) {
   phase_ = std::move(phase);
 }
 
-std::string LastWord::phase() const {
-  const std::lock_guard lock(mutex_);
-  return phase_;
-}
-
 void LastWord::end() {
+  deadline_ = {};
   const std::lock_guard lock(mutex_);
   result_.reset();
+}
+
+void LastWord::wait(const std::stop_token& is_over, double case_seconds) {
+  const double seconds = std::min(2 * case_seconds + 5, 1e8);
+  std::string reason;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, is_over, std::chrono::duration<double>(seconds), [] { return false; });
+    if (is_over.stop_requested()) return;
+    reason = fmt::format("still in its {} after {:.0f} s; the limit is {:g} s", phase_, seconds,
+                         case_seconds);
+  }
+  log_error(reason);
+  abort_job(ExitCode::timeout, reason);
 }
 
 void end_case(nlohmann::json& result, ExitCode code, const std::string& reason) {
@@ -77,7 +91,7 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
            reason.empty() ? "the job was aborted" : reason);
   result["finished"] = utc_time();
   try {
-    results_.write_result(result.at("id"), result);
+    results_.write_result(result);
     write_summary(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
@@ -85,27 +99,6 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   print_result_line("FAIL", fmt::format("{}: {}; use --resume to run the other cases",
                                         result.at("id").get<std::string>(),
                                         result.at("status").get<std::string>()));
-}
-
-Deadline::Deadline(double seconds, const LastWord& word, double limit_to_name)
-    : thread_([this, seconds, limit_to_name, &word] {
-        std::unique_lock lock(mutex_);
-        const auto limit = std::chrono::duration<double>(std::min(seconds, 1e8));
-        if (wake_.wait_for(lock, limit, [this] { return is_over_; })) return;
-        const std::string reason =
-            fmt::format("still in its {} after {:.0f} s; the limit is {:g} s", word.phase(),
-                        seconds, limit_to_name);
-        log_error(reason);
-        abort_job(ExitCode::timeout, reason);
-      }) {}
-
-Deadline::~Deadline() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
 }
 
 void print_result_line(const std::string& verdict, const std::string& text) {

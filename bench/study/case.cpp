@@ -8,6 +8,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
@@ -23,15 +24,10 @@ using Json = nlohmann::json;
 using Choice = std::map<std::string, Json>;  ///< one value of every factor of a grid
 
 template <class T>
-T value_of(const Choice& choice, const std::string& name, const T& otherwise) {
+T value_of(const Choice& choice, const std::string& name, T otherwise) {
   const auto found = choice.find(name);
-  if (found == choice.end()) return otherwise;
-  const bool right_type = std::is_same_v<T, std::string> ? found->second.is_string()
-                                                         : found->second.is_number_integer();
-  if (!right_type)
-    throw ConfigError("grid." + name, to_toml(found->second),
-                      std::is_same_v<T, std::string> ? "must be strings" : "must be integers");
-  return found->second.get<T>();
+  if (found != choice.end()) setting_types::assign("grid." + name, found->second, otherwise);
+  return otherwise;
 }
 
 /// The first factors vary slowest, in the order of factor_names(); configuration keys come last.
@@ -87,13 +83,10 @@ std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strate
   }
   if (choice.count("mesh") > 0)
     return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks)};
-  const auto over = choice.find("meshes_over");
-  if (over == choice.end()) return {usual_mesh(strategy, *ranks)};
-  if (!over->second.is_array() || over->second.empty() ||
-      !std::all_of(over->second.begin(), over->second.end(),
-                   [](const Json& axis) { return axis.is_string(); }))
-    throw ConfigError("grid.meshes_over", to_toml(over->second), "must be a list of axes");
-  return factorisations(*ranks, over->second.get<std::vector<std::string>>());
+  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, *ranks)};
+  const auto axes = value_of<std::vector<std::string>>(choice, "meshes_over", {});
+  if (axes.empty()) throw ConfigError("grid.meshes_over", "[]", "must have at least one axis");
+  return factorisations(*ranks, axes);
 }
 
 void set_mesh(DistributedConfig& config, const MeshShape& mesh) {

@@ -39,8 +39,8 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
 /// Of a configuration on this number of ranks. Throws ConfigError if there is none.
 Plan plan_of(const Config& config, Size ranks);
 
-/// The value of a factor as people write it.
-std::string factor_text(const nlohmann::json& value);
+/// Those factors that are keys of the configuration, "key=value" as people write it.
+std::vector<std::string> other_factors(const nlohmann::json& factors);
 
 /// Fills in label and id.
 void name_case(Case& point);
