@@ -36,45 +36,30 @@ void add_source(CLI::App& command, StudySource& source) {
       ->allow_extra_args(false);
 }
 
-struct GivenRun {
-  RunOptions options;
-  std::string only;
-  std::string retry;
-  std::uint64_t seed = 0;
-  CLI::Option* seed_option = nullptr;
-};
-
-void add_run(CLI::App& app, GivenRun& given) {
+void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Run the cases that have no result yet");
-  add_source(run, given.options.source);
-  run.add_option("-o,--output", given.options.directory, "Results directory")
+  add_source(run, options.source);
+  run.add_option("-o,--output", options.directory, "Results directory")
       ->type_name("DIR")
       ->required();
-  run.add_option("--case", given.only, "Run this case only")->type_name("ID");
-  run.add_flag("--resume", given.options.resume, "Continue with the results in the directory");
-  run.add_option("--retry", given.retry, "Rerun cases with these statuses")
-      ->type_name("STATUS[,STATUS...]");
-  run.add_flag("--dry-run", given.options.dry_run, "Show what would run without running it");
-  given.seed_option = run.add_option("--seed", given.seed, "Seed for the order of cases");
-  run.add_flag("--trace", given.options.traces,
+  run.add_option("--case", options.only, "Run this case only")->type_name("ID");
+  run.add_flag("--resume", options.resume, "Continue with the results in the directory");
+  run.add_option("--retry", options.retry, "Rerun cases with these statuses")
+      ->type_name("STATUS[,STATUS...]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"ok", "invalid", "oom", "timeout", "failed"}));
+  run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
+  run.add_option("--seed", options.seed, "Seed for the order of cases");
+  run.add_flag("--trace", options.traces,
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
-  run.add_option("--inject", given.options.inject,
-                 "For testing: make this rank throw or stall in the warm-up of each case")
-      ->type_name("throw@RANK|stall@RANK");
-}
-
-RunOptions finish(GivenRun& given) {
-  static const std::vector<std::string> known{"ok", "invalid", "oom", "timeout", "failed"};
-  RunOptions& options = given.options;
-  if (!given.only.empty()) options.only = given.only;
-  if (given.seed_option->count() > 0) options.seed = given.seed;
-  for (const std::string& status :
-       given.retry.empty() ? std::vector<std::string>{} : split_text(given.retry, ',')) {
-    if (std::find(known.begin(), known.end(), status) == known.end())
-      throw ConfigError("--retry", status, "must be a list of " + join(known));
-    options.retry.push_back(status);
-  }
-  return options;
+  const auto add_failing_rank = [&](const char* name, int& rank, const char* what) {
+    run.add_option(name, rank, what)->type_name("RANK")->check(CLI::NonNegativeNumber);
+  };
+  add_failing_rank("--inject-throw", options.throwing_rank,
+                   "For testing: make this rank throw in the warm-up of each case");
+  add_failing_rank("--inject-stall", options.stalling_rank,
+                   "For testing: make this rank stall in the warm-up of each case");
 }
 
 }  // namespace
@@ -84,12 +69,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "tessera-bench " + std::string(version()));
   app.require_subcommand(0, 1);
   app.footer(examples);
-  ListOptions list;
-  GivenRun run;
+  StudySource list;
+  RunOptions run;
   CompareOptions compare;
   add_source(*app.add_subcommand(
                  "list", "Show the cases of a study and what each of them needs, without MPI"),
-             list.source);
+             list);
   add_run(app, run);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   comparison.add_option("BEFORE", compare.before, "Results directory")->required();
@@ -106,7 +91,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw Error(ExitCode::usage, one_line(error.what()) + hint);
   }
   if (app.got_subcommand("list")) return list;
-  if (app.got_subcommand("run")) return finish(run);
+  if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("compare")) return compare;
   throw Error(ExitCode::usage, "a command is required: list, run or compare" + hint);
 }

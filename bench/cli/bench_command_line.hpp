@@ -11,19 +11,15 @@
 
 namespace tessera::bench {
 
-struct ListOptions {
-  StudySource source;
-};
-
 struct CompareOptions {
   std::string before;
   std::string after;
 };
 
-using Command = std::variant<ShowText, ListOptions, RunOptions, CompareOptions>;
+using Command = std::variant<ShowText, StudySource, RunOptions, CompareOptions>;
 
-/// The command that the arguments after the program's name ask for. Arguments that begin with
-/// --kokkos- are left to Kokkos. Throws Error with exit code usage.
+/// The command that the arguments after the program's name ask for; `list` is its study alone.
+/// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace tessera::bench

@@ -12,9 +12,9 @@
 namespace tessera::bench {
 namespace {
 
-Task task_for(const ListOptions& options) {
-  return SingleTask([options](Size) {
-    const Study study = load_study(options.source);
+Task task_for(const StudySource& source) {
+  return SingleTask([source](Size) {
+    const Study study = load_study(source);
     print_output(case_list(study, make_cases(study)));
     return ExitCode::ok;
   });

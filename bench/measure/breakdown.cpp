@@ -10,32 +10,6 @@ namespace tessera::bench {
 namespace {
 
 using Kind = std::pair<std::string, Operation>;
-using CallsByKind = std::map<Kind, std::vector<double>>;  ///< seconds, in the order of the calls
-
-CallsByKind by_kind(const RankTrace& trace) {
-  CallsByKind calls;
-  for (const TracedCall& call : trace.calls)
-    calls[{call.axis, call.operation}].push_back(call.seconds);
-  return calls;
-}
-
-/// Seconds that `rank` waited for others, in each of its calls of one kind.
-std::vector<double> waits(const std::vector<CallsByKind>& ranks, const MeshShape& mesh,
-                          const Kind& kind, Size rank) {
-  const std::vector<double>& mine = ranks[rank].at(kind);
-  std::vector<double> waited(mine.size(), 0);
-  if (is_point_to_point(kind.second)) return waited;
-  std::vector<double> shortest = mine;
-  for (const Size member : group_of(mesh, kind.first, rank)) {
-    const auto found = ranks[member].find(kind);
-    if (found == ranks[member].end() || found->second.size() != mine.size()) return waited;
-    for (std::size_t i = 0; i < mine.size(); ++i)
-      shortest[i] = std::min(shortest[i], found->second[i]);
-  }
-  for (std::size_t i = 0; i < mine.size(); ++i) waited[i] = mine[i] - shortest[i];
-  return waited;
-}
-
 }  // namespace
 
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank) {
@@ -54,26 +28,28 @@ std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size 
   return group;
 }
 
-std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
-                                                const std::vector<RankTrace>& ranks) {
-  std::vector<CallsByKind> calls;
-  for (const RankTrace& trace : ranks) calls.push_back(by_kind(trace));
-  std::vector<std::vector<double>> all(ranks.size());
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    CallsByKind waited;
-    std::map<Kind, std::size_t> next;
-    for (const auto& [kind, seconds] : calls[r])
-      waited[kind] = waits(calls, mesh, kind, static_cast<Size>(r));
-    for (const TracedCall& call : ranks[r].calls) {
-      const Kind kind{call.axis, call.operation};
-      all[r].push_back(waited[kind][next[kind]++]);
+void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
+  std::vector<std::map<Kind, std::vector<TracedCall*>>> calls(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (TracedCall& call : ranks[r].calls) calls[r][{call.axis, call.operation}].push_back(&call);
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (const auto& [kind, mine] : calls[r]) {
+      if (is_point_to_point(kind.second)) continue;
+      const std::vector<Size> group = group_of(mesh, kind.first, static_cast<Size>(r));
+      const std::size_t n = mine.size();
+      if (!std::all_of(group.begin(), group.end(),
+                       [&, &kind = kind](Size member) { return calls[member][kind].size() == n; }))
+        continue;
+      for (std::size_t i = 0; i < n; ++i) {
+        double shortest = mine[i]->seconds;
+        for (const Size member : group)
+          shortest = std::min(shortest, calls[member][kind][i]->seconds);
+        mine[i]->waiting = mine[i]->seconds - shortest;
+      }
     }
-  }
-  return all;
 }
 
-Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps) {
-  const std::vector<std::vector<double>> waits = waits_of_calls(mesh, ranks);
+Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps) {
   const double per_step = 1 / static_cast<double>(steps);
   const double per_rank_and_step = per_step / static_cast<double>(ranks.size());
   const auto add = [&](Share& share, double seconds) {
@@ -83,20 +59,18 @@ Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks,
   Breakdown result;
   result.steps = steps;
   std::map<Kind, CallTime> kinds;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const RankTrace& rank = ranks[r];
+  for (const RankTrace& rank : ranks) {
     double communication = 0, idle = 0;
-    for (std::size_t i = 0; i < rank.calls.size(); ++i) {
-      const TracedCall& call = rank.calls[i];
-      const double waited = waits[r][i], moving = call.seconds - waited;
+    for (const TracedCall& call : rank.calls) {
+      const double moving = call.seconds - call.waiting;
       communication += moving;
-      idle += waited;
+      idle += call.waiting;
       CallTime& total =
           kinds.try_emplace({call.axis, call.operation}, CallTime{call.axis, call.operation})
               .first->second;
       total.calls += per_rank_and_step;
       total.seconds += moving * per_rank_and_step;
-      total.waiting += waited * per_rank_and_step;
+      total.waiting += call.waiting * per_rank_and_step;
     }
     add(result.compute, rank.compute);
     add(result.communication, communication);

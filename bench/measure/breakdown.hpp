@@ -37,15 +37,14 @@ struct Breakdown {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, steps, step_seconds, compute, communication, idle,
                                    optimizer, other, products)
 
-/// Puts the ranks' traces of `steps` steps together, by rank of the mesh. Of the time in a call,
-/// the part that the last rank to arrive in its group needed is communication, the rest is idle.
-/// Where ranks of a group have not made equally many calls (requests that were tested to their
-/// end), all of it counts as communication.
-Breakdown break_down(const MeshShape& mesh, const std::vector<RankTrace>& ranks, Size steps);
+/// Finds how much of each call of the traces, by rank of the mesh, was waiting for others: all but
+/// what the last rank to arrive in its group needed. Where ranks of a group have not made equally
+/// many calls (requests that were tested to their end), none of it.
+void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
 
-/// For each rank, how much of each of its calls was waiting, in the order of its calls.
-std::vector<std::vector<double>> waits_of_calls(const MeshShape& mesh,
-                                                const std::vector<RankTrace>& ranks);
+/// Puts the ranks' traces of `steps` steps together. Of the time in a call, waiting is idle, and
+/// the rest is communication.
+Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps);
 
 /// Ranks that exchange messages over an axis, or over several: "data", "data+fsdp". For any other
 /// name, such as "world", all of them.

@@ -97,6 +97,7 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
   std::vector<RankTrace> ranks;
   for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
     ranks.push_back(trace.get<RankTrace>());
+  find_waits(mesh(), ranks);
   return ranks;
 }
 

@@ -57,7 +57,7 @@ class CaseRun {
   std::vector<double> time_steps(Size steps);
   /// The loss of the latest steps is finite.
   bool is_finite();
-  /// Where the time goes, in a run of its own: the trace of every rank.
+  /// Where the time goes, in a run of its own: the trace of every rank, with its waits.
   std::vector<RankTrace> instrument(Size steps);
 
  private:

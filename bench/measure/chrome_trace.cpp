@@ -20,8 +20,7 @@ std::string short_name(const std::string& region) {
 
 }  // namespace
 
-nlohmann::json chrome_trace(const MeshShape& mesh, const std::vector<RankTrace>& ranks) {
-  const std::vector<std::vector<double>> waits = waits_of_calls(mesh, ranks);
+nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks) {
   nlohmann::json events = nlohmann::json::array();
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     events.push_back({{"name", "thread_name"},
@@ -31,9 +30,8 @@ nlohmann::json chrome_trace(const MeshShape& mesh, const std::vector<RankTrace>&
                       {"args", {{"name", fmt::format("rank {}", r)}}}});
     for (const TracedRegion& region : ranks[r].regions)
       events.push_back(event(short_name(region.name), "region", r, region.begin, region.seconds));
-    for (std::size_t i = 0; i < ranks[r].calls.size(); ++i) {
-      const TracedCall& call = ranks[r].calls[i];
-      const double waited = waits[r][i];
+    for (const TracedCall& call : ranks[r].calls) {
+      const double waited = call.waiting;
       if (waited > 0) events.push_back(event("idle", "idle", r, call.begin, waited));
       events.push_back(event(std::string(name_of(call.operation)), "collective", r,
                              call.begin + waited, call.seconds - waited));

@@ -5,13 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "measure/breakdown.hpp"
+#include "measure/instrument.hpp"
 
 namespace tessera::bench {
 
 /// The ranks' traces in the format of chrome://tracing and Perfetto: one row per rank with its
 /// regions, each collective with its axis, and, before it, the time that it waited for others as
-/// "idle". Microseconds. `ranks`: by rank of the mesh.
-nlohmann::json chrome_trace(const MeshShape& mesh, const std::vector<RankTrace>& ranks);
+/// "idle". Microseconds.
+nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks);
 
 }  // namespace tessera::bench

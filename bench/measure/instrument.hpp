@@ -15,9 +15,10 @@ struct TracedCall {
   std::string axis;
   Operation operation = Operation::barrier;
   double seconds = 0;
-  double begin = 0;  ///< seconds since the instrumented steps began
+  double begin = 0;    ///< seconds since the instrumented steps began
+  double waiting = 0;  ///< of `seconds`; find_waits() tells
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting)
 
 /// One region of a step that is no call: "tessera::forward", or the step itself.
 struct TracedRegion {

@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 namespace tessera::bench {
 namespace {
 
-std::vector<double> distances(const std::vector<double>& values, double from) {
-  std::vector<double> distances;
-  for (const double value : values) distances.push_back(std::abs(value - from));
-  return distances;
+/// The value below which `fraction` of the sorted values lie, between neighbours by straight lines.
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double place = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 /// P(Binomial(n, 1/2) = k), through logarithms: 2^-n underflows from n = 1075 on.
@@ -21,24 +22,10 @@ double binomial_half(double n, double k) {
                   n * std::log(2.0));
 }
 
-}  // namespace
-
-double median(std::vector<double> values) { return percentile(std::move(values), 0.5); }
-
-double median_absolute_deviation(const std::vector<double>& values) {
-  return median(distances(values, median(values)));
-}
-
-double percentile(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
-  const double place = fraction * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
-std::optional<Interval> median_confidence(std::vector<double> values) {
-  const auto n = static_cast<double>(values.size());
+/// The j-th smallest and j-th largest value, where j is the largest rank with
+/// P(Binomial(n, 1/2) < j) <= 2.5 %.
+std::optional<Interval> median_confidence(const std::vector<double>& sorted) {
+  const auto n = static_cast<double>(sorted.size());
   double tail = 0;
   std::size_t j = 0;  // how many values lie outside on either side, plus one
   while (static_cast<double>(j) < n / 2) {
@@ -47,28 +34,27 @@ std::optional<Interval> median_confidence(std::vector<double> values) {
     ++j;
   }
   if (j == 0) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  return Interval{values[j - 1], values[values.size() - j]};
+  return Interval{sorted[j - 1], sorted[sorted.size() - j]};
 }
 
-Size count_outliers(const std::vector<double>& values) {
-  const double limit = 5 * 1.4826 * median_absolute_deviation(values);
-  const std::vector<double> far = distances(values, median(values));
-  return std::count_if(far.begin(), far.end(), [&](double d) { return d > limit; });
-}
+}  // namespace
 
-Statistics statistics_of(const std::vector<double>& values) {
+Statistics statistics_of(std::vector<double> values) {
   if (values.empty()) throw std::invalid_argument("statistics of no values");
-  Statistics statistics;
-  statistics.median = median(values);
-  statistics.mad = median_absolute_deviation(values);
-  statistics.min = *std::min_element(values.begin(), values.end());
-  statistics.max = *std::max_element(values.begin(), values.end());
-  statistics.p95 = percentile(values, 0.95);
-  statistics.n = static_cast<Size>(values.size());
-  statistics.outliers = count_outliers(values);
-  statistics.ci95 = median_confidence(values);
-  return statistics;
+  std::sort(values.begin(), values.end());
+  Statistics s;
+  s.median = percentile(values, 0.5);
+  s.min = values.front();
+  s.p95 = percentile(values, 0.95);
+  s.max = values.back();
+  s.n = static_cast<Size>(values.size());
+  s.ci95 = median_confidence(values);
+  for (double& value : values) value = std::abs(value - s.median);
+  std::sort(values.begin(), values.end());
+  s.mad = percentile(values, 0.5);
+  s.outliers = std::count_if(values.begin(), values.end(),
+                             [&](double distance) { return distance > 5 * 1.4826 * s.mad; });
+  return s;
 }
 
 bool is_within(const Statistics& statistics, double share) {

@@ -5,6 +5,7 @@
 
 #include <tessera/base/view.hpp>
 
+#include "measure/breakdown.hpp"
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 
@@ -34,9 +35,27 @@ Size sum_over_ranks(const Communicator& ranks, Size mine) {
   return sum(0);
 }
 
+std::shared_ptr<MpiHandle> raw_axis(const Mesh& mesh, const std::string& axis) {
+  if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
+  const int color = static_cast<int>(group_of(mesh.shape(), axis, mesh.rank()).front());
+  return std::make_shared<MpiHandle>(
+      MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));
+}
+
 }  // namespace
 
 MicroContext::~MicroContext() { benchmark::ClearRegisteredBenchmarks(); }
+
+std::vector<AxisPoint> MicroContext::axis_points() const {
+  std::vector<AxisPoint> points;
+  for (std::size_t a = 0; a < mesh_.shape().num_axes(); ++a) {
+    const auto& [name, size] = mesh_.shape().axes()[a];
+    if (size == 1) continue;
+    const std::shared_ptr<MpiHandle> raw = raw_axis(mesh_, name);
+    for (const Size bytes : options_.bytes) points.push_back({a, mesh_.axis(name), raw, bytes});
+  }
+  return points;
+}
 
 void MicroContext::add(const std::string& name, const std::function<MicroCase()>& make) {
   benchmark::RegisterBenchmark(name.c_str(), [this, make](benchmark::State& s) { run(s, make()); })

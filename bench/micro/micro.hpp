@@ -4,12 +4,13 @@
 
 #include <benchmark/benchmark.h>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <tessera/comm/communicator.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/nn/model_spec.hpp>
 
 namespace tessera::bench {
 
@@ -37,6 +38,15 @@ struct MicroCase {
   std::function<std::vector<double>(Size iterations)> steps{};
 };
 
+/// An axis of several ranks, and the size of messages along it.
+struct AxisPoint {
+  std::size_t axis = 0;  ///< of the mesh
+  Communicator ranks;    ///< of this rank's group
+  /// The same ranks for MPI itself; none where memory is a device's: not every MPI takes that.
+  std::shared_ptr<MpiHandle> raw{};
+  Size bytes = 0;
+};
+
 /// The ranks and what to measure on them. Benchmarks refer to it and hold communicators,
 /// so that their registration ends with it, also when something throws.
 class MicroContext {
@@ -48,6 +58,9 @@ class MicroContext {
 
   const MicroOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
+
+  /// Every axis of several ranks with every size of messages. Collective.
+  std::vector<AxisPoint> axis_points() const;
 
   /// Registers a benchmark by name. It is made when it runs, and gone after it: memory is there for
   /// one benchmark at a time, and for none if only names are asked for.

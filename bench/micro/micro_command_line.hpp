@@ -12,8 +12,7 @@ struct MicroCommand {
   MicroOptions options{};
   std::string text{};  ///< asked for in place of a run: help
   std::string file{};  ///< --benchmark_out
-  /// Google Benchmark's flags for this rank, every one that this program knows, so that its own
-  /// environment variables change nothing any more; only rank 0 writes a file.
+  /// Google Benchmark's flags for this rank; only rank 0 writes a file.
   std::vector<std::string> google{};
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank computes in a step, on all ranks at once.
 #include <dlfcn.h>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -130,13 +132,11 @@ void add_compute_benchmarks(MicroContext& context) {
   const MicroOptions& options = context.options();
   const std::vector<Size>& widths = options.widths;
   Size parameters = 0;
+  std::set<std::pair<Size, Size>> measured;  // layers of one shape are measured once
   for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
-    // Layers of one shape are measured once.
-    bool is_new = true;
-    for (std::size_t k = 0; k < l; ++k)
-      is_new &= widths[k] != widths[l] || widths[k + 1] != widths[l + 1];
-    if (is_new) add_layer(context, options.batch, widths[l], widths[l + 1]);
-    parameters += (widths[l] + 1) * widths[l + 1];
+    const auto [in, out] = std::pair(widths[l], widths[l + 1]);
+    if (measured.insert({in, out}).second) add_layer(context, options.batch, in, out);
+    parameters += (in + 1) * out;
   }
   add_loss(context, options.batch, widths.back());
   add_optimizer(context, OptimizerKind::sgd, "sgd", parameters);

@@ -9,6 +9,7 @@
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 #include "micro/micro_command_line.hpp"
@@ -45,11 +46,10 @@ void initialize(std::vector<std::string> arguments) {
 
 /// Google Benchmark ends the process where it cannot write, behind MPI's back.
 void check_writable(const std::string& file, const Communicator& world) {
-  if (file.empty()) return;
-  const Kokkos::View<Size[1], Kokkos::HostSpace> writable("tessera::bench::writable");
-  if (world.rank() == 0 && std::ofstream(file, std::ios::app)) writable(0) = 1;
-  world.broadcast(writable, 0);
-  if (writable(0) == 0) throw ConfigError("--benchmark_out", file, "cannot be written");
+  collectively(world, [&] {
+    if (world.rank() == 0 && !file.empty() && !std::ofstream(file, std::ios::app))
+      throw ConfigError("--benchmark_out", file, "cannot be written");
+  });
 }
 
 void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh& mesh) {

@@ -12,7 +12,6 @@
 #include "measure/wire_model.hpp"
 #include "micro/micro.hpp"
 #include "micro/micro_check.hpp"
-#include "micro/micro_raw.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -21,41 +20,37 @@ struct Counting {
   KOKKOS_FUNCTION float operator()(Size i) const { return static_cast<float>(i % 1000); }
 };
 
-/// Sends v to a partner and receives it, with a tag.
-struct Messages {
-  std::function<void(const Vector<float>&v, int partner, int tag)> send, receive;
-};
-
-Messages through_communicator(const Communicator& ranks) {
-  return {[=](const Vector<float>& v, int partner, int tag) { ranks.send(v, partner, tag); },
-          [=](const Vector<float>& v, int partner, int tag) { ranks.receive(v, partner, tag); }};
+void send(const AxisPoint& to, const Vector<float>& v, int partner, int tag, bool through_mpi) {
+  if (through_mpi)
+    MPI_Send(v.data(), static_cast<int>(v.extent(0)), MPI_FLOAT, partner, tag, to.raw->get());
+  else
+    to.ranks.send(v, partner, tag);
 }
 
-Messages through_mpi(const std::shared_ptr<MpiHandle>& raw) {
-  return {[=](const Vector<float>& v, int partner, int tag) {
-            MPI_Send(v.data(), static_cast<int>(v.extent(0)), MPI_FLOAT, partner, tag, raw->get());
-          },
-          [=](const Vector<float>& v, int partner, int tag) {
-            MPI_Recv(v.data(), static_cast<int>(v.extent(0)), MPI_FLOAT, partner, tag, raw->get(),
-                     MPI_STATUS_IGNORE);
-          }};
+void receive(const AxisPoint& from, const Vector<float>& v, int partner, int tag,
+             bool through_mpi) {
+  if (through_mpi)
+    MPI_Recv(v.data(), static_cast<int>(v.extent(0)), MPI_FLOAT, partner, tag, from.raw->get(),
+             MPI_STATUS_IGNORE);
+  else
+    from.ranks.receive(v, partner, tag);
 }
 
 /// There and back between neighbours along the axis, so that twice the message is moved. The first
 /// of two sends what it has, and the other one has it, too, in the end. A last rank without a
 /// neighbour waits.
-MicroCase ping_pong(const Communicator& ranks, const Messages& messages, Size elements) {
-  const int rank = ranks.rank(), partner = rank % 2 == 0 ? rank + 1 : rank - 1;
-  const bool has_partner = partner < ranks.size();
+MicroCase ping_pong(const AxisPoint& point, Size elements, bool through_mpi) {
+  const int rank = point.ranks.rank(), partner = rank % 2 == 0 ? rank + 1 : rank - 1;
+  const bool has_partner = partner < point.ranks.size();
   const Vector<float> v("tessera::bench::message", elements);
   const auto there_and_back = [=] {
     if (!has_partner) return;
     if (rank < partner) {
-      messages.send(v, partner, 0);
-      messages.receive(v, partner, 1);
+      send(point, v, partner, 0, through_mpi);
+      receive(point, v, partner, 1, through_mpi);
     } else {
-      messages.receive(v, partner, 0);
-      messages.send(v, partner, 1);
+      receive(point, v, partner, 0, through_mpi);
+      send(point, v, partner, 1, through_mpi);
     }
   };
   const auto count_wrong = [=] {
@@ -67,9 +62,9 @@ MicroCase ping_pong(const Communicator& ranks, const Messages& messages, Size el
       there_and_back();
       return count_wrong_in(v, of_first);
     }
-    messages.send(v, partner, 0);
+    send(point, v, partner, 0, through_mpi);
     fill_with(v, [](Size) { return -1000.0F; });
-    messages.receive(v, partner, 1);
+    receive(point, v, partner, 1, through_mpi);
     return count_wrong_in(v, of_first);
   };
   const double moved = 2.0 * static_cast<double>(elements) * sizeof(float);
@@ -100,14 +95,7 @@ MicroCase redistribution(const Mesh& mesh, std::size_t axis, Size side, Placemen
   std::vector<std::pair<std::string, double>> rates{{"algbw_bytes_per_second", payload}};
   if (factor > 0) rates.emplace_back("busbw_bytes_per_second", payload * factor);
   return {[=] { redistribute(*tensor, after); }, rates,
-          [=] {
-            const auto whole = Kokkos::create_mirror_view_and_copy(
-                Kokkos::HostSpace(), to_global(redistribute(*tensor, after)));
-            Size wrong = 0;
-            for (Size i = 0; i < side * side; ++i)
-              if (whole(i) != Counting{}(i)) ++wrong;
-            return wrong;
-          }};
+          [=] { return count_wrong_in(to_global(redistribute(*tensor, after)), Counting{}); }};
 }
 
 /// One sample a rank, one weight: what a step costs beside its work.
@@ -124,23 +112,19 @@ MicroCase empty_step(const Communicator& world) {
   return micro;
 }
 
-void add_messages(MicroContext& context, std::size_t axis, const std::shared_ptr<MpiHandle>& raw,
-                  Size bytes) {
-  const Mesh mesh = context.mesh();
-  const std::string& name = mesh.shape().axes()[axis].name;
-  const Size elements = std::max<Size>(1, bytes / 4);
-  const auto add_ping_pong = [&](const char* how, const Messages& messages) {
-    context.add(fmt::format("{}/ping_pong/axis:{}/bytes:{}", how, name, elements * 4),
-                [=] { return ping_pong(mesh.axis(name), messages, elements); });
-  };
-  add_ping_pong("tessera", through_communicator(mesh.axis(name)));
-  if (raw) add_ping_pong("mpi", through_mpi(raw));
+void add_messages(MicroContext& context, const AxisPoint& point) {
+  const Size elements = std::max<Size>(1, point.bytes / 4);
+  for (const bool through_mpi : {false, true})
+    if (!through_mpi || point.raw)
+      context.add(fmt::format("{}/ping_pong/axis:{}/bytes:{}", through_mpi ? "mpi" : "tessera",
+                              point.ranks.axis(), elements * 4),
+                  [=] { return ping_pong(point, elements, through_mpi); });
 }
 
-void add_redistributions(MicroContext& context, std::size_t axis, Size bytes) {
+void add_redistributions(MicroContext& context, const AxisPoint& point) {
   const Mesh mesh = context.mesh();
-  const std::string& name = mesh.shape().axes()[axis].name;
-  const Size side = std::max<Size>(1, static_cast<Size>(std::sqrt(static_cast<double>(bytes) / 4)));
+  const double elements = static_cast<double>(point.bytes) / 4;
+  const Size side = std::max<Size>(1, static_cast<Size>(std::sqrt(elements)));
   const Placement shard = Placement::shard(0), replicate = Placement::replicate();
   const std::pair<Placement, Placement> ways[] = {{shard, replicate},
                                                   {replicate, shard},
@@ -149,21 +133,16 @@ void add_redistributions(MicroContext& context, std::size_t axis, Size bytes) {
                                                   {Placement::partial(), shard}};
   for (const auto& way : ways)
     context.add(fmt::format("redistribute/{}_to_{}/axis:{}/bytes:{}", to_string(way.first),
-                            to_string(way.second), name, side * side * 4),
-                [=] { return redistribution(mesh, axis, side, way.first, way.second); });
+                            to_string(way.second), point.ranks.axis(), side * side * 4),
+                [=] { return redistribution(mesh, point.axis, side, way.first, way.second); });
 }
 
 }  // namespace
 
 void add_mesh_benchmarks(MicroContext& context) {
-  const MeshShape& shape = context.mesh().shape();
-  for (std::size_t axis = 0; axis < shape.num_axes(); ++axis) {
-    if (shape.axes()[axis].size == 1) continue;
-    const std::shared_ptr<MpiHandle> raw = raw_axis(context.mesh(), shape.axes()[axis].name);
-    for (const Size bytes : context.options().bytes) {
-      add_messages(context, axis, raw, bytes);
-      add_redistributions(context, axis, bytes);
-    }
+  for (const AxisPoint& point : context.axis_points()) {
+    add_messages(context, point);
+    add_redistributions(context, point);
   }
   const Communicator world = context.mesh().world();
   context.add("empty_step", [=] { return empty_step(world); });

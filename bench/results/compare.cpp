@@ -2,6 +2,7 @@
 #include "results/compare.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 
@@ -30,34 +31,36 @@ bool same_work(const Json& before, const Json& after) {
   return true;
 }
 
-struct Line {
+struct Comparison {
   std::string verdict;
-  std::string change;
+  std::string change{};
 };
 
-Line compare_cases(const Json& before, const Json& after) {
-  if (before.at("status") != "ok" || after.at("status") != "ok")
-    return {fmt::format("{} -> {}", before.at("status").get<std::string>(),
-                        after.at("status").get<std::string>()),
-            ""};
-  if (!same_work(before, after)) return {"different work", ""};
-  const auto verdict = compare_steps(before.at("step_seconds"), after.at("step_seconds"));
-  if (!verdict) return {"too few steps", ""};
-  const double t0 = before.at("step_seconds").at("median"),
-               t1 = after.at("step_seconds").at("median");
+/// Of the results of one case, where one of them may be missing.
+Comparison compare_cases(const Json* before, const Json* after) {
+  if (before == nullptr) return {"only after"};
+  if (after == nullptr) return {"only before"};
+  if (before->at("status") != "ok" || after->at("status") != "ok")
+    return {fmt::format("{} -> {}", before->at("status").get<std::string>(),
+                        after->at("status").get<std::string>())};
+  if (!same_work(*before, *after)) return {"different work"};
+  const Json &old_step = before->at("step_seconds"), &new_step = after->at("step_seconds");
+  const auto verdict = compare_steps(old_step, new_step);
+  if (!verdict) return {"too few steps"};
+  const double t0 = old_step.at("median"), t1 = new_step.at("median");
   return {*verdict, fmt::format("{:+.1f}%", 100 * (t1 - t0) / t0)};
 }
 
-std::string step_text(const Json& result) {
-  if (result.at("status") != "ok") return "";
-  return human_seconds(result.at("step_seconds").at("median").get<double>());
+std::string step_text(const Json* result) {
+  if (result == nullptr || result->at("status") != "ok") return "";
+  return human_seconds(result->at("step_seconds").at("median").get<double>());
 }
 
 std::string where_from(const ResultsDirectory& directory, const Results& results) {
   for (const Json& result : results.cases) {
     if (result.at("status") != "ok") continue;
-    const Json provenance =
-        directory.launch(result.at("launch")).value("provenance", Json::object());
+    const Json launch = directory.launch(result.at("launch")).value_or(Json::object());
+    const Json provenance = launch.value("provenance", Json::object());
     return fmt::format("{}{}, {}, {}", provenance.value("git_revision", "unknown"),
                        provenance.value("git_dirty", false) ? " (modified)" : "",
                        provenance.value("compiler", "unknown"),
@@ -81,40 +84,36 @@ std::optional<std::string> compare_steps(const Json& before, const Json& after) 
 
 std::string compare_results(const std::string& before, const std::string& after) {
   const ResultsDirectory directories[] = {ResultsDirectory(before), ResultsDirectory(after)};
-  const Results old_results = read_results(directories[0]),
-                new_results = read_results(directories[1]);
-  std::map<std::string, const Json*> old_cases;
+  const Results results[] = {read_results(directories[0]), read_results(directories[1])};
+  std::vector<std::string> labels;  // those of the new results first
+  std::map<std::string, std::array<const Json*, 2>> cases;
+  for (const std::size_t side : {1, 0})
+    for (const Json& result : results[side].cases) {
+      const auto [found, is_new] = cases.try_emplace(result.at("label"));
+      if (is_new) labels.push_back(found->first);
+      found->second[side] = &result;
+    }
   std::size_t width = 4;
-  for (const Json& result : old_results.cases) old_cases[result.at("label")] = &result;
-  for (const Json& result : new_results.cases)
-    width = std::max(width, result.at("label").get<std::string>().size());
+  for (const std::string& label : labels) width = std::max(width, label.size());
 
   std::string text = fmt::format("before  {}: {}\nafter   {}: {}\n\n", before,
-                                 where_from(directories[0], old_results), after,
-                                 where_from(directories[1], new_results));
-  text +=
-      fmt::format("{:<{}} {:>9} {:>9} {:>8}  {}\n", "case", width, "before", "after", "change", "");
+                                 where_from(directories[0], results[0]), after,
+                                 where_from(directories[1], results[1]));
+  const auto add_line = [&](auto... cells) {
+    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8}  {}\n", cells...);
+  };
+  add_line("case", width, "before", "after", "change", "");
   std::map<std::string, Size> counts;
-  for (const Json& result : new_results.cases) {
-    const std::string label = result.at("label");
-    const auto found = old_cases.find(label);
-    if (found == old_cases.end()) {
-      fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8}  only after\n", label,
-                     width, "", step_text(result), "");
-      continue;
-    }
-    const Line line = compare_cases(*found->second, result);
-    ++counts[line.verdict];
-    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8}  {}\n", label, width,
-                   step_text(*found->second), step_text(result), line.change, line.verdict);
-    old_cases.erase(found);
+  for (const std::string& label : labels) {
+    const auto [old_result, new_result] = cases.at(label);
+    const Comparison comparison = compare_cases(old_result, new_result);
+    ++counts[comparison.verdict];
+    add_line(label, width, step_text(old_result), step_text(new_result), comparison.change,
+             comparison.verdict);
   }
-  for (const auto& [label, result] : old_cases)
-    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8}  only before\n", label,
-                   width, step_text(*result), "", "");
   std::vector<std::string> parts;
   for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
-  return text + "\n" + (parts.empty() ? "no case in common" : join(parts)) + "\n";
+  return text + "\n" + join(parts) + "\n";
 }
 
 }  // namespace tessera::bench

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/results_directory.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <iomanip>
 #include <sstream>
-#include <unistd.h>
 
 #include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
@@ -18,23 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-std::optional<Json> read(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  Json document = Json::parse(file, nullptr, false);
-  if (document.is_discarded()) return std::nullopt;
-  return document;
-}
-
 void make_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw ConfigError("-o", path.string(), "cannot be created: " + error.message());
-}
-
-void write(const fs::path& path, const Json& document) {
-  make_directories(path.parent_path());
-  write_json(path, document);
 }
 
 /// Seconds since a time like "2026-11-20T14:03:12Z".
@@ -46,103 +30,58 @@ double seconds_since(const std::string& utc) {
 
 }  // namespace
 
-bool ResultsDirectory::has_study() const { return fs::exists(path_ / "study.json"); }
+std::optional<Json> ResultsDirectory::read(const std::string& name) const {
+  std::ifstream file(path_ / name);
+  if (!file) return std::nullopt;
+  Json document = Json::parse(file, nullptr, false);
+  if (document.is_discarded()) return std::nullopt;
+  return document;
+}
+
+void ResultsDirectory::write(const std::string& name, const Json& document) const {
+  make_directories((path_ / name).parent_path());
+  write_json(path_ / name, document);
+}
 
 Json ResultsDirectory::study() const {
-  const std::optional<Json> study = read(path_ / "study.json");
-  if (!study) throw Error(ExitCode::usage, path_.string() + ": contains no study results");
-  return *study;
+  if (const std::optional<Json> study = read("study.json")) return *study;
+  throw Error(ExitCode::usage, path_.string() + ": contains no study results");
 }
 
 void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
-  if (has_study()) {
+  if (fs::exists(path_ / "study.json")) {
     if (!may_exist)
       throw ConfigError(
           "-o", path_.string(),
           "already holds results: use --resume to continue with them, or choose another directory");
     const Json present = this->study();
-    if (present.value("name", "") != study.at("name") ||
-        present.value("small", false) != study.at("small"))
+    const bool is_small = present.value("small", false);
+    const std::string name = present.value("name", "");
+    if (name != study.at("name") || is_small != study.at("small"))
       throw ConfigError("-o", path_.string(),
-                        "holds results of another study: " + present.value("name", "") +
-                            (present.value("small", false) ? " (small)" : ""));
+                        "holds results of another study: " + name + (is_small ? " (small)" : ""));
   }
-  write(path_ / "study.json", study);
-}
-
-void ResultsDirectory::write_launch(const Json& launch) const {
-  write(path_ / "launches" / (launch.at("name").get<std::string>() + ".json"), launch);
-}
-
-Json ResultsDirectory::launch(const std::string& name) const {
-  return read(path_ / "launches" / (name + ".json")).value_or(Json::object());
-}
-
-std::string ResultsDirectory::reference_name(const std::string& key) {
-  return "references/" + key + ".json";
-}
-
-std::optional<Json> ResultsDirectory::reference(const std::string& key) const {
-  return read(path_ / reference_name(key));
-}
-
-void ResultsDirectory::write_reference(const std::string& key, const Json& losses) const {
-  write(path_ / reference_name(key), losses);
-}
-
-std::optional<Json> ResultsDirectory::result(const std::string& id) const {
-  return read(of_case(id) / "result.json");
-}
-
-void ResultsDirectory::write_result(const std::string& id, const Json& result) const {
-  write(of_case(id) / "result.json", result);
+  write("study.json", study);
 }
 
 Size ResultsDirectory::begin_attempt(const std::string& id) const {
-  const fs::path directory = of_case(id);
   const std::optional<Json> present = result(id);
   if (!present) return 1;
   const Size number = present->value("attempt", Size{1});
   // A copy: a job that dies here has lost nothing.
-  write(directory / "attempts" / (std::to_string(number) + ".json"), *present);
+  write(of_case(id, "attempts/" + std::to_string(number) + ".json"), *present);
   return number + 1;
 }
 
 std::vector<double> ResultsDirectory::steps(const std::string& id) const {
-  const std::optional<Json> document = read(of_case(id) / "steps.json");
-  if (!document || !document->contains("seconds")) return {};
-  return document->at("seconds").get<std::vector<double>>();
-}
-
-void ResultsDirectory::write_steps(const std::string& id, Size attempt,
-                                   const std::vector<double>& seconds) const {
-  write(of_case(id) / "steps.json",
-        {{"schema_version", 1}, {"attempt", attempt}, {"seconds", seconds}});
-}
-
-void ResultsDirectory::write_trace(const std::string& id,
-                                   const nlohmann::json& chrome_trace) const {
-  write(of_case(id) / "trace.json", chrome_trace);
-}
-
-void ResultsDirectory::write_text(const std::string& name, const std::string& text) const {
-  const fs::path temporary = path_ / (name + ".partial-" + std::to_string(getpid()));
-  errno = 0;
-  std::ofstream file(temporary);
-  file << text;
-  file.close();
-  if (!file || std::rename(temporary.c_str(), (path_ / name).c_str()) != 0)
-    throw Error(ExitCode::usage, "cannot write " + (path_ / name).string() + ": " +
-                                     (errno != 0 ? std::strerror(errno) : "disk full"));
-}
-
-void ResultsDirectory::write_document(const std::string& name, const Json& document) const {
-  write(path_ / name, document);
+  const Json document = read(of_case(id, "steps.json")).value_or(Json::object());
+  return document.value("seconds", std::vector<double>());
 }
 
 std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {
-  make_directories(of_case(id));
-  return CaseLock::take(of_case(id) / "lock");
+  const fs::path file = path_ / of_case(id, "lock");
+  make_directories(file.parent_path());
+  return CaseLock::take(file);
 }
 
 bool ResultsDirectory::has_locks() const {
@@ -154,7 +93,7 @@ std::string ResultsDirectory::status(const std::string& id, const std::optional<
   if (!result) return "pending";
   const std::string status = result->value("status", "pending");
   if (status != "running") return status;
-  const LockState lock = lock_state(of_case(id) / "lock");
+  const LockState lock = lock_state(path_ / of_case(id, "lock"));
   return is_run(lock, result->value("started", ""), case_seconds) ? "running" : "pending";
 }
 

@@ -20,23 +20,34 @@ class ResultsDirectory {
   explicit ResultsDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
 
-  /// Whether a study has been written here.
-  bool has_study() const;
+  /// A document by its name below the directory; none if there is no file, or not a whole one.
+  std::optional<nlohmann::json> read(const std::string& name) const;
+  void write(const std::string& name, const nlohmann::json& document) const;
+
+  /// Throws Error (usage) if there is none.
   nlohmann::json study() const;
   /// Creates the directory. Throws ConfigError if it holds another study, or if it holds this one
   /// and `may_exist` is false.
   void prepare(const nlohmann::json& study, bool may_exist) const;
 
-  void write_launch(const nlohmann::json& launch) const;
-  nlohmann::json launch(const std::string& name) const;
+  std::optional<nlohmann::json> launch(const std::string& name) const {
+    return read("launches/" + name + ".json");
+  }
+  /// The name of a file of a case.
+  static std::string of_case(const std::string& id, const std::string& file) {
+    return "cases/" + id + "/" + file;
+  }
+  /// The latest attempt at a case.
+  std::optional<nlohmann::json> result(const std::string& id) const {
+    return read(of_case(id, "result.json"));
+  }
+  void write_result(const nlohmann::json& result) const {
+    write(of_case(result.at("id"), "result.json"), result);
+  }
+  std::vector<double> steps(const std::string& id) const;
+  /// Keeps the present result as an earlier attempt; returns the number of the next one.
+  Size begin_attempt(const std::string& id) const;
 
-  std::optional<nlohmann::json> reference(const std::string& key) const;
-  void write_reference(const std::string& key, const nlohmann::json& losses) const;
-  static std::string reference_name(const std::string& key);
-
-  /// The latest attempt at a case; none if there is no file, or not a whole one.
-  std::optional<nlohmann::json> result(const std::string& id) const;
-  void write_result(const std::string& id, const nlohmann::json& result) const;
   /// For the time of an attempt at a case; none if another launch is running it.
   std::optional<CaseLock> take_case(const std::string& id) const;
   /// Whether locks work on this file system.
@@ -45,20 +56,8 @@ class ResultsDirectory {
   /// a launch that is dead has left it "running".
   std::string status(const std::string& id, const std::optional<nlohmann::json>& result,
                      double case_seconds) const;
-  /// Keeps the present result as an earlier attempt; returns the number of the next one.
-  Size begin_attempt(const std::string& id) const;
-
-  std::vector<double> steps(const std::string& id) const;
-  void write_steps(const std::string& id, Size attempt, const std::vector<double>& seconds) const;
-
-  /// For chrome://tracing and Perfetto; of the latest attempt that was traced.
-  void write_trace(const std::string& id, const nlohmann::json& chrome_trace) const;
-
-  void write_text(const std::string& name, const std::string& text) const;
-  void write_document(const std::string& name, const nlohmann::json& document) const;
 
  private:
-  std::filesystem::path of_case(const std::string& id) const { return path_ / "cases" / id; }
   std::filesystem::path path_;
 };
 

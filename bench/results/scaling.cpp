@@ -40,19 +40,14 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
   return best;
 }
 
-/// Efficiency from two times; `p` and `p0` cancel in weak scaling.
-double efficiency(double t0, double p0, double t, double p, bool weak) {
-  return weak ? t0 / t : p0 * t0 / (p * t);
-}
-
 void compare(Json& row, const Json& base, bool weak) {
   const double p = row.at("ranks"), p0 = base.at("ranks");
   const auto set = [&](const char* suffix, const char* of_base, const char* of_row) {
     const std::string end = suffix;
     if (base.at(of_base).is_null() || row.at(of_row).is_null()) return;
-    const double e = efficiency(base.at(of_base), p0, row.at(of_row), p, weak);
-    row["efficiency" + end] = e;
-    row["speedup" + end] = e * p / p0;
+    const double ratio = base.at(of_base).get<double>() / row.at(of_row).get<double>();
+    row["efficiency" + end] = weak ? ratio : ratio * p0 / p;
+    row["speedup" + end] = weak ? ratio * p / p0 : ratio;
   };
   row["baseline"] = base.at("id");
   row["baseline_ranks"] = base.at("ranks");
@@ -67,16 +62,9 @@ void compare(Json& row, const Json& base, bool weak) {
 void add_scaling(std::vector<Json>& rows, const Json& study) {
   const bool weak = study.at("scaling") == "weak";
   for (Json& row : rows) {
-    for (const char* key :
-         {"baseline", "baseline_ranks", "baseline_step_seconds", "speedup", "speedup_low",
-          "speedup_high", "efficiency", "efficiency_low", "efficiency_high"})
-      row[key] = nullptr;
     row["scaling"] = study.at("scaling");
-  }
-  const std::vector<Json> before = rows;
-  for (Json& row : rows) {
     if (row.at("status") != "ok") continue;
-    if (const Json* base = find_baseline(before, row, study.at("baseline"), weak))
+    if (const Json* base = find_baseline(rows, row, study.at("baseline"), weak))
       compare(row, *base, weak);
   }
 }

@@ -8,8 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/error.hpp>
-
 #include "results/results_directory.hpp"
 
 namespace tessera::bench {
@@ -22,22 +20,17 @@ struct Results {
 };
 Results read_results(const ResultsDirectory& directory);
 
-/// The document summary.json: rows with speed-up and efficiency, counts, best case, verdict.
+/// The document summary.json: rows with speed-up and efficiency, counts, best case, verdict and the
+/// exit code that it stands for.
 nlohmann::json summarize_study(const Results& results);
 
 /// Writes summary.json, cases.csv and steps.csv, and returns the summary.
 nlohmann::json write_summary(const ResultsDirectory& directory);
 
-/// Sets the baseline, speed-up and efficiency of every row.
+/// Sets the baseline, speed-up and efficiency of every row that has one.
 void add_scaling(std::vector<nlohmann::json>& rows, const nlohmann::json& study);
 
-/// The exit code that a summary's verdict stands for.
-ExitCode exit_code_of(const nlohmann::json& summary);
-
-/// Cases with this status; 0 if there are none.
-Size count_of(const nlohmann::json& summary, const std::string& status);
-
-std::string cases_csv(const Results& results, const nlohmann::json& summary);
+std::string cases_csv(const nlohmann::json& summary);
 std::string steps_csv(const Results& results);
 
 }  // namespace tessera::bench

@@ -12,8 +12,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 #include "run/reference.hpp"
@@ -27,9 +25,6 @@ using Json = nlohmann::json;
 /// Seconds that a rank with an error waits for those that may be stuck in a collective.
 double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds); }
 
-/// The watchdog of the communicators, which can name the ranks that are missing, comes first.
-double hard_limit(const Limits& limits) { return 2 * limits.case_seconds + 5; }
-
 /// Another launch may have run the case since this one chose it.
 bool is_to_run(const Case& point, const AttemptContext& context) {
   return select_case(point, context.results, context.options, context.study.limits.case_seconds,
@@ -37,65 +32,49 @@ bool is_to_run(const Case& point, const AttemptContext& context) {
              .what == Selected::What::run;
 }
 
-Json begin(const Case& point, const AttemptContext& context) {
+Json begin(const Case& point, const AttemptContext& context, const Json& attempt) {
   Json result = result_skeleton(context.study, point);
   result["status"] = "running";
+  result["attempt"] = attempt;
   result["launch"] = context.launch.name();
   result["started"] = utc_time();
-  const Config config = resolve(point.config, point.ranks());
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  const Plan plan = plan_of(point.config, point.ranks());
   result["memory"] = memory_json(largest_memory(plan).memory, context.study.limits);
   return result;
 }
 
-void finish(Json& result, const Timer& clock) {
-  result["finished"] = utc_time();
-  result["wall_seconds"] = clock.seconds();
-}
-
-void fail(Json& result, const Outcome& outcome) {
-  result["status"] = status_for(outcome.code);
-  result["reason"] = one_line(outcome.message);
-  result["exit_code"] = static_cast<int>(outcome.code);
-}
-
-/// The losses to compare with, from the results or made now. On rank 0, while the others sleep.
+/// The losses to compare with, from the results or made now, or {"error": message, "code": number}.
+/// On rank 0, while the others sleep.
 Json find_reference(const Case& point, const AttemptContext& context, const Timer& clock) {
   const Config config = reference_config(point.config);
-  const std::string key = reference_key(config);
-  if (auto known = context.results.reference(key)) return *known;
+  const std::string name = reference_name(config);
+  if (auto known = context.results.read(name)) return *known;
   const double limit = context.study.limits.case_seconds;
-  const Json made = run_reference(config, context.world, context.study.limits, [&] {
-    if (clock.seconds() > limit)
-      throw Error(ExitCode::timeout,
-                  fmt::format("its one-rank run took longer than the limit of {:g} s", limit));
+  Json made;
+  const Outcome outcome = outcome_of([&] {
+    made = run_reference(config, context.world, context.study.limits, [&] {
+      if (clock.seconds() > limit)
+        throw Error(ExitCode::timeout,
+                    fmt::format("its one-rank run took longer than the limit of {:g} s", limit));
+    });
+    if (made.contains("losses")) context.results.write(name, made);
   });
-  if (made.contains("losses")) context.results.write_reference(key, made);
+  if (outcome.failed())
+    return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
   return made;
 }
 
 /// How a case went on the ranks that ran it, the same on all of them.
 Outcome run_on_group(const Case& point, const AttemptContext& context, const Json& reference,
-                     const Timer& clock, Json& result, std::vector<double>& seconds, Json& trace) {
+                     const Timer& clock, Json& result, std::vector<double>& seconds) {
   const Group& group = context.launch.group(point);
-  Outcome mine;
-  try {
+  const Outcome mine = outcome_of([&] {
     const Json shared = broadcast_json(group.ranks, reference);
     if (shared.contains("error"))
       throw Error(static_cast<ExitCode>(shared.at("code").get<int>()), shared.at("error"));
-    const std::string name =
-        ResultsDirectory::reference_name(reference_key(reference_config(point.config)));
-    std::function<void(const Json&)> keep;
-    if (context.options.traces) keep = [&](const Json& made) { trace = made; };
-    seconds = run_case(
-        point,
-        {context.study, group.ranks, context.launch.calibration(point), shared, name, clock,
-         [&](const std::string& phase) { context.last_word.enter(phase); }, context.fault, keep},
-        result);
-  } catch (...) {
-    mine = describe_current_exception();
-  }
-  const auto agreed = agree_on_outcome(group.raw, mine, grace_seconds(context.study.limits));
+    seconds = run_case(point, context, shared, clock, result);
+  });
+  const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(context.study.limits));
   if (agreed) return *agreed;
   // The others wait for this rank in a collective that will never end.
   const std::string message = fmt::format("rank {}: {}", context.world.rank(), mine.message);
@@ -103,13 +82,37 @@ Outcome run_on_group(const Case& point, const AttemptContext& context, const Jso
   abort_job(mine.code, message);
 }
 
+/// Everything that takes time. The ranks that have nothing to do sleep.
+void run(const Case& point, const AttemptContext& context, const Timer& clock, Json& result) {
+  const bool is_first = context.world.rank() == 0;
+  std::optional<double> deadline;
+  if (is_first) deadline = context.study.limits.case_seconds;
+  context.last_word.begin(result, deadline);
+  Json reference;
+  if (is_first) {
+    context.results.write_result(result);
+    context.last_word.enter("one-rank run");
+    reference = find_reference(point, context, clock);
+  }
+  sleep_until_all_arrive();
+  std::vector<double> seconds;
+  if (context.world.rank() < point.ranks()) {
+    const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds);
+    if (outcome.failed()) end_case(result, outcome.code, outcome.message);
+  }
+  sleep_until_all_arrive();
+  context.last_word.end();
+  if (is_first && !seconds.empty())
+    context.results.write(
+        ResultsDirectory::of_case(point.id, "steps.json"),
+        {{"schema_version", 1}, {"attempt", result["attempt"]}, {"seconds", seconds}});
+}
+
 }  // namespace
 
 Json skipped_result(const Study& study, const Case& point, const std::string& launch) {
   Json result = result_skeleton(study, point);
-  result["status"] = "skipped";
-  result["reason"] = *point.skip_reason;
-  result["exit_code"] = static_cast<int>(ExitCode::skipped);
+  end_case(result, ExitCode::skipped, *point.skip_reason);
   result["attempt"] = 1;
   result["launch"] = launch;
   result["started"] = result["finished"] = utc_time();
@@ -127,49 +130,18 @@ Json attempt_case(const Case& point, const AttemptContext& context) {
   });
   attempt = broadcast_json(context.world, attempt);
   if (attempt.is_null()) return nullptr;
-  Json result = begin(point, context);
-  result["attempt"] = attempt;
-
-  if (result["memory"]["predicted_oom"].get<bool>()) {
-    fail(result,
-         {ExitCode::out_of_memory, fmt::format("needs {} per rank, the limit is {}",
-                                               human_bytes(result["memory"]["planned_bytes"]),
-                                               human_bytes(result["memory"]["limit_bytes"]))});
-    finish(result, clock);
-    if (is_first) context.results.write_result(point.id, result);
-    return result;
-  }
-
-  context.last_word.begin(result);
-  std::optional<Deadline> deadline;
-  Json reference;
-  on_first_rank(context.world.rank(), [&] {
-    deadline.emplace(hard_limit(context.study.limits), context.last_word,
-                     context.study.limits.case_seconds);
-    context.results.write_result(point.id, result);
-    context.last_word.enter("one-rank run");
-    try {
-      reference = find_reference(point, context, clock);
-    } catch (...) {
-      const Outcome outcome = describe_current_exception();
-      reference = {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
-    }
-  });
-  std::vector<double> seconds;
-  Json trace;
-  if (context.world.rank() < point.ranks()) {
-    const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds, trace);
-    if (outcome.failed()) fail(result, outcome);
-  }
-  sleep_until_all_arrive();
-  deadline.reset();
-  context.last_word.end();
-  finish(result, clock);
-  if (!is_first) return result;
-  if (!seconds.empty())
-    context.results.write_steps(point.id, result["attempt"].get<Size>(), seconds);
-  if (!trace.is_null()) context.results.write_trace(point.id, trace);
-  context.results.write_result(point.id, result);
+  Json result = begin(point, context, attempt);
+  const Json& memory = result["memory"];
+  if (memory.at("predicted_oom") == true)
+    end_case(
+        result, ExitCode::out_of_memory,
+        fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.at("planned_bytes")),
+                    human_bytes(memory.at("limit_bytes"))));
+  else
+    run(point, context, clock, result);
+  result["finished"] = utc_time();
+  result["wall_seconds"] = clock.seconds();
+  if (is_first) context.results.write_result(result);
   return result;
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 #include "run/console.hpp"
@@ -30,8 +29,7 @@ Size step_bytes(const Plan& plan) {
 
 std::string needs(const Study& study, const Case& point) {
   if (point.skip_reason) return "skipped: " + *point.skip_reason;
-  const Config config = resolve(point.config, point.ranks());
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+  const Plan plan = plan_of(point.config, point.ranks());
   const Size memory = largest_memory(plan).memory.total();
   const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
@@ -46,14 +44,15 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
   std::string text = fmt::format("{:<{}} {:>5} {:>10} {:>11} {:>10}\n", "case", width, "ranks",
                                  "memory", "sent a step", "GFLOP");
   text += std::string(text.size() - 1, '-') + "\n";
-  for (const Case& point : cases)
+  Size skipped = 0, most = 0;
+  for (const Case& point : cases) {
     fmt::format_to(std::back_inserter(text), "{:<{}} {:>5} {}\n", point.id, width, point.ranks(),
                    needs(study, point));
-  const auto skipped = std::count_if(cases.begin(), cases.end(),
-                                     [](const Case& c) { return c.skip_reason.has_value(); });
-  Size most = 0;
-  for (const Case& point : cases)
-    if (!point.skip_reason) most = std::max(most, point.ranks());
+    if (point.skip_reason)
+      ++skipped;
+    else
+      most = std::max(most, point.ranks());
+  }
   fmt::format_to(
       std::back_inserter(text),
       "\n{} cases, {} of them skipped; {} ranks are enough to run the others\n"
@@ -62,19 +61,17 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
   return text;
 }
 
-std::string selection_list(const std::vector<Case>& cases, const std::vector<Selected>& selected) {
+std::string selection_list(const std::vector<Case>& cases,
+                           const std::function<Selected(const Case&)>& select) {
+  constexpr std::array names{"run", "skip", "keep", "leave", "pending"};  // of Selected::What
   const std::size_t width = id_width(cases);
   std::string text;
   Size runs = 0;
-  for (const Selected& item : selected) {
-    const char* const what = item.what == Selected::What::run         ? "run"
-                             : item.what == Selected::What::skip      ? "skip"
-                             : item.what == Selected::What::keep      ? "keep"
-                             : item.what == Selected::What::too_large ? "pending"
-                                                                      : "leave";
-    if (item.what == Selected::What::run) ++runs;
-    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<7}{}{}\n", cases[item.index].id, width,
-                   what, item.note.empty() ? "" : "  ", item.note);
+  for (const Case& point : cases) {
+    const auto [what, note] = select(point);
+    if (what == Selected::What::run) ++runs;
+    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<7}{}{}\n", point.id, width,
+                   names[static_cast<std::size_t>(what)], note.empty() ? "" : "  ", note);
   }
   return text + fmt::format("{} of {} cases would run\n", runs, cases.size());
 }

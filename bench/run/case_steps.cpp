@@ -2,6 +2,9 @@
 #include "run/case_steps.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -23,6 +26,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// What the phases of a case share.
+struct CaseContext {
+  const Study& study;
+  const Communicator& ranks;  ///< of the case
+  Calibration calibration;
+  const Timer& clock;
+};
+
 void check_time(const CaseContext& context) {
   collectively(context.ranks, [&] {
     const double limit = context.study.limits.case_seconds;
@@ -31,10 +42,10 @@ void check_time(const CaseContext& context) {
   });
 }
 
-void end_invalid(Json& result, const std::string& reason) {
-  result["status"] = "invalid";
-  result["reason"] = reason;
-  result["exit_code"] = static_cast<int>(ExitCode::wrong_result);
+/// The rank that --inject-throw or --inject-stall names fails, to see what a study makes of it.
+void inject_failure(const RunOptions& options, int rank) {
+  if (rank == options.throwing_rank) throw std::runtime_error("thrown by --inject-throw");
+  if (rank == options.stalling_rank) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
 /// Steps of the next block: a first look, then what is asked for, then half as many again.
@@ -92,77 +103,71 @@ Json compute_json(const Plan& plan, const CaseContext& context, std::optional<do
           {"vendor_mfu", vendor && seconds ? Json(flops / *seconds / (*vendor * ranks)) : Json()}};
 }
 
-/// The first rank's problem with its losses, empty if no rank has any; ranks along `model` compute
-/// theirs apart. Its verdict becomes that of the case.
-std::string agreed_problem(const Communicator& ranks, Json& loss) {
-  const std::vector<Json> all =
-      gather_json(ranks, {{"problem", loss_problem(loss)}, {"verdict", loss.at("verdict")}});
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const std::string problem = all[rank].at("problem");
-    if (problem.empty()) continue;
-    loss["verdict"] = all[rank].at("verdict");
-    return rank == 0 ? problem : fmt::format("rank {}: {}", rank, problem);
-  }
-  return "";
-}
-
-/// Loss, traffic and memory; false if one of them makes the case invalid.
+/// Loss, traffic and memory; what is wrong with them becomes the end of the case.
 template <class T>
-bool verify(CaseRun<T>& run, const CaseContext& context, Json& result) {
+bool verify(CaseRun<T>& run, const CaseContext& context, const Json& reference,
+            const std::string& reference_name, Json& result) {
   const bool memory_as_planned = check_memory(run, context, result);
   const Verification verification = run.train([&] { check_time(context); });
-  result["loss"] = compare_losses(verification, context.reference, context.reference_name,
-                                  context.study.tolerance);
-  result["traffic"] = verified_traffic(context.ranks, run.mesh(), verification);
-  const std::string problem = agreed_problem(context.ranks, result["loss"]);
-  if (!problem.empty()) {
-    end_invalid(result, problem);
-  } else if (!result["traffic"]["as_planned"].get<bool>()) {
-    end_invalid(result, "measured traffic differs from the plan");
-  } else if (!memory_as_planned) {
-    end_invalid(result, "allocated memory differs from the plan");
-  } else {
-    return true;
+  LossVerdict loss = judge_losses(verification, reference, reference_name, context.study.tolerance);
+  // Ranks along `model` compute their losses apart: the first one with a problem speaks for all.
+  std::string problem;
+  const std::vector<Json> all =
+      gather_json(context.ranks, {loss.problem, loss.document.at("verdict")});
+  for (std::size_t rank = 0; rank < all.size() && problem.empty(); ++rank) {
+    problem = all[rank][0];
+    if (problem.empty()) continue;
+    loss.document["verdict"] = all[rank][1];
+    if (rank > 0) problem = fmt::format("rank {}: {}", rank, problem);
   }
-  return false;
+  result["loss"] = loss.document;
+  result["traffic"] = verified_traffic(context.ranks, run.mesh(), verification);
+  if (problem.empty() && !result["traffic"]["as_planned"].get<bool>())
+    problem = "measured traffic differs from the plan";
+  if (problem.empty() && !memory_as_planned) problem = "allocated memory differs from the plan";
+  if (!problem.empty()) end_case(result, ExitCode::wrong_result, problem);
+  return problem.empty();
 }
 
 /// The launch's calibration with the better of its peak and one of now: if the machine was busy
 /// then, the case must not seem faster than possible.
-Calibration recalibrated(const CaseContext& context) {
-  Calibration made = context.calibration;
+Calibration recalibrated(Calibration made, const Communicator& ranks, Size gemm_size) {
   made.gemm_flops_per_second =
-      std::max(made.gemm_flops_per_second,
-               gemm_rate(context.ranks, made.dtype, context.study.measure.gemm_size, 3));
+      std::max(made.gemm_flops_per_second, gemm_rate(ranks, made.dtype, gemm_size, 3));
   return made;
 }
 
 template <class T>
-std::vector<double> run_typed(const Case& point, CaseContext context, Json& result) {
-  context.calibration = recalibrated(context);
-  CaseRun<T> run(point.config, context.ranks);
+std::vector<double> run_typed(const Case& point, const AttemptContext& attempt,
+                              const Json& reference, const Timer& clock, Json& result) {
+  const MeasureRules& rules = attempt.study.measure;
+  const Communicator& ranks = attempt.launch.group(point).ranks;
+  const CaseContext context{attempt.study, ranks,
+                            recalibrated(attempt.launch.calibration(point), ranks, rules.gemm_size),
+                            clock};
+  CaseRun<T> run(point.config, ranks);
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
   result["prediction"] = predict(run.plan(), context.calibration);
-  context.enter("verification");
-  if (!verify(run, context, result)) return {};
+  attempt.last_word.enter("verification");
+  if (!verify(run, context, reference, reference_name(reference_config(point.config)), result))
+    return {};
 
-  const MeasureRules& rules = context.study.measure;
-  context.enter("warm-up");
-  if (context.fault) inject(*context.fault, context.ranks.rank());
+  attempt.last_word.enter("warm-up");
+  inject_failure(attempt.options, ranks.rank());
   run.warm_up(rules.warm_up, [&] { check_time(context); });
-  context.enter("timed steps");
+  attempt.last_word.enter("timed steps");
   const std::vector<double> seconds = measure(run, context);
   const Statistics statistics = statistics_of(seconds);
-  context.enter("instrumented steps");
+  attempt.last_word.enter("instrumented steps");
   const std::vector<RankTrace> traces = run.instrument(rules.instrumented_steps);
-  const MeshShape& mesh = run.plan().input.mesh;
-  const Breakdown breakdown = break_down(mesh, traces, rules.instrumented_steps);
-  if (context.keep_trace && context.ranks.rank() == 0)
-    context.keep_trace(chrome_trace(mesh, traces));
+  const Breakdown breakdown = break_down(traces, rules.instrumented_steps);
   if (!run.is_finite()) {
-    end_invalid(result, "the loss became infinite or NaN during the timed steps");
+    end_case(result, ExitCode::wrong_result,
+             "the loss became infinite or NaN during the timed steps");
     return {};
   }
+  if (attempt.options.traces && ranks.rank() == 0)
+    attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
   result["step_seconds"] = statistics_json(statistics, rules);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["breakdown"] = breakdown;
@@ -175,9 +180,11 @@ std::vector<double> run_typed(const Case& point, CaseContext context, Json& resu
 
 }  // namespace
 
-std::vector<double> run_case(const Case& point, const CaseContext& context, Json& result) {
-  return point.config.model.dtype == DType::float64 ? run_typed<double>(point, context, result)
-                                                    : run_typed<float>(point, context, result);
+std::vector<double> run_case(const Case& point, const AttemptContext& context,
+                             const Json& reference, const Timer& clock, Json& result) {
+  const auto run =
+      point.config.model.dtype == DType::float64 ? run_typed<double> : run_typed<float>;
+  return run(point, context, reference, clock, result);
 }
 
 }  // namespace tessera::bench

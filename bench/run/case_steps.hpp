@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/timer.hpp>
-#include <tessera/comm/communicator.hpp>
 
-#include "measure/calibration.hpp"
-#include "run/fault.hpp"
-#include "study/case.hpp"
+#include "run/last_word.hpp"
+#include "run/launch.hpp"
+#include "run/selection.hpp"
 
 namespace tessera::bench {
 
-/// What a case needs beside itself.
-struct CaseContext {
+/// Everything that an attempt at a case needs.
+struct AttemptContext {
   const Study& study;
-  const Communicator& ranks;  ///< of the case
-  Calibration calibration;
-  nlohmann::json reference;  ///< of its losses, as from run_reference
-  std::string reference_name;
-  Timer clock;                                            ///< since the case was begun
-  std::function<void(const std::string& phase)> enter{};  ///< told of each phase
-  std::optional<Fault> fault{};
-  /// Told on rank 0 of the trace of the instrumented steps, if anybody wants it.
-  std::function<void(const nlohmann::json& chrome_trace)> keep_trace{};
+  const Communicator& world;
+  const LaunchState& launch;
+  const ResultsDirectory& results;
+  LastWord& last_word;
+  const RunOptions& options;
 };
 
-/// Verifies and measures one case, and fills in its result as it goes: what an exception leaves
-/// behind is what had been found by then. Sets the status ok or invalid; other ends are exceptions.
-/// Returns its step times. Collective over the ranks of the case; results are whole on rank 0.
-std::vector<double> run_case(const Case& point, const CaseContext& context, nlohmann::json& result);
+/// Verifies a case against its reference (as from run_reference), measures it, and fills in its
+/// result as it goes: what an exception leaves behind is what had been found by then. `clock` runs
+/// since the attempt began. Sets the status ok or invalid; other ends are exceptions. Returns the
+/// step times. Collective over the ranks of the case; results are whole on rank 0.
+std::vector<double> run_case(const Case& point, const AttemptContext& context,
+                             const nlohmann::json& reference, const Timer& clock,
+                             nlohmann::json& result);
 
 }  // namespace tessera::bench

@@ -22,50 +22,38 @@ using Json = nlohmann::json;
 /// The widest line of a table.
 constexpr std::size_t max_columns = 120;
 
-std::string percent(const Json& value) {
-  return value.is_null() ? "" : fmt::format("{:.1f}%", 100 * value.get<double>());
-}
-
-std::string ratio(const Json& value) {
-  return value.is_null() ? "" : fmt::format("{:.2f}", value.get<double>());
-}
-
-std::string seconds(const Json& value) {
-  return value.is_null() ? "" : human_seconds(value.get<double>());
-}
+// Cells of the table, from values that are known.
+std::string plain(const Json& value) { return value.get<std::string>(); }
+std::string integer(const Json& value) { return value.dump(); }
+std::string seconds(const Json& value) { return human_seconds(value); }
+std::string percent(double value) { return fmt::format("{:.1f}%", 100 * value); }
+std::string share(const Json& value) { return percent(value); }
+std::string ratio(const Json& value) { return fmt::format("{:.2f}", value.get<double>()); }
+std::string giga(const Json& value) { return fmt::format("{:.3g}", 1e-9 * value.get<double>()); }
 
 std::string rate(const Json& value) {
-  if (value.is_null()) return "";
-  const double number = value.get<double>();
-  return number >= 100 ? with_thousands(static_cast<Size>(number)) : fmt::format("{:.3g}", number);
+  return value >= 100 ? with_thousands(value.get<Size>())
+                      : fmt::format("{:.3g}", value.get<double>());
+}
+
+std::string verdict(const Json& value) {
+  return value == "equal" ? "=" : value == "no_reference" ? "?" : "off";
 }
 
 /// Half the confidence interval over the median.
 std::string spread(const Json& row) {
   const Json &low = row.at("step_seconds_ci95_low"), &high = row.at("step_seconds_ci95_high");
   if (low.is_null() || high.is_null()) return "";
-  return fmt::format("{:.1f}%", 50 * (high.get<double>() - low.get<double>()) /
-                                    row.at("step_seconds_median").get<double>());
+  return percent((high.get<double>() - low.get<double>()) / 2 /
+                 row.at("step_seconds_median").get<double>());
 }
 
-std::string loss_text(const Json& verdict) {
-  if (verdict.is_null()) return "";
-  if (verdict == "equal") return "=";
-  if (verdict == "no_reference") return "?";
-  return "off";
-}
-
-std::string other_factors(const Json& factors) {
-  std::string text;
-  for (const auto& [key, value] : factors.items())
-    if (key.find('.') != std::string::npos)
-      text += fmt::format(" {}={}", key.substr(key.find('.') + 1), factor_text(value));
-  return text;
-}
-
-/// Mesh with the factors that have no column.
+/// Mesh with the factors that have no column, without their sections.
 std::string place(const Json& row) {
-  return row.at("mesh").get<std::string>() + other_factors(row.at("factors"));
+  std::string mesh = row.at("mesh");
+  for (const std::string& factor : other_factors(row.at("factors")))
+    mesh += " " + factor.substr(factor.find('.') + 1);
+  return mesh;
 }
 
 std::string shortened(const std::string& text, std::size_t width) {
@@ -91,53 +79,53 @@ std::string reasons_text(const Json& rows) {
   return text;
 }
 
-std::string giga(const Json& value) {
-  return value.is_null() ? "" : fmt::format("{:.3g}", 1e-9 * value.get<double>());
-}
-
-std::string number(const Json& value) { return std::to_string(value.get<Size>()); }
-
 struct TableColumn {
   const char* title;
-  std::string (*cell)(const Json& row);
+  const char* key;  ///< of a row's value; without one, the text is that of the whole row
+  std::string (*text)(const Json& value);
   bool is_text = false;
+
+  std::string cell(const Json& row) const {
+    const Json& value = key != nullptr ? row.at(key) : row;
+    return value.is_null() ? "" : text(value);
+  }
 };
 
-constexpr TableColumn columns[] = {
-    {"strategy", [](const Json& row) { return row.at("strategy").get<std::string>(); }, true},
-    {"mesh", place, true},
-    {"ranks", [](const Json& row) { return number(row.at("ranks")); }},
-    {"batch", [](const Json& row) { return number(row.at("global_batch")); }},
-    {"mb", [](const Json& row) { return number(row.at("microbatches")); }},
-    {"status", [](const Json& row) { return row.at("status").get<std::string>(); }, true},
-    {"step", [](const Json& row) { return seconds(row.at("step_seconds_median")); }},
-    {"+-", spread},
-    {"samples/s", [](const Json& row) { return rate(row.at("samples_per_second")); }},
-    {"speed", [](const Json& row) { return ratio(row.at("speedup")); }},
-    {"eff", [](const Json& row) { return percent(row.at("efficiency")); }},
-    {"GEMM", [](const Json& row) { return percent(row.at("product_share")); }},
-    {"GF/s/rank", [](const Json& row) { return giga(row.at("flops_per_second_per_rank")); }},
-    {"MFU", [](const Json& row) { return percent(row.at("mfu")); }},
-    {"loss", [](const Json& row) { return loss_text(row.at("loss_verdict")); }, true},
+constexpr TableColumn table_columns[] = {
+    {"strategy", "strategy", plain, true},
+    {"mesh", nullptr, place, true},
+    {"ranks", "ranks", integer},
+    {"batch", "global_batch", integer},
+    {"mb", "microbatches", integer},
+    {"status", "status", plain, true},
+    {"step", "step_seconds_median", seconds},
+    {"+-", nullptr, spread},
+    {"samples/s", "samples_per_second", rate},
+    {"speed", "speedup", ratio},
+    {"eff", "efficiency", share},
+    {"GEMM", "product_share", share},
+    {"GF/s/rank", "flops_per_second_per_rank", giga},
+    {"MFU", "mfu", share},
+    {"loss", "loss_verdict", verdict, true},
 };
-constexpr std::size_t num_columns = std::size(columns);
+constexpr std::size_t num_columns = std::size(table_columns);
 constexpr std::size_t mesh_column = 1;
 
 using Line = std::array<std::string, num_columns>;
 
 /// Each column as wide as its widest cell; the mesh gets what is left of a line.
-std::string table_text(std::vector<Line> lines, const std::vector<bool>& is_best) {
+std::string table_text(const std::vector<Line>& lines) {
   std::array<std::size_t, num_columns> widths{};
   for (const Line& line : lines)
     for (std::size_t c = 0; c < num_columns; ++c) widths[c] = std::max(widths[c], line[c].size());
-  const std::size_t all = std::accumulate(widths.begin(), widths.end(), 1 + num_columns);
+  const std::size_t all = std::accumulate(widths.begin(), widths.end(), num_columns - 1);
   if (all > max_columns)
     widths[mesh_column] -= std::min(widths[mesh_column] - 4, all - max_columns);
   std::string text;
   for (std::size_t l = 0; l < lines.size(); ++l) {
-    std::string line = is_best[l] ? "*" : " ";
+    std::string line;
     for (std::size_t c = 0; c < num_columns; ++c)
-      line += fmt::format(fmt::runtime(columns[c].is_text ? " {:<{}}" : " {:>{}}"),
+      line += fmt::format(fmt::runtime(table_columns[c].is_text ? "{:<{}} " : "{:>{}} "),
                           shortened(lines[l][c], widths[c]), widths[c]);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -151,14 +139,14 @@ std::string table_text(std::vector<Line> lines, const std::vector<bool>& is_best
 std::string summary_table(const Json& summary) {
   const Json& rows = summary.at("cases");
   std::vector<Line> lines(1);
-  std::vector<bool> is_best{false};
-  for (std::size_t c = 0; c < num_columns; ++c) lines[0][c] = columns[c].title;
+  for (std::size_t c = 0; c < num_columns; ++c) lines[0][c] = table_columns[c].title;
   for (const Json& row : rows) {
     Line& line = lines.emplace_back();
-    for (std::size_t c = 0; c < num_columns; ++c) line[c] = columns[c].cell(row);
-    is_best.push_back(row.at("id") == summary.at("best"));
+    for (std::size_t c = 0; c < num_columns; ++c) line[c] = table_columns[c].cell(row);
+    line[0].insert(0, row.at("id") == summary.at("best") ? "* " : "  ");
   }
-  std::string text = table_text(std::move(lines), is_best);
+  lines[0][0].insert(0, "  ");
+  std::string text = table_text(lines);
 
   const std::string reasons = reasons_text(rows);
   std::set<std::string> baselines;
@@ -196,7 +184,7 @@ std::string figures_of_merit(const Json& summary) {
     add(id + ".efficiency", row.at("efficiency"), "1");
     add(id + ".mfu", row.at("mfu"), "1");
   }
-  add("cases_ok", count_of(summary, "ok"), "1");
+  add("cases_ok", summary.at("counts").at("ok"), "1");
   for (const Json& row : summary.at("cases"))
     if (row.at("id") == summary.at("best"))
       add("best_samples_per_second", row.at("samples_per_second"), "samples/s");

@@ -2,6 +2,7 @@
 // What the terminal shows.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ std::string result_text(const nlohmann::json& summary);
 std::string case_list(const Study& study, const std::vector<Case>& cases);
 
 /// What a launch would do about each case.
-std::string selection_list(const std::vector<Case>& cases, const std::vector<Selected>& selected);
+std::string selection_list(const std::vector<Case>& cases,
+                           const std::function<Selected(const Case&)>& select);
 
 }  // namespace tessera::bench

@@ -60,34 +60,31 @@ CommOptions comm_options(const Study& study) {
   return options;
 }
 
-bool may_exist(const RunOptions& options) {
-  return options.resume || options.only || !options.retry.empty();
-}
-
-/// Rank 0's choice of cases, in the order in which they run; on every rank.
-std::vector<std::size_t> choose(const Communicator& world, const Work& work,
-                                const RunOptions& options, const ResultsDirectory& results,
-                                std::vector<std::size_t>& skipped) {
-  Json choice{{"run", Json::array()}, {"skip", Json::array()}};
+/// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
+/// "skip": those that do not apply}. The same on every rank.
+Json choose(const Communicator& world, const Work& work, const RunOptions& options,
+            const ResultsDirectory& results) {
+  Json choice{{"skip", Json::array()}};
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    results.prepare(study_document(work.study, work.cases), may_exist(options));
+    results.prepare(study_document(work.study, work.cases),
+                    options.resume || options.only || !options.retry.empty());
+    const double case_seconds = work.study.limits.case_seconds;
     if (!results.has_locks())
-      log_warning(fmt::format(
-          "{}: this file system has no locks: start one launch at a time; a case that a killed "
-          "launch was running can be resumed {:.0f} s after it began",
-          results.path().string(), longest_run(work.study.limits.case_seconds)));
+      log_warning(
+          fmt::format("{}: this file system has no locks: start one launch at a time; a case that "
+                      "a killed launch was running can be resumed {:.0f} s after it began",
+                      results.path().string(), longest_run(case_seconds)));
     std::vector<std::size_t> run;
-    for (const Selected& item :
-         select_cases(work.cases, results, options, work.study.limits.case_seconds, world.size())) {
-      if (item.what == Selected::What::run) run.push_back(item.index);
-      if (item.what == Selected::What::skip) choice["skip"].push_back(item.index);
+    for (std::size_t i = 0; i < work.cases.size(); ++i) {
+      const auto what =
+          select_case(work.cases[i], results, options, case_seconds, world.size()).what;
+      if (what == Selected::What::run) run.push_back(i);
+      if (what == Selected::What::skip) choice["skip"].push_back(i);
     }
     choice["run"] = shuffled(std::move(run), work.study.seed);
   });
-  choice = broadcast_json(world, choice);
-  skipped = choice.at("skip").get<std::vector<std::size_t>>();
-  return choice.at("run").get<std::vector<std::size_t>>();
+  return broadcast_json(world, choice);
 }
 
 std::string describe(const Json& result) {
@@ -104,19 +101,19 @@ std::string describe(const Json& result) {
 /// Which case is being run, and how long the others may take.
 void show_progress(ProgressLine& progress, std::size_t done, std::size_t all, const Timer& clock,
                    const std::string& id) {
-  const double left =
-      done == 0 ? 0 : clock.seconds() / static_cast<double>(done) * static_cast<double>(all - done);
-  progress.update(fmt::format("{}/{}  {}{}", done + 1, all, id,
-                              done == 0 ? "" : fmt::format("  {:.0f} s left", left)));
+  std::string left;
+  if (done > 0)
+    left = fmt::format("  {:.0f} s left", clock.seconds() * static_cast<double>(all - done) /
+                                              static_cast<double>(done));
+  progress.update(fmt::format("{}/{}  {}{}", done + 1, all, id, left));
 }
 
-void run_cases(const Work& work, const std::vector<std::size_t>& order,
-               const AttemptContext& context) {
+void run_cases(const std::vector<const Case*>& order, const AttemptContext& context) {
   const bool is_first = context.world.rank() == 0;
   ProgressLine progress(is_first && progress_is_visible());
   const Timer clock;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const Case& point = work.cases[order[i]];
+    const Case& point = *order[i];
     if (is_first) show_progress(progress, i, order.size(), clock, point.id);
     const Json result = attempt_case(point, context);
     if (!is_first) continue;
@@ -139,7 +136,7 @@ ExitCode conclude(const RunOptions& options, const ResultsDirectory& results) {
   if (options.only) narrow(summary, *options.only, results);
   print_output(summary_table(summary) + "\n" + figures_of_merit(summary));
   print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
-  return exit_code_of(summary);
+  return static_cast<ExitCode>(summary.at("exit_code").get<int>());
 }
 
 }  // namespace
@@ -148,28 +145,19 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const Work work = load_agreed(options);
   const ResultsDirectory results(options.directory);
   const Communicator world = Communicator::world(comm_options(work.study));
-  std::optional<Fault> fault;
-  if (!options.inject.empty()) fault = parse_fault(options.inject);
-
-  std::vector<std::size_t> skipped;
-  const std::vector<std::size_t> order = choose(world, work, options, results, skipped);
-  std::vector<const Case*> cases;
-  std::vector<std::string> ids;
-  for (const std::size_t index : order) {
-    cases.push_back(&work.cases[index]);
-    ids.push_back(work.cases[index].id);
-  }
-  const LaunchState launch(runtime, work.study, world, cases);
+  const Json choice = choose(world, work, options, results);
+  std::vector<const Case*> order;
+  for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
+  const LaunchState launch(runtime, work.study, world, order);
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    results.write_launch(launch.document(ids, work.study.seed));
-    for (const std::size_t index : skipped)
-      results.write_result(work.cases[index].id,
-                           skipped_result(work.study, work.cases[index], launch.name()));
+    results.write("launches/" + launch.name() + ".json", launch.document());
+    for (const std::size_t index : choice.at("skip"))
+      results.write_result(skipped_result(work.study, work.cases[index], launch.name()));
   });
 
   LastWord last_word(results);
-  run_cases(work, order, {work.study, world, launch, results, last_word, options, fault});
+  run_cases(order, {work.study, world, launch, results, last_word, options});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0) code = static_cast<int>(conclude(options, results));
@@ -180,8 +168,9 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
 ExitCode show_selection(const RunOptions& options, Size ranks) {
   const Work work = load(options);
   const ResultsDirectory results(options.directory);
-  print_output(selection_list(work.cases, select_cases(work.cases, results, options,
-                                                       work.study.limits.case_seconds, ranks)));
+  print_output(selection_list(work.cases, [&](const Case& point) {
+    return select_case(point, results, options, work.study.limits.case_seconds, ranks);
+  }));
   return ExitCode::ok;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/last_word.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -15,33 +16,7 @@
 #include "results/summary.hpp"
 
 namespace tessera::bench {
-
-LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
-  observe_abort([this](ExitCode code, const std::string& reason) { speak(code, reason); });
-}
-
-LastWord::~LastWord() { observe_abort({}); }
-
-void LastWord::begin(nlohmann::json result) {
-  const std::lock_guard lock(mutex_);
-  result_ = std::move(result);
-  phase_ = "set-up";
-}
-
-void LastWord::enter(std::string phase) {
-  const std::lock_guard lock(mutex_);
-  phase_ = std::move(phase);
-}
-
-std::string LastWord::phase() const {
-  const std::lock_guard lock(mutex_);
-  return phase_;
-}
-
-void LastWord::end() {
-  const std::lock_guard lock(mutex_);
-  result_.reset();
-}
+namespace {
 
 const char* status_for(ExitCode code) {
   switch (code) {
@@ -51,9 +26,59 @@ const char* status_for(ExitCode code) {
       return "oom";
     case ExitCode::timeout:
       return "timeout";
+    case ExitCode::skipped:
+      return "skipped";
     default:
       return "failed";
   }
+}
+
+}  // namespace
+
+LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
+  observe_abort([this](ExitCode code, const std::string& reason) { speak(code, reason); });
+}
+
+LastWord::~LastWord() { observe_abort({}); }
+
+void LastWord::begin(nlohmann::json result, std::optional<double> case_seconds) {
+  const std::lock_guard lock(mutex_);
+  result_ = std::move(result);
+  phase_ = "set-up";
+  if (case_seconds)
+    deadline_ = std::jthread(
+        [this, limit = *case_seconds](const std::stop_token& is_over) { wait(is_over, limit); });
+}
+
+void LastWord::enter(std::string phase) {
+  const std::lock_guard lock(mutex_);
+  phase_ = std::move(phase);
+}
+
+void LastWord::end() {
+  deadline_ = {};
+  const std::lock_guard lock(mutex_);
+  result_.reset();
+}
+
+void LastWord::wait(const std::stop_token& is_over, double case_seconds) {
+  const double seconds = std::min(2 * case_seconds + 5, 1e8);
+  std::string reason;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, is_over, std::chrono::duration<double>(seconds), [] { return false; });
+    if (is_over.stop_requested()) return;
+    reason = fmt::format("still in its {} after {:.0f} s; the limit is {:g} s", phase_, seconds,
+                         case_seconds);
+  }
+  log_error(reason);
+  abort_job(ExitCode::timeout, reason);
+}
+
+void end_case(nlohmann::json& result, ExitCode code, const std::string& reason) {
+  result["status"] = status_for(code);
+  result["reason"] = one_line(reason);
+  result["exit_code"] = static_cast<int>(code);
 }
 
 /// The watchdog gives its own code to what the study calls a time-out.
@@ -62,13 +87,11 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   if (!result_) return;
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   nlohmann::json& result = *result_;
-  const ExitCode ends = stalled ? ExitCode::timeout : code;
-  result["status"] = status_for(ends);
-  result["reason"] = reason.empty() ? "the job was aborted" : one_line(reason);
-  result["exit_code"] = static_cast<int>(ends);
+  end_case(result, stalled ? ExitCode::timeout : code,
+           reason.empty() ? "the job was aborted" : reason);
   result["finished"] = utc_time();
   try {
-    results_.write_result(result.at("id"), result);
+    results_.write_result(result);
     write_summary(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
@@ -76,27 +99,6 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   print_result_line("FAIL", fmt::format("{}: {}; use --resume to run the other cases",
                                         result.at("id").get<std::string>(),
                                         result.at("status").get<std::string>()));
-}
-
-Deadline::Deadline(double seconds, const LastWord& word, double limit_to_name)
-    : thread_([this, seconds, limit_to_name, &word] {
-        std::unique_lock lock(mutex_);
-        const auto limit = std::chrono::duration<double>(std::min(seconds, 1e8));
-        if (wake_.wait_for(lock, limit, [this] { return is_over_; })) return;
-        const std::string reason =
-            fmt::format("still in its {} after {:.0f} s; the limit is {:g} s", word.phase(),
-                        seconds, limit_to_name);
-        log_error(reason);
-        abort_job(ExitCode::timeout, reason);
-      }) {}
-
-Deadline::~Deadline() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
 }
 
 void print_result_line(const std::string& verdict, const std::string& text) {

@@ -26,39 +26,28 @@ class LastWord {
   LastWord(const LastWord&) = delete;
   LastWord& operator=(const LastWord&) = delete;
 
-  /// From here to end(), `result` is what is to be completed.
-  void begin(nlohmann::json result);
+  /// From here to end(), `result` is what is to be completed. With a time limit of the case, the
+  /// job ends with exit code 4 if the end does not come in twice that time: the watchdog, which can
+  /// name the ranks that are missing, comes first.
+  void begin(nlohmann::json result, std::optional<double> case_seconds);
   /// What the case is doing: "warm-up".
   void enter(std::string phase);
-  std::string phase() const;
   void end();
 
  private:
   void speak(ExitCode code, const std::string& reason);
+  void wait(const std::stop_token& is_over, double case_seconds);
 
   const ResultsDirectory& results_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::optional<nlohmann::json> result_;
   std::string phase_;
+  std::condition_variable_any wake_;
+  std::jthread deadline_;
 };
 
-/// Ends the job with exit code 4 unless it is destroyed in time.
-class Deadline {
- public:
-  Deadline(double seconds, const LastWord& word, double limit_to_name);
-  ~Deadline();
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_over_ = false;
-  std::thread thread_;
-};
-
-/// The status of a case that ended with this code.
-const char* status_for(ExitCode code);
+/// Sets status, reason and exit code of a case that ended with this code.
+void end_case(nlohmann::json& result, ExitCode code, const std::string& reason);
 
 /// The last line of a launch, printed by the rank that ends it.
 void print_result_line(const std::string& verdict, const std::string& text);

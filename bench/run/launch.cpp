@@ -23,75 +23,57 @@ std::string launch_name(const nlohmann::json& first_rank, std::string time) {
                      first_rank.at("process").get<int>());
 }
 
-/// How many processes wanted to run in the last minute, before this launch has done much; none
-/// where the system does not tell.
-std::optional<double> load_average() {
+/// How many processes wanted to run in the last minute, before this launch has done much; null
+/// where the system does not tell. Times of a machine that others use say little.
+nlohmann::json load_average() {
   double load = 0;
-  if (getloadavg(&load, 1) != 1) return std::nullopt;
+  if (getloadavg(&load, 1) != 1) return nullptr;
+  const unsigned processors = std::thread::hardware_concurrency();
+  if (processors > 0 && load > processors)
+    log_warning(
+        fmt::format("this machine is busy: load {:.1f} on {} processors", load, processors));
   return load;
 }
 
-/// Times of a machine that others use say little.
-void warn_of_load(const std::optional<double>& load) {
-  const unsigned processors = std::thread::hardware_concurrency();
-  if (load && processors > 0 && *load > processors)
-    log_warning(
-        fmt::format("this machine is busy: load {:.1f} on {} processors", *load, processors));
+std::pair<Size, DType> calibration_key(const Case& point) {
+  return {point.ranks(), point.config.model.dtype};
 }
 
 }  // namespace
 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const std::vector<const Case*>& cases)
-    : size_(world.size()),
-      load_(load_average()),
-      provenance_(collect_provenance(runtime, nccl_version())) {
-  warn_of_load(load_);
-  provenance_["ranks"] = gather_json(world, collect_rank_provenance(runtime));
-  const nlohmann::json name = broadcast_json(
-      world, launch_name(provenance_["ranks"][0], provenance_.at("time").get<std::string>()));
-  name_ = name.get<std::string>();
+    : document_{{"schema_version", 1},
+                {"ranks", world.size()},
+                {"seed", study.seed},
+                {"order", nlohmann::json::array()},
+                {"load_average", load_average()},
+                {"provenance", collect_provenance(runtime, nccl_version())},
+                {"calibration", nlohmann::json::array()}} {
+  nlohmann::json& provenance = document_["provenance"];
+  provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
+  document_["name"] = broadcast_json(
+      world, launch_name(provenance["ranks"][0], provenance.at("time").get<std::string>()));
   for (const Case* point : cases) {
+    document_["order"].push_back(point->id);
     const Size n = point->ranks();
     const bool inside = world.rank() < n;
-    if (groups_.count(n) == 0) {
-      Group group{world.split(inside ? 0 : 1, world.rank(), "case")};
-      MPI_Comm_split(MPI_COMM_WORLD, inside ? 0 : 1, world.rank(), &group.raw);
-      groups_.emplace(n, group);
-    }
-    if (calibrations_.count(key(*point)) > 0) continue;
-    Calibration& made = calibrations_[key(*point)];
-    if (inside) made = calibrate(groups_.at(n).ranks, key(*point).second, study.measure.gemm_size);
+    const int color = inside ? 0 : 1;
+    if (groups_.count(n) == 0)
+      groups_.emplace(
+          n, Group{world.split(color, world.rank(), "case"),
+                   MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())});
+    const auto key = calibration_key(*point);
+    if (calibrations_.count(key) > 0) continue;
+    Calibration& made = calibrations_[key];
+    if (inside) made = calibrate(groups_.at(n).ranks, key.second, study.measure.gemm_size);
     sleep_until_all_arrive();
   }
+  for (const auto& [key, made] : calibrations_) document_["calibration"].push_back(to_json(made));
 }
-
-LaunchState::~LaunchState() {
-  for (auto& [ranks, group] : groups_) MPI_Comm_free(&group.raw);
-}
-
-std::pair<Size, DType> LaunchState::key(const Case& point) {
-  return {point.ranks(), point.config.model.dtype};
-}
-
-const Group& LaunchState::group(const Case& point) const { return groups_.at(point.ranks()); }
 
 const Calibration& LaunchState::calibration(const Case& point) const {
-  return calibrations_.at(key(point));
-}
-
-nlohmann::json LaunchState::document(const std::vector<std::string>& order,
-                                     std::uint64_t seed) const {
-  nlohmann::json calibrations = nlohmann::json::array();
-  for (const auto& [key, calibration] : calibrations_) calibrations.push_back(to_json(calibration));
-  return {{"schema_version", 1},
-          {"name", name_},
-          {"ranks", size_},
-          {"seed", seed},
-          {"order", order},
-          {"load_average", load_ ? nlohmann::json(*load_) : nlohmann::json()},
-          {"provenance", provenance_},
-          {"calibration", calibrations}};
+  return calibrations_.at(calibration_key(point));
 }
 
 }  // namespace tessera::bench

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <mpi.h>
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/runtime.hpp>
 #include <tessera/comm/communicator.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
 
 #include "measure/calibration.hpp"
 #include "study/case.hpp"
@@ -21,32 +20,25 @@ namespace tessera::bench {
 /// The first ranks of the job, as many as a case needs.
 struct Group {
   Communicator ranks;
-  MPI_Comm raw = MPI_COMM_NULL;  ///< to agree with each other on how a case has ended
+  MpiHandle raw;  ///< to agree with each other on how a case has ended
 };
 
-/// What is the same for all cases of one launch. Constructing it is collective over all ranks.
+/// What is the same for all cases of one launch.
 class LaunchState {
  public:
-  /// Makes the groups that these cases need and finds out what they can do.
+  /// Makes the groups that these cases, in the order in which they run, need, and finds out what
+  /// they can do. Collective over all ranks.
   LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
               const std::vector<const Case*>& cases);
-  ~LaunchState();
-  LaunchState(const LaunchState&) = delete;
-  LaunchState& operator=(const LaunchState&) = delete;
 
-  const std::string& name() const { return name_; }
-  const Group& group(const Case& point) const;
-  const Calibration& calibration(const Case& point) const;
+  std::string name() const { return document_.at("name"); }
   /// launches/<name>.json
-  nlohmann::json document(const std::vector<std::string>& order, std::uint64_t seed) const;
+  const nlohmann::json& document() const { return document_; }
+  const Group& group(const Case& point) const { return groups_.at(point.ranks()); }
+  const Calibration& calibration(const Case& point) const;
 
  private:
-  static std::pair<Size, DType> key(const Case& point);
-
-  std::string name_;
-  int size_ = 1;
-  std::optional<double> load_;  ///< of the first rank's machine before the launch
-  nlohmann::json provenance_;
+  nlohmann::json document_;
   std::map<Size, Group> groups_;
   std::map<std::pair<Size, DType>, Calibration> calibrations_;
 };

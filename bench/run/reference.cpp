@@ -9,8 +9,6 @@
 #include <tessera/base/outcome.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "results/documents.hpp"
 
@@ -33,14 +31,6 @@ Json train_alone(const Config& config, const Communicator& alone, const CheckTim
       {"losses", {{"steps", numbers_json(losses.steps)}, {"epochs", numbers_json(losses.epochs)}}}};
 }
 
-/// Of two losses, relative to the reference; infinite where one of them is not finite.
-double difference(const Json& mine, const Json& reference) {
-  if (mine.is_null() || reference.is_null()) return INFINITY;
-  const double wanted = reference.get<double>();
-  const double scale = std::max(std::abs(wanted), 1e-30);
-  return std::abs(mine.get<double>() - wanted) / scale;
-}
-
 }  // namespace
 
 Config reference_config(const Config& config) {
@@ -57,14 +47,13 @@ Config reference_config(const Config& config) {
   return reference;
 }
 
-std::string reference_key(const Config& reference) {
-  return fmt::format("{:08x}", hash_of(config_as_json(reference)));
+std::string reference_name(const Config& reference) {
+  return fmt::format("references/{:08x}.json", hash_of(config_as_json(reference)));
 }
 
 Json run_reference(const Config& reference, const Communicator& world, const Limits& limits,
                    const CheckTime& check_time) {
-  const Plan plan = make_plan(plan_input(resolve(reference, 1), resolve_mesh(reference, 1)));
-  const Size bytes = plan.memory(0).total();
+  const Size bytes = plan_of(reference, 1).memory(0).total();
   if (limits.memory_bytes && bytes > *limits.memory_bytes)
     return {{"problem", fmt::format("one rank would need {}, the limit is {}", human_bytes(bytes),
                                     human_bytes(*limits.memory_bytes))}};
@@ -80,62 +69,51 @@ Json run_reference(const Config& reference, const Communicator& world, const Lim
   }
 }
 
-Json compare_losses(const Verification& verification, const Json& reference,
-                    const std::string& reference_name, double tolerance) {
-  const Json steps = numbers_json(verification.losses.steps);
+LossVerdict judge_losses(const Verification& verification, const Json& reference,
+                         const std::string& reference_name, double tolerance) {
+  const std::vector<double>& steps = verification.losses.steps;
+  const Json wanted = reference.value("losses", Json::object());
   Json loss{{"verdict", nullptr},
             {"tolerance", tolerance},
             {"largest_relative_difference", nullptr},
             {"largest_at_step", nullptr},
             {"epochs", verification.epochs},
             {"steps", steps.size()},
-            {"step_losses", steps},
+            {"step_losses", numbers_json(steps)},
             {"epoch_losses", numbers_json(verification.losses.epochs)},
-            {"reference_step_losses", nullptr},
-            {"reference_epoch_losses", nullptr},
+            {"reference_step_losses", wanted.value("steps", Json())},
+            {"reference_epoch_losses", wanted.value("epochs", Json())},
             {"reference", reference_name},
-            {"problem", nullptr}};
-  const bool is_finite =
-      std::none_of(steps.begin(), steps.end(), [](const Json& v) { return v.is_null(); });
-  if (!is_finite) loss["verdict"] = "not_finite";
-  if (reference.contains("problem")) {
-    loss["problem"] = reference.at("problem");
-    if (is_finite) loss["verdict"] = "no_reference";
-    return loss;
+            {"problem", reference.value("problem", Json())}};
+  const auto verdict = [&](const char* word, const std::string& problem = "") {
+    loss["verdict"] = word;
+    return LossVerdict{loss, problem};
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (!std::isfinite(steps[i]))
+      return verdict("not_finite", fmt::format("the loss of step {} is not finite", i + 1));
+  if (wanted.empty()) return verdict("no_reference");
+  if (wanted.at("steps").size() != steps.size())
+    return verdict("different", "the one-rank run took a different number of steps");
+  double largest = 0, there = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Json& one_rank = wanted.at("steps")[i];
+    const double value = one_rank.is_null() ? INFINITY : one_rank.get<double>();
+    const double difference = std::isfinite(value)
+                                  ? std::abs(steps[i] - value) / std::max(std::abs(value), 1e-30)
+                                  : INFINITY;
+    if (difference < largest || (difference == 0 && i > 0)) continue;
+    largest = difference;
+    there = value;
+    at = i;
   }
-  const Json& wanted = reference.at("losses").at("steps");
-  loss["reference_step_losses"] = wanted;
-  loss["reference_epoch_losses"] = reference.at("losses").at("epochs");
-  if (!is_finite) return loss;
-  double largest = wanted.size() == steps.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < std::min(steps.size(), wanted.size()); ++i) {
-    const double here = difference(steps[i], wanted[i]);
-    if (here < largest || (here == 0 && i > 0)) continue;
-    largest = here;
-    loss["largest_at_step"] = i + 1;
-  }
+  loss["largest_at_step"] = at + 1;
   loss["largest_relative_difference"] = finite(largest);
-  loss["verdict"] = largest <= tolerance ? "equal" : "different";
-  return loss;
-}
-
-std::string loss_problem(const Json& loss) {
-  const std::string verdict = loss.at("verdict");
-  if (verdict == "not_finite") {
-    const Json& steps = loss.at("step_losses");
-    const auto first = std::find(steps.begin(), steps.end(), Json());
-    return fmt::format("the loss of step {} is not finite", first - steps.begin() + 1);
-  }
-  if (verdict != "different") return "";
-  if (loss.at("largest_relative_difference").is_null())
-    return "the one-rank run took a different number of steps";
-  const auto step = loss.at("largest_at_step").get<std::size_t>();
-  return fmt::format(
-      "the loss of step {} is {:.8g}, on one rank {:.8g}: relative difference {:.1e}, "
-      "tolerance {:.0e}",
-      step, loss.at("step_losses")[step - 1].get<double>(),
-      loss.at("reference_step_losses")[step - 1].get<double>(),
-      loss.at("largest_relative_difference").get<double>(), loss.at("tolerance").get<double>());
+  if (largest <= tolerance) return verdict("equal");
+  return verdict("different", fmt::format("the loss of step {} is {:.8g}, on one rank {:.8g}: "
+                                          "relative difference {:.1e}, tolerance {:.0e}",
+                                          at + 1, steps[at], there, largest, tolerance));
 }
 
 }  // namespace tessera::bench

@@ -15,19 +15,21 @@ namespace tessera::bench {
 /// The same training on one rank: replicated, in one microbatch, nothing overlapped.
 Config reference_config(const Config& config);
 
-/// Names the training of a reference: equal for cases that are held against the same.
-std::string reference_key(const Config& reference);
+/// The file of a reference: the same for cases that are held against the same training.
+std::string reference_name(const Config& reference);
 
 /// Trains on this rank alone: {"losses": {...}} or, where that is impossible, {"problem": "..."}.
 /// Throws Error (timeout) like `check_time`.
 nlohmann::json run_reference(const Config& reference, const Communicator& world,
                              const Limits& limits, const CheckTime& check_time);
 
-/// The loss part of a result. `reference` as from run_reference.
-nlohmann::json compare_losses(const Verification& verification, const nlohmann::json& reference,
-                              const std::string& reference_name, double tolerance);
-
-/// Why this loss part makes a case invalid; empty if it does not.
-std::string loss_problem(const nlohmann::json& loss);
+/// The loss part of a result, and why it makes the case invalid; "" if it does not.
+struct LossVerdict {
+  nlohmann::json document;
+  std::string problem;
+};
+/// `reference` as from run_reference.
+LossVerdict judge_losses(const Verification& verification, const nlohmann::json& reference,
+                         const std::string& reference_name, double tolerance);
 
 }  // namespace tessera::bench

@@ -14,31 +14,20 @@ namespace tessera::bench {
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
                      double case_seconds, Size ranks) {
   using What = Selected::What;
-  if (options.only && *options.only != point.id) return {0, What::leave, "not selected by --case"};
+  if (options.only && *options.only != point.id) return {What::leave, "not selected by --case"};
   const std::string status = results.status(point.id, results.result(point.id), case_seconds);
   const bool again =
       std::count(options.retry.begin(), options.retry.end(), status) > 0 || status == "pending";
   if (point.skip_reason) {
-    if (status == "skipped") return {0, What::keep, "skipped"};
-    return {0, What::skip, *point.skip_reason};
+    if (status == "skipped") return {What::keep, "skipped"};
+    return {What::skip, *point.skip_reason};
   }
-  if (status == "running") return {0, What::leave, "another launch is running it"};
+  if (status == "running") return {What::leave, "another launch is running it"};
   // What did not apply then does now: the program or the study has changed.
-  if (!again && status != "skipped") return {0, What::keep, "has a result: " + status};
+  if (!again && status != "skipped") return {What::keep, "has a result: " + status};
   if (point.ranks() > ranks)
-    return {0, What::too_large,
-            fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
-  return {0, What::run, status == "pending" ? "" : "again: " + status};
-}
-
-std::vector<Selected> select_cases(const std::vector<Case>& cases, const ResultsDirectory& results,
-                                   const RunOptions& options, double case_seconds, Size ranks) {
-  std::vector<Selected> selected;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    selected.push_back(select_case(cases[i], results, options, case_seconds, ranks));
-    selected.back().index = i;
-  }
-  return selected;
+    return {What::pending, fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
+  return {What::run, status == "pending" ? "" : "again: " + status};
 }
 
 // std::shuffle may differ between standard libraries.

@@ -18,29 +18,26 @@ struct RunOptions {
   std::vector<std::string> retry{};     ///< statuses of cases that are run again
   std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
   bool dry_run = false;
-  bool traces = false;   ///< keep the traces of the instrumented steps
-  std::string inject{};  ///< see fault.hpp
+  bool traces = false;  ///< keep the traces of the instrumented steps
+  /// For tests: throws, or does not return for an hour, in the warm-up of every case it is in.
+  int throwing_rank = -1, stalling_rank = -1;
 };
 
 /// What a launch does about one case.
 struct Selected {
-  std::size_t index = 0;  ///< of the case in its study
   enum class What {
     run,
-    skip,       ///< record that it does not apply
-    keep,       ///< it has a result
-    leave,      ///< another launch is running it, or it is not the one asked for
-    too_large,  ///< needs more ranks than there are
+    skip,     ///< record that it does not apply
+    keep,     ///< it has a result
+    leave,    ///< another launch is running it, or it is not the one asked for
+    pending,  ///< needs more ranks than there are
   } what = What::run;
   std::string note{};  ///< for people
 };
 
+/// `ranks` of the launch; `results` may not exist yet.
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
                      double case_seconds, Size ranks);
-
-/// By case. `ranks` of the launch; `results` may not exist yet.
-std::vector<Selected> select_cases(const std::vector<Case>& cases, const ResultsDirectory& results,
-                                   const RunOptions& options, double case_seconds, Size ranks);
 
 /// The same numbers in an order that depends on the seed only.
 std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);

@@ -22,9 +22,4 @@ void sleep_until_all_arrive() {
   }
 }
 
-void on_first_rank(int rank, const std::function<void()>& work) {
-  if (rank == 0) work();
-  sleep_until_all_arrive();
-}
-
 }  // namespace tessera::bench

@@ -14,22 +14,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json rows_json(const std::vector<LedgerRow>& rows) {
-  Json list = Json::array();
-  for (const LedgerRow& row : rows)
-    list.push_back({row.axis, static_cast<int>(row.operation), row.calls, row.payload_bytes});
-  return list;
+/// What a rank planned and measured, by axis and operation: {planned, measured}.
+Json rows_of(const Verification& verification) {
+  Json both = Json::array();
+  for (const auto* rows : {&verification.planned_traffic, &verification.measured_traffic}) {
+    Json list = Json::array();
+    for (const LedgerRow& row : *rows)
+      list.push_back({{"axis", row.axis},
+                      {"operation", name_of(row.operation)},
+                      {"calls", row.calls},
+                      {"payload_bytes", row.payload_bytes}});
+    both.push_back(std::move(list));
+  }
+  return both;
 }
 
-Size bytes_of(const Json& rows) {
+Size planned_bytes(const Json& both) {
   Size bytes = 0;
-  for (const Json& row : rows) bytes += row[3].get<Size>();
+  for (const Json& row : both[0]) bytes += row.at("payload_bytes").get<Size>();
   return bytes;
 }
 
-Json empty_row(const MeshShape& mesh, const std::string& axis, Operation operation) {
+Json empty_row(const MeshShape& mesh, const std::string& axis, const std::string& operation) {
   Json row{{"axis", axis},
-           {"operation", name_of(operation)},
+           {"operation", operation},
            {"group_size", group_of(mesh, axis, 0).size()},
            {"planned_calls", 0},
            {"measured_calls", 0},
@@ -46,31 +54,26 @@ Json empty_row(const MeshShape& mesh, const std::string& axis, Operation operati
 
 Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
                       const Verification& verification) {
-  const std::vector<Json> all = gather_json(
-      ranks, {rows_json(verification.planned_traffic), rows_json(verification.measured_traffic)});
-  bool as_planned = true;
-  for (const Json& rank : all) as_planned &= rank[0] == rank[1];
+  const std::vector<Json> all = gather_json(ranks, rows_of(verification));
   const Json& most = *std::max_element(all.begin(), all.end(), [](const Json& a, const Json& b) {
-    return bytes_of(a[0]) < bytes_of(b[0]);
+    return planned_bytes(a) < planned_bytes(b);
   });
-  std::map<std::pair<std::string, int>, Json> rows;
-  for (std::size_t which : {0, 1}) {
+  std::map<std::pair<std::string, std::string>, Json> rows;
+  for (const std::size_t which : {0, 1}) {
     const std::string prefix = which == 0 ? "planned_" : "measured_";
     for (const Json& row : most[which]) {
-      const std::string axis = row[0];
-      const int operation = row[1];
-      Json& out = rows.try_emplace({axis, operation},
-                                   empty_row(mesh, axis, static_cast<Operation>(operation)))
-                      .first->second;
-      out[prefix + "calls"] = row[2];
-      out[prefix + "payload_bytes"] = row[3];
+      const std::string axis = row.at("axis"), operation = row.at("operation");
+      Json& out =
+          rows.try_emplace({axis, operation}, empty_row(mesh, axis, operation)).first->second;
+      for (const std::string key : {"calls", "payload_bytes"}) out[prefix + key] = row.at(key);
     }
   }
   Json list = Json::array();
   for (auto& [key, row] : rows) list.push_back(std::move(row));
   return {{"steps", verification.losses.steps.size()},
           {"epochs", verification.epochs},
-          {"as_planned", as_planned},
+          {"as_planned", std::all_of(all.begin(), all.end(),
+                                     [](const Json& both) { return both[0] == both[1]; })},
           {"rows", list}};
 }
 

@@ -8,11 +8,11 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/plan/plan.hpp>
 
 #include "study/mesh_choices.hpp"
 #include "study/study_keys.hpp"
@@ -24,15 +24,10 @@ using Json = nlohmann::json;
 using Choice = std::map<std::string, Json>;  ///< one value of every factor of a grid
 
 template <class T>
-T value_of(const Choice& choice, const std::string& name, const T& otherwise) {
+T value_of(const Choice& choice, const std::string& name, T otherwise) {
   const auto found = choice.find(name);
-  if (found == choice.end()) return otherwise;
-  const bool right_type = std::is_same_v<T, std::string> ? found->second.is_string()
-                                                         : found->second.is_number_integer();
-  if (!right_type)
-    throw ConfigError("grid." + name, to_toml(found->second),
-                      std::is_same_v<T, std::string> ? "must be strings" : "must be integers");
-  return found->second.get<T>();
+  if (found != choice.end()) setting_types::assign("grid." + name, found->second, otherwise);
+  return otherwise;
 }
 
 /// The first factors vary slowest, in the order of factor_names(); configuration keys come last.
@@ -88,13 +83,10 @@ std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strate
   }
   if (choice.count("mesh") > 0)
     return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks)};
-  const auto over = choice.find("meshes_over");
-  if (over == choice.end()) return {usual_mesh(strategy, *ranks)};
-  if (!over->second.is_array() || over->second.empty() ||
-      !std::all_of(over->second.begin(), over->second.end(),
-                   [](const Json& axis) { return axis.is_string(); }))
-    throw ConfigError("grid.meshes_over", to_toml(over->second), "must be a list of axes");
-  return factorisations(*ranks, over->second.get<std::vector<std::string>>());
+  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, *ranks)};
+  const auto axes = value_of<std::vector<std::string>>(choice, "meshes_over", {});
+  if (axes.empty()) throw ConfigError("grid.meshes_over", "[]", "must have at least one axis");
+  return factorisations(*ranks, axes);
 }
 
 void set_mesh(DistributedConfig& config, const MeshShape& mesh) {
@@ -158,8 +150,7 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
   try {
-    const Config config = resolve(point.config, point.ranks());
-    make_plan(plan_input(config, resolve_mesh(config, point.ranks())));
+    plan_of(point.config, point.ranks());
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -176,6 +167,11 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
              applies_on(option.applies, static_cast<Strategy>(row - strategy_names.begin()), mesh);
     }
   return true;
+}
+
+Plan plan_of(const Config& config, Size ranks) {
+  const Config resolved = resolve(config, ranks);
+  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks)));
 }
 
 std::vector<Case> make_cases(const Study& study) {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/plan/plan.hpp>
 
 #include "study/study.hpp"
 
@@ -36,8 +36,11 @@ std::vector<Case> make_cases(const Study& study);
 /// Whether a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);
 
-/// The value of a factor as people write it.
-std::string factor_text(const nlohmann::json& value);
+/// Of a configuration on this number of ranks. Throws ConfigError if there is none.
+Plan plan_of(const Config& config, Size ranks);
+
+/// Those factors that are keys of the configuration, "key=value" as people write it.
+std::vector<std::string> other_factors(const nlohmann::json& factors);
 
 /// Fills in label and id.
 void name_case(Case& point);

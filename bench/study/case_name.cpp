@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/toml_text.hpp>
 
@@ -10,8 +11,19 @@
 
 namespace tessera::bench {
 
-std::string factor_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : to_toml(value);
+namespace {
+
+std::string text_of(const std::string& key, const nlohmann::json& value) {
+  return key + "=" + (value.is_string() ? value.get<std::string>() : to_toml(value));
+}
+
+}  // namespace
+
+std::vector<std::string> other_factors(const nlohmann::json& factors) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : factors.items())
+    if (key.find('.') != std::string::npos) texts.push_back(text_of(key, value));
+  return texts;
 }
 
 /// FNV-1a, folded: a study has thousands of cases at most.
@@ -22,20 +34,17 @@ std::uint32_t hash_of(const nlohmann::json& document) {
 }
 
 void name_case(Case& point) {
+  std::vector<std::string> parts = other_factors(point.factors);
   // Those that every case has come first.
-  const std::vector<std::string> common{"strategy", "mesh", "global_batch", "microbatches"};
-  point.label.clear();
-  for (const std::string& key : common)
-    point.label +=
-        (point.label.empty() ? "" : " ") + key + "=" + factor_text(point.factors.at(key));
-  for (const auto& [key, value] : point.factors.items())
-    if (key.find('.') != std::string::npos) point.label += " " + key + "=" + factor_text(value);
+  for (const char* key : {"microbatches", "global_batch", "mesh", "strategy"})
+    parts.insert(parts.begin(), text_of(key, point.factors.at(key)));
+  point.label = join(parts, " ");
 
   std::string shape;
   for (const Axis& axis : point.mesh.axes())
     shape += (shape.empty() ? "" : "x") + axis.name + std::to_string(axis.size);
-  point.id =
-      fmt::format("{}-{}-b{}", factor_text(point.factors.at("strategy")), shape, point.batch());
+  point.id = fmt::format("{}-{}-b{}", point.factors.at("strategy").get<std::string>(), shape,
+                         point.batch());
   if (point.config.training.microbatches > 1)
     point.id += fmt::format("-m{}", point.config.training.microbatches);
   point.id += fmt::format("-{:08x}", hash_of(config_as_json(point.config)));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +21,8 @@ enum class Scaling : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
 };
+inline constexpr std::array<std::string_view, 2> scaling_names{"strong", "weak"};
+constexpr std::span<const std::string_view> names_of(Scaling) { return scaling_names; }
 
 /// How the step of a case is timed.
 struct MeasureRules {
@@ -58,7 +63,8 @@ struct Study {
   std::string name;
   std::string description;
   std::string file;
-  bool small = false;  ///< in the small variant, which shows that the study works
+  std::string base_file;  ///< beside it, unless the path is absolute
+  bool small = false;     ///< in the small variant, which shows that the study works
   Config base;
   /// The study says how many samples there are; otherwise there are enough for every batch.
   bool gives_samples = false;

@@ -2,11 +2,14 @@
 #include "study/study_keys.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <utility>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <variant>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
 
@@ -19,67 +22,55 @@ using Json = nlohmann::json;
   throw ConfigError(key, to_toml(value), allowed);
 }
 
-void read(const std::string& key, const Json& value, std::string& out) {
-  if (!value.is_string()) reject(key, value, "must be a string");
-  out = value.get<std::string>();
-}
+/// A key of a study's own and what it sets.
+struct OwnKey {
+  std::string name;
+  std::variant<std::string*, Scaling*, std::uint64_t*, Size*, std::optional<Size>*, double*,
+               std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
+      member;
+  bool may_be_zero = false;  ///< other numbers are positive
+};
 
-void read(const std::string& key, const Json& value, Size& out, Size at_least) {
-  if (!value.is_number_integer() || value.get<Size>() < at_least)
-    reject(key, value, "must be an integer of at least " + std::to_string(at_least));
-  out = value.get<Size>();
-}
-
-void read_positive(const std::string& key, const Json& value, double& out) {
-  if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > 1e300)
-    reject(key, value, "must be a positive number");
-  out = value.get<double>();
-}
-
-void read(const std::string& key, const Json& value, Scaling& out) {
-  if (value == "strong") {
-    out = Scaling::strong;
-  } else if (value == "weak") {
-    out = Scaling::weak;
-  } else {
-    reject(key, value, "must be one of strong, weak");
-  }
-}
-
-using Setter = std::function<void(Study&, const std::string& key, const Json& value)>;
-
-const std::vector<std::pair<std::string, Setter>>& setters() {
-  static const std::vector<std::pair<std::string, Setter>> all{
-      {"study.name", [](Study& s, auto& k, auto& v) { read(k, v, s.name); }},
-      {"study.description", [](Study& s, auto& k, auto& v) { read(k, v, s.description); }},
-      {"study.scaling", [](Study& s, auto& k, auto& v) { read(k, v, s.scaling); }},
-      {"study.seed",
-       [](Study& s, auto& k, auto& v) {
-         Size seed = 0;
-         read(k, v, seed, 0);
-         s.seed = static_cast<std::uint64_t>(seed);
-       }},
-      {"baseline.ranks",
-       [](Study& s, auto& k, auto& v) { read(k, v, s.baseline.ranks.emplace(), 1); }},
-      {"baseline.strategy", [](Study& s, auto& k, auto& v) { read(k, v, s.baseline.strategy); }},
-      {"measure.warm_up", [](Study& s, auto& k, auto& v) { read(k, v, s.measure.warm_up, 0); }},
-      {"measure.steps", [](Study& s, auto& k, auto& v) { read(k, v, s.measure.steps, 1); }},
-      {"measure.max_steps", [](Study& s, auto& k, auto& v) { read(k, v, s.measure.max_steps, 1); }},
-      {"measure.ci", [](Study& s, auto& k, auto& v) { read_positive(k, v, s.measure.ci); }},
-      {"measure.instrumented_steps",
-       [](Study& s, auto& k, auto& v) { read(k, v, s.measure.instrumented_steps, 1); }},
-      {"measure.gemm_size", [](Study& s, auto& k, auto& v) { read(k, v, s.measure.gemm_size, 1); }},
-      {"limits.case_seconds",
-       [](Study& s, auto& k, auto& v) { read_positive(k, v, s.limits.case_seconds); }},
-      {"limits.memory_bytes",
-       [](Study& s, auto& k, auto& v) { read(k, v, s.limits.memory_bytes.emplace(), 1); }},
-      {"limits.vendor_peak_flops_per_second",
-       [](Study& s, auto& k, auto& v) {
-         read_positive(k, v, s.limits.vendor_peak_flops_per_second.emplace());
-       }},
-      {"verify.tolerance", [](Study& s, auto& k, auto& v) { read_positive(k, v, s.tolerance); }},
+std::vector<OwnKey> own_keys(Study& s) {
+  return {
+      {"grid", &s.grids},
+      {"exclude", &s.exclusions},
+      {"study.base", &s.base_file},
+      {"study.name", &s.name},
+      {"study.description", &s.description},
+      {"study.scaling", &s.scaling},
+      {"study.seed", &s.seed, true},
+      {"baseline.ranks", &s.baseline.ranks},
+      {"baseline.strategy", &s.baseline.strategy},
+      {"measure.warm_up", &s.measure.warm_up, true},
+      {"measure.steps", &s.measure.steps},
+      {"measure.max_steps", &s.measure.max_steps},
+      {"measure.ci", &s.measure.ci},
+      {"measure.instrumented_steps", &s.measure.instrumented_steps},
+      {"measure.gemm_size", &s.measure.gemm_size},
+      {"limits.case_seconds", &s.limits.case_seconds},
+      {"limits.memory_bytes", &s.limits.memory_bytes},
+      {"limits.vendor_peak_flops_per_second", &s.limits.vendor_peak_flops_per_second},
+      {"verify.tolerance", &s.tolerance},
   };
-  return all;
+}
+
+void check_number(const OwnKey& key, const Json& value) {
+  const auto number = value.get<double>();
+  if (!std::isfinite(number) || number < 0 || (number == 0 && !key.may_be_zero))
+    reject(key.name, value,
+           key.may_be_zero ? "must not be negative" : "must be positive and finite");
+}
+
+/// These names and the keys of a configuration.
+std::vector<std::string> with_settings(std::vector<std::string> names) {
+  for (const Setting& setting : settings()) names.push_back(setting.key);
+  return names;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const auto near = suggest_nearest(name, known);
+  return near ? "; did you mean " + *near + "?" : "";
 }
 
 /// {"distributed": {"overlap": [..]}} -> {"distributed.overlap": [..]}
@@ -93,13 +84,11 @@ void flatten(const Json& table, const std::string& prefix, std::map<std::string,
 }
 
 void check_factor(const std::string& where, const std::string& name, const Json& value) {
-  std::vector<std::string> known = factor_names();
-  for (const Setting& setting : settings()) known.push_back(setting.key);
+  const std::vector<std::string> known = with_settings(factor_names());
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const auto near = suggest_nearest(name, known);
   reject(where + "." + name, value,
          "is neither a factor (" + join(factor_names()) + ") nor a configuration key" +
-             (near ? "; did you mean " + *near + "?" : ""));
+             did_you_mean(name, known));
 }
 
 std::map<std::string, Json> table_of(const std::string& key, const Json& table) {
@@ -115,6 +104,46 @@ std::vector<Json> values_of(const std::string& key, const Json& value) {
   return value.get<std::vector<Json>>();
 }
 
+void parse(const std::string& key, const Json& table, Grid& grid) {
+  for (const auto& [name, value] : table_of(key, table)) {
+    check_factor(key, name, value);
+    // The axes belong together; every other list is one of alternatives.
+    grid[name] = name == "meshes_over" ? std::vector<Json>{value} : values_of(key, value);
+  }
+}
+
+void parse(const std::string& key, const Json& table, Exclusion& exclusion) {
+  for (const auto& [name, value] : table_of(key, table)) {
+    if (name == "reason") {
+      setting_types::assign(key + ".reason", value, exclusion.reason);
+    } else {
+      check_factor(key, name, value);
+      exclusion.where[name] = values_of(key, value);
+    }
+  }
+  if (exclusion.reason.empty()) reject(key, table, "needs a reason");
+  if (exclusion.where.empty())
+    reject(key, table, "needs at least one factor, or it would exclude every case");
+}
+
+/// [[grid]] and [[exclude]].
+template <class T>
+void assign(const std::string& key, const Json& value, std::vector<T>& tables) {
+  if (!value.is_array() || value.empty())
+    reject(key, value, "must be an array of tables: [[" + key + "]]");
+  tables.clear();
+  for (const Json& table : value) parse(key, table, tables.emplace_back());
+}
+
+using setting_types::assign;
+
+bool is_configuration_section(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.') + 1);
+  return section.ends_with('.') &&
+         std::any_of(settings().begin(), settings().end(),
+                     [&](const Setting& setting) { return setting.key.starts_with(section); });
+}
+
 }  // namespace
 
 const std::vector<std::string>& factor_names() {
@@ -124,45 +153,26 @@ const std::vector<std::string>& factor_names() {
   return names;
 }
 
-std::vector<std::string> study_keys() {
-  std::vector<std::string> keys{"study.base", "grid", "exclude"};
-  for (const auto& [key, setter] : setters()) keys.push_back(key);
-  return keys;
-}
-
-bool set_study_key(Study& study, const std::string& key, const Json& value) {
-  for (const auto& [name, setter] : setters()) {
-    if (name != key) continue;
-    setter(study, key, value);
-    return true;
+void set(Study& study, const GivenValue& given) {
+  const auto& [name, value] = given;
+  std::vector<std::string> names;
+  for (const OwnKey& key : own_keys(study)) {
+    names.push_back(key.name);
+    if (key.name != name) continue;
+    std::visit([&, &name = name, &value = value](auto* member) { assign(name, value, *member); },
+               key.member);
+    if (value.is_number()) check_number(key, value);
+    return;
   }
-  return false;
-}
-
-Grid parse_grid(const std::string& key, const Json& table) {
-  Grid grid;
-  for (const auto& [name, value] : table_of(key, table)) {
-    check_factor(key, name, value);
-    // The axes belong together; every other list is one of alternatives.
-    grid[name] = name == "meshes_over" ? std::vector<Json>{value} : values_of(key, value);
+  if (!is_configuration_section(name)) {
+    const std::string near = did_you_mean(name, with_settings(names));
+    reject(name, value,
+           "is not a known key of a study" +
+               (near.empty() ? "; known keys are " + join(names) + " and those of a configuration"
+                             : near));
   }
-  return grid;
-}
-
-Exclusion parse_exclusion(const std::string& key, const Json& table) {
-  Exclusion exclusion;
-  for (const auto& [name, value] : table_of(key, table)) {
-    if (name == "reason") {
-      read(key + ".reason", value, exclusion.reason);
-    } else {
-      check_factor(key, name, value);
-      exclusion.where[name] = values_of(key, value);
-    }
-  }
-  if (exclusion.reason.empty()) reject(key, table, "needs a reason");
-  if (exclusion.where.empty())
-    reject(key, table, "needs at least one factor, or it would exclude every case");
-  return exclusion;
+  tessera::set(study.base, name, value);
+  study.gives_samples |= name == "data.samples";
 }
 
 }  // namespace tessera::bench

@@ -4,24 +4,17 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <tessera/config/toml_text.hpp>
 
 #include "study/study.hpp"
 
 namespace tessera::bench {
 
-/// Sets one key of a study, "measure.steps"; false if it is none of a study's own. Throws
-/// ConfigError for a wrong value.
-bool set_study_key(Study& study, const std::string& key, const nlohmann::json& value);
-
-/// The keys of a study's own.
-std::vector<std::string> study_keys();
+/// Sets one key of a study or of the configuration that its cases start from: "measure.steps",
+/// "model.seed", "grid". Throws ConfigError for an unknown key and for a wrong value.
+void set(Study& study, const GivenValue& given);
 
 /// Names of factors that are no configuration keys: strategy, mesh, ranks, ...
 const std::vector<std::string>& factor_names();
-
-/// [[grid]] and [[exclude]], with dotted keys flattened; `key` is named in errors.
-Grid parse_grid(const std::string& key, const nlohmann::json& table);
-Exclusion parse_exclusion(const std::string& key, const nlohmann::json& table);
 
 }  // namespace tessera::bench

@@ -32,7 +32,7 @@ void check_writable(const std::string& key, const fs::path& path) {
 namespace {
 
 /// Errors and a short disk show at the latest when the file is closed. Returns the reason, or "".
-std::string write_text(const fs::path& path, const std::string& text) {
+std::string write_bytes(const fs::path& path, const std::string& text) {
   errno = 0;
   std::ofstream file(path);
   file << text;
@@ -57,15 +57,13 @@ fs::path temporary_beside(const fs::path& path) {
 
 }  // namespace
 
-void write_json(const fs::path& path, const nlohmann::json& document) {
-  const std::string text =
-      document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+void write_text(const fs::path& path, const std::string& text) {
   std::string reason;
   if (!is_replaceable(path)) {
-    reason = write_text(path, text);
+    reason = write_bytes(path, text);
   } else {
     const fs::path temporary = temporary_beside(path);
-    reason = write_text(temporary, text);
+    reason = write_bytes(temporary, text);
     if (reason.empty() && std::rename(temporary.c_str(), path.c_str()) != 0)
       reason = std::strerror(errno);
     std::error_code unused;
@@ -73,6 +71,10 @@ void write_json(const fs::path& path, const nlohmann::json& document) {
   }
   if (!reason.empty())
     throw Error(ExitCode::usage, "cannot write " + path.string() + ": " + reason);
+}
+
+void write_json(const fs::path& path, const nlohmann::json& document) {
+  write_text(path, document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace tessera

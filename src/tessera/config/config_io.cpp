@@ -19,6 +19,17 @@ namespace {
   throw Error(ExitCode::usage, path + ": cannot be read: " + reason);
 }
 
+void set_mesh(DistributedConfig& config, const std::string& text) {
+  config.mesh_shape.clear();
+  config.mesh_axis_names.clear();
+  for (const Axis& axis : parse_axes(text)) {
+    config.mesh_shape.push_back(axis.size);
+    config.mesh_axis_names.push_back(axis.name);
+  }
+}
+
+}  // namespace
+
 std::string read_file(const std::string& path) {
   // A device would never end, and no configuration comes near this size.
   constexpr std::streamsize limit = 1 << 20;
@@ -33,17 +44,6 @@ std::string read_file(const std::string& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }
-
-void set_mesh(DistributedConfig& config, const std::string& text) {
-  config.mesh_shape.clear();
-  config.mesh_axis_names.clear();
-  for (const Axis& axis : parse_axes(text)) {
-    config.mesh_shape.push_back(axis.size);
-    config.mesh_axis_names.push_back(axis.name);
-  }
-}
-
-}  // namespace
 
 Config load_config(const ConfigSource& source) {
   Config config;

@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// The text of a file of less than 1 MiB. Throws Error (usage) if it cannot be read.
+std::string read_file(const std::string& path);
+
 /// Reads the file and applies the overrides and flags. Every setting by itself is checked, the
 /// rules between them by validate(). Throws Error with exit code usage: a file that cannot be read
 /// or is not TOML, unknown keys, wrong types and values.

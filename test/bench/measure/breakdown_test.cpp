@@ -18,12 +18,17 @@ RankTrace trace(double compute, std::vector<TracedCall> calls) {
   return t;
 }
 
+Breakdown break_down_on(const MeshShape& mesh, std::vector<RankTrace> ranks, Size steps) {
+  find_waits(mesh, ranks);
+  return break_down(ranks, steps);
+}
+
 TEST(Breakdown, TheLastToArriveTellsWhatACallTakes) {
   // Rank 0 computes for 4 s and finds rank 1, which has waited for 2 s.
-  const Breakdown b = break_down(two,
-                                 {trace(4, {{"data", Operation::all_reduce, 1}}),
-                                  trace(2, {{"data", Operation::all_reduce, 3}})},
-                                 1);
+  const Breakdown b = break_down_on(two,
+                                    {trace(4, {{"data", Operation::all_reduce, 1}}),
+                                     trace(2, {{"data", Operation::all_reduce, 3}})},
+                                    1);
   EXPECT_DOUBLE_EQ(b.compute.max_rank_seconds, 4);
   EXPECT_DOUBLE_EQ(b.compute.mean_rank_seconds, 3);
   EXPECT_DOUBLE_EQ(b.products.max_rank_seconds, 2);
@@ -41,7 +46,7 @@ TEST(Breakdown, TheLastToArriveTellsWhatACallTakes) {
 }
 
 TEST(Breakdown, SharesAddUpToTheStep) {
-  const Breakdown b = break_down(
+  const Breakdown b = break_down_on(
       four,
       {trace(1, {{"model", Operation::all_reduce, 2}, {"data", Operation::all_gather, 1}}),
        trace(2, {{"model", Operation::all_reduce, 1}, {"data", Operation::all_gather, 4}}),
@@ -61,7 +66,7 @@ TEST(Breakdown, SharesAddUpToTheStep) {
 }
 
 TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
-  const Breakdown b = break_down(
+  const Breakdown b = break_down_on(
       two,
       {trace(1, {{"data", Operation::all_reduce, 1}, {"data", Operation::all_reduce, 1}}),
        trace(1, {{"data", Operation::all_reduce, 3}})},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/types.hpp>
+
 namespace tessera::bench {
 namespace {
 
@@ -21,7 +23,8 @@ TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
   late.calls = {{"data", Operation::all_reduce, 1, 4}};
   early.regions = {{"tessera::forward", 0, 2}};
   early.calls = {{"data", Operation::all_reduce, 3, 2}};
-  const Json trace = chrome_trace(MeshShape({{"data", 2}}), {late, early});
+  early.calls[0].waiting = 2;
+  const Json trace = chrome_trace({late, early});
 
   EXPECT_EQ(events_of(trace, 1, "thread_name").at(0)["args"]["name"], "rank 1");
   const Json forward = events_of(trace, 0, "forward").at(0);

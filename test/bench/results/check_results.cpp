@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
     if (result.at("status") != "pending" && result.at("status") != "running")
       check_case(result.at("id"), result);
     if (result.at("status") != "ok") continue;
-    const Json launch = directory.launch(result.at("launch"));
+    const Json launch = directory.launch(result.at("launch")).value_or(Json::object());
     check_keys("launch", launch,
                {{"/provenance/git_revision", "s"},
                 {"/provenance/mpi/library", "s"},

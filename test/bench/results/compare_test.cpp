@@ -31,8 +31,7 @@ TEST(Compare, NeedsDisjointIntervalsAndAnEffect) {
 void write(const std::string& path, const Results& results) {
   const ResultsDirectory directory(path);
   directory.prepare(results.study, false);
-  for (const nlohmann::json& result : results.cases)
-    directory.write_result(result.at("id"), result);
+  for (const nlohmann::json& result : results.cases) directory.write_result(result);
 }
 
 TEST(Compare, MatchesCasesByTheirFactors) {

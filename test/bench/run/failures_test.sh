@@ -55,7 +55,7 @@ table() {
 
 # One rank throws while the other waits for it: recorded, and the rest can be run.
 study throws
-launch run study.toml -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
+launch run study.toml -o results --inject-throw 1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
@@ -71,14 +71,14 @@ expect_statuses "4 ok"
 
 # The only rank of a case throws: nobody waits for it, and the launch ends as always.
 study throws_alone
-launch run study.toml -o results --inject throw@0 --case "$(id data-data1-b16)"
+launch run study.toml -o results --inject-throw 0 --case "$(id data-data1-b16)"
 expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
-launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
+launch run study.toml -o results --inject-stall 1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
@@ -91,7 +91,7 @@ expect_statuses "4 ok"
 
 # Nobody waits for a rank that stalls alone: the time limit of the case.
 study stalls_alone
-launch run study.toml -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
+launch run study.toml -o results --inject-stall 0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'

@@ -5,74 +5,71 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/error.hpp>
-
 #include "results/documents.hpp"
-#include "run/fault.hpp"
 
 namespace tessera::bench {
 namespace {
 
-nlohmann::json compare(std::vector<double> mine, const nlohmann::json& reference_steps) {
+LossVerdict compare(std::vector<double> mine, const nlohmann::json& reference_steps) {
   Verification verification;
   verification.losses.steps = std::move(mine);
   verification.losses.epochs = {1};
   verification.epochs = 1;
-  return compare_losses(verification, {{"losses", {{"steps", reference_steps}, {"epochs", {1.0}}}}},
-                        "r", 1e-5);
+  return judge_losses(verification, {{"losses", {{"steps", reference_steps}, {"epochs", {1.0}}}}},
+                      "r", 1e-5);
 }
 
 TEST(Losses, EqualWithinTheTolerance) {
   const auto loss = compare({2.0, 1.0 + 5e-6}, {2.0, 1.0});
-  EXPECT_EQ(loss.at("verdict"), "equal");
-  EXPECT_NEAR(loss.at("largest_relative_difference").get<double>(), 5e-6, 1e-10);
-  EXPECT_EQ(loss_problem(loss), "");
+  EXPECT_EQ(loss.document.at("verdict"), "equal");
+  EXPECT_NEAR(loss.document.at("largest_relative_difference").get<double>(), 5e-6, 1e-10);
+  EXPECT_EQ(loss.problem, "");
 }
 
 TEST(Losses, DifferentBeyondIt) {
   const auto loss = compare({2.0, 1.1, 0.5}, {2.0, 1.0, 0.5});
-  EXPECT_EQ(loss.at("verdict"), "different");
-  EXPECT_EQ(loss.at("largest_at_step"), 2);
+  EXPECT_EQ(loss.document.at("verdict"), "different");
+  EXPECT_EQ(loss.document.at("largest_at_step"), 2);
   EXPECT_EQ(
-      loss_problem(loss),
+      loss.problem,
       "the loss of step 2 is 1.1, on one rank 1: relative difference 1.0e-01, tolerance 1e-05");
 }
 
 TEST(Losses, ANaNIsNeverEqual) {
   const auto loss = compare({2.0, NAN, NAN}, {2.0, nullptr, nullptr});
-  EXPECT_EQ(loss.at("verdict"), "not_finite");
-  EXPECT_EQ(loss_problem(loss), "the loss of step 2 is not finite");
+  EXPECT_EQ(loss.document.at("verdict"), "not_finite");
+  EXPECT_EQ(loss.problem, "the loss of step 2 is not finite");
   const auto only_there = compare({2.0, 1.0}, {2.0, nullptr});
-  EXPECT_EQ(only_there.at("verdict"), "different");
-  EXPECT_NE(loss_problem(only_there), "");
+  EXPECT_EQ(only_there.document.at("verdict"), "different");
+  EXPECT_NE(only_there.problem, "");
 }
 
 TEST(Losses, AnotherNumberOfStepsIsDifferent) {
   const auto loss = compare({2.0}, {2.0, 1.0});
-  EXPECT_EQ(loss.at("verdict"), "different");
-  EXPECT_EQ(loss_problem(loss), "the one-rank run took a different number of steps");
+  EXPECT_EQ(loss.document.at("verdict"), "different");
+  EXPECT_EQ(loss.problem, "the one-rank run took a different number of steps");
 }
 
 TEST(Losses, WithoutAReferenceNothingIsClaimed) {
   Verification verification;
   verification.losses = {{1.0}, {1.0}};
-  const auto loss = compare_losses(verification, {{"problem", "too large"}}, "r", 1e-5);
-  EXPECT_EQ(loss.at("verdict"), "no_reference");
-  EXPECT_EQ(loss.at("problem"), "too large");
-  EXPECT_EQ(loss_problem(loss), "");
+  const auto loss = judge_losses(verification, {{"problem", "too large"}}, "r", 1e-5);
+  EXPECT_EQ(loss.document.at("verdict"), "no_reference");
+  EXPECT_EQ(loss.document.at("problem"), "too large");
+  EXPECT_EQ(loss.problem, "");
 }
 
 // Whatever the ranks share out differently, the reference is one training.
 TEST(Losses, AReferenceServesAllMeshes) {
   Config config;
-  const std::string key = reference_key(reference_config(config));
+  const std::string key = reference_name(reference_config(config));
   config.training.distributed.strategy = "zero2";
   config.training.distributed.mesh_shape = {4};
   config.training.distributed.overlap = true;
   config.training.microbatches = 4;
-  EXPECT_EQ(reference_key(reference_config(config)), key);
+  EXPECT_EQ(reference_name(reference_config(config)), key);
   config.model.mlp.seed += 1;
-  EXPECT_NE(reference_key(reference_config(config)), key);
+  EXPECT_NE(reference_name(reference_config(config)), key);
 }
 
 TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
@@ -103,15 +100,6 @@ TEST(Documents, CountTheParametersOfEveryKindOfModel) {
   name_case(point);
   EXPECT_EQ(result_skeleton({}, point).at("case").at("parameters"),
             (2 * 3 + 3) + (3 + 3) + (3 * 5 + 5) + (5 * 3 + 3) + (3 * 1 + 1));
-}
-
-TEST(Faults, AreNamedByWhatAndWhere) {
-  EXPECT_EQ(parse_fault("throw@12").rank, 12);
-  EXPECT_EQ(parse_fault("stall@0").kind, Fault::Kind::stalls);
-  for (const char* wrong : {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x"})
-    EXPECT_THROW(parse_fault(wrong), Error) << wrong;
-  inject(parse_fault("throw@1"), 0);
-  EXPECT_THROW(inject(parse_fault("throw@1"), 1), std::runtime_error);
 }
 
 }  // namespace
