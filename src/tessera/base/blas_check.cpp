@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -94,12 +95,9 @@ std::optional<OpenBlas> find_openblas() {
 
 bool version_at_least(const std::string& a, const std::string& b) {
   const auto numbers = [](const std::string& version) {
-    std::vector<long> result;
-    for (const std::string& part : split_text(version, '.')) {
-      result.push_back(std::strtol(part.c_str(), nullptr, 10));
-    }
-    result.resize(3);
-    return result;
+    std::array<int, 3> n{};
+    static_cast<void>(std::sscanf(version.c_str(), "%d.%d.%d", &n[0], &n[1], &n[2]));
+    return n;
   };
   return numbers(a) >= numbers(b);
 }

@@ -7,6 +7,13 @@
 
 namespace tessera {
 
+bool mpi_is_running() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
 void raise_mpi_error(int code, const char* function, const Site& site) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;

@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// Whether MPI has been initialized, and not finalized since.
+bool mpi_is_running();
+
 [[noreturn]] void raise_mpi_error(int code, const char* function, const Site& site);
 
 /// Every return code of MPI passes here. Throws Error (communication) with MPI's own text, the

@@ -17,6 +17,7 @@
 #include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
+#include <tessera/base/mpi_error.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/share_text.hpp>
 #include <tessera/base/view.hpp>
@@ -30,12 +31,6 @@ AbortObserver abort_observer;
 bool mpi_is_initialized() {
   int flag = 0;
   MPI_Initialized(&flag);
-  return flag != 0;
-}
-
-bool mpi_is_finalized() {
-  int flag = 0;
-  MPI_Finalized(&flag);
   return flag != 0;
 }
 
@@ -57,7 +52,8 @@ class OnlyOne {
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv) : owned_(!mpi_is_initialized()) {
-    if (mpi_is_finalized()) throw Error(ExitCode::usage, "MPI has already been finalized");
+    if (!owned_ && !mpi_is_running())
+      throw Error(ExitCode::usage, "MPI has already been finalized");
     int provided = MPI_THREAD_SINGLE;
     if (owned_) {
       MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -75,7 +71,7 @@ class MpiSession {
     MPI_Comm_rank(node, &local_rank);
   }
   ~MpiSession() {
-    if (mpi_is_finalized()) return;
+    if (!mpi_is_running()) return;
     MPI_Comm_free(&node);
     MPI_Comm_free(&control);
     if (owned_) MPI_Finalize();
@@ -192,8 +188,7 @@ void abort_job(ExitCode code, const std::string& reason) {
   std::fflush(nullptr);
   // Launchers drop what they have not forwarded when the job dies.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  if (mpi_is_initialized() && !mpi_is_finalized())
-    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  if (mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));
 }
 

@@ -104,11 +104,8 @@ Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
 Communicator Communicator::world(const CommOptions& options, Site site) {
   validate(options);
   if (options.backend == Backend::nccl) require_nccl();
-  int initialized = 0;
-  MPI_Initialized(&initialized);
-  if (!initialized) {
-    throw Error(ExitCode::communication,
-                "a communicator needs MPI, which has not been initialized");
+  if (!mpi_is_running()) {
+    throw Error(ExitCode::communication, "a communicator needs MPI, which is not running");
   }
   auto world = std::make_shared<detail::World>();
   world->options = options;

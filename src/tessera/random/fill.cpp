@@ -58,14 +58,14 @@ BlockRun whole(const Matrix<T>& local, GlobalBlock block) {
 }
 
 /// The variance that variance_scaling asks for is scale / fan_in, or scale / (fan_in + fan_out).
-struct Variance {
+struct VarianceScaling {
   double scale;
   bool uniform = false;
   bool both_fans = false;
 };
 
 /// In the order of the enumerators.
-constexpr std::array<Variance, names_of<Initializer>.size()> scalings{{
+constexpr std::array<VarianceScaling, names_of<Initializer>.size()> scalings{{
     {0},  // zeros
     {1},  // lecun
     {1, true},
@@ -91,7 +91,7 @@ void initialize(const Matrix<T>& local, Initializer initializer, Key key, Global
 template <class T>
 void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
                     Size fan_in, Size fan_out) {
-  const Variance& scaling = scalings[static_cast<std::size_t>(initializer)];
+  const VarianceScaling& scaling = scalings[static_cast<std::size_t>(initializer)];
   if (scaling.scale == 0) return Kokkos::deep_copy(ExecSpace(), local, T(0));
   const Size fan = scaling.both_fans ? fan_in + fan_out : fan_in;
   const float variance = static_cast<float>(scaling.scale / static_cast<double>(fan));

@@ -16,9 +16,7 @@ HostBlock::HostBlock(Size bytes, const Site& site) : bytes_(bytes) {
 }
 
 void HostBlock::Free::operator()(char* memory) const noexcept {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (!finalized) MPI_Free_mem(memory);
+  if (mpi_is_running()) MPI_Free_mem(memory);
 }
 
 HostBlock HostBlockPool::take(Size bytes, const Site& site) {

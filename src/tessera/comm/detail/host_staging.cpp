@@ -8,7 +8,7 @@ namespace tessera {
 namespace {
 
 /// One call whose buffers may stand in blocks of the pool.
-class StagedCall {
+class StagedCall final : public PendingCall {
  public:
   StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
@@ -24,17 +24,27 @@ class StagedCall {
   }
   StagedCall(const StagedCall&) = delete;
   StagedCall& operator=(const StagedCall&) = delete;
-  ~StagedCall() {
+  ~StagedCall() override {
+    pending_.reset();
     pool_.give_back(std::move(in_));
     pool_.give_back(std::move(out_));
   }
 
-  const Call& call() const { return staged_; }
-  void finish() const {
-    if (copy_back_) copy(staged_.out, original_.out);
+  void run(Transport& next) {
+    next.run(staged_);
+    finish();
+  }
+  void start(Transport& next) { pending_ = next.start(staged_); }
+  bool advance(bool to_the_end) override {
+    if (!pending_->advance(to_the_end)) return false;
+    finish();
+    return true;
   }
 
  private:
+  void finish() const {
+    if (copy_back_) copy(staged_.out, original_.out);
+  }
   static bool must_stage(const Buffer& buffer, bool everything) {
     return buffer.count > 0 && (everything || !buffer.host_accessible);
   }
@@ -63,21 +73,7 @@ class StagedCall {
   HostBlockPool& pool_;
   HostBlock in_, out_;
   bool copy_back_ = false;
-};
-
-class StagedPending final : public PendingCall {
- public:
-  StagedPending(const Call& call, int rank, bool everything, HostBlockPool& pool, Transport& next)
-      : staged_(call, rank, everything, pool), pending_(next.start(staged_.call())) {}
-  bool advance(bool to_the_end) override {
-    if (!pending_->advance(to_the_end)) return false;
-    staged_.finish();
-    return true;
-  }
-
- private:
-  StagedCall staged_;
-  std::unique_ptr<PendingCall> pending_;
+  std::unique_ptr<PendingCall> pending_;  ///< of a call that was only started
 };
 
 class HostStaging final : public Transport {
@@ -87,13 +83,13 @@ class HostStaging final : public Transport {
 
   void run(const Call& call) override {
     if (!applies(call)) return next_->run(call);
-    const StagedCall staged(call, rank_, everything_, pool_);
-    next_->run(staged.call());
-    staged.finish();
+    StagedCall(call, rank_, everything_, pool_).run(*next_);
   }
   std::unique_ptr<PendingCall> start(const Call& call) override {
     if (!applies(call)) return next_->start(call);
-    return std::make_unique<StagedPending>(call, rank_, everything_, pool_, *next_);
+    auto staged = std::make_unique<StagedCall>(call, rank_, everything_, pool_);
+    staged->start(*next_);
+    return staged;
   }
 
  private:

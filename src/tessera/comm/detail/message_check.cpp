@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,18 +14,13 @@ namespace {
 /// What a sender says about its message. Travels as bytes between processes of one program.
 struct Header {
   std::int64_t count = 0;
-  std::uint32_t line = 0;
   DType type = DType::float32;
-  char file[51] = {};
+  char site[55] = {};
 };
 
 Header header_of(const Call& call) {
-  Header header;
-  header.count = call.in.count;
-  header.line = call.site.line();
-  header.type = call.in.type;
-  const std::string_view file = basename_of(call.site.file_name());
-  std::memcpy(header.file, file.data(), std::min(file.size(), sizeof header.file - 1));
+  Header header{call.in.count, call.in.type, {}};
+  to_string(call.site).copy(header.site, sizeof header.site - 1);
   return header;
 }
 
@@ -62,11 +55,10 @@ class CheckedPending final : public PendingCall {
   void compare() const {
     if (call_.operation == Operation::send) return;
     if (header_.count == call_.out.count && header_.type == call_.out.type) return;
-    throw Error(
-        ExitCode::communication,
-        fmt::format("{}: expected {} {}, but rank {} sends {} {} at {}:{}", describe(call_, axis_),
-                    call_.out.count, name_of(call_.out.type), call_.peer, header_.count,
-                    name_of(header_.type), header_.file, header_.line));
+    throw Error(ExitCode::communication,
+                fmt::format("{}: expected {} {}, but rank {} sends {} {} at {}",
+                            describe(call_, axis_), call_.out.count, name_of(call_.out.type),
+                            call_.peer, header_.count, name_of(header_.type), header_.site));
   }
 
   Call call_;

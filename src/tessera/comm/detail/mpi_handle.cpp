@@ -30,10 +30,7 @@ MpiHandle MpiHandle::split(MPI_Comm parent, int color, int key, const Site& site
 }
 
 MpiHandle::~MpiHandle() {
-  if (comm_ == MPI_COMM_NULL) return;
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (!finalized) MPI_Comm_free(&comm_);
+  if (comm_ != MPI_COMM_NULL && mpi_is_running()) MPI_Comm_free(&comm_);
 }
 
 }  // namespace tessera

@@ -60,9 +60,7 @@ Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
 Watchdog::~Watchdog() {
   stop();
   if (!all_ended_ || !awaits_others_) mail_.keep();  // letters may still be on their way
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (finalized) return;
+  if (!mpi_is_running()) return;
   MPI_Comm_delete_attr(MPI_COMM_SELF, finalize_hook_);
   MPI_Comm_free_keyval(&finalize_hook_);
 }
