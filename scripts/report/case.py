@@ -4,9 +4,7 @@
 import fcntl
 
 from .fields import get, mapping, number, numbers, positive, table, text
-
-PHASES = ("compute", "optimizer", "communication", "idle", "other")
-FINAL = ("ok", "invalid", "oom", "timeout", "failed", "skipped")
+from .style import PHASES, STATUSES
 
 
 def parse_mesh(mesh):
@@ -37,38 +35,16 @@ class Case:
 
     def __init__(self, entry, result, row, launch=None, steps=(), lock=""):
         self.entry, self.result, self.row, self.launch = entry, result, row, launch
-        self.id = text(entry, "id") or text(result, "id")
-        self.label = text(entry, "label") or text(result, "label") or self.id
+        self.id = text(entry, "id")
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
         self.steps = [second for second in steps if second is not None and second > 0]
+        self.strategy = text(self.factors, "strategy") or "unknown"
+        self.mesh = text(self.factors, "mesh") or "unknown"
+        self.axes = parse_mesh(self.mesh)
+        self.ranks = positive(self.factors, "ranks")
+        self.global_batch = positive(self.factors, "global_batch")
         self.status, self.reason = self._status(lock)
-
-        made = mapping(result, "case")
-        self.strategy = text(self.factors, "strategy") or text(made, "strategy") or "unknown"
-        self.axes = self._axes(made)
-        self.mesh = ",".join(f"{name}={size}" for name, size in self.axes)
-        self.mesh = self.mesh or text(self.factors, "mesh") or "unknown"
-        self.ranks = positive(self.factors, "ranks") or positive(made, "ranks")
-        self.global_batch = positive(self.factors, "global_batch") or positive(made, "global_batch")
-        self.batch_per_rank = positive(made, "batch_per_rank") or positive(
-            self.factors, "batch_per_rank"
-        )
-        if not self.batch_per_rank and self.global_batch and self.ranks:
-            self.batch_per_rank = self.global_batch / self.ranks
-        self.microbatches = positive(self.factors, "microbatches") or positive(made, "microbatches")
-
-    @property
-    def product_share(self):
-        """Of matrix products, in the instrumented step."""
-        step = positive(self.result, "breakdown", "step_seconds")
-        products = self.phase("products")
-        return products / step if step and products is not None else None
-
-    def _axes(self, made):
-        axes = [(text(axis, "name"), positive(axis, "size")) for axis in table(made, "mesh")]
-        if axes and all(name and size for name, size in axes):
-            return tuple((name, int(size)) for name, size in axes)
-        return parse_mesh(text(self.factors, "mesh"))
+        self.ok = self.status == "ok"
 
     def _status(self, lock):
         skip = text(self.entry, "skip_reason")
@@ -80,16 +56,20 @@ class Case:
             if is_locked(lock):
                 return "running", since
             return "stale", f"{since}; its launch ended before the case did"
-        if status not in FINAL and status != "pending":
+        if status not in STATUSES:
             return "failed", f"the status '{status}' is not known"
+        if status == "ok" and None in (self.step("median"), self.samples_per_second):
+            return "failed", "its result is ok, but has no step time"
         return status, reason
-
-    @property
-    def ok(self):
-        return self.status == "ok" and self.step("median") is not None
 
     def step(self, key):
         return positive(self.result, "step_seconds", key)
+
+    @property
+    def narrow_enough(self):
+        """Whether the confidence interval is within what was asked for; None if that is not known."""
+        value = get(self.result, "step_seconds", "ci_within")
+        return value if isinstance(value, bool) else None
 
     @property
     def samples_per_second(self):
@@ -113,12 +93,21 @@ class Case:
         return any(self.phase(name) is not None for name in PHASES)
 
     @property
+    def phases(self):
+        """The mean rank's seconds in each phase; zero for one that is unknown."""
+        return {name: self.phase(name) or 0.0 for name in PHASES}
+
+    @property
     def communication_share(self):
-        parts = {name: self.phase(name) or 0.0 for name in PHASES}
+        parts = self.phases
         total = sum(parts.values())
-        if not self.has_breakdown or total <= 0:
-            return None
-        return (parts["communication"] + parts["idle"]) / total
+        return (parts["communication"] + parts["idle"]) / total if total > 0 else None
+
+    @property
+    def product_share(self):
+        """Of matrix products, in the instrumented step."""
+        step, products = positive(self.result, "breakdown", "step_seconds"), self.phase("products")
+        return products / step if step and products is not None else None
 
     @property
     def traffic(self):
@@ -131,14 +120,15 @@ class Case:
         parts = [number(row, f"{kind}_payload_bytes") for row in self.traffic]
         return None if None in parts else sum(parts)
 
-    def memory(self, key):
-        return number(self.result, "memory", key)
+    def memory(self, kind):
+        return number(self.result, "memory", f"{kind}_bytes")
 
     def compute(self, key):
         return number(self.result, "compute", key)
 
-    def prediction(self, key="step_seconds"):
-        return positive(self.result, "prediction", key)
+    @property
+    def prediction(self):
+        return positive(self.result, "prediction", "step_seconds")
 
     def losses(self, key):
         return numbers(self.result, "loss", key)
@@ -146,15 +136,6 @@ class Case:
     @property
     def verdict(self):
         return text(self.result, "loss", "verdict")
-
-    @property
-    def final_loss(self):
-        losses = self.losses("epoch_losses")
-        return losses[-1] if losses else None
-
-    @property
-    def attempt(self):
-        return positive(self.result, "attempt")
 
     def other_factors(self):
         """What a grid varied besides strategy, mesh, ranks and batch."""

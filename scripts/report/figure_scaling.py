@@ -8,15 +8,13 @@ from . import layout, style
 from .numbers import percent
 from .series import facets, series, strategy_order
 
-IDEAL = {"color": style.REFERENCE[0], "linewidth": 1.2, "linestyle": (0, (4, 3)), "zorder": 1}
 
-
-def _facets_of(study):
-    """(facet, its cases that have ratios), for the facets with more than one number of ranks."""
+def _facets_of(study, key):
+    """(facet, its cases that have the ratio), for the facets with more than one number of ranks."""
     layout.needs_ratios(study)
     found = []
     for facet in facets(study.cases, study.scaling):
-        cases = [case for case in facet.measured if case.derived("speedup") and case.ranks]
+        cases = [case for case in facet.measured if case.derived(key) and case.ranks]
         if len({case.ranks for case in cases}) > 1:
             found.append((facet, cases))
     if not found:
@@ -24,27 +22,23 @@ def _facets_of(study):
     return found
 
 
-def _side_by_side(ranks):
+def _side_by_side(case, span):
     """Where a case stands: strategies side by side, because their points are often in one place."""
-    width = max(ranks) / min(ranks)
-
-    def place(case):
-        offset = max(-4, min(4, strategy_order(case.strategy)[0] - 2.5))
-        return case.ranks * width ** (0.007 * offset)
-
-    return place
+    offset = max(-4, min(4, strategy_order(case.strategy)[0] - 2.5))
+    return case.ranks * (span[-1] / span[0]) ** (0.007 * offset)
 
 
-def _draw(axis, lines, key, place=lambda case: case.ranks):
+def _draw(axis, line, key, span):
     """Joined points with confidence bars."""
-    for line in lines:
-        values = [case.derived(key) for case in line.cases]
-        ends = [(case.derived(f"{key}_low"), case.derived(f"{key}_high")) for case in line.cases]
-        below = [max(0, v - low) if low is not None else 0 for v, (low, _) in zip(values, ends)]
-        above = [max(0, high - v) if high is not None else 0 for v, (_, high) in zip(values, ends)]
-        axis.errorbar([place(case) for case in line.cases], values, yerr=[below, above],
-                      linestyle="-" if line.axis else "none", capsize=2.5, elinewidth=1.1,
-                      **style.mark(line.strategy, edge=0.7), zorder=3)  # fmt: skip
+    values = [case.derived(key) for case in line.cases]
+    bars = [
+        [max(0, sign * ((case.derived(f"{key}_{end}") or value) - value))
+         for case, value in zip(line.cases, values)]
+        for end, sign in (("low", -1), ("high", 1))
+    ]  # fmt: skip
+    axis.errorbar([_side_by_side(case, span) for case in line.cases], values, yerr=bars,
+                  linestyle="-" if line.axis else "none", capsize=2.5, elinewidth=1.1,
+                  **style.mark(line.strategy, edge=0.7), zorder=3)  # fmt: skip
 
 
 def _what_came_next(facet, last):
@@ -57,26 +51,43 @@ def _what_came_next(facet, last):
     return f" ({first.ranks}: {first.status})"
 
 
-def _labels(facet, lines, key, place):
+def _labels(facet, lines, key, span):
     """The name at the last point of each line that reaches as many ranks as any of its strategy, with the
     mesh where a strategy has several of them."""
     most = {}
     for line in lines:
         most[line.strategy] = max(most.get(line.strategy, 0), line.cases[-1].ranks)
-    lines = [line for line in lines if line.cases[-1].ranks == most[line.strategy]]
-    number = Counter(line.strategy for line in lines)
-    labels = {}
-    for line in lines:
-        last = line.cases[-1]
-        name = line.strategy if number[line.strategy] == 1 else f"{line.strategy} {last.mesh}"
-        name += _what_came_next(facet, last)
-        labels[last.id] = (place(last), last.derived(key), name, style.colour(line.strategy))
-    return list(labels.values())
+    lasts = {line.cases[-1].id: line.cases[-1] for line in lines}
+    lasts = [case for case in lasts.values() if case.ranks == most[case.strategy]]
+    number = Counter(case.strategy for case in lasts)
+    for case in lasts:
+        name = case.strategy if number[case.strategy] == 1 else f"{case.strategy} {case.mesh}"
+        name += _what_came_next(facet, case)
+        yield _side_by_side(case, span), case.derived(key), name, style.colour(case.strategy)
+
+
+def _panels(study, key, height, ideal, **options):
+    """The figure, its panels, and what they show; `ideal` makes a value of the ranks over the baseline's."""
+    found = _facets_of(study, key)
+    figure, axes = layout.panels(len(found), height, **options)
+    for axis, (facet, cases) in zip(axes, found):
+        bases = [case.row.get("baseline_ranks") for case in cases]
+        first = min([base for base in bases if base] or [case.ranks for case in cases])
+        span = sorted({first, *(case.ranks for case in cases)})
+        axis.plot(span, [ideal(ranks / first) for ranks in span], **style.DASHED)
+        lines = series(cases)
+        for line in lines:
+            _draw(axis, line, key, span)
+        layout.rank_axis(axis, span)
+        axis.set_title(facet.title)
+        end = (span[-1], ideal(span[-1] / first), "ideal", style.MUTED[0])
+        layout.label_ends(axis, [*_labels(facet, lines, key, span), end])
+    return figure, axes, found
 
 
 def _baselines(study, found):
-    names = {case.row.get("baseline"): None for _, cases in found for case in cases}
-    bases = [base for base in map(study.by_id, names) if base]
+    bases = [study.baseline_of(case) for _, cases in found for case in cases]
+    bases = list({base.id: base for base in bases if base}.values())
     many = len({base.global_batch for base in bases}) > 1
     parts = [
         f"{base.strategy} on {base.mesh}" + (f" for batch {base.global_batch:,}" if many else "")
@@ -85,66 +96,26 @@ def _baselines(study, found):
     return " and ".join(parts) or "the case named in the table of results"
 
 
-def _first_ranks(cases):
-    """The ranks of the baseline, from which the ideal line starts."""
-    bases = [case.row.get("baseline_ranks") for case in cases]
-    return min([base for base in bases if base] or [case.ranks for case in cases])
-
-
 def speedup(study):
-    found = _facets_of(study)
-    figure, axes = layout.panels(len(found), 4.0)
-    for axis, (facet, cases) in zip(axes, found):
-        first = _first_ranks(cases)
-        span = sorted({first, *(case.ranks for case in cases)})
-        ideal = [n / first for n in span]
-        axis.plot(span, ideal, **IDEAL)
-        axis.set_yscale("log", base=2)
-        _draw(axis, series(cases), "speedup")
-        values = [case.derived("speedup") for case in cases] + ideal
-        axis.set_ylim(min(values) / 1.2, max(values) * 1.2)
-        layout.powers_of_two_axis(axis.yaxis, min(values), max(values))
+    figure, axes, found = _panels(study, "speedup", 4.0, ideal=lambda ratio: ratio)
+    for axis in axes:
+        layout.log_axis(axis, "y", "{:g}".format, most=8, base=2)
         axis.set_ylabel("samples/s, times the baseline" if study.scaling == "weak" else "speed-up")
-        layout.rank_axis(axis, span)
-        layout.title(axis, facet.title)
-    _label(axes, found, "speedup", lambda first, last: last / first)
-    caption = [
+    caption = (
         "Both axes are logarithmic. Bars span the ratios of the ends of both 95 % confidence "
         "intervals; where none is seen, it is smaller than the mark. Points are joined where only the "
-        "size of one axis varies; a line that ends early says what the next case came to. "
-        f"Relative to {_baselines(study, found)}."
-    ]
+        "size of one axis varies; a line that ends early says what the next case came to. Strategies "
+        f"stand a little apart, so that none hides another. Relative to {_baselines(study, found)}."
+    )
     return doc.Figure("speedup", "Speed-up", caption, figure)
 
 
 def efficiency(study):
-    found = _facets_of(study)
-    figure, axes = layout.panels(len(found), 3.6, sharey=True)
-    highest = max(case.derived("efficiency") or 0 for _, cases in found for case in cases)
-    for axis, (facet, cases) in zip(axes, found):
-        cases = [case for case in cases if case.derived("efficiency") is not None]
-        span = sorted({_first_ranks(cases), *(case.ranks for case in cases)})
-        axis.plot(span, [1.0] * len(span), **IDEAL)
-        _draw(axis, series(cases), "efficiency", _side_by_side(span))
-        axis.set_ylim(0, max(1.1, 1.08 * highest))
+    figure, axes, _ = _panels(study, "efficiency", 3.6, ideal=lambda _: 1.0, sharey=True)
+    for axis in axes:
+        axis.set_ylim(0, max(1.1, axis.get_ylim()[1]))
         axis.yaxis.set_major_formatter(lambda value, _: percent(value))
         axis.set_ylabel("efficiency")
-        layout.rank_axis(axis, span)
-        layout.title(axis, facet.title)
-    _label(axes, found, "efficiency", lambda first, last: 1.0, beside=True)
     kind = "weak: T(p₀) ÷ T(p)" if study.scaling == "weak" else "strong: p₀·T(p₀) ÷ (p·T(p))"
-    caption = [f"Efficiency ({kind}), with bars as above; 100 % is ideal scaling. "
-               "Strategies stand a little apart, so that none hides another."]  # fmt: skip
+    caption = f"Efficiency ({kind}), with bars and places as above; 100 % is ideal scaling."
     return doc.Figure("efficiency", "Efficiency", caption, figure)
-
-
-def _label(axes, found, key, ideal, beside=False):
-    layout.settle(axes[0].figure)
-    for axis, (facet, cases) in zip(axes, found):
-        cases = [case for case in cases if case.derived(key) is not None]
-        ranks = [case.ranks for case in cases]
-        place = _side_by_side(ranks) if beside else lambda case: case.ranks
-        labels = _labels(facet, series(cases), key, place)
-        last = max(case.ranks for case in cases)
-        labels.append((last, ideal(_first_ranks(cases), last), "ideal", style.MUTED[0]))
-        layout.label_ends(axis, labels)

@@ -3,14 +3,19 @@
 facet only the size of one axis varies, and only the points of a series are joined."""
 
 from collections import defaultdict
+from dataclasses import dataclass
+from typing import Optional
 
 from .style import strategy_order
 
 
 def _settings(case, weak):
     """The factors that make the work of a case, and how it is cut up, as far as they apply to it."""
-    batch = ("batch_per_rank", case.batch_per_rank) if weak else ("global_batch", case.global_batch)
-    return dict([batch, *case.other_factors().items()])
+    batch = {"global_batch": case.global_batch}
+    if weak:
+        known = case.global_batch and case.ranks
+        batch = {"batch_per_rank": case.global_batch / case.ranks if known else None}
+    return {**batch, **case.other_factors()}
 
 
 def _agrees(settings, facet):
@@ -81,36 +86,28 @@ def case_order(case):
     return (strategy_order(case.strategy), mesh_order(case))
 
 
+@dataclass
 class Series:
     """Cases of one strategy, by the number of ranks; `axis` is what varies (None: one point)."""
 
-    def __init__(self, strategy, axis, cases):
-        self.strategy, self.axis = strategy, axis
-        self.cases = sorted(cases, key=mesh_order)
+    strategy: str
+    axis: Optional[str]
+    cases: list
 
 
 def series(cases):
     """The longest runs in which one axis varies; cases in no run are series of their own."""
-    by_strategy = defaultdict(list)
-    for case in cases:
-        by_strategy[case.strategy].append(case)
-    result = []
-    for strategy in sorted(by_strategy, key=strategy_order):
-        result += _of_strategy(strategy, by_strategy[strategy])
-    return result
-
-
-def _of_strategy(strategy, members):
     runs = defaultdict(list)
-    for case in members:
-        for axis in {name for other in members for name, _ in other.axes}:
+    for case in cases:
+        axes = {name for other in cases if other.strategy == case.strategy for name, _ in other.axes}
+        for axis in axes:
             rest = tuple(sorted((n, s) for n, s in case.axes if n != axis and s > 1))
-            runs[(axis, rest)].append(case)
-    found, joined = [], set()
-    for (axis, _), run in sorted(runs.items(), key=lambda item: (-len(item[1]), item[0])):
-        if len({case.ranks for case in run}) < 2 or len(run) != len({case.ranks for case in run}):
-            continue
-        found.append(Series(strategy, axis, run))
-        joined.update(case.id for case in run)
-    found += [Series(strategy, None, [case]) for case in members if case.id not in joined]
-    return found
+            runs[(case.strategy, axis, rest)].append(case)
+    found = [
+        Series(strategy, axis, sorted(run, key=mesh_order))
+        for (strategy, axis, _), run in sorted(runs.items())
+        if 1 < len({case.ranks for case in run}) == len(run)
+    ]
+    joined = {case.id for line in found for case in line.cases}
+    found += [Series(case.strategy, None, [case]) for case in cases if case.id not in joined]
+    return sorted(found, key=lambda line: (strategy_order(line.strategy), -len(line.cases)))

@@ -59,7 +59,7 @@ class Lines(unittest.TestCase):
 
 class FakeStudy:
     def __init__(self, cases, scaling="strong"):
-        self.measured, self.scaling = cases, scaling
+        self.cases, self.measured, self.scaling = cases, cases, scaling
 
 
 def case(ranks, seconds, rows=(), **factors):
@@ -72,10 +72,11 @@ def case(ranks, seconds, rows=(), **factors):
 
 class Series(unittest.TestCase):
     def test_amdahl_over_a_series_with_its_one_rank_case(self):
-        cases = [case(1, 8), case(2, 5), case(4, 2.5), case(8, 1, **{"distributed.overlap": True})]
+        cases = [case(1, 8), *(case(n, 10 / n, **{"distributed.overlap": True}) for n in (2, 4)),
+                 case(8, 1, **{"distributed.overlap": False})]  # fmt: skip
         (fit,) = amdahl_fits(FakeStudy(cases))  # two points make no series
-        self.assertEqual([ranks for ranks, *_ in fit.points], [1, 2, 4])
-        self.assertEqual((fit.strategy, fit.axis, fit.batch), ("data", "data", 64))
+        self.assertEqual(fit.ranks, [1, 2, 4])
+        self.assertEqual((fit.strategy, fit.axis), ("data", "data"))
         self.assertAlmostEqual(fit.one_rank, 8, delta=0.5)
         self.assertEqual(amdahl_fits(FakeStudy(cases, "weak")), [])
 
@@ -83,7 +84,7 @@ class Series(unittest.TestCase):
         overlap = {"distributed.overlap": True}
         cases = [case(1, 8), case(2, 5, **overlap), case(4, 2.5, **overlap)]
         (fit,) = amdahl_fits(FakeStudy(cases))
-        self.assertEqual([ranks for ranks, *_ in fit.points], [1, 2, 4])
+        self.assertEqual(fit.ranks, [1, 2, 4])
 
     def test_alpha_beta_over_the_traffic_of_an_axis(self):
         def row(n):
@@ -94,7 +95,7 @@ class Series(unittest.TestCase):
 
         cases = [case(1, 8), *(case(n, 8 / n, [row(n)]) for n in (2, 4, 8))]
         (fit,) = alpha_beta_fits(FakeStudy(cases))
-        self.assertEqual(len(fit.points), 3)
+        self.assertEqual(len(fit.cases), 3)
         self.assertAlmostEqual(fit.alpha, 1e-5, delta=1e-11)
         self.assertAlmostEqual(fit.beta, 1e-9, delta=1e-15)
 
