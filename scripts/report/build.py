@@ -3,37 +3,29 @@
 
 from collections import Counter
 
-from . import (
-    answer,
-    doubts,
-    figure_bandwidth,
-    figure_batch,
-    figure_breakdown,
-    figure_fits,
-    figure_heatmap,
-    figure_loss,
-    figure_predicted,
-    figure_scaling,
-    figure_steps,
-    method,
-    provenance,
-    tables,
-)
-from .document import Bold, Bullets, Code, Heading, Paragraph, Status
+from . import answer, doubts, method, provenance, tables
+from .document import Bold, Bullets, Code, Heading, Paragraph, Status, Table
 from .fields import text
+from .figure_bandwidth import bandwidth
+from .figure_cases import breakdown, distribution
+from .figure_fits import alpha_beta, amdahl
+from .figure_heatmap import heatmap
+from .figure_loss import losses
+from .figure_predicted import predicted
+from .figure_scaling import batch, efficiency, speedup
 from .layout import NothingToShow
 from .numbers import plural
 from .style import STATUSES
 
 # Sections of figures and of the tables behind them.
 SECTIONS = {
-    "Scaling": [figure_scaling.speedup, figure_scaling.efficiency, figure_batch.batch],
-    "Strategies and meshes": [figure_heatmap.heatmap],
-    "Where the time goes": [figure_breakdown.breakdown, tables.phases, figure_bandwidth.bandwidth],
-    "Plan and measurement": [figure_predicted.predicted, tables.predictions, tables.traffic],
-    "Is it right?": [figure_loss.losses],
-    "Is it steady?": [figure_steps.distribution, tables.steps],
-    "Fits": [figure_fits.amdahl, tables.amdahl, figure_fits.alpha_beta, tables.alpha_beta],
+    "Scaling": [speedup, efficiency, batch],
+    "Strategies and meshes": [heatmap],
+    "Where the time goes": [breakdown, tables.phases, bandwidth],
+    "Plan and measurement": [predicted, tables.predictions, tables.traffic],
+    "Is it right?": [losses],
+    "Is it steady?": [distribution, tables.steps],
+    "Fits": [amdahl, tables.amdahl, alpha_beta, tables.alpha_beta],
 }
 
 
@@ -46,8 +38,7 @@ def build(study, allow_mixed=False):
     blocks.append(Paragraph(answer.lead(study, best), "lead"))
     blocks += _warnings(study, differing)
     if best is not None:
-        blocks.append(answer.tiles(study, best))
-        blocks += answer.per_facet(study)
+        blocks += [tables.tiles(study), tables.fastest(study)]
         if study.ratios:
             blocks += answer.why_others_lose(study, best)
     blocks += doubts.blocks(study)
@@ -57,7 +48,7 @@ def build(study, allow_mixed=False):
     blocks += [Heading("All cases"), tables.all_cases(study)]
     blocks += [Heading("How it was measured"), *method.blocks(study)]
     blocks += [Heading("Provenance"), *provenance.blocks(study)]
-    return blocks
+    return [block for block in blocks if not isinstance(block, Table) or block.rows]
 
 
 def _subtitle(study):
@@ -102,7 +93,7 @@ def _figures(study):
                 made.append(maker(study))
             except NothingToShow as reason:
                 left_out.append(f"{maker.__name__.replace('_', ' ')}: {reason}")
-        made = [block for block in made if block]
+        made = [block for block in made if not isinstance(block, Table) or block.rows]
         if made:
             blocks += [Heading(title), *made]
     if left_out:

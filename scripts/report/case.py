@@ -2,20 +2,10 @@
 """One case of a study: what was asked for, what came of it, and what the summary derived from it."""
 
 import fcntl
+import re
 
 from .fields import get, mapping, number, numbers, positive, table, text
 from .style import PHASES, STATUSES
-
-
-def parse_mesh(mesh):
-    """'data=2,model=4' -> (('data', 2), ('model', 4)); () for what is no such text."""
-    axes = []
-    for part in (mesh or "").split(","):
-        name, equals, size = part.partition("=")
-        if not equals or not size.strip().isdigit():
-            return ()
-        axes.append((name.strip(), int(size)))
-    return tuple(axes)
 
 
 def is_locked(path):
@@ -40,7 +30,8 @@ class Case:
         self.steps = [second for second in steps if second is not None and second > 0]
         self.strategy = text(self.factors, "strategy") or "unknown"
         self.mesh = text(self.factors, "mesh") or "unknown"
-        self.axes = parse_mesh(self.mesh)
+        # 'data=2,model=4' -> (('data', 2), ('model', 4))
+        self.axes = tuple((n, int(size)) for n, size in re.findall(r"([^=,]+)=(\d+)", self.mesh))
         self.ranks = positive(self.factors, "ranks")
         self.global_batch = positive(self.factors, "global_batch")
         self.status, self.reason = self._status(lock)
@@ -62,6 +53,9 @@ class Case:
             return "failed", "its result is ok, but has no step time"
         return status, reason
 
+    def number(self, *path):
+        return number(self.result, *path)
+
     def step(self, key):
         return positive(self.result, "step_seconds", key)
 
@@ -73,10 +67,7 @@ class Case:
 
     @property
     def samples_per_second(self):
-        given = positive(self.result, "samples_per_second")
-        if given is None and self.step("median") and self.global_batch:
-            return self.global_batch / self.step("median")
-        return given
+        return positive(self.result, "samples_per_second")
 
     def derived(self, key):
         """A ratio of the summary, unless that was made from other numbers than the result has."""
@@ -85,28 +76,23 @@ class Case:
             return None
         return positive(self.row, key)
 
-    def phase(self, name, of="mean"):
-        return number(self.result, "breakdown", name, f"{of}_rank_seconds")
-
-    @property
-    def has_breakdown(self):
-        return any(self.phase(name) is not None for name in PHASES)
-
     @property
     def phases(self):
-        """The mean rank's seconds in each phase; zero for one that is unknown."""
-        return {name: self.phase(name) or 0.0 for name in PHASES}
+        """The mean rank's seconds in each phase of the instrumented step; empty without a breakdown."""
+        found = {name: self.number("breakdown", name, "mean_rank_seconds") for name in PHASES}
+        known = any(value is not None for value in found.values())
+        return {name: value or 0.0 for name, value in found.items()} if known else {}
 
     @property
     def communication_share(self):
-        parts = self.phases
-        total = sum(parts.values())
-        return (parts["communication"] + parts["idle"]) / total if total > 0 else None
+        total = sum(self.phases.values())
+        return (self.phases["communication"] + self.phases["idle"]) / total if total > 0 else None
 
     @property
     def product_share(self):
         """Of matrix products, in the instrumented step."""
-        step, products = positive(self.result, "breakdown", "step_seconds"), self.phase("products")
+        step = positive(self.result, "breakdown", "step_seconds")
+        products = self.number("breakdown", "products", "mean_rank_seconds")
         return products / step if step and products is not None else None
 
     @property
@@ -119,16 +105,6 @@ class Case:
             return None
         parts = [number(row, f"{kind}_payload_bytes") for row in self.traffic]
         return None if None in parts else sum(parts)
-
-    def memory(self, kind):
-        return number(self.result, "memory", f"{kind}_bytes")
-
-    def compute(self, key):
-        return number(self.result, "compute", key)
-
-    @property
-    def prediction(self):
-        return positive(self.result, "prediction", "step_seconds")
 
     def losses(self, key):
         return numbers(self.result, "loss", key)

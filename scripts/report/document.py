@@ -74,10 +74,6 @@ def markdown(text):
     )
 
 
-def plain(text):
-    return "".join(part if isinstance(part, str) else part.text for part in _parts(text))
-
-
 def listed(texts):
     """One text of several, with commas between them."""
     return [part for text in texts for part in (*_parts(text), ", ")][:-1]
@@ -111,33 +107,14 @@ class Paragraph:
 @dataclass
 class Bullets:
     items: list
+    kind: str = "points"  # or "tiles", which stand beside each other
 
     def html(self):
         items = "\n".join(f"<li>{html(item)}</li>" for item in self.items)
-        return f"<ul>\n{items}\n</ul>"
+        return f'<ul class="{self.kind}">\n{items}\n</ul>'
 
     def markdown(self):
         return "\n".join(f"- {markdown(item)}" for item in self.items)
-
-
-@dataclass
-class Tiles:
-    """Large numbers: (label, value, note)."""
-
-    tiles: list
-
-    def html(self):
-        tiles = "\n".join(
-            f"<div><dt>{escape(label)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-            for label, value, note in self.tiles
-        )
-        return f'<dl class="tiles">\n{tiles}\n</dl>'
-
-    def markdown(self):
-        return "\n".join(
-            f"- {literal(label)}: **{literal(value)}**" + (f" ({literal(note)})" if note else "")
-            for label, value, note in self.tiles
-        )
 
 
 @dataclass
@@ -146,20 +123,24 @@ class Column:
     cell: Callable  # makes the text for an item; None is a dash
     kind: str = "number"  # or "text", which may be broken into lines, or ""
 
+    def shown(self, item):
+        cell = self.cell(item)
+        return UNKNOWN if cell is None else str(cell) if isinstance(cell, int) else cell
+
 
 @dataclass
 class Table:
-    """A row for every item; `best` is the one that stands out."""
+    """A row for every item."""
 
     items: list
     columns: list
     caption: str = ""
-    best: object = None
+    best: object = None  # the item that stands out
+    folded: str = ""  # the title of a long table that need not be open
     rows: list = field(init=False)
 
     def __post_init__(self):
-        cells = [[column.cell(item) for column in self.columns] for item in self.items]
-        self.rows = [[UNKNOWN if cell is None else cell for cell in row] for row in cells]
+        self.rows = [[column.shown(item) for column in self.columns] for item in self.items]
 
     def html(self):
         kinds = [f' class="{column.kind}"' if column.kind else "" for column in self.columns]
@@ -167,19 +148,23 @@ class Table:
             f'<th scope="col"{kind}>{escape(column.title)}</th>'
             for column, kind in zip(self.columns, kinds)
         )
-        rows = []
+        body = ""
         for item, row in zip(self.items, self.rows):
-            cells = "".join(f"<td{kind}>{html(cell)}</td>" for cell, kind in zip(row, kinds))
-            rows.append(f'<tr class="best">{cells}</tr>' if item is self.best else f"<tr>{cells}</tr>")
+            body += '<tr class="best">' if item is self.best else "<tr>"
+            body += "".join(f"<td{kind}>{html(cell)}</td>" for cell, kind in zip(row, kinds))
+            body += "</tr>\n"
         caption = f"<caption>{escape(self.caption)}</caption>\n" if self.caption else ""
-        body = "\n".join(rows)
-        return (
+        table = (
             f'<div class="wide"><table>\n{caption}<thead><tr>{head}</tr></thead>\n'
-            f"<tbody>\n{body}\n</tbody></table></div>"
+            f"<tbody>\n{body}</tbody></table></div>"
         )
+        if not self.folded:
+            return table
+        return f"<details><summary>{escape(self.folded)}</summary>\n{table}\n</details>"
 
     def markdown(self):
-        lines = [f"{literal(self.caption)}\n"] if self.caption else []
+        lines = [f"### {literal(self.folded)}\n"] if self.folded else []
+        lines += [f"{literal(self.caption)}\n"] if self.caption else []
         lines.append("| " + " | ".join(literal(column.title) for column in self.columns) + " |")
         rules = ("---:" if column.kind == "number" else "---" for column in self.columns)
         lines.append("|" + "|".join(rules) + "|")
@@ -210,19 +195,3 @@ class Figure:
     def markdown(self):
         title, caption = literal(self.title), literal(self.caption)
         return f"### {title}\n\n![{title}](figures/{self.name}.png)\n\n{caption}"
-
-
-@dataclass
-class Details:
-    """Long material that need not be open."""
-
-    summary: str
-    blocks: list
-
-    def html(self):
-        inner = "\n".join(block.html() for block in self.blocks)
-        return f"<details><summary>{escape(self.summary)}</summary>\n{inner}\n</details>"
-
-    def markdown(self):
-        inner = "\n\n".join(block.markdown() for block in self.blocks)
-        return f"### {literal(self.summary)}\n\n{inner}"

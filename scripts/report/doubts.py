@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader should be careful about: signs in the results that they say less than they seem to."""
 
+import re
+
 from .answer import named
 from .document import Bullets, Heading, listed
 from .fields import get, number, positive, table, text
@@ -55,21 +57,16 @@ def _too_efficient(study):
 
 
 def processors(cpu_set):
-    """'0-3,8' -> {0, 1, 2, 3, 8}; empty for what is no such text."""
-    found = set()
-    for part in (cpu_set if isinstance(cpu_set, str) else "").split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            return set()
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+    """'0-3,8' -> {0, 1, 2, 3, 8}; empty if it is unknown."""
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", cpu_set or "")
+    return {n for first, last in ranges for n in range(int(first), int(last or first) + 1)}
 
 
 def _most_crowded(case):
     """(ranks, processors) of the host on which the ranks of a case share processors; (0, 0) if none does."""
     hosts = {}
     for rank in table(case.launch, "provenance", "ranks")[: int(case.ranks or 0)]:
-        own = processors(get(rank, "cpu_set"))
+        own = processors(text(rank, "cpu_set"))
         if not own or text(rank, "gpu"):
             return 0, 0
         hosts.setdefault(text(rank, "host"), []).append(own)
@@ -120,7 +117,7 @@ def _wide(study):
 
 def _beyond_the_peak(study):
     return _of(
-        [case for case in study.measured if (case.compute("mfu") or 0) > 1],
+        [case for case in study.measured if (case.number("compute", "mfu") or 0) > 1],
         "An MFU above 100 % cannot be: the GEMM peak was measured while something else had the "
         "processors. Do not use the MFU of this launch. Seen in",
     )

@@ -54,20 +54,13 @@ def _element(text, name, title):
     text = re.sub(r"<defs>.*?</defs>", _without_colours, text, flags=re.DOTALL)
     text = re.sub(r"\n(?=[MLCQz])", " ", text)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", text)
-    # No fixed size: the page, or the viewer, scales the view box.
-    head = re.match(r'<svg[^>]*(viewBox="[^"]+")[^>]*>', text)
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'class="tessera-figure" {head.group(1)} role="img" aria-label="{escape(title)}">\n'
-        f"<title>{escape(title)}</title>"
+    head = re.match("<svg([^>]*)>", text)
+    return (
+        f'<svg class="tessera-figure" role="img" aria-label="{escape(title)}"{head.group(1)}>\n'
+        f"<title>{escape(title)}</title>{text[head.end() :].strip()}\n"
     )
-    return (opening + text[head.end() :]).strip() + "\n"
 
 
 def standalone(element):
-    """A file of its own: with its size and with the rules that the page otherwise holds."""
-    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', element).groups()
-    size = f'width="{width}pt" height="{height}pt"'
-    rules = f"<style>\n{figure_rules('svg')}\n</style>"
-    head = f'<?xml version="1.0" encoding="utf-8"?>\n{element}'.replace("<svg ", f"<svg {size} ", 1)
-    return head.replace("</title>", f"</title>\n{rules}", 1)
+    """A file of its own, with the rules that the page otherwise holds."""
+    return element.replace("</title>", f"</title>\n<style>\n{figure_rules('svg')}\n</style>", 1)

@@ -22,7 +22,7 @@ def amdahl(study):
         for fit in own:
             mark = style.mark(fit.strategy)
             curve = numpy.geomspace(fit.ranks[0], fit.ranks[-1], 41)
-            left.plot(curve, fit.at(curve), color=mark["color"], linewidth=1.1)
+            left.plot(curve, fit.line.a + fit.line.b / curve, color=mark["color"], linewidth=1.1)
             left.plot(fit.ranks, fit.line.values, linestyle="none", **mark)
             right.plot(fit.ranks, fit.line.relative, linewidth=0.9, **mark)
         for axis in (left, right):

@@ -17,7 +17,7 @@ def _cell_text(case, status, ratios):
         return "OOM" if status == "oom" else status
     efficiency = case.derived("efficiency") if ratios else None
     text = significant(case.samples_per_second)
-    return text if efficiency is None else f"{text} · {percent(efficiency)}"
+    return text if efficiency is None else f"{text}\n{percent(efficiency)}"
 
 
 def _shade(value, low, high):
@@ -28,7 +28,7 @@ def _shade(value, low, high):
     return style.CELLS[index][0], ink[0]
 
 
-def _cell(axis, x, y, case, limits, ratios, narrow):
+def _cell(axis, x, y, case, limits, ratios):
     status = "n/a" if case is None else case.status
     text = _cell_text(case, status, ratios)
     _, pair, hatch = style.STATUSES[status]
@@ -38,8 +38,7 @@ def _cell(axis, x, y, case, limits, ratios, narrow):
         fill, ink = pair[0], (style.MUTED if case is None else style.CELL_INK)[0]
     box = {"xy": (x + 0.02, y + 0.04), "width": 0.96, "height": 0.92, "linewidth": 0}
     axis.add_patch(Rectangle(**box, facecolor=fill))
-    label = axis.text(x + 0.5, y + 0.5, text.replace(" · ", "\n") if narrow else text,
-                      ha="center", va="center", size=7.5 if narrow else 8.5, color=ink,
+    label = axis.text(x + 0.5, y + 0.5, text, ha="center", va="center", size=7.5, color=ink,
                       linespacing=1.15)  # fmt: skip
     if hatch:
         # By itself: the colour of a box with a hatch could not follow the colour scheme.
@@ -54,17 +53,14 @@ def heatmap(study):
     strategies = sorted({case.strategy for case in study.cases}, key=strategy_order)
     # One row of panels shares its rows of cells, so that labels stand once.
     ranks = {case.mesh: case.ranks for case in sorted(study.cases, key=mesh_order)}
-    columns = 2 if len(found) > 1 else 1
-    narrow = columns * len(strategies) > 7
-    height = 0.75 + (0.34 if narrow else 0.27) * len(ranks)
-    figure, axes = layout.panels(len(found), height, columns, sharey=True)
+    figure, axes = layout.panels(len(found), 0.75 + 0.34 * len(ranks), sharey=True)
     for axis, facet in zip(axes, found):
         # Of cases that differ in more than the facet says, the best.
         cases = sorted(facet.cases, key=lambda case: case.samples_per_second or 0)
         cells = {(case.strategy, case.mesh): case for case in cases}
         for y, mesh in enumerate(ranks):
             for x, strategy in enumerate(strategies):
-                _cell(axis, x, y, cells.get((strategy, mesh)), limits, study.ratios, narrow)
+                _cell(axis, x, y, cells.get((strategy, mesh)), limits, study.ratios)
         _frame(axis, strategies, ranks)
         axis.set_title(facet.title)
     what = "Samples per second" + (" and efficiency" if study.ratios else "")

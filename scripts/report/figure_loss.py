@@ -80,7 +80,8 @@ def _curves(axis, cases):
     references = [_finite(case.losses("reference_step_losses")) for case in cases]
     reference = next(filter(None, references), None)
     if reference:
-        axis.plot(*zip(*reference), color=style.GRID[0], linewidth=9, solid_capstyle="round", zorder=1)
+        axis.plot(*zip(*reference), color=style.GRID[0], linewidth=9, solid_capstyle="round",
+                  zorder=1)  # fmt: skip
     for case in cases:
         points = _finite(case.losses("step_losses"))
         axis.plot(*zip(*points), linewidth=1.2, alpha=0.8, zorder=2, **_mark(case))

@@ -10,11 +10,13 @@ def predicted(study):
     panels = (
         # A time that was measured in a case that is not ok means nothing.
         ("Step time", "median step", TIME_UNITS,
-         lambda case: (case.prediction, case.step("median") if case.ok else None)),
+         lambda case: (case.number("prediction", "step_seconds"),
+                       case.step("median") if case.ok else None)),
         ("Traffic", "payload", BYTE_UNITS,
          lambda case: (case.bytes_of("planned"), case.bytes_of("measured"))),
         ("Memory", "fullest rank", BYTE_UNITS,
-         lambda case: (case.memory("planned"), case.memory("measured"))),
+         lambda case: (case.number("memory", "planned_bytes"),
+                       case.number("memory", "measured_bytes"))),
     )  # fmt: skip
     figure, axes = layout.panels(len(panels), 3.35, columns=3)
     drawn = []

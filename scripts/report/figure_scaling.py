@@ -1,25 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed-up and efficiency against the number of ranks."""
+"""Speed-up and efficiency against the number of ranks, and speed against the global batch."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from . import document as doc
 from . import layout, style
-from .numbers import percent
+from .numbers import percent, plural, significant
 from .series import facets, series, strategy_order
-
-
-def _facets_of(study, key):
-    """(facet, its cases that have the ratio), for the facets with more than one number of ranks."""
-    layout.needs_ratios(study)
-    found = []
-    for facet in facets(study.cases, study.scaling):
-        cases = [case for case in facet.measured if case.derived(key) and case.ranks]
-        if len({case.ranks for case in cases}) > 1:
-            found.append((facet, cases))
-    if not found:
-        raise layout.NothingToShow("no work was measured on different numbers of ranks")
-    return found
 
 
 def _side_by_side(case, span):
@@ -67,8 +54,16 @@ def _labels(facet, lines, key, span):
 
 
 def _panels(study, key, height, ideal, **options):
-    """The figure, its panels, and what they show; `ideal` makes a value of the ranks over the baseline's."""
-    found = _facets_of(study, key)
+    """The figure, its panels, and (facet, its cases that have the ratio) of each, for the facets with more
+    than one number of ranks; `ideal` makes a value of the ranks over those of the baseline."""
+    layout.needs_ratios(study)
+    found = []
+    for facet in facets(study.cases, study.scaling):
+        cases = [case for case in facet.measured if case.derived(key) and case.ranks]
+        if len({case.ranks for case in cases}) > 1:
+            found.append((facet, cases))
+    if not found:
+        raise layout.NothingToShow("no work was measured on different numbers of ranks")
     figure, axes = layout.panels(len(found), height, **options)
     for axis, (facet, cases) in zip(axes, found):
         bases = [case.row.get("baseline_ranks") for case in cases]
@@ -119,3 +114,47 @@ def efficiency(study):
     kind = "weak: T(p₀) ÷ T(p)" if study.scaling == "weak" else "strong: p₀·T(p₀) ÷ (p·T(p))"
     caption = f"Efficiency ({kind}), with bars and places as above; 100 % is ideal scaling."
     return doc.Figure("efficiency", "Efficiency", caption, figure)
+
+
+def _batch_lines(study):
+    """ranks -> lines of cases that differ in the batch alone, of two batches and more."""
+    lines = defaultdict(list)
+    for case in study.measured:
+        if case.global_batch and case.samples_per_second and case.ranks:
+            rest = repr(sorted(case.other_factors().items()))
+            lines[case.strategy, case.mesh, rest].append(case)
+    of_ranks = defaultdict(list)
+    for cases in lines.values():
+        if len({case.global_batch for case in cases}) > 1:
+            cases.sort(key=lambda case: case.global_batch)
+            of_ranks[cases[0].ranks].append(cases)
+    if not of_ranks:
+        raise layout.NothingToShow("no mesh was measured with different global batches")
+    return of_ranks
+
+
+def batch(study):
+    if study.scaling == "weak":
+        raise layout.NothingToShow("in weak scaling the global batch follows from the ranks")
+    lines = _batch_lines(study)
+    figure, axes = layout.panels(len(lines), 3.3, columns=3)
+    for axis, (ranks, own) in zip(axes, sorted(lines.items())):
+        number = Counter(cases[0].strategy for cases in own)
+        labels = []
+        for cases in own:
+            strategy = cases[0].strategy
+            points = [(case.global_batch, case.samples_per_second) for case in cases]
+            axis.plot(*zip(*points), **style.mark(strategy), linewidth=1.5)
+            name = f"{strategy} {cases[0].mesh}" if number[strategy] > 1 else strategy
+            labels.append((*points[-1], name, style.colour(strategy)))
+        batches = [case.global_batch for cases in own for case in cases]
+        layout.rank_axis(axis, batches, "global batch (samples)")
+        layout.log_axis(axis, "y", significant, most=5)
+        axis.set_ylabel("samples/s")
+        axis.set_title(plural(int(ranks), "rank"))
+        layout.label_ends(axis, labels)
+    caption = (
+        "Samples per second against the global batch, both logarithmic; a line is one mesh, on which "
+        "only the batch varies."
+    )
+    return doc.Figure("batch", "Global batch", caption, figure)

@@ -3,11 +3,13 @@
 bandwidth of each axis."""
 
 from collections import defaultdict
+from dataclasses import dataclass
+from typing import Optional
 
 import numpy
 
 from .fields import number, positive, text
-from .series import facets, series
+from .series import Facet, facets, series
 
 
 class Line:
@@ -15,6 +17,7 @@ class Line:
 
     def __init__(self, a, b, fitted, values):
         self.a, self.b, self.fitted, self.values = a, b, fitted, values
+        self.sum = a + b  # where both are one: Amdahl's T(1)
         self.residuals = values - fitted
         spread = numpy.sum((values - values.mean()) ** 2)
         self.r_squared = 1 - numpy.sum(self.residuals**2) / spread if spread > 0 else None
@@ -48,7 +51,7 @@ def fit_amdahl(ranks, seconds):
     """The line T(p) = a + b/p."""
     ones = [1.0] * len(ranks)
     line = fit_line(ones, [1 / p for p in ranks], seconds, ones)
-    return line if line and line.a + line.b > 0 else None
+    return line if line and line.sum > 0 else None
 
 
 def fit_alpha_beta(rounds, wire_bytes, seconds):
@@ -56,22 +59,27 @@ def fit_alpha_beta(rounds, wire_bytes, seconds):
     return fit_line(rounds, wire_bytes, seconds, [1 / second for second in seconds])
 
 
-class Amdahl:
-    """T(p) = T(1)·(s + (1 − s)/p) of the cases of one series."""
+@dataclass
+class Fit:
+    """A line through the cases of a series, or through collectives of an axis, each with its case."""
 
-    def __init__(self, facet, axis, cases, line):
-        self.facet, self.axis, self.cases, self.line = facet, axis, cases, line
-        self.strategy, self.ranks = cases[-1].strategy, [case.ranks for case in cases]
-        self.one_rank = line.a + line.b
-        self.serial = line.a / self.one_rank
+    axis: str
+    cases: list
+    line: Line
+    facet: Optional[Facet] = None
 
-    def at(self, ranks):
-        return self.line.a + self.line.b / ranks
+    @property
+    def strategy(self):
+        return self.cases[-1].strategy
+
+    @property
+    def ranks(self):
+        return [case.ranks for case in self.cases]
 
 
 def amdahl_fits(study):
-    """Of strong scaling alone, where the work of a series is the same, and of cases in which no other axis
-    splits it. A series of several facets counts once."""
+    """T(p) = a + b/p = T(1)·(s + (1 − s)/p): of strong scaling alone, where the work of a series is the
+    same, and of cases in which no other axis splits it. A series of several facets counts once."""
     fits = {}
     for facet in facets(study.cases, study.scaling) if study.scaling == "strong" else []:
         for run in series([case for case in facet.measured if case.ranks]):
@@ -81,19 +89,12 @@ def amdahl_fits(study):
             ranks = [case.ranks for case in run.cases]
             line = fit_amdahl(ranks, [case.step("median") for case in run.cases])
             if line:
-                fits[key] = Amdahl(facet, run.axis, run.cases, line)
+                fits[key] = Fit(run.axis, run.cases, line, facet)
     return list(fits.values())
 
 
-class AlphaBeta:
-    """seconds = alpha·rounds + beta·wire bytes, of all collectives of an axis; a case for each point."""
-
-    def __init__(self, axis, cases, line):
-        self.axis, self.cases, self.line = axis, cases, line
-        self.alpha, self.beta = line.a, line.b
-
-
 def alpha_beta_fits(study):
+    """seconds = alpha·rounds + beta·wire bytes, of all collectives of an axis."""
     axes = defaultdict(list)
     for case in study.measured:
         for row in case.traffic:
@@ -106,5 +107,5 @@ def alpha_beta_fits(study):
         cases, *columns = zip(*axes[axis])
         line = fit_alpha_beta(*columns)
         if line:
-            fits.append(AlphaBeta(axis, cases, line))
+            fits.append(Fit(axis, cases, line))
     return fits

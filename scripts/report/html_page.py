@@ -10,34 +10,28 @@ _SHEET = """
 * { box-sizing: border-box }
 body { margin: 0; background: var(--surface); color: var(--ink); font: 16px/1.55 FONT }
 main { max-width: 75rem; margin: 0 auto; padding: 2.5rem 1.5rem 5rem }
-h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .4rem }
-h2 { font-size: 1.35rem; margin: 3rem 0 .8rem; padding-top: 1.2rem; border-top: 1px solid var(--line) }
-h3 { font-size: 1.05rem; margin: 1.6rem 0 .5rem }
+h1 { margin: 0 0 .4rem }
+h2 { margin: 3rem 0 .8rem; padding-top: 1.2rem; border-top: 1px solid var(--line) }
+h3 { margin: 1.6rem 0 .5rem }
 p, ul { margin: .6rem 0; max-width: 48rem }
-li { margin: .3rem 0 }
-.lead { font-size: 1.2rem; line-height: 1.5; margin: .8rem 0 }
+.lead { font-size: 1.2rem }
 .note, figcaption { color: var(--muted); font-size: .9rem; max-width: 48rem }
 .warning { border-left: 4px solid var(--warning); background: var(--panel); padding: .7rem 1rem }
-code { font: .88em/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+code { font: .88em/1.4 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   background: var(--panel); padding: .1em .3em; border-radius: 3px; overflow-wrap: anywhere }
-td code { overflow-wrap: normal; white-space: nowrap }
-.text { min-width: 16rem }
-.text code { overflow-wrap: anywhere; white-space: normal }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem;
-  margin: 1.4rem 0 }
-.tiles div { background: var(--panel); border-radius: 8px; padding: .8rem 1rem }
-.tiles dt, .tiles small { color: var(--muted); font-size: .8rem; font-weight: 400 }
-.tiles dd { margin: .1rem 0 0; font-size: 1.45rem; font-weight: 600; line-height: 1.25 }
-.tiles small { display: block; margin-top: .2rem }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .8rem;
+  margin: 1.4rem 0; padding: 0; max-width: none; list-style: none; color: var(--muted) }
+.tiles li { background: var(--panel); border-radius: 8px; padding: .8rem 1rem; font-size: .8rem }
+.tiles strong { display: block; font-size: 1.45rem; line-height: 1.25; color: var(--ink) }
 .wide { overflow-x: auto; margin: .8rem 0 }
 table { border-collapse: collapse; font-size: .84rem; min-width: 100%; font-variant-numeric: tabular-nums }
 caption { text-align: left; color: var(--muted); padding: 0 0 .5rem }
 th { text-align: left; color: var(--muted); vertical-align: bottom; border-bottom: 2px solid var(--line) }
-th, td { padding: .34rem .55rem .34rem 0 }
 td { border-bottom: 1px solid var(--line); vertical-align: top }
+th, td { padding: .34rem .27rem }
 .number { text-align: right }
-td.number, .strategy, .status { white-space: nowrap }
-td:first-child, th:first-child { padding-left: .4rem }
+td, .strategy, .status { white-space: nowrap }
+.text { min-width: 16rem; white-space: normal }
 tr.best td { background: var(--best); font-weight: 600 }
 figure { margin: 1.5rem 0 2.2rem }
 .tessera-figure { display: block; width: 100%; min-width: 40rem; height: auto }
@@ -46,7 +40,7 @@ figure { margin: 1.5rem 0 2.2rem }
 .status { font-weight: 600; color: var(--colour) }
 details { border: 1px solid var(--line); border-radius: 8px; padding: .5rem 1rem; margin: .8rem 0 }
 summary { cursor: pointer; font-weight: 600 }
-@media print { details > * { display: block } .wide { overflow: visible } }
+@media print { .wide { overflow: visible } }
 """
 
 

@@ -6,10 +6,10 @@ import math
 import numpy
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from . import style
-from .series import case_order, facets, strategy_order
+from .series import strategy_order
 
 WIDTH = 9.6  # inches; 72 units of the SVG each
 LABEL_SIZE = 8.5
@@ -22,18 +22,6 @@ class NothingToShow(Exception):
 def needs_ratios(study):
     if not study.ratios:
         raise NothingToShow("the cases were measured under different conditions")
-
-
-def facets_with(study, keep, otherwise):
-    """(facet, its measured cases for which `keep` holds, in order), without empty ones."""
-    found = [
-        (facet, sorted(filter(keep, facet.measured), key=case_order))
-        for facet in facets(study.cases, study.scaling)
-    ]
-    found = [(facet, cases) for facet, cases in found if cases]
-    if not found:
-        raise NothingToShow(otherwise)
-    return found
 
 
 def panels(number, height, columns=2, **options):
@@ -50,9 +38,8 @@ def panels(number, height, columns=2, **options):
 
 def _set_ticks(axis, ticks, show):
     """These ticks alone."""
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_ticks(ticks, [show(tick) for tick in ticks])
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
 
 
 def rank_axis(axis, ranks, label="ranks"):
@@ -82,16 +69,6 @@ def log_axis(axis, which, show, most=6, base=10):
     getattr(axis, f"set_{which}scale")("log", base=base)
     low, high = sorted(getattr(axis, f"get_{which}lim")())
     _set_ticks(getattr(axis, f"{which}axis"), _round_values(low, high, most, base), show)
-
-
-def case_rows(axis, cases, rows):
-    """Names the cases beside their rows, in the colours of their strategies."""
-    axis.set_yticks(rows, [f"{case.strategy}  {case.mesh}" for case in cases])
-    for tick, case in zip(axis.get_yticklabels(), cases):
-        tick.set_color(style.colour(case.strategy))
-        tick.set_fontsize(8)
-    axis.grid(False, axis="y")
-    axis.spines["left"].set_visible(False)
 
 
 def label_ends(axis, ends):

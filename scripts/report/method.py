@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the numbers were made, with the settings of this study."""
 
-from .document import Bullets, Code, Column, Table
-from .fields import get, number, table, text
-from .numbers import bytes_, count, flops, percent, power_of_ten, rate, seconds
+from . import tables
+from .document import Bullets, Code
+from .fields import get, number, text
+from .numbers import bytes_, count, percent, power_of_ten, seconds
 
 SCALING = {
     "strong": ["Strong scaling: the global batch is fixed; speed-up S = T(p₀)/T(p), efficiency "
@@ -48,24 +49,4 @@ def blocks(study):
         items.append("This is the small variant of the study, which tests that it runs.")
     if text(study.study, "file"):
         items.append(["Study file: ", Code(text(study.study, "file")), "."])
-    return [Bullets(items), *_calibration(study)]
-
-
-def _calibration(study):
-    rows = [{**one, "launch": name} for name, launch in sorted(study.launches.items())
-            for one in table(launch, "calibration")]  # fmt: skip
-
-    def bandwidth(row):
-        beta = number(row, "beta_seconds_per_byte")
-        return rate(1 / beta) if beta else None
-
-    columns = [
-        Column("launch", lambda row: Code(row["launch"]), ""),
-        Column("ranks", lambda row: count(number(row, "ranks"))),
-        Column("type", lambda row: text(row, "dtype"), ""),
-        Column("GEMM peak of a rank", lambda row: flops(number(row, "gemm_flops_per_second"))),
-        Column("all-reduce: latency α", lambda row: seconds(number(row, "alpha_seconds"))),
-        Column("bandwidth 1/β", bandwidth),
-    ]
-    caption = "What each launch measured before its cases; predictions are made from it."
-    return [Table(rows, columns, caption)] if rows else []
+    return [Bullets(items), tables.calibration(study)]

@@ -2,6 +2,7 @@
 """Numbers as people read them: a few significant digits and a unit. What is unknown is a dash."""
 
 import math
+from functools import partial
 
 UNKNOWN = "–"
 
@@ -57,11 +58,11 @@ def seconds(value, digits=3):
 
 
 def seconds_between(median, low, high):
-    """('1.452 s', '[1.449, 1.457]'): the ends in the unit of the median, "" if they are unknown."""
+    """'1.452 s [1.449, 1.457]': all in the unit of the median."""
     if not (is_number(median) and is_number(low) and is_number(high)):
-        return seconds(median, 4), ""
+        return seconds(median, 4)
     factor, _ = unit_of([median], TIME_UNITS)
-    return seconds(median, 4), f"[{significant(low / factor, 4)}, {significant(high / factor, 4)}]"
+    return f"{seconds(median, 4)} [{significant(low / factor, 4)}, {significant(high / factor, 4)}]"
 
 
 def bytes_(value):
@@ -70,12 +71,8 @@ def bytes_(value):
     return scaled(value, BYTE_UNITS)
 
 
-def rate(value):
-    return scaled(value, RATE_UNITS)
-
-
-def flops(value):
-    return scaled(value, FLOP_UNITS)
+rate = partial(scaled, units=RATE_UNITS)
+flops = partial(scaled, units=FLOP_UNITS)
 
 
 def percent(value, digits=0):

@@ -38,11 +38,10 @@ def write(directory, title, blocks):
 def _remove_earlier(directory, files):
     """Figures of an earlier report that this one does not have would be taken for its own."""
     earlier = directory / "report.md"
-    if earlier.exists():
-        for name in re.findall(r"\]\(figures/(\w+)\.png\)", earlier.read_text(encoding="utf-8")):
-            for file in (f"figures/{name}.png", f"figures/{name}.svg"):
-                if file not in files:
-                    (directory / file).unlink(missing_ok=True)
+    text = earlier.read_text(encoding="utf-8") if earlier.exists() else ""
+    for png in set(re.findall(r"\]\((figures/\w+\.png)\)", text)) - files.keys():
+        (directory / png).unlink(missing_ok=True)
+        (directory / png).with_suffix(".svg").unlink(missing_ok=True)
 
 
 def _replace(path, content):

@@ -5,8 +5,8 @@ import json
 import re
 from collections import Counter, defaultdict
 
-from .document import Code, Column, Details, Heading, Paragraph, Table, listed
-from .fields import get, mapping, number, table, text
+from .document import Code, Column, Heading, Paragraph, Table
+from .fields import get, mapping, table, text
 from .numbers import plural
 
 # What changes the speed of the same work: cases that differ here are not compared unless asked for.
@@ -37,6 +37,7 @@ SHOWN = {
     "kokkos.configuration": "Kokkos configuration",
     "kokkos_kernels.libraries": "Kokkos Kernels libraries",
     "world_size": "ranks of the launch",
+    "seed": "seed of the order of cases",
     "hosts": "ranks on processors",
     "scheduler_job": "scheduler job",
     "arguments": "command",
@@ -71,7 +72,8 @@ def value_of(launch, key):
     made = {"machine": _machine, "hosts": _hosts}.get(key)
     if made:
         return made(table(launch, "provenance", "ranks")) or None
-    value = get(launch, "provenance", *key.split("."))
+    # The seed alone is not part of the provenance.
+    value = get(launch, *([] if key == "seed" else ["provenance"]), *key.split("."))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -96,45 +98,22 @@ VALUE = Column("value", lambda row: Code(row[1]) if row[1] is not None else "unk
 
 
 def blocks(study):
-    cases = [case for case in study.cases if case.launch]
-    if not cases:
-        return [Paragraph("Unknown: there is no launch file for any case.", "warning")]
+    cases = [case for case in study.cases if text(case.result, "launch")]
     common, differing = [], []
     for key, name in SHOWN.items():
         values = _values(cases, key)
         if len(values) > 1:
             differing += [(name, *row) for row in values.most_common()]
-        elif None not in values:
+        elif values and None not in values:
             common.append((name, *values))
     result = [Table(common, [WHAT, VALUE], "The same for all cases that were run.")]
     if differing:
         columns = [WHAT, VALUE, Column("in", lambda row: plural(row[2], "case"))]
         result += [Heading("Where it differs", 3), Table(differing, columns)]
     else:
-        result.append(Paragraph("Nothing of it differs between cases."))
-    lost = [case for case in study.cases if case.launch is None and text(case.result, "launch")]
-    if lost:
-        what = f"The launch files of {plural(len(lost), 'case')} are missing."
-        result.append(Paragraph(what, "warning"))
-    return result + [_launches(study)] + _configuration(study)
-
-
-def _launches(study):
-    cases = Counter(text(case.result, "launch") for case in study.cases)
-    columns = [
-        Column("launch", lambda row: Code(row[0]), ""),
-        Column("ranks", lambda row: _whole(row[1], "ranks")),
-        Column("seed of the order", lambda row: _whole(row[1], "seed")),
-        Column("time (UTC)", lambda row: value_of(row[1], "time"), ""),
-        Column("cases", lambda row: str(cases[row[0]])),
-    ]
-    caption = "Launches; the latest attempt at a case counts."
-    return Table(sorted(study.launches.items()), columns, caption)
-
-
-def _whole(launch, key):
-    value = number(launch, key)
-    return None if value is None else str(value)
+        same = "Nothing of it differs between cases."
+        result.append(Paragraph(same if common else "There is no launch file for any case."))
+    return result + _configuration(study)
 
 
 def _configuration(study):
@@ -148,10 +127,8 @@ def _configuration(study):
     shared = [setting for setting in found[0].items() if counts[setting] == len(found)]
     varied = sorted({key for one in found for key in one} - dict(shared).keys())
     columns = [Column("setting", lambda row: Code(row[0]), ""), VALUE]
-    inner = [Table(shared, columns)]
-    if varied:
-        inner.append(Paragraph(["Different between cases: ", *listed(map(Code, varied)), "."]))
-    return [Details("Configuration that all cases share", inner)]
+    caption = f"Different between cases: {', '.join(varied)}." if varied else ""
+    return [Table(shared, columns, caption, folded="Configuration that all cases share")]
 
 
 def flatten(content, prefix=""):

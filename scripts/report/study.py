@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .case import Case
 from .fields import get, numbers, table, text
+from .series import in_order
 from .style import use_strategies
 
 SCHEMA_VERSION = 1
@@ -33,10 +34,9 @@ class Study:
                 " (no readable study.json, no readable cases/*/result.json)"
             )
         use_strategies(self._strategies(results))
-        names = [text(self.study, "name"), *(text(result, "study") for result in results.values())]
-        self.name = next(filter(None, names), "study")
+        self.name = text(self.study, "name") or self.directory.name
         self.scaling = text(self.study, "scaling") or "none"
-        self.cases = self._cases(results)
+        self.cases = in_order(self._cases(results), self.scaling)
         self.measured = [case for case in self.cases if case.ok]
         self._check_summary()
 
@@ -99,7 +99,7 @@ class Study:
 
     def _cases(self, results):
         rows = {text(row, "id"): row for row in table(self.summary, "cases")}
-        entries = {name: entry for entry in table(self.study, "cases") if (name := text(entry, "id"))}
+        entries = {entry["id"]: entry for entry in table(self.study, "cases") if text(entry, "id")}
         # Cases of an earlier version of the study file are results all the same.
         for name in results:
             entries.setdefault(name, {"id": name})

