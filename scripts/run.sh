@@ -14,30 +14,9 @@ All other arguments are passed on, for example: scripts/run.sh --ranks 2 --set t
 TEXT
 }
 
-ranks=4
-input=
-declare -a options=()
-while (($# > 0)); do
-  case $1 in
-    -h | --help) usage; exit 0 ;;
-    --ranks) ranks=${2:-}; shift ;;
-    --ranks=*) ranks=${1#*=} ;;
-    # A file is an argument of its own; what follows an option belongs to that option.
-    *.toml) if ((${#options[@]} == 0)) && [[ -z $input ]]; then input=$1; else options+=("$1"); fi ;;
-    *) options+=("$1") ;;
-  esac
-  shift || { echo "error: --ranks needs a number" >&2; exit 1; }
-done
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-require_ranks "$ranks"
+take_arguments "$@"
 install_missing
 build release tessera_cli
-
-declare -a launch=(mpirun -n "$ranks")
-if ((ranks > jobs)) && is_open_mpi; then
-  launch+=(--oversubscribe)
-fi
-say "${launch[*]} build/release/bin/tessera run ${input:-inputs/tutorial.toml} ${options[*]}"
-exec "${launch[@]}" "$root/build/release/bin/tessera" run "${input:-$root/inputs/tutorial.toml}" \
-  "${options[@]}"
+launch tessera run "${input:-$root/inputs/tutorial.toml}" ${results:+-o "$results"} "${options[@]}"

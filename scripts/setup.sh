@@ -17,29 +17,32 @@ die() {
   exit 1
 }
 
-require_ranks() {
-  [[ $1 =~ ^[1-9][0-9]*$ ]] || die "--ranks '$1': must be a positive number"
+# Takes --ranks, -o and the file to run out of the arguments of a script: sets ranks, results and input, and options
+# to the rest.
+# shellcheck disable=SC2034 # not every script has results
+take_arguments() {
+  ranks=4 results='' input='' options=()
+  while (($# > 0)); do
+    case $1 in
+      -h | --help) usage; exit 0 ;;
+      --ranks) ranks=${2:-}; shift ;;
+      --ranks=*) ranks=${1#*=} ;;
+      -o | --output) results=${2:-}; shift ;;
+      # A file is an argument of its own; what follows an option belongs to that option.
+      *.toml) if ((${#options[@]} == 0)) && [[ -z $input ]]; then input=$1; else options+=("$1"); fi ;;
+      *) options+=("$1") ;;
+    esac
+    shift || die "the last option needs a value"
+  done
+  [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "--ranks '$ranks': must be a positive number"
 }
-
-# Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
-is_open_mpi() { [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; }
 
 # Prints the directory of the Kokkos that the user pointed CMake to, if there is one.
 find_kokkos() {
-  local prefix directory
-  local -a prefixes=()
+  local -a places
   # Spack and modules separate entries by colons, CMake's own lists by semicolons.
-  IFS=':;' read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}:${Kokkos_ROOT:-}:${KOKKOS_ROOT:-}"
-  for prefix in "${prefixes[@]}"; do
-    [[ -n $prefix ]] || continue
-    for directory in "$prefix"/lib{,64}/cmake/Kokkos "$prefix"/lib/*/cmake/Kokkos; do
-      if [[ -f $directory/KokkosConfig.cmake ]]; then
-        echo "$directory"
-        return
-      fi
-    done
-  done
-  if [[ -f ${Kokkos_DIR:-/nowhere}/KokkosConfig.cmake ]]; then echo "$Kokkos_DIR"; fi
+  IFS=':;' read -r -a places <<<"${CMAKE_PREFIX_PATH:-}:${Kokkos_ROOT:-}:${KOKKOS_ROOT:-}:${Kokkos_DIR:-}"
+  find -L "${places[@]}" -maxdepth 5 -name KokkosConfig.cmake -printf '%h\n' -quit 2>/dev/null || true
 }
 
 # Prints the Debian packages that the build and the scripts need, one per line. With arguments: those of the
@@ -53,19 +56,11 @@ debian_packages() {
   if (($# == 0)); then printf '%s\n' g++ git ninja-build; fi
 }
 
-missing_packages() {
-  local package
-  for package in $(debian_packages "$@"); do
-    if [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
-      echo "$package"
-    fi
-  done
-}
-
 # install_debian_packages [row...]
 install_debian_packages() {
   local -a missing as_root=()
-  mapfile -t missing < <(missing_packages "$@")
+  mapfile -t missing < <(comm -23 <(debian_packages "$@" | sort -u) <(
+    dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort))
   if ((${#missing[@]} == 0)); then return; fi
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
@@ -106,6 +101,19 @@ build() {
   fi
   say "Configuring and building in build/$preset ($jobs jobs)"
   (cd "$root" && cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"})
+}
+
+# launch <program> [argument...]: runs a program of build/release on $ranks ranks.
+launch() {
+  local -a command=(mpirun -n "$ranks")
+  # Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
+  if [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
+    # One core per rank if there are enough: a rank that migrates loses its caches.
+    if ((ranks <= jobs)); then command+=(--bind-to core); else command+=(--oversubscribe --bind-to none); fi
+  fi
+  command+=("$root/build/release/bin/$1" "${@:2}")
+  say "${command[*]}"
+  "${command[@]}"
 }
 
 # Open MPI refuses to start as root without both.

@@ -35,20 +35,19 @@ install_missing Matplotlib Chromium PyYAML
 cd "$root"
 
 # Every preset is built and run even after a failure, so that one run shows all of them.
-declare -A result
+results=
 status=0
 for preset in "${presets[@]}"; do
   log=build/$preset/ctest.log
-  if ! build "$preset"; then
-    result[$preset]="the build failed"
+  result="the build failed"
+  if build "$preset"; then
+    say "Testing build/$preset"
+    ctest --preset "$preset" -j "$jobs" "${options[@]}" 2>&1 | tee "$log" || status=1
+    result=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")
+  else
     status=1
-    continue
   fi
-  say "Testing build/$preset"
-  ctest --preset "$preset" -j "$jobs" "${options[@]}" 2>&1 | tee "$log" || status=1
-  result[$preset]=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")
+  results+=$(printf '\n%-8s %s' "$preset" "$result")
 done
-
-echo
-for preset in "${presets[@]}"; do printf '%-8s %s\n' "$preset" "${result[$preset]}"; done
+echo "$results"
 exit "$status"

@@ -2,22 +2,10 @@
 """One case of a study: what was asked for, what came of it, and what the summary derived from it."""
 
 import fcntl
+import re
 
 from .fields import get, mapping, number, numbers, positive, table, text
-
-PHASES = ("compute", "optimizer", "communication", "idle", "other")
-FINAL = ("ok", "invalid", "oom", "timeout", "failed", "skipped")
-
-
-def parse_mesh(mesh):
-    """'data=2,model=4' -> (('data', 2), ('model', 4)); () for what is no such text."""
-    axes = []
-    for part in (mesh or "").split(","):
-        name, equals, size = part.partition("=")
-        if not equals or not size.strip().isdigit():
-            return ()
-        axes.append((name.strip(), int(size)))
-    return tuple(axes)
+from .style import PHASES, STATUSES
 
 
 def is_locked(path):
@@ -37,38 +25,17 @@ class Case:
 
     def __init__(self, entry, result, row, launch=None, steps=(), lock=""):
         self.entry, self.result, self.row, self.launch = entry, result, row, launch
-        self.id = text(entry, "id") or text(result, "id")
-        self.label = text(entry, "label") or text(result, "label") or self.id
+        self.id = text(entry, "id")
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
         self.steps = [second for second in steps if second is not None and second > 0]
+        self.strategy = text(self.factors, "strategy") or "unknown"
+        self.mesh = text(self.factors, "mesh") or "unknown"
+        # 'data=2,model=4' -> (('data', 2), ('model', 4))
+        self.axes = tuple((n, int(size)) for n, size in re.findall(r"([^=,]+)=(\d+)", self.mesh))
+        self.ranks = positive(self.factors, "ranks")
+        self.global_batch = positive(self.factors, "global_batch")
         self.status, self.reason = self._status(lock)
-
-        made = mapping(result, "case")
-        self.strategy = text(self.factors, "strategy") or text(made, "strategy") or "unknown"
-        self.axes = self._axes(made)
-        self.mesh = ",".join(f"{name}={size}" for name, size in self.axes)
-        self.mesh = self.mesh or text(self.factors, "mesh") or "unknown"
-        self.ranks = positive(self.factors, "ranks") or positive(made, "ranks")
-        self.global_batch = positive(self.factors, "global_batch") or positive(made, "global_batch")
-        self.batch_per_rank = positive(made, "batch_per_rank") or positive(
-            self.factors, "batch_per_rank"
-        )
-        if not self.batch_per_rank and self.global_batch and self.ranks:
-            self.batch_per_rank = self.global_batch / self.ranks
-        self.microbatches = positive(self.factors, "microbatches") or positive(made, "microbatches")
-
-    @property
-    def product_share(self):
-        """Of matrix products, in the instrumented step."""
-        step = positive(self.result, "breakdown", "step_seconds")
-        products = self.phase("products")
-        return products / step if step and products is not None else None
-
-    def _axes(self, made):
-        axes = [(text(axis, "name"), positive(axis, "size")) for axis in table(made, "mesh")]
-        if axes and all(name and size for name, size in axes):
-            return tuple((name, int(size)) for name, size in axes)
-        return parse_mesh(text(self.factors, "mesh"))
+        self.ok = self.status == "ok"
 
     def _status(self, lock):
         skip = text(self.entry, "skip_reason")
@@ -80,23 +47,27 @@ class Case:
             if is_locked(lock):
                 return "running", since
             return "stale", f"{since}; its launch ended before the case did"
-        if status not in FINAL and status != "pending":
+        if status not in STATUSES:
             return "failed", f"the status '{status}' is not known"
+        if status == "ok" and None in (self.step("median"), self.samples_per_second):
+            return "failed", "its result is ok, but has no step time"
         return status, reason
 
-    @property
-    def ok(self):
-        return self.status == "ok" and self.step("median") is not None
+    def number(self, *path):
+        return number(self.result, *path)
 
     def step(self, key):
         return positive(self.result, "step_seconds", key)
 
     @property
+    def narrow_enough(self):
+        """Whether the confidence interval is within what was asked for; None if that is not known."""
+        value = get(self.result, "step_seconds", "ci_within")
+        return value if isinstance(value, bool) else None
+
+    @property
     def samples_per_second(self):
-        given = positive(self.result, "samples_per_second")
-        if given is None and self.step("median") and self.global_batch:
-            return self.global_batch / self.step("median")
-        return given
+        return positive(self.result, "samples_per_second")
 
     def derived(self, key):
         """A ratio of the summary, unless that was made from other numbers than the result has."""
@@ -105,20 +76,24 @@ class Case:
             return None
         return positive(self.row, key)
 
-    def phase(self, name, of="mean"):
-        return number(self.result, "breakdown", name, f"{of}_rank_seconds")
-
     @property
-    def has_breakdown(self):
-        return any(self.phase(name) is not None for name in PHASES)
+    def phases(self):
+        """The mean rank's seconds in each phase of the instrumented step; empty without a breakdown."""
+        found = {name: self.number("breakdown", name, "mean_rank_seconds") for name in PHASES}
+        known = any(value is not None for value in found.values())
+        return {name: value or 0.0 for name, value in found.items()} if known else {}
 
     @property
     def communication_share(self):
-        parts = {name: self.phase(name) or 0.0 for name in PHASES}
-        total = sum(parts.values())
-        if not self.has_breakdown or total <= 0:
-            return None
-        return (parts["communication"] + parts["idle"]) / total
+        total = sum(self.phases.values())
+        return (self.phases["communication"] + self.phases["idle"]) / total if total > 0 else None
+
+    @property
+    def product_share(self):
+        """Of matrix products, in the instrumented step."""
+        step = positive(self.result, "breakdown", "step_seconds")
+        products = self.number("breakdown", "products", "mean_rank_seconds")
+        return products / step if step and products is not None else None
 
     @property
     def traffic(self):
@@ -131,30 +106,12 @@ class Case:
         parts = [number(row, f"{kind}_payload_bytes") for row in self.traffic]
         return None if None in parts else sum(parts)
 
-    def memory(self, key):
-        return number(self.result, "memory", key)
-
-    def compute(self, key):
-        return number(self.result, "compute", key)
-
-    def prediction(self, key="step_seconds"):
-        return positive(self.result, "prediction", key)
-
     def losses(self, key):
         return numbers(self.result, "loss", key)
 
     @property
     def verdict(self):
         return text(self.result, "loss", "verdict")
-
-    @property
-    def final_loss(self):
-        losses = self.losses("epoch_losses")
-        return losses[-1] if losses else None
-
-    @property
-    def attempt(self):
-        return positive(self.result, "attempt")
 
     def other_factors(self):
         """What a grid varied besides strategy, mesh, ranks and batch."""

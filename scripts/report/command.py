@@ -11,7 +11,7 @@ from .output import write
 from .study import ReportError, Study
 
 
-def parse(arguments):
+def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="report.py",
         description="Writes report.html, report.md and figures/ (SVG and PNG) from the results of "
@@ -26,20 +26,15 @@ def parse(arguments):
         action="store_true",
         help="print ratios even between cases of different revisions, builds, libraries or machines",
     )
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    options = parse(arguments)
+    options = parser.parse_args(arguments)
     style.use()
     try:
         study = Study(options.results)
         blocks = build(study, options.allow_mixed)
-        output = Path(options.output) if options.output else Path(options.results) / "report"
-        files = write(output, f"Scaling study: {study.name}", blocks)
+        output = options.output or Path(options.results) / "report"
+        page = write(output, f"Scaling study: {study.name}", blocks)
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    measured = f"{len(study.measured)} of {len(study.cases)} cases measured"
-    print(f"{measured}; the report is {files[0]}")
+    print(f"{len(study.measured)} of {len(study.cases)} cases measured; the report is {page}")
     return 0

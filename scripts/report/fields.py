@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of JSON that may lack anything: what is not there, or is of another kind, is None."""
+"""Reading of JSON that may lack anything: what is not there, or is of another kind, is None or empty."""
 
 from .numbers import is_number
 
@@ -10,6 +10,11 @@ def get(value, *path):
             return None
         value = value.get(key)
     return value
+
+
+def _of_kind(kind, value, path):
+    value = get(value, *path)
+    return value if isinstance(value, kind) else kind()
 
 
 def number(value, *path):
@@ -23,25 +28,18 @@ def positive(value, *path):
 
 
 def text(value, *path):
-    value = get(value, *path)
-    return value if isinstance(value, str) and value else None
+    return _of_kind(str, value, path) or None
 
 
-def items(value, *path):
-    value = get(value, *path)
-    return value if isinstance(value, list) else []
+def mapping(value, *path):
+    return _of_kind(dict, value, path)
 
 
 def table(value, *path):
     """The objects of a list; anything else in it is left out."""
-    return [item for item in items(value, *path) if isinstance(item, dict)]
-
-
-def mapping(value, *path):
-    value = get(value, *path)
-    return value if isinstance(value, dict) else {}
+    return [item for item in _of_kind(list, value, path) if isinstance(item, dict)]
 
 
 def numbers(value, *path):
     """A list of numbers, with None for what is none (a loss that is not finite)."""
-    return [number(item) for item in items(value, *path)]
+    return [number(item) for item in _of_kind(list, value, path)]

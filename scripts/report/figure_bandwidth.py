@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bus bandwidth of every collective, by mesh axis."""
 
+from collections import defaultdict
+
 from . import document as doc
 from . import layout, style
 from .fields import number, positive, text
@@ -8,56 +10,50 @@ from .numbers import plural
 
 
 def _rows(study):
-    """axis -> (operation, group size) -> [(case, bytes per second)]."""
-    axes = {}
+    """(axis, operation, group size) -> [(case, GB per second)], in order."""
+    rows = defaultdict(list)
     for case in study.measured:
         for row in case.traffic:
             rate = positive(row, "bus_bytes_per_second")
-            name, operation = text(row, "axis"), text(row, "operation")
-            if rate and name and operation:
-                key = (operation, number(row, "group_size") or 0)
-                axes.setdefault(name, {}).setdefault(key, []).append((case, rate))
-    if not axes:
+            axis, operation = text(row, "axis"), text(row, "operation")
+            if rate and axis and operation:
+                size = number(row, "group_size") or 0
+                rows[axis, operation, size].append((case, rate / 1e9))
+    if not rows:
         raise layout.NothingToShow("no measured case has timed collectives")
-    return axes
+    return dict(sorted(rows.items()))
 
 
 def bandwidth(study):
-    axes = _rows(study)
-    lines = [(name, key) for name in sorted(axes) for key in sorted(axes[name])]
-    height = 0.9 + 0.24 * (len(lines) + 0.9 * len(axes))
-    figure, (axis,) = layout.panels(1, height)
-    rates = [rate for keys in axes.values() for points in keys.values() for _, rate in points]
-    axis.set_xlim(min(rates) / 1e9 / 1.25, max(rates) / 1e9 * 1.25)
-    y, ticks, names = 0.0, [], []
-    for name in sorted(axes):
-        axis.text(0.0, y, f"axis {name}", transform=axis.get_yaxis_transform(), va="center",
-                  fontweight="bold", size=9)  # fmt: skip
-        y += 0.9
-        for key in sorted(axes[name]):
-            _points(axis, y, axes[name][key])
-            ticks.append(y)
-            names.append(f"{key[0]} · {plural(int(key[1]), 'rank')}" if key[1] else key[0])
-            y += 1.0
-    axis.set_yticks(ticks, names)
-    axis.set_ylim(y - 0.3, -0.6)
-    layout.plain_log_axis(axis, lambda value: f"{value:g}", "x", most=9)
-    axis.set_xlabel("bus bandwidth (GB/s)")
-    axis.spines["left"].set_visible(False)
-    shown = [case for keys in axes.values() for points in keys.values() for case, _ in points]
-    layout.strategy_legend(figure, shown)
+    rows = _rows(study)
+    height = len(rows) + 0.9 * len({axis for axis, *_ in rows})
+    figure, (panel,) = layout.panels(1, 0.9 + 0.24 * height)
+    points = [point for own in rows.values() for point in own]
+    y, ticks, before = -0.1, {}, None
+    for (axis, operation, size), own in rows.items():
+        if axis != before:
+            panel.text(0.0, y + 0.1, f"axis {axis}", transform=panel.get_yaxis_transform(),
+                       va="center", fontweight="bold", size=9)  # fmt: skip
+            y, before = y + 0.9, axis
+        ticks[y] = f"{operation} · {plural(int(size), 'rank')}" if size else operation
+        strategies = sorted({case.strategy for case, _ in own}, key=style.strategy_order)
+        for case, rate in own:
+            # Strategies a little above each other, as otherwise one hides the other.
+            place = strategies.index(case.strategy) - (len(strategies) - 1) / 2
+            panel.plot([rate], [y + 0.13 * place], linestyle="none",
+                       **style.mark(case.strategy, 0.8, 0.5), zorder=3)  # fmt: skip
+        y += 1.0
+    panel.set_yticks(list(ticks), ticks.values())
+    panel.set_ylim(y - 0.3, -0.6)
+    rates = [rate for _, rate in points]
+    panel.set_xlim(min(rates) / 1.25, max(rates) * 1.25)
+    layout.log_axis(panel, "x", "{:g}".format, most=9)
+    panel.set_xlabel("bus bandwidth (GB/s)")
+    panel.spines["left"].set_visible(False)
+    layout.strategy_legend(figure, [case for case, _ in points])
     caption = (
         "Payload ÷ time × the share of it that crosses a link (2(n−1)/n for all_reduce, (n−1)/n for "
         "all_gather, reduce_scatter and all_to_all, 1 otherwise); the time is of the instrumented run, "
         "without waiting for late ranks. Logarithmic; one mark for each case."
     )
     return doc.Figure("bandwidth", "Bus bandwidth by axis", caption, figure)
-
-
-def _points(axis, y, points):
-    strategies = sorted({case.strategy for case, _ in points}, key=style.strategy_order)
-    for case, rate in points:
-        # Strategies a little above each other, as otherwise one hides the other.
-        place = strategies.index(case.strategy) - (len(strategies) - 1) / 2
-        axis.plot([rate / 1e9], [y + 0.13 * place], linestyle="none",
-                  **style.mark(case.strategy, 0.8, 0.5), zorder=3)  # fmt: skip

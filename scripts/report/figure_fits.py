@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the fits say and how far off they are: Amdahl's law, and latency and bandwidth of each axis."""
 
+from itertools import groupby
+
+import numpy
+
 from . import document as doc
 from . import layout, style
 from .fits import alpha_beta_fits, amdahl_fits
-from .numbers import tick_seconds, tick_signed_percent
-from .series import facets
-
-
-def _by_facet(study, fits):
-    """A fit belongs to the facet that holds all of its cases."""
-    found = []
-    for facet in facets(study.cases, study.scaling):
-        ids = {case.id for case in facet.cases}
-        own = [fit for fit in fits if ids.issuperset(case.id for case in fit.cases)]
-        if own:
-            found.append((facet.title, own))
-    return found or [("", fits)]
+from .numbers import TIME_UNITS, signed_percent, tick
 
 
 def amdahl(study):
@@ -24,12 +16,21 @@ def amdahl(study):
     fits = amdahl_fits(study)
     if not fits:
         raise layout.NothingToShow("no series is long enough for Amdahl's law")
-    groups = _by_facet(study, fits)
-    figure, axes = layout.panels(2 * len(groups), 3.1, columns=2)
+    groups = [(facet.title, list(own)) for facet, own in groupby(fits, lambda fit: fit.facet)]
+    figure, axes = layout.panels(2 * len(groups), 3.1)
     for (title, own), left, right in zip(groups, axes[::2], axes[1::2]):
-        _times(left, own)
+        for fit in own:
+            mark = style.mark(fit.strategy)
+            curve = numpy.geomspace(fit.ranks[0], fit.ranks[-1], 41)
+            left.plot(curve, fit.line.a + fit.line.b / curve, color=mark["color"], linewidth=1.1)
+            left.plot(fit.ranks, fit.line.values, linestyle="none", **mark)
+            right.plot(fit.ranks, fit.line.relative, linewidth=0.9, **mark)
+        for axis in (left, right):
+            layout.rank_axis(axis, [ranks for fit in own for ranks in fit.ranks])
+        layout.log_axis(left, "y", tick(TIME_UNITS), most=5)
+        left.set_ylabel("step time")
         left.set_title(f"{title}: measured and fitted" if title else "Measured and fitted")
-        _residuals(right, own)
+        _residuals(right)
         right.set_title("Residuals")
     layout.strategy_legend(figure, fits)
     caption = (
@@ -40,25 +41,9 @@ def amdahl(study):
     return doc.Figure("amdahl", "Amdahl's law", caption, figure)
 
 
-def _times(axis, fits):
-    for fit in fits:
-        first, last = fit.points[0][0], fit.points[-1][0]
-        curve = [first * (last / first) ** (step / 40) for step in range(41)]
-        axis.plot(curve, [fit.at(p) for p in curve], color=style.colour(fit.strategy), linewidth=1.1)
-        axis.plot([p for p, *_ in fit.points], [t for _, t, _ in fit.points], linestyle="none",
-                  **style.mark(fit.strategy))  # fmt: skip
-    layout.rank_axis(axis, [p for fit in fits for p, *_ in fit.points])
-    layout.plain_log_axis(axis, tick_seconds, "y", most=5)
-    axis.set_ylabel("step time")
-
-
-def _residuals(axis, fits):
+def _residuals(axis):
     axis.axhline(0, color=style.REFERENCE[0], linewidth=1.2)
-    for fit in fits:
-        axis.plot([p for p, *_ in fit.points], [(t - f) / t for _, t, f in fit.points],
-                  linewidth=0.9, **style.mark(fit.strategy))  # fmt: skip
-    layout.rank_axis(axis, [p for fit in fits for p, *_ in fit.points])
-    axis.yaxis.set_major_formatter(lambda value, _: tick_signed_percent(value))
+    axis.yaxis.set_major_formatter(lambda value, _: signed_percent(value, ".3g"))
     axis.set_ylabel("residual")
 
 
@@ -69,16 +54,14 @@ def alpha_beta(study):
         raise layout.NothingToShow("no axis has collectives enough to fit latency and bandwidth")
     figure, axes = layout.panels(len(fits), 3.0, columns=3)
     for axis, fit in zip(axes, fits):
-        axis.axhline(0, color=style.REFERENCE[0], linewidth=1.2)
-        for case, measured, fitted in fit.points:
-            axis.plot([measured], [(measured - fitted) / measured], linestyle="none",
+        for case, measured, residual in zip(fit.cases, fit.line.values, fit.line.relative):
+            axis.plot([measured], [residual], linestyle="none",
                       **style.mark(case.strategy, 0.85, 0.5))  # fmt: skip
-        layout.plain_log_axis(axis, tick_seconds, "x", most=3)
-        axis.yaxis.set_major_formatter(lambda value, _: tick_signed_percent(value))
+        layout.log_axis(axis, "x", tick(TIME_UNITS), most=3)
+        _residuals(axis)
         axis.set_xlabel("time a step, measured")
-        axis.set_ylabel("residual")
-        axis.set_title(f"axis {fit.axis}: {len(fit.points)} points")
-    layout.strategy_legend(figure, [case for fit in fits for case, *_ in fit.points])
+        axis.set_title(f"axis {fit.axis}: {len(fit.cases)} points")
+    layout.strategy_legend(figure, [case for fit in fits for case in fit.cases])
     caption = (
         "Residuals of seconds = α · rounds + β · bytes on the wire, least squares over all collectives "
         "of an axis: (measured − fitted) ÷ measured. Bytes on the wire are a model, not a measurement."

@@ -3,47 +3,35 @@
 
 from . import document as doc
 from . import layout, style
-from .numbers import plural, tick_bytes, tick_seconds
-
-
-def _pairs(study):
-    """(title, what the axes show, format, [(case, predicted, measured)]) of the three panels."""
-    time, traffic, memory = [], [], []
-    for case in study.cases:
-        if case.ok:
-            time.append((case, case.prediction(), case.step("median")))
-        traffic.append((case, case.bytes_of("planned"), case.bytes_of("measured")))
-        memory.append((case, case.memory("planned_bytes"), case.memory("measured_bytes")))
-    panels = [
-        ("Step time", "median step", tick_seconds, time),
-        ("Traffic", "payload", tick_bytes, traffic),
-        ("Memory", "fullest rank", tick_bytes, memory),
-    ]
-    return [
-        (title, what, show, [(case, p, m) for case, p, m in points if p and m and p > 0 < m])
-        for title, what, show, points in panels
-    ]
-
-
-def _verdict(title, points):
-    if not points:
-        return "nothing measured"
-    if title == "Step time":
-        near = sum(abs(measured / predicted - 1) <= 0.1 for _, predicted, measured in points)
-        return f"{near} of {plural(len(points), 'case')} within 10 %"
-    exact = sum(predicted == measured for _, predicted, measured in points)
-    return f"{exact} of {plural(len(points), 'case')} exact"
+from .numbers import BYTE_UNITS, TIME_UNITS, plural, tick
 
 
 def predicted(study):
-    panels = _pairs(study)
-    if not any(points for *_, points in panels):
+    panels = (
+        # A time that was measured in a case that is not ok means nothing.
+        ("Step time", "median step", TIME_UNITS,
+         lambda case: (case.number("prediction", "step_seconds"),
+                       case.step("median") if case.ok else None)),
+        ("Traffic", "payload", BYTE_UNITS,
+         lambda case: (case.bytes_of("planned"), case.bytes_of("measured"))),
+        ("Memory", "fullest rank", BYTE_UNITS,
+         lambda case: (case.number("memory", "planned_bytes"),
+                       case.number("memory", "measured_bytes"))),
+    )  # fmt: skip
+    figure, axes = layout.panels(len(panels), 3.35, columns=3)
+    drawn = []
+    for axis, (title, what, units, pair) in zip(axes, panels):
+        points = [(case, *pair(case)) for case in study.cases]
+        points = [point for point in points if min(point[1] or 0, point[2] or 0) > 0]
+        axis.set_xlabel(f"{what}, predicted")
+        axis.set_ylabel(f"{what}, measured")
+        axis.set_title(f"{title}: {_verdict(units, points)}", fontsize=9)
+        axis.set_box_aspect(1)
+        _panel(axis, points, units)
+        drawn += [case for case, *_ in points]
+    if not drawn:
         raise layout.NothingToShow("no case has both a prediction and a measurement")
-    figure, axes = layout.panels(3, 3.35, columns=3)
-    for axis, (title, what, show, points) in zip(axes, panels):
-        _panel(axis, what, show, points)
-        axis.set_title(f"{title}: {_verdict(title, points)}", fontsize=9)
-    layout.strategy_legend(figure, [case for *_, points in panels for case, *_ in points])
+    layout.strategy_legend(figure, drawn)
     caption = (
         "Measured against predicted; on the dashed line they are equal. The prediction of the time "
         "comes from the plan and the launch's calibration alone. Payload bytes, of the whole "
@@ -53,28 +41,28 @@ def predicted(study):
     return doc.Figure("predicted", "Predicted and measured", caption, figure)
 
 
-def _panel(axis, what, show, points):
-    axis.set_xlabel(f"{what}, predicted")
-    axis.set_ylabel(f"{what}, measured")
+def _verdict(units, points):
     if not points:
-        axis.set_xticks([])
-        axis.set_yticks([])
-        axis.text(0.5, 0.5, "nothing measured", transform=axis.transAxes, ha="center",
-                  color=style.MUTED[0])  # fmt: skip
+        return "nothing measured"
+    if units is TIME_UNITS:
+        near = sum(abs(measured / plan - 1) <= 0.1 for _, plan, measured in points)
+        return f"{near} of {plural(len(points), 'case')} within 10 %"
+    exact = sum(plan == measured for _, plan, measured in points)
+    return f"{exact} of {plural(len(points), 'case')} exact"
+
+
+def _panel(axis, points, units):
+    if not points:
+        axis.set(xticks=[], yticks=[])
         return
     values = [value for _, *pair in points for value in pair]
-    low, high = min(values) / 1.35, max(values) * 1.35
-    axis.plot([low, high], [low, high], color=style.REFERENCE[0], linewidth=1.2,
-              linestyle=(0, (4, 3)), zorder=1)  # fmt: skip
-    for case, predicted_value, measured in points:
-        colour = style.colour(case.strategy)
-        axis.plot([predicted_value], [measured], linestyle="none", marker=style.marker(case.strategy),
-                  markersize=style.marker_size(case.strategy), markeredgewidth=0.7, alpha=0.85,
-                  color=colour if case.ok else "none",
-                  markeredgecolor=style.SURFACE[0] if case.ok else colour, zorder=3)  # fmt: skip
-    axis.set_xlim(low, high)
-    axis.set_ylim(low, high)
-    ticks = layout.plain_log_axis if show is tick_seconds else layout.byte_log_axis
-    ticks(axis, show, "x", most=3)
-    ticks(axis, show, "y", most=4)
-    axis.set_box_aspect(1)
+    limits = (min(values) / 1.35, max(values) * 1.35)
+    axis.plot(limits, limits, **style.DASHED)
+    for case, plan, measured in points:
+        mark = style.mark(case.strategy, edge=0.7)
+        if not case.ok:
+            mark.update(color="none", markeredgecolor=style.colour(case.strategy))
+        axis.plot([plan], [measured], linestyle="none", alpha=0.85, zorder=3, **mark)
+    axis.set(xlim=limits, ylim=limits)
+    for which, most in (("x", 3), ("y", 4)):
+        layout.log_axis(axis, which, tick(units), most, base=2 if units is BYTE_UNITS else 10)

@@ -4,32 +4,25 @@
 import re
 from pathlib import Path
 
-from . import document as doc
-from . import drawing, html_page, layout, markdown_page
+from . import drawing, html_page
+from .document import Figure
 from .study import ReportError
 
 
 def figures_of(blocks):
-    return [block for block in blocks if isinstance(block, doc.Figure)]
-
-
-def draw(blocks):
-    for block in figures_of(blocks):
-        layout.settle(block.figure)
-        block.png = drawing.png(block.figure)
-        block.svg = drawing.svg(
-            block.figure, block.name, f"{block.title}. {doc.plain(block.caption)}"
-        )
+    return [block for block in blocks if isinstance(block, Figure)]
 
 
 def write(directory, title, blocks):
-    """Returns the files, the page first."""
-    draw(blocks)
+    """Returns the path of the page."""
     directory = Path(directory)
-    files = {"report.html": html_page.page(title, blocks), "report.md": markdown_page.page(blocks)}
-    for block in figures_of(blocks):
-        files[f"figures/{block.name}.svg"] = drawing.standalone(block.svg)
-        files[f"figures/{block.name}.png"] = block.png
+    files = {}
+    for figure in figures_of(blocks):
+        drawing.draw(figure)
+        files[f"figures/{figure.name}.svg"] = drawing.standalone(figure.svg)
+        files[f"figures/{figure.name}.png"] = figure.png
+    files["report.md"] = "\n\n".join(block.markdown() for block in blocks) + "\n"
+    files["report.html"] = html_page.page(title, blocks)
     try:
         _remove_earlier(directory, files)
         (directory / "figures").mkdir(parents=True, exist_ok=True)
@@ -39,17 +32,16 @@ def write(directory, title, blocks):
         raise ReportError(
             f"cannot write the report to {directory}: {error.strerror}; -o DIR puts it elsewhere"
         ) from error
-    return [directory / name for name in files]
+    return directory / "report.html"
 
 
 def _remove_earlier(directory, files):
     """Figures of an earlier report that this one does not have would be taken for its own."""
     earlier = directory / "report.md"
-    if earlier.exists():
-        for name in re.findall(r"\]\(figures/(\w+)\.png\)", earlier.read_text(encoding="utf-8")):
-            for kind in ("png", "svg"):
-                if f"figures/{name}.{kind}" not in files:
-                    (directory / "figures" / f"{name}.{kind}").unlink(missing_ok=True)
+    text = earlier.read_text(encoding="utf-8") if earlier.exists() else ""
+    for png in set(re.findall(r"\]\((figures/\w+\.png)\)", text)) - files.keys():
+        (directory / png).unlink(missing_ok=True)
+        (directory / png).with_suffix(".svg").unlink(missing_ok=True)
 
 
 def _replace(path, content):

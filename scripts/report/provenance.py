@@ -3,8 +3,9 @@
 
 import json
 import re
+from collections import Counter, defaultdict
 
-from . import document as doc
+from .document import Code, Column, Heading, Paragraph, Table
 from .fields import get, mapping, table, text
 from .numbers import plural
 
@@ -36,6 +37,7 @@ SHOWN = {
     "kokkos.configuration": "Kokkos configuration",
     "kokkos_kernels.libraries": "Kokkos Kernels libraries",
     "world_size": "ranks of the launch",
+    "seed": "seed of the order of cases",
     "hosts": "ranks on processors",
     "scheduler_job": "scheduler job",
     "arguments": "command",
@@ -44,121 +46,89 @@ SHOWN = {
 }
 
 
-def _machine(launch):
+def _machine(ranks):
     """Kinds of nodes, so that the nodes of one cluster are one machine: node17 and node18 are node#."""
     kinds = set()
-    for rank in table(launch, "provenance", "ranks"):
+    for rank in ranks:
         host = re.sub(r"\d+", "#", text(rank, "host") or "unknown host")
         gpu = re.sub(r" \(\d+\)$", "", text(rank, "gpu") or "")
-        kinds.add(", ".join(part for part in (host, text(rank, "cpu_model"), gpu) if part))
-    return "; ".join(sorted(kinds)) or None
+        kinds.add(", ".join(filter(None, (host, text(rank, "cpu_model"), gpu))))
+    return "; ".join(sorted(kinds))
 
 
-def _hosts(launch):
-    """'node7: ranks 0-7 on processors 0 1 2': where each rank ran."""
-    hosts = {}
-    for rank in table(launch, "provenance", "ranks"):
-        place = str(get(rank, "cpu_set") or "?")
-        gpu = text(rank, "gpu")
-        entry = f"{get(rank, 'rank')} on {place}" + (f", {gpu}" if gpu else "")
-        hosts.setdefault(text(rank, "host") or "unknown host", []).append(entry)
-    return "; ".join(f"{host}: " + ", ".join(entries) for host, entries in hosts.items()) or None
+def _hosts(ranks):
+    """'node7: 0 on 0-1, 1 on 2-3': where each rank ran."""
+    hosts = defaultdict(list)
+    for rank in ranks:
+        place = f"{get(rank, 'rank')} on {get(rank, 'cpu_set') or '?'}"
+        hosts[text(rank, "host") or "unknown host"].append(
+            ", ".join(filter(None, (place, text(rank, "gpu"))))
+        )
+    return "; ".join(f"{host}: " + ", ".join(places) for host, places in hosts.items())
 
 
 def value_of(launch, key):
     """As text; None if the launch does not tell."""
-    if key == "machine":
-        return _machine(launch)
-    if key == "hosts":
-        return _hosts(launch)
-    value = get(launch, "provenance", *key.split("."))
-    if value is None or value == "":
-        return None
+    made = {"machine": _machine, "hosts": _hosts}.get(key)
+    if made:
+        return made(table(launch, "provenance", "ranks")) or None
+    # The seed alone is not part of the provenance.
+    value = get(launch, *([] if key == "seed" else ["provenance"]), *key.split("."))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list):
-        return " ".join(str(item) for item in value) or None
     if isinstance(value, dict):
-        pairs = (f"{name}={content}" for name, content in sorted(value.items()))
-        return " ".join(pairs) or None
-    return str(value)
+        value = [f"{name}={content}" for name, content in sorted(value.items())]
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    return None if value is None else str(value) or None
 
 
-def _values(study, cases, key):
+def _values(cases, key):
     """value -> how many cases have it; cases without a launch have None."""
-    found = {}
-    for case in cases:
-        value = value_of(case.launch, key) if case.launch else None
-        found[value] = found.get(value, 0) + 1
-    return found
+    return Counter(value_of(case.launch, key) for case in cases)
 
 
 def mixed(study):
     """Names of what differs between measured cases, of the things that make them comparable."""
-    return [
-        name for key, name in COMPARABLE.items() if len(_values(study, study.measured, key)) > 1
-    ]
+    return [name for key, name in COMPARABLE.items() if len(_values(study.measured, key)) > 1]
+
+
+WHAT = Column("what", lambda row: row[0], "")
+VALUE = Column("value", lambda row: Code(row[1]) if row[1] is not None else "unknown", "text")
 
 
 def blocks(study):
-    cases = [case for case in study.cases if case.launch]
-    if not cases:
-        return [doc.Paragraph("Unknown: there is no launch file for any case.", "warning")]
-    lost = [case for case in study.cases if case.launch is None and text(case.result, "launch")]
+    cases = [case for case in study.cases if text(case.result, "launch")]
     common, differing = [], []
     for key, name in SHOWN.items():
-        values = _values(study, cases, key)
-        if len(values) == 1:
-            value = next(iter(values))
-            if value is not None:
-                common.append([name, [doc.Code(value)]])
-            continue
-        for value, number in sorted(values.items(), key=lambda item: (-item[1], str(item[0]))):
-            shown = [doc.Code(value)] if value is not None else "unknown"
-            differing.append([name, shown, plural(number, "case")])
-    result = [doc.Table([doc.Column("what"), doc.Column("value", wide=True)], common,
-                        "The same for all cases that were run.")]  # fmt: skip
+        values = _values(cases, key)
+        if len(values) > 1:
+            differing += [(name, *row) for row in values.most_common()]
+        elif values and None not in values:
+            common.append((name, *values))
+    result = [Table(common, [WHAT, VALUE], "The same for all cases that were run.")]
     if differing:
-        columns = [doc.Column("what"), doc.Column("value", wide=True), doc.Column("in", True)]
-        result += [doc.Heading("Where it differs", 3), doc.Table(columns, differing)]
+        columns = [WHAT, VALUE, Column("in", lambda row: plural(row[2], "case"))]
+        result += [Heading("Where it differs", 3), Table(differing, columns)]
     else:
-        result.append(doc.Paragraph("Nothing of it differs between cases."))
-    if lost:
-        what = f"The launch files of {plural(len(lost), 'case')} are missing."
-        result.append(doc.Paragraph(what, "warning"))
-    return result + [_launches(study)] + _configuration(study)
-
-
-def _launches(study):
-    rows = []
-    for name, launch in sorted(study.launches.items()):
-        number = sum(text(case.result, "launch") == name for case in study.cases)
-        rows.append([[doc.Code(name)], str(get(launch, "ranks") or "–"),
-                     str(get(launch, "seed") if get(launch, "seed") is not None else "–"),
-                     value_of(launch, "time") or "–", str(number)])  # fmt: skip
-    columns = [doc.Column("launch"), doc.Column("ranks", True), doc.Column("seed of the order", True),
-               doc.Column("time (UTC)"), doc.Column("cases", True)]  # fmt: skip
-    return doc.Table(columns, rows, "Launches; the latest attempt at a case counts.")
+        same = "Nothing of it differs between cases."
+        result.append(Paragraph(same if common else "There is no launch file for any case."))
+    return result + _configuration(study)
 
 
 def _configuration(study):
     """Settings that all cases share; what differs is what the grids varied."""
-    configurations = [flatten(mapping(case.result, "config")) for case in study.cases]
-    configurations = [one for one in configurations if one]
-    if not configurations:
+    found = [flatten(mapping(case.result, "config")) for case in study.cases]
+    found = [one for one in found if one]
+    if not found:
         return []
-    shared = {
-        key: value
-        for key, value in configurations[0].items()
-        if all(one.get(key) == value for one in configurations)
-    }
-    varied = sorted({key for one in configurations for key in one} - set(shared))
-    rows = [[[doc.Code(key)], [doc.Code(value)]] for key, value in shared.items()]
-    blocks_ = [doc.Table([doc.Column("setting"), doc.Column("value", wide=True)], rows)]
-    if varied:
-        listed = [part for key in varied for part in (doc.Code(key), ", ")][:-1]
-        blocks_.append(doc.Paragraph(["Different between cases: ", *listed, "."]))
-    return [doc.Details("Configuration that all cases share", blocks_)]
+    # Counted by cases: what all of them have is shared.
+    counts = Counter(setting for one in found for setting in one.items())
+    shared = [setting for setting in found[0].items() if counts[setting] == len(found)]
+    varied = sorted({key for one in found for key in one} - dict(shared).keys())
+    columns = [Column("setting", lambda row: Code(row[0]), ""), VALUE]
+    caption = f"Different between cases: {', '.join(varied)}." if varied else ""
+    return [Table(shared, columns, caption, folded="Configuration that all cases share")]
 
 
 def flatten(content, prefix=""):

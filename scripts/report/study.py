@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .case import Case
 from .fields import get, numbers, table, text
+from .series import in_order
 from .style import use_strategies
 
 SCHEMA_VERSION = 1
@@ -33,8 +34,10 @@ class Study:
                 " (no readable study.json, no readable cases/*/result.json)"
             )
         use_strategies(self._strategies(results))
-        self.name = text(self.study, "name") or self._name_of(results)
-        self.cases = self._cases(results)
+        self.name = text(self.study, "name") or self.directory.name
+        self.scaling = text(self.study, "scaling") or "none"
+        self.cases = in_order(self._cases(results), self.scaling)
+        self.measured = [case for case in self.cases if case.ok]
         self._check_summary()
 
     def _strategies(self, results):
@@ -42,12 +45,7 @@ class Study:
         listed = self.study.get("strategies")
         if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
             return listed
-        return sorted({get(result, "case", "strategy") or "" for result in results.values()})
-
-    @staticmethod
-    def _name_of(results):
-        names = [text(result, "study") for result in results.values()]
-        return next((name for name in names if name), "study")
+        return sorted({text(result, "factors", "strategy") or "" for result in results.values()})
 
     def _problem(self, path, what):
         self.problems.append((path, what))
@@ -77,7 +75,7 @@ class Study:
 
     def _launches(self):
         launches = {}
-        for file in sorted((self.directory / "launches").glob("*.json")):
+        for file in sorted(self.directory.glob("launches/*.json")):
             content = self._read(f"launches/{file.name}")
             if content is not None:
                 launches[text(content, "name") or file.stem] = content
@@ -85,65 +83,49 @@ class Study:
 
     def _results(self):
         results = {}
-        for folder in sorted((self.directory / "cases").glob("*")):
-            path = f"cases/{folder.name}/result.json"
-            if not folder.is_dir() or not (self.directory / path).exists():
-                continue
+        for file in sorted(self.directory.glob("cases/*/result.json")):
+            name = file.parent.name
+            path = f"cases/{name}/result.json"
             content = self._read(path)
             if content is None:
                 continue
-            if text(content, "id") != folder.name:
+            if text(content, "id") != name:
                 self._problem(path, f"is of a case {get(content, 'id')!r}, not of this one")
-                continue
-            if text(content, "status") is None:
+            elif text(content, "status") is None:
                 self._problem(path, "has no status")
-                continue
-            results[folder.name] = content
+            else:
+                results[name] = content
         return results
-
-    def _steps(self, name):
-        path = f"cases/{name}/steps.json"
-        if not (self.directory / path).exists():
-            return []
-        return numbers(self._read(path), "seconds")
 
     def _cases(self, results):
         rows = {text(row, "id"): row for row in table(self.summary, "cases")}
-        entries = [entry for entry in table(self.study, "cases") if text(entry, "id")]
-        known = {entry["id"] for entry in entries}
+        entries = {entry["id"]: entry for entry in table(self.study, "cases") if text(entry, "id")}
         # Cases of an earlier version of the study file are results all the same.
-        entries += [{"id": name} for name in results if name not in known]
+        for name in results:
+            entries.setdefault(name, {"id": name})
         cases = []
-        for entry in entries:
-            name = entry["id"]
+        for name, entry in entries.items():
             result = results.get(name, {})
             launch = self.launches.get(text(result, "launch"))
+            steps = numbers(self._read(f"cases/{name}/steps.json", required=False), "seconds")
             lock = self.directory / "cases" / name / "lock"
-            row, steps = rows.get(name, {}), self._steps(name)
-            cases.append(Case(entry, result, row, launch, steps, lock))
+            cases.append(Case(entry, result, rows.get(name, {}), launch, steps, lock))
         return cases
 
     def _check_summary(self):
         """Ratios come from the summary, which must be of these results."""
-        measured = [case for case in self.cases if case.ok]
-        if not measured:
-            return
-        if not self.summary:
+        if self.measured and not self.summary:
             self._problem("summary.json", "is missing or unusable: no speed-up and no efficiency")
             return
-        old = [case.id for case in measured if case.derived("step_seconds_median") is None]
+        old = [case.id for case in self.measured if case.derived("step_seconds_median") is None]
         if old:
             more = f" and {len(old) - 1} more" if len(old) > 1 else ""
             what = f"is older than the results of {old[0]}{more}: no ratios for them"
             self._problem("summary.json", what)
 
-    @property
-    def scaling(self):
-        return text(self.study, "scaling") or "none"
-
-    @property
-    def measured(self):
-        return [case for case in self.cases if case.ok]
-
     def by_id(self, name):
         return next((case for case in self.cases if case.id == name), None)
+
+    def baseline_of(self, case):
+        """The case that the ratios of this one are relative to."""
+        return self.by_id(text(case.row, "baseline"))

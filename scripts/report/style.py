@@ -8,6 +8,7 @@ the colour says.
 """
 
 import matplotlib
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 
 SURFACE = ("#ffffff", "#15181c")
 INK = ("#1c2024", "#e8eaed")
@@ -27,51 +28,51 @@ _PALETTE = [
 _STRATEGIES = {}
 _OTHER = (("#6b7178", "#b4bac1"), "X")
 
-# Grey is work, colour is time that the mesh costs.
+# Words and colour of each phase, work first: what the mesh costs ends a bar. Grey is work, colour is time
+# that the mesh costs.
 PHASES = {
-    "compute": ("#8d97a3", "#6f7985"),
-    "optimizer": ("#c3cad2", "#9aa4b0"),
-    "communication": ("#d9502b", "#f0764f"),
-    "idle": ("#f2b49b", "#8a4a34"),
-    "other": ("#e6dcb8", "#5f573c"),
-}
-PHASE_NAMES = {
-    "compute": "compute",
-    "optimizer": "optimizer",
-    "communication": "exposed communication",
-    "idle": "idle",
-    "other": "not accounted for",
+    "compute": ("compute", ("#8d97a3", "#6f7985")),
+    "optimizer": ("optimizer", ("#c3cad2", "#9aa4b0")),
+    "other": ("not accounted for", ("#e6dcb8", "#5f573c")),
+    "communication": ("exposed communication", ("#d9502b", "#f0764f")),
+    "idle": ("idle", ("#f2b49b", "#8a4a34")),
 }
 
 GOOD = ("#18794e", "#4cc38a")
 WARNING = ("#9a5b00", "#f1b555")
 BAD = ("#c4261d", "#ff8b82")
+PANEL = ("#f6f7f9", "#1c2025")
+BEST = ("#eaf3ec", "#1b2a22")
 
-# Cells of the heat map: the stronger the colour, the larger the value, on both surfaces.
-CELLS = (
-    ("#eef4fb", "#1a2632"),
-    ("#d3e3f4", "#1d3145"),
-    ("#b2cdea", "#203f5c"),
-    ("#8bb3de", "#255076"),
-    ("#6397cf", "#2e6394"),
-    ("#3f7bbb", "#4f8cc9"),
-    ("#245f9e", "#74aade"),
-    ("#134379", "#9fc9ef"),
-)
+
+def _ramp(*colours, number=8):
+    ramp = LinearSegmentedColormap.from_list("ramp", colours)
+    return [to_hex(ramp(step / (number - 1))) for step in range(number)]
+
+
+# Of every status, in the order in which they are counted: the colour of its name, and the colour and hatch
+# of its cells in the heat map, where "n/a" stands for no case.
+STATUSES = {
+    "ok": (GOOD, None, ""),
+    "invalid": (BAD, ("#f6c9c4", "#5c2521"), "////"),
+    "oom": (WARNING, ("#f0bf9f", "#5f3a20"), "xxxx"),
+    "timeout": (WARNING, ("#f3dda9", "#544319"), "----"),
+    "failed": (BAD, ("#eaaaa3", "#73302a"), "\\\\\\\\"),
+    "skipped": (MUTED, ("#dfe3e8", "#30363d"), ""),
+    "pending": (MUTED, ("#eceff2", "#262b31"), ""),
+    "running": (MUTED, ("#e4eaee", "#232b33"), ""),
+    "stale": (WARNING, ("#ddd4ea", "#40364f"), ""),
+    "n/a": (MUTED, ("#f6f7f9", "#1b1f24"), ""),
+}
+# Cells with a speed: the stronger the colour, the larger the value, on both surfaces.
+CELLS = list(zip(_ramp("#eef4fb", "#6fa0d5", "#134379"), _ramp("#1a2632", "#2e6394", "#9fc9ef")))
 CELL_STRONG = 5  # from here on text is that of the surface
 CELL_INK = ("#101418", "#f2f5f8")
 CELL_STRONG_INK = ("#fdfeff", "#0e1215")
 CELL_EDGE = ("#b9a9a5", "#6b5f5c")
-CELL_STATUS = {
-    "invalid": ("#f6c9c4", "#5c2521"),
-    "oom": ("#f0bf9f", "#5f3a20"),
-    "timeout": ("#f3dda9", "#544319"),
-    "failed": ("#eaaaa3", "#73302a"),
-    "skipped": ("#dfe3e8", "#30363d"),
-    "pending": ("#eceff2", "#262b31"),
-    "stale": ("#ddd4ea", "#40364f"),
-    "n/a": ("#f6f7f9", "#1b1f24"),
-}
+
+# How lines of reference are drawn.
+DASHED = {"color": REFERENCE[0], "linewidth": 1.2, "linestyle": (0, (4, 3)), "zorder": 1}
 
 
 def use_strategies(names):
@@ -92,18 +93,11 @@ def colour(name):
     return strategy_pair(name)[0]
 
 
-def marker(name):
-    return _STRATEGIES.get(name, _OTHER)[1]
-
-
-def marker_size(name):
-    """Marks of about the same area."""
-    return {"P": 8.5, "D": 5.5, "s": 5.8, "^": 7.0, "v": 7.0, "X": 7.0}.get(marker(name), 6.3)
-
-
 def mark(name, scale=1.0, edge=0.6):
-    """How a plot shows points of a strategy, set off from each other."""
-    return {"color": colour(name), "marker": marker(name), "markersize": scale * marker_size(name),
+    """How a plot shows points of a strategy, set off from each other; marks have about the same area."""
+    marker = _STRATEGIES.get(name, _OTHER)[1]
+    size = {"P": 8.5, "D": 5.5, "s": 5.8, "^": 7.0, "v": 7.0, "X": 7.0}.get(marker, 6.3)
+    return {"color": colour(name), "marker": marker, "markersize": scale * size,
             "markeredgewidth": edge, "markeredgecolor": SURFACE[0]}  # fmt: skip
 
 
@@ -114,9 +108,11 @@ def strategy_order(name):
 
 def pairs():
     """Every (light, dark) pair a figure may hold, for the rules that turn a figure dark."""
-    fixed = [SURFACE, INK, MUTED, GRID, REFERENCE, GOOD, WARNING, BAD, _OTHER[0]]
-    cells = [*CELLS, CELL_INK, CELL_STRONG_INK, CELL_EDGE, *CELL_STATUS.values()]
-    return fixed + [pair for pair, _ in _PALETTE] + list(PHASES.values()) + cells
+    fixed = [SURFACE, INK, MUTED, GRID, REFERENCE, BAD, _OTHER[0]]
+    cells = [*CELLS, CELL_INK, CELL_STRONG_INK, CELL_EDGE]
+    cells += [cell for _, cell, _ in STATUSES.values() if cell]
+    phases = [pair for _, pair in PHASES.values()]
+    return fixed + [pair for pair, _ in _PALETTE] + phases + cells
 
 
 def use():
@@ -133,34 +129,23 @@ def use():
             "text.parse_math": False,
             "axes.edgecolor": REFERENCE[0],
             "axes.labelcolor": MUTED[0],
-            "axes.labelsize": 9.0,
             "axes.titlesize": 9.5,
             "axes.titleweight": "bold",
             "axes.titlelocation": "left",
-            "axes.titlepad": 8.0,
             "axes.titlecolor": INK[0],
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "axes.linewidth": 0.8,
             "axes.grid": True,
             "axes.axisbelow": True,
             "axes.facecolor": "none",
             "grid.color": GRID[0],
-            "grid.linewidth": 0.8,
             "xtick.color": MUTED[0],
             "ytick.color": MUTED[0],
             "xtick.labelsize": 8.5,
             "ytick.labelsize": 8.5,
-            "xtick.major.size": 3.0,
             "ytick.major.size": 0.0,
-            "xtick.minor.size": 0.0,
-            "ytick.minor.size": 0.0,
             "lines.linewidth": 1.8,
-            "lines.markersize": 6.0,
             "legend.frameon": False,
             "legend.fontsize": 8.5,
-            "figure.facecolor": SURFACE[0],
-            "savefig.facecolor": SURFACE[0],
-            "figure.dpi": 100,
         }
     )

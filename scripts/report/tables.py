@@ -1,129 +1,261 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of results, and that of every case with what became of it."""
+"""The tables of cases, and those behind the figures: a column is a title and what stands in it."""
 
-from . import document as doc
-from .answer import best_case
-from .fields import get, number
-from .numbers import (
-    FLOP_UNITS,
-    UNKNOWN,
-    axis_unit,
-    bytes_,
-    count,
-    percent,
-    seconds,
-    seconds_between,
-    significant,
-    times,
-)
-from .series import case_order, facets, factor_name, factor_value
+from functools import partial
+
+from . import numbers
+from .answer import best_case, best_of, named, statuses
+from .document import Bold, Bullets, Code, Column, Status, Strategy, Table
+from .fields import get, number, table, text
+from .fits import alpha_beta_fits, amdahl_fits
+from .series import facets, shown_factor
+from .style import PHASES
 
 
-def sorted_cases(study, cases):
-    """By amount of work, strategy and mesh."""
-    work = {}
-    for index, facet in enumerate(facets(study.cases, study.scaling)):
-        for case in facet.cases:
-            work.setdefault(case.id, index)
-    return sorted(cases, key=lambda case: (work[case.id], case_order(case)))
+def _shown(title, show, *path):
+    """A column of a number in the result of a case, or in a row of its traffic."""
+    return Column(title, lambda item: show(number(getattr(item, "result", item), *path)))
 
 
-def _step(case):
-    ends = (case.step("ci95_low"), case.step("ci95_high"))
-    return seconds_between(case.step("median"), *ends)
+CASE = Column("case", lambda case: Code(case.id), "")
+STRATEGY = Column("strategy", lambda case: Strategy(case.strategy), "")
+SPEED = Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4))
+STEP = Column("step", lambda case: numbers.seconds(case.step("median"), 4))
+RATIOS = [
+    Column("speed-up", lambda case: numbers.times(case.derived("speedup"))),
+    Column("efficiency", lambda case: numbers.percent(case.derived("efficiency"))),
+]
+SHARE = Column("comm. + idle", lambda case: numbers.percent(case.communication_share))
+MFU = _shown("MFU", numbers.percent, "compute", "mfu")
 
 
-def _varied(study):
-    """Factors other than the usual ones that differ between cases."""
+def tiles(study):
+    """What matters most of the best case."""
+    best = best_case(study)
+    columns = [SPEED, STEP, *(RATIOS if study.ratios else []), SHARE, MFU]
+    known = [column for column in columns if column.cell(best) != numbers.UNKNOWN]
+    return Bullets([[f"{one.title}: ", Bold(one.cell(best))] for one in known], "tiles")
+
+
+def fastest(study):
+    """The best case of every amount of work, where there are several."""
+    found = [(facet, best_of(facet.measured)) for facet in facets(study.cases, study.scaling)]
+
+    def best(pair):
+        return named(pair[1]) if pair[1] else f"none ({statuses(pair[0].cases)})"
+
+    columns = [Column("work", lambda pair: pair[0].title, ""), Column("fastest", best, "")]
+    for column in (STEP, SPEED, *(RATIOS if study.ratios else [])):
+        cell = lambda pair, show=column.cell: show(pair[1]) if pair[1] else None  # noqa: E731
+        columns.append(Column(column.title, cell))
+    caption = "The fastest case of every amount of work."
+    return Table(found if len(found) > 1 else [], columns, caption)
+
+
+def _bandwidth(beta):
+    return numbers.rate(1 / beta if beta else None)
+
+
+def _other_factors(study):
+    """A column of factors other than the usual ones, if any differ between cases."""
     keys = sorted({key for case in study.cases for key in case.other_factors()})
-    return [k for k in keys if len({repr(case.factors.get(k)) for case in study.cases}) > 1]
+    keys = [k for k in keys if len({repr(case.factors.get(k)) for case in study.cases}) > 1]
+
+    def cell(case):
+        own = [key for key in keys if key in case.factors]
+        return ", ".join(shown_factor(key, case.factors[key]) for key in own) or None
+
+    return [Column("other factors", cell, "")] if keys else []
 
 
-def _factors(case, keys):
-    shown = [
-        f"{factor_name(key)} {factor_value(case.factors[key])}"
-        for key in keys
-        if key in case.factors
-    ]
-    return ", ".join(shown) or UNKNOWN
-
-
-def _in_units_of(factor, value):
-    return significant(value / factor) if value is not None else UNKNOWN
-
-
-def _columns_of_results(study):
-    """Pairs of a column and what stands in it for a case."""
-    varied = _varied(study)
-    rates = [case.compute("flops_per_second") for case in study.measured]
-    factor, unit = axis_unit(rates, FLOP_UNITS)
-    columns = [
-        (doc.Column("strategy"), lambda case: [doc.Strategy(case.strategy)]),
-        (doc.Column("mesh"), lambda case: [doc.Code(case.mesh)]),
-        (doc.Column("ranks", True), lambda case: count(case.ranks)),
-        (doc.Column("batch", True), lambda case: count(case.global_batch)),
-    ]
-    if varied:
-        columns.append((doc.Column("other factors"), lambda case: _factors(case, varied)))
-    columns += [
-        (doc.Column("step: median [95 % CI]", True), _step),
-        (doc.Column("samples/s", True), lambda case: significant(case.samples_per_second, 4)),
-    ]
-    if study.ratios:
-        columns += [
-            (doc.Column("speed-up", True), lambda case: times(case.derived("speedup"))),
-            (doc.Column("efficiency", True), lambda case: percent(case.derived("efficiency"))),
-        ]
-    columns += [
-        (doc.Column("comm. + idle", True), lambda case: percent(case.communication_share)),
-        (doc.Column("GEMM share", True), lambda case: percent(case.product_share)),
-        (doc.Column(unit, True),
-         lambda case: _in_units_of(factor, case.compute("flops_per_second"))),
-        (doc.Column(f"{unit} per rank", True),
-         lambda case: _in_units_of(factor, case.compute("flops_per_second_per_rank"))),
-        (doc.Column("MFU", True), lambda case: percent(case.compute("mfu"))),
-    ]  # fmt: skip
-    if any(case.compute("vendor_mfu") is not None for case in study.measured):
-        columns.append(
-            (doc.Column("of vendor peak", True), lambda case: percent(case.compute("vendor_mfu")))
-        )
-    return columns + [
-        (doc.Column("memory", True), lambda case: bytes_(case.memory("measured_bytes"))),
-        (doc.Column("loss"), lambda case: case.verdict or UNKNOWN),
-    ]
+def _step_between(case):
+    ends = (case.step("ci95_low"), case.step("ci95_high"))
+    return numbers.seconds_between(case.step("median"), *ends)
 
 
 def results(study):
-    best, columns = best_case(study), _columns_of_results(study)
-    cases = sorted_cases(study, study.measured)
-    rows = [[cell(case) for _, cell in columns] for case in cases]
+    # In one unit, so that they can be compared down the column.
+    rates = [case.number("compute", "flops_per_second") for case in study.measured]
+    factor, unit = numbers.unit_of(rates, numbers.FLOP_UNITS)
+
+    def flop_rate(value):
+        return numbers.UNKNOWN if value is None else numbers.significant(value / factor)
+
+    columns = [
+        STRATEGY,
+        Column("mesh", lambda case: Code(case.mesh), ""),
+        Column("ranks", lambda case: numbers.count(case.ranks)),
+        Column("batch", lambda case: numbers.count(case.global_batch)),
+        *_other_factors(study),
+        Column("step: median [95 % CI]", _step_between),
+        SPEED,
+        *(RATIOS if study.ratios else []),
+        SHARE,
+        Column("GEMM share", lambda case: numbers.percent(case.product_share)),
+        _shown(unit, flop_rate, "compute", "flops_per_second"),
+        _shown(f"{unit} per rank", flop_rate, "compute", "flops_per_second_per_rank"),
+        MFU,
+    ]
+    if any(case.number("compute", "vendor_mfu") is not None for case in study.measured):
+        columns.append(_shown("of vendor peak", numbers.percent, "compute", "vendor_mfu"))
+    columns += [
+        _shown("memory", numbers.bytes_, "memory", "measured_bytes"),
+        Column("loss", lambda case: case.verdict, ""),
+    ]
     caption = (
         "Measured cases; the fastest is marked. GEMM share: time in matrix products over the "
         "instrumented step. FLOPs are the model's; memory is that of the fullest rank."
     )
-    marked = {index for index, case in enumerate(cases) if case is best}
-    return doc.Table([column for column, _ in columns], rows, caption, marked)
+    return Table(study.measured, columns, caption, best_case(study))
 
 
 def all_cases(study):
-    columns = [doc.Column("case"), doc.Column("strategy"), doc.Column("status"),
-               doc.Column("samples/s", True), doc.Column("what became of it", wide=True),
-               doc.Column("attempt", True), doc.Column("wall time", True)]  # fmt: skip
-    rows = []
-    for case in sorted_cases(study, study.cases):
-        speed = significant(case.samples_per_second, 4) if case.ok else case.status
-        rows.append([[doc.Code(case.id)], [doc.Strategy(case.strategy)], [doc.Status(case.status)],
-                     speed, case.reason or _as_planned(case), count(case.attempt),
-                     seconds(number(case.result, "wall_seconds"))])  # fmt: skip
-    return doc.Table(columns, rows, "Every case of the study, in whatever way it ended.")
+    columns = [
+        CASE,
+        STRATEGY,
+        Column("status", lambda case: Status(case.status), ""),
+        Column("samples/s", lambda case: SPEED.cell(case) if case.ok else case.status),
+        Column("what became of it", lambda case: case.reason or _as_planned(case), "text"),
+        _shown("attempt", numbers.count, "attempt"),
+        _shown("wall time", numbers.seconds, "wall_seconds"),
+    ]
+    caption = "Every case of the study, in whatever way it ended."
+    return Table(study.cases, columns, caption)
 
 
 def _as_planned(case):
     """What was checked of a case that gives no reason."""
     parts = [f"loss {case.verdict.replace('_', ' ')}"] if case.verdict else []
-    checks = {"traffic": get(case.result, "traffic", "as_planned"),
-              "memory": get(case.result, "memory", "as_planned")}  # fmt: skip
-    for value, words in ((True, "as planned"), (False, "not as planned")):
-        names = [name for name, checked in checks.items() if checked is value]
+    for wanted, words in ((True, "as planned"), (False, "not as planned")):
+        names = [k for k in ("traffic", "memory") if get(case.result, k, "as_planned") is wanted]
         parts += [f"{' and '.join(names)} {words}"] if names else []
     return ", ".join(parts) or "no reason given"
+
+
+def predictions(study):
+    def off(case):
+        plan, measured = case.number("prediction", "step_seconds"), case.step("median")
+        return numbers.signed_percent(measured / plan - 1 if plan and measured else None, ".0f")
+
+    columns = [
+        CASE,
+        _shown("step, predicted", numbers.seconds, "prediction", "step_seconds"),
+        _shown("measured", numbers.seconds, "step_seconds", "median"),
+        Column("off by", off),
+        Column("payload, planned", lambda case: numbers.bytes_(case.bytes_of("planned"))),
+        Column("measured", lambda case: numbers.bytes_(case.bytes_of("measured"))),
+        _shown("memory, planned", numbers.bytes_, "memory", "planned_bytes"),
+        _shown("measured", numbers.bytes_, "memory", "measured_bytes"),
+    ]
+    cases = [
+        case
+        for case in study.cases
+        if any(column.cell(case) != numbers.UNKNOWN for column in columns[1:])
+    ]
+    caption = "Payload: of the whole verification. A dash: not reached, or not known."
+    return Table(cases, columns, caption, folded="Predicted and measured, case by case")
+
+
+def phases(study):
+    columns = [
+        _shown(f"{words}: {of}", numbers.seconds, "breakdown", name, f"{of}_rank_seconds")
+        for of in ("mean", "max")
+        for name, (words, _) in PHASES.items()
+    ]
+    cases = [case for case in study.measured if case.phases]
+    caption = "Of a step of the instrumented run: mean over the ranks, and of the slowest rank."
+    return Table(cases, [CASE, *columns], caption, folded="Breakdown, case by case")
+
+
+def steps(study):
+    keys = {"median": "median", "MAD": "mad", "min": "min", "p95": "p95", "max": "max",
+            "CI low": "ci95_low", "CI high": "ci95_high"}  # fmt: skip
+    within = {True: "yes", False: "no"}
+    precise = partial(numbers.seconds, digits=4)
+    columns = [
+        CASE,
+        *(_shown(title, precise, "step_seconds", key) for title, key in keys.items()),
+        _shown("steps", numbers.count, "step_seconds", "n"),
+        _shown("outliers", numbers.count, "step_seconds", "outliers"),
+        Column("within", lambda case: within.get(case.narrow_enough), ""),
+    ]
+    caption = "Within: whether the confidence interval of the median is as narrow as asked for."
+    cases = study.measured
+    return Table(cases, columns, caption, folded="Step times, case by case")
+
+
+def traffic(study):
+    columns = [
+        Column("case", lambda row: Code(row["case"]), ""),
+        Column("axis", lambda row: text(row, "axis"), ""),
+        Column("operation", lambda row: text(row, "operation"), ""),
+        _shown("group", numbers.count, "group_size"),
+        _shown("calls: planned", numbers.count, "planned_calls"),
+        _shown("measured", numbers.count, "measured_calls"),
+        _shown("payload: planned", numbers.bytes_, "planned_payload_bytes"),
+        _shown("measured", numbers.bytes_, "measured_payload_bytes"),
+        _shown("time a step", numbers.seconds, "seconds_per_step"),
+        _shown("waiting a step", numbers.seconds, "wait_seconds_per_step"),
+        _shown("bus bandwidth", numbers.rate, "bus_bytes_per_second"),
+    ]
+    cases = study.cases
+    rows = [{**row, "case": case.id} for case in cases for row in case.traffic]
+    caption = (
+        "Calls and payload bytes of the verification; times of a step of the instrumented run."
+    )
+    return Table(rows, columns, caption, folded="Traffic by axis and operation")
+
+
+R_SQUARED = Column("R²", lambda fit: numbers.significant(fit.line.r_squared, 4))
+RESIDUAL = Column(
+    "largest residual", lambda fit: numbers.signed_percent(max(fit.line.relative, key=abs))
+)
+
+
+def amdahl(study):
+    columns = [
+        STRATEGY,
+        Column("axis", lambda fit: Code(fit.axis), ""),
+        Column("global batch", lambda fit: numbers.count(fit.cases[0].global_batch)),
+        Column("ranks", lambda fit: ", ".join(f"{ranks:g}" for ranks in fit.ranks), ""),
+        Column("serial fraction s", lambda fit: numbers.percent(fit.line.a / fit.line.sum, 1)),
+        Column("T(1), fitted", lambda fit: numbers.seconds(fit.line.sum)),
+        R_SQUARED,
+        RESIDUAL,
+    ]
+    caption = (
+        "A serial fraction below 0 % means super-linear scaling, one above 100 % that ranks slow each "
+        "other down: Amdahl's law then does not describe the series."
+    )
+    return Table(amdahl_fits(study) if study.ratios else [], columns, caption)
+
+
+def alpha_beta(study):
+    columns = [
+        Column("axis", lambda fit: Code(fit.axis), ""),
+        Column("latency α", lambda fit: numbers.seconds(fit.line.a)),
+        Column("bandwidth 1/β", lambda fit: _bandwidth(fit.line.b)),
+        R_SQUARED,
+        Column("points", lambda fit: numbers.count(len(fit.cases))),
+        RESIDUAL,
+    ]
+    caption = "A negative α or β means that the points do not determine it."
+    return Table(alpha_beta_fits(study) if study.ratios else [], columns, caption)
+
+
+def calibration(study):
+    columns = [
+        Column("launch", lambda row: Code(row["launch"]), ""),
+        _shown("ranks", numbers.count, "ranks"),
+        Column("type", lambda row: text(row, "dtype"), ""),
+        _shown("GEMM peak of a rank", numbers.flops, "gemm_flops_per_second"),
+        _shown("all-reduce: latency α", numbers.seconds, "alpha_seconds"),
+        _shown("bandwidth 1/β", _bandwidth, "beta_seconds_per_byte"),
+    ]
+    rows = [
+        {**one, "launch": name}
+        for name, launch in sorted(study.launches.items())
+        for one in table(launch, "calibration")
+    ]
+    caption = "What each launch measured before its cases; predictions are made from it."
+    return Table(rows, columns, caption)

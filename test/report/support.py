@@ -144,6 +144,12 @@ class WithDirectory(unittest.TestCase):
         return errors[0]
 
 
+def plain(text):
+    """What a text of the document says, without its spans."""
+    parts = text if isinstance(text, list) else [text]
+    return "".join(part if isinstance(part, str) else part.text for part in parts)
+
+
 def results_of(directory):
     """id -> result of every case that was run."""
     files = sorted((Path(directory) / "cases").glob("*/result.json"))

@@ -59,12 +59,13 @@ class Lines(unittest.TestCase):
 
 class FakeStudy:
     def __init__(self, cases, scaling="strong"):
-        self.measured, self.scaling = cases, scaling
+        self.cases, self.measured, self.scaling = cases, cases, scaling
 
 
 def case(ranks, seconds, rows=(), **factors):
     mesh = f"data={ranks}"
-    result = {"status": "ok", "step_seconds": {"median": seconds}, "traffic": {"rows": list(rows)},
+    result = {"status": "ok", "step_seconds": {"median": seconds}, "samples_per_second": 64 / seconds,
+              "traffic": {"rows": list(rows)},
               "factors": {"strategy": "data", "mesh": mesh, "ranks": ranks, "global_batch": 64,
                           **factors}}  # fmt: skip
     return Case({"id": mesh}, result, {})
@@ -72,18 +73,19 @@ def case(ranks, seconds, rows=(), **factors):
 
 class Series(unittest.TestCase):
     def test_amdahl_over_a_series_with_its_one_rank_case(self):
-        cases = [case(1, 8), case(2, 5), case(4, 2.5), case(8, 1, **{"distributed.overlap": True})]
+        cases = [case(1, 8), *(case(n, 10 / n, **{"distributed.overlap": True}) for n in (2, 4)),
+                 case(8, 1, **{"distributed.overlap": False})]  # fmt: skip
         (fit,) = amdahl_fits(FakeStudy(cases))  # two points make no series
-        self.assertEqual([ranks for ranks, *_ in fit.points], [1, 2, 4])
-        self.assertEqual((fit.strategy, fit.axis, fit.batch), ("data", "data", 64))
-        self.assertAlmostEqual(fit.one_rank, 8, delta=0.5)
+        self.assertEqual(fit.ranks, [1, 2, 4])
+        self.assertEqual((fit.strategy, fit.axis), ("data", "data"))
+        self.assertAlmostEqual(fit.line.sum, 8, delta=0.5)
         self.assertEqual(amdahl_fits(FakeStudy(cases, "weak")), [])
 
     def test_the_one_rank_case_belongs_to_every_setting(self):
         overlap = {"distributed.overlap": True}
         cases = [case(1, 8), case(2, 5, **overlap), case(4, 2.5, **overlap)]
         (fit,) = amdahl_fits(FakeStudy(cases))
-        self.assertEqual([ranks for ranks, *_ in fit.points], [1, 2, 4])
+        self.assertEqual(fit.ranks, [1, 2, 4])
 
     def test_alpha_beta_over_the_traffic_of_an_axis(self):
         def row(n):
@@ -94,9 +96,9 @@ class Series(unittest.TestCase):
 
         cases = [case(1, 8), *(case(n, 8 / n, [row(n)]) for n in (2, 4, 8))]
         (fit,) = alpha_beta_fits(FakeStudy(cases))
-        self.assertEqual(len(fit.points), 3)
-        self.assertAlmostEqual(fit.alpha, 1e-5, delta=1e-11)
-        self.assertAlmostEqual(fit.beta, 1e-9, delta=1e-15)
+        self.assertEqual(len(fit.cases), 3)
+        self.assertAlmostEqual(fit.line.a, 1e-5, delta=1e-11)
+        self.assertAlmostEqual(fit.line.b, 1e-9, delta=1e-15)
 
 
 class OfTheFixture(WithDirectory):
@@ -106,8 +108,8 @@ class OfTheFixture(WithDirectory):
         fits = {fit.axis: fit for fit in alpha_beta_fits(study)}
         self.assertEqual(set(fits), {"data", "fsdp", "model"})
         for fit in fits.values():
-            self.assertAlmostEqual(fit.beta / model.BETA, 1, delta=0.1)
-        self.assertTrue(all(0 < fit.serial < 0.5 for fit in amdahl_fits(study)))
+            self.assertAlmostEqual(fit.line.b / model.BETA, 1, delta=0.1)
+        self.assertTrue(all(0 < fit.line.a < fit.line.b for fit in amdahl_fits(study)))
 
     def test_results_without_a_wire_model_have_no_latency(self):
         results = self.copy()

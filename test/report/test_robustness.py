@@ -12,6 +12,7 @@ from support import (
     WithDirectory,
     change_json,
     keep_only,
+    plain,
     quietly,
     read_json,
     results_of,
@@ -72,7 +73,7 @@ class Spoiled(WithDirectory):
                 change_json(results / "cases" / name / "result.json", change)
             tables = self.drawn(results)
             self.assertIn(48, {len(table.rows) for table in tables})
-            cells = {doc.plain(cell) for table in tables for row in table.rows for cell in row}
+            cells = {plain(cell) for table in tables for row in table.rows for cell in row}
             self.assertFalse({"", "nan", "None", "inf"} & cells, sorted(cells)[:5])
 
     def drawn(self, results):
