@@ -17,8 +17,7 @@ void measure(benchmark::State& state, const Communicator& ranks, Size iterations
              const MicroCase& micro) {
   std::vector<double> seconds;
   while (state.KeepRunningBatch(iterations)) {
-    seconds = slowest(
-        ranks, micro.steps ? micro.steps(iterations) : repeat(ranks, 3, iterations, micro.work));
+    seconds = slowest(ranks, repeat(ranks, 3, iterations, micro.work));
     state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   const Statistics statistics = statistics_of(seconds);

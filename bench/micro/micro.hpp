@@ -34,8 +34,6 @@ struct MicroCase {
   /// Where something can be wrong: calls the work once, and tells how many elements this rank finds
   /// so. Any anywhere is an error of the benchmark.
   std::function<Size()> count_wrong{};
-  /// In place of `work`, what takes its own times: so many steps -> their seconds on this rank.
-  std::function<std::vector<double>(Size iterations)> steps{};
 };
 
 /// An axis of several ranks, and the size of messages along it.

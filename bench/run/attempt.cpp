@@ -43,27 +43,6 @@ Json begin(const Case& point, const AttemptContext& context, const Json& attempt
   return result;
 }
 
-/// The losses to compare with, from the results or made now, or {"error": message, "code": number}.
-/// On rank 0, while the others sleep.
-Json find_reference(const Case& point, const AttemptContext& context, const Timer& clock) {
-  const Config config = reference_config(point.config);
-  const std::string name = reference_name(config);
-  if (auto known = context.results.read(name)) return *known;
-  const double limit = context.study.limits.case_seconds;
-  Json made;
-  const Outcome outcome = outcome_of([&] {
-    made = run_reference(config, context.world, context.study.limits, [&] {
-      if (clock.seconds() > limit)
-        throw Error(ExitCode::timeout,
-                    fmt::format("its one-rank run took longer than the limit of {:g} s", limit));
-    });
-    if (made.contains("losses")) context.results.write(name, made);
-  });
-  if (outcome.failed())
-    return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
-  return made;
-}
-
 /// How a case went on the ranks that ran it, the same on all of them.
 Outcome run_on_group(const Case& point, const AttemptContext& context, const Json& reference,
                      const Timer& clock, Json& result, std::vector<double>& seconds) {
@@ -92,7 +71,8 @@ void run(const Case& point, const AttemptContext& context, const Timer& clock, J
   if (is_first) {
     context.results.write_result(result);
     context.last_word.enter("one-rank run");
-    reference = find_reference(point, context, clock);
+    reference =
+        find_reference(point.config, context.results, context.world, context.study.limits, clock);
   }
   sleep_until_all_arrive();
   std::vector<double> seconds;

@@ -149,8 +149,7 @@ std::vector<double> run_typed(const Case& point, const AttemptContext& attempt,
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
   result["prediction"] = predict(run.plan(), context.calibration);
   attempt.last_word.enter("verification");
-  if (!verify(run, context, reference, reference_name(reference_config(point.config)), result))
-    return {};
+  if (!verify(run, context, reference, reference_name(point.config), result)) return {};
 
   attempt.last_word.enter("warm-up");
   inject_failure(attempt.options, ranks.rank());

@@ -23,7 +23,7 @@ struct AttemptContext {
   const RunOptions& options;
 };
 
-/// Verifies a case against its reference (as from run_reference), measures it, and fills in its
+/// Verifies a case against its reference (as from find_reference), measures it, and fills in its
 /// result as it goes: what an exception leaves behind is what had been found by then. `clock` runs
 /// since the attempt began. Sets the status ok or invalid; other ends are exceptions. Returns the
 /// step times. Collective over the ranks of the case; results are whole on rank 0.

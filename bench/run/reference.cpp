@@ -31,8 +31,7 @@ Json train_alone(const Config& config, const Communicator& alone, const CheckTim
       {"losses", {{"steps", numbers_json(losses.steps)}, {"epochs", numbers_json(losses.epochs)}}}};
 }
 
-}  // namespace
-
+/// The same training on one rank: replicated, in one microbatch, nothing overlapped.
 Config reference_config(const Config& config) {
   Config reference = config;
   TrainingConfig& training = reference.training;
@@ -47,26 +46,39 @@ Config reference_config(const Config& config) {
   return reference;
 }
 
-std::string reference_name(const Config& reference) {
-  return fmt::format("references/{:08x}.json", hash_of(config_as_json(reference)));
+}  // namespace
+
+std::string reference_name(const Config& config) {
+  return fmt::format("references/{:08x}.json", hash_of(config_as_json(reference_config(config))));
 }
 
-Json run_reference(const Config& reference, const Communicator& world, const Limits& limits,
-                   const CheckTime& check_time) {
-  const Size bytes = plan_of(reference, 1).memory(0).total();
-  if (limits.memory_bytes && bytes > *limits.memory_bytes)
-    return {{"problem", fmt::format("one rank would need {}, the limit is {}", human_bytes(bytes),
-                                    human_bytes(*limits.memory_bytes))}};
-  const Communicator alone = world.alone("reference");
-  try {
-    return reference.model.dtype == DType::float64
+Json find_reference(const Config& config, const ResultsDirectory& results,
+                    const Communicator& world, const Limits& limits, const Timer& clock) {
+  const std::string name = reference_name(config);
+  if (auto known = results.read(name)) return *known;
+  const Config reference = reference_config(config);
+  const auto check_time = [&] {
+    if (clock.seconds() > limits.case_seconds)
+      throw Error(ExitCode::timeout,
+                  fmt::format("its one-rank run took longer than the limit of {:g} s",
+                              limits.case_seconds));
+  };
+  Json made;
+  const Outcome outcome = outcome_of([&] {
+    const Size bytes = plan_of(reference, 1).memory(0).total();
+    if (limits.memory_bytes && bytes > *limits.memory_bytes)
+      throw Error(ExitCode::out_of_memory,
+                  fmt::format("would need {}, the limit is {}", human_bytes(bytes),
+                              human_bytes(*limits.memory_bytes)));
+    const Communicator alone = world.alone("reference");
+    made = reference.model.dtype == DType::float64
                ? train_alone<double>(reference, alone, check_time)
                : train_alone<float>(reference, alone, check_time);
-  } catch (...) {
-    const Outcome outcome = describe_current_exception();
-    if (outcome.code != ExitCode::out_of_memory) throw;
-    return {{"problem", "one rank: " + outcome.message}};
-  }
+    results.write(name, made);
+  });
+  if (outcome.code == ExitCode::out_of_memory) return {{"problem", "one rank: " + outcome.message}};
+  if (!outcome.failed()) return made;
+  return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
 }
 
 LossVerdict judge_losses(const Verification& verification, const Json& reference,

@@ -5,30 +5,30 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/timer.hpp>
 #include <tessera/comm/communicator.hpp>
 
 #include "measure/case_run.hpp"
-#include "study/case.hpp"
+#include "results/results_directory.hpp"
 
 namespace tessera::bench {
 
-/// The same training on one rank: replicated, in one microbatch, nothing overlapped.
-Config reference_config(const Config& config);
+/// The file of the one-rank run that cases with this configuration are held against: the same for
+/// all that train the same.
+std::string reference_name(const Config& config);
 
-/// The file of a reference: the same for cases that are held against the same training.
-std::string reference_name(const Config& reference);
-
-/// Trains on this rank alone: {"losses": {...}} or, where that is impossible, {"problem": "..."}.
-/// Throws Error (timeout) like `check_time`.
-nlohmann::json run_reference(const Config& reference, const Communicator& world,
-                             const Limits& limits, const CheckTime& check_time);
+/// The losses of that run, from the results or made now on this rank alone: {"losses": {...}};
+/// {"problem": "..."} where one rank has too little memory; {"error": "...", "code": number} for
+/// any other failure. `clock` runs since the attempt at the case began.
+nlohmann::json find_reference(const Config& config, const ResultsDirectory& results,
+                              const Communicator& world, const Limits& limits, const Timer& clock);
 
 /// The loss part of a result, and why it makes the case invalid; "" if it does not.
 struct LossVerdict {
   nlohmann::json document;
   std::string problem;
 };
-/// `reference` as from run_reference.
+/// `reference` as from find_reference.
 LossVerdict judge_losses(const Verification& verification, const nlohmann::json& reference,
                          const std::string& reference_name, double tolerance);
 
