@@ -25,7 +25,7 @@ std::optional<TracedCall> call_of(std::string_view region) {
   const std::size_t open = region.find('(');
   if (open == std::string_view::npos || !region.ends_with(')')) return std::nullopt;
   for (std::size_t i = 0; i < num_operations; ++i)
-    if (region.substr(0, open) == "tessera::" + std::string(operation_names[i]))
+    if (region.substr(0, open) == "tessera::" + std::string(names_of<Operation>[i]))
       return TracedCall{std::string(region.substr(open + 1, region.size() - open - 2)),
                         static_cast<Operation>(i)};
   return std::nullopt;

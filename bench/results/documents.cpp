@@ -54,7 +54,7 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
           {"description", study.description},
           {"file", study.file},
           {"small", study.small},
-          {"scaling", study.scaling == Scaling::strong ? "strong" : "weak"},
+          {"scaling", name_of(study.scaling)},
           {"baseline",
            {{"ranks", or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
           {"measure", study.measure},
@@ -63,7 +63,7 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
             {"memory_bytes", or_null(study.limits.memory_bytes)},
             {"vendor_peak_flops_per_second", or_null(study.limits.vendor_peak_flops_per_second)}}},
           {"tolerance", study.tolerance},
-          {"strategies", strategy_names},
+          {"strategies", names_of<Strategy>},
           {"cases", list}};
 }
 

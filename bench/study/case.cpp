@@ -162,9 +162,8 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh) {
   for (const StrategyOption& option : strategy_options())
     if (option.key == key) {
-      const auto row = std::find(strategy_names.begin(), strategy_names.end(), strategy);
-      return row == strategy_names.end() ||
-             applies_on(option.applies, static_cast<Strategy>(row - strategy_names.begin()), mesh);
+      const auto known = value_named<Strategy>(strategy);
+      return !known || applies_on(option.applies, *known, mesh);
     }
   return true;
 }

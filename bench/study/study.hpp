@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +20,14 @@ enum class Scaling : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
 };
-inline constexpr std::array<std::string_view, 2> scaling_names{"strong", "weak"};
-constexpr std::span<const std::string_view> names_of(Scaling) { return scaling_names; }
+
+}  // namespace tessera::bench
+
+template <>
+inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::bench::Scaling>{
+    "strong", "weak"};
+
+namespace tessera::bench {
 
 /// How the step of a case is timed.
 struct MeasureRules {

@@ -58,7 +58,7 @@ std::vector<Axis> random_mesh(Random& random, Size ranks) {
 
 std::string random_strategy(Random& random, const MeshShape& mesh) {
   std::vector<std::string> suitable;
-  for (const std::string_view strategy : strategy_names)
+  for (const std::string_view strategy : names_of<Strategy>)
     if (train_test::suits(strategy, mesh)) suitable.emplace_back(strategy);
   return random.one_of(suitable);
 }

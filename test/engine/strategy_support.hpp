@@ -69,7 +69,7 @@ inline Experiment with_options_that_act(Experiment setup) {
 template <class F>
 void for_strategies(const Experiment& base, const F& f) {
   for (const Axes& axes : meshes(Communicator::world().size()))
-    for (const std::string_view strategy : strategy_names) {
+    for (const std::string_view strategy : names_of<Strategy>) {
       const MeshShape mesh(axes);
       if (suits(strategy, mesh))
         f(with_options_that_act(on_mesh(base, axes, strategy)),

@@ -36,7 +36,8 @@ void add_source(CLI::App& command, ConfigSource& source) {
       .add_option("--mesh", source.mesh,
                   "Mesh of ranks; one size may be -1 for the remaining ranks")
       ->type_name("AXIS=N[,AXIS=N...]");
-  command.add_option("--strategy", source.strategy, "Parallel strategy: " + join(strategy_names))
+  command
+      .add_option("--strategy", source.strategy, "Parallel strategy: " + join(names_of<Strategy>))
       ->type_name("NAME");
   command
       .add_option("--ranks-expected", source.ranks_expected,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -18,6 +19,14 @@ concept Named = !names_of<Enum>.empty();
 template <Named Enum>
 constexpr std::string_view name_of(Enum value) {
   return names_of<Enum>[static_cast<std::size_t>(value)];
+}
+
+/// The enumerator with this name, if there is one.
+template <Named Enum>
+constexpr std::optional<Enum> value_named(std::string_view name) {
+  for (std::size_t i = 0; i < names_of<Enum>.size(); ++i)
+    if (names_of<Enum>[i] == name) return static_cast<Enum>(i);
+  return std::nullopt;
 }
 
 }  // namespace tessera

@@ -31,7 +31,7 @@ StatePtr make_state(std::shared_ptr<detail::World> world, std::string axis) {
   state->axis = std::move(axis);
   state->counts = &state->world->ledger.axis(state->axis);
   for (std::size_t i = 0; i < num_operations; ++i)
-    state->region_names[i] = fmt::format("tessera::{}({})", operation_names[i], state->axis);
+    state->region_names[i] = fmt::format("tessera::{}({})", names_of<Operation>[i], state -> axis);
   return state;
 }
 

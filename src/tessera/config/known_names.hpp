@@ -22,8 +22,8 @@ inline constexpr std::string_view not_available_yet = "is not available yet";
 
 /// Every strategy that plans know.
 inline constexpr auto known_strategies = [] {
-  std::array<KnownName, strategy_names.size()> known{};
-  for (std::size_t s = 0; s < known.size(); ++s) known[s].name = strategy_names[s];
+  std::array<KnownName, names_of<Strategy>.size()> known{};
+  for (std::size_t s = 0; s < known.size(); ++s) known[s].name = names_of<Strategy>[s];
   return known;
 }();
 

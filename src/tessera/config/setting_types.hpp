@@ -73,10 +73,10 @@ void assign(std::string_view key, const nlohmann::json& value, T& member) {
   if constexpr (std::is_enum_v<T>) {
     constexpr Names names = values_of<T>();
     const std::string name = value.is_string() ? value.get<std::string>() : to_toml(value);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (!value.is_string() || found == names.end())
+    const std::optional<T> found = value_named<T>(value.is_string() ? name : "");
+    if (!found || static_cast<std::size_t>(*found) >= names.size())
       throw ConfigError(key, to_toml(value), must_be_one_of(name, names));
-    member = static_cast<T>(found - names.begin());
+    member = *found;
   } else {
     if (!accepts<T>(value))
       throw ConfigError(key, to_toml(value), "must be " + std::string(expected<T>));

@@ -42,8 +42,7 @@ std::string allowed_of(Applies applies, const nlohmann::json& standard,
 }  // namespace
 
 Strategy strategy_of(const DistributedConfig& config) {
-  const auto found = std::find(strategy_names.begin(), strategy_names.end(), config.strategy);
-  return static_cast<Strategy>(found - strategy_names.begin());
+  return *value_named<Strategy>(config.strategy);
 }
 
 void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {

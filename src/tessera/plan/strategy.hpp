@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
@@ -54,8 +55,8 @@ inline constexpr std::array<StrategyRow, 6> strategies{{
     {.name = "tensor", .usual_axes = {"model"}, .splits_batch = false},
 }};
 
-/// The names, in the same order.
-inline constexpr auto strategy_names = [] {
+template <>
+inline constexpr auto names_of<Strategy> = [] {
   std::array<std::string_view, strategies.size()> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = strategies[i].name;
   return names;
@@ -64,7 +65,6 @@ inline constexpr auto strategy_names = [] {
 constexpr const StrategyRow& row_of(Strategy strategy) {
   return strategies[static_cast<std::size_t>(strategy)];
 }
-constexpr std::string_view name_of(Strategy strategy) { return row_of(strategy).name; }
 
 /// The axes of `mesh` over which the batch is split, in mesh order.
 std::vector<std::string> batch_axes(const MeshShape& mesh);
