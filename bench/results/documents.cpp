@@ -54,7 +54,7 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
           {"description", study.description},
           {"file", study.file},
           {"small", study.small},
-          {"scaling", study.scaling == Scaling::strong ? "strong" : "weak"},
+          {"scaling", scaling_names[static_cast<std::size_t>(study.scaling)]},
           {"baseline",
            {{"ranks", or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
           {"measure", study.measure},

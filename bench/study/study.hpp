@@ -17,12 +17,12 @@
 namespace tessera::bench {
 
 /// What stays the same when ranks are added.
-enum class Scaling : std::uint8_t {
+enum class ScalingKind : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
 };
 inline constexpr std::array<std::string_view, 2> scaling_names{"strong", "weak"};
-constexpr std::span<const std::string_view> names_of(Scaling) { return scaling_names; }
+constexpr std::span<const std::string_view> names_of(ScalingKind) { return scaling_names; }
 
 /// How the step of a case is timed.
 struct MeasureRules {
@@ -70,7 +70,7 @@ struct Study {
   bool gives_samples = false;
   std::vector<Grid> grids;
   std::vector<Exclusion> exclusions;
-  Scaling scaling = Scaling::strong;
+  ScalingKind scaling = ScalingKind::strong;
   Baseline baseline;
   MeasureRules measure;
   Limits limits;
