@@ -12,9 +12,8 @@ using Json = nlohmann::json;
 Json work_of(const Json& row, bool weak) {
   Json work = Json::object();
   for (const auto& [key, value] : row.at("factors").items()) {
-    const bool is_how = key == "strategy" || key == "mesh" || key == "ranks" ||
-                        key == "microbatches" || key == "global_batch" || key == "batch_per_rank" ||
-                        key.starts_with("distributed.");
+    const bool is_configuration = key.find('.') != std::string::npos;
+    const bool is_how = !is_configuration || key.starts_with("distributed.");
     if (!is_how || key == "distributed.mixed_precision") work[key] = value;
   }
   work["batch"] = weak ? row.at("batch_per_rank") : row.at("global_batch");

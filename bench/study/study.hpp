@@ -16,7 +16,7 @@
 namespace tessera::bench {
 
 /// What stays the same when ranks are added.
-enum class Scaling : std::uint8_t {
+enum class ScalingKind : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
 };
@@ -24,7 +24,7 @@ enum class Scaling : std::uint8_t {
 }  // namespace tessera::bench
 
 template <>
-inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::bench::Scaling>{
+inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::bench::ScalingKind>{
     "strong", "weak"};
 
 namespace tessera::bench {
@@ -75,7 +75,7 @@ struct Study {
   bool gives_samples = false;
   std::vector<Grid> grids;
   std::vector<Exclusion> exclusions;
-  Scaling scaling = Scaling::strong;
+  ScalingKind scaling = ScalingKind::strong;
   Baseline baseline;
   MeasureRules measure;
   Limits limits;

@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 /// A key of a study's own and what it sets.
 struct OwnKey {
   std::string name;
-  std::variant<std::string*, Scaling*, std::uint64_t*, Size*, std::optional<Size>*, double*,
+  std::variant<std::string*, ScalingKind*, std::uint64_t*, Size*, std::optional<Size>*, double*,
                std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
       member;
   bool may_be_zero = false;  ///< other numbers are positive

@@ -51,7 +51,7 @@ mesh = "data=4"
 )");
   EXPECT_EQ(study.name, "sweep");
   EXPECT_EQ(study.description, "what it shows");
-  EXPECT_EQ(study.scaling, Scaling::weak);
+  EXPECT_EQ(study.scaling, ScalingKind::weak);
   EXPECT_EQ(study.base.model.mlp.widths, (std::vector<Size>{2, 3, 1}));
   EXPECT_EQ(study.base.training.batch_size, 8) << "the study's own keys win over the base's";
   EXPECT_EQ(study.measure.steps, 10);
