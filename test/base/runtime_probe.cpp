@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way in which a program can end per scenario, for runtime_test.cmake to look at from outside.
+// One way in which a program can end per scenario, for check_run.cmake to look at from outside.
 #include <functional>
 #include <iostream>
 #include <map>

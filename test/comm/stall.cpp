@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that go wrong on purpose, for stall_test.cmake: stall CASE TIMEOUT. Rank 2 is the
+// Programs that go wrong on purpose, for run_stall.cmake: stall CASE TIMEOUT. Rank 2 is the
 // culprit. Never ends well.
 #include <chrono>
 #include <cstdlib>
