@@ -9,9 +9,6 @@ from .numbers import percent, plural, seconds, significant, times
 from .series import facets, strategy_order
 from .style import PHASES
 
-SMALLEST_EFFECT = 0.03  # below this two cases are not told apart; as in tessera-bench compare
-
-
 def named(case):
     return [Strategy(case.strategy), " on ", Code(case.mesh)]
 
@@ -23,15 +20,6 @@ def best_of(cases):
 def best_case(study):
     chosen = study.by_id(text(study.summary, "best"))
     return chosen if chosen is not None and chosen.ok else best_of(study.measured)
-
-
-def indistinguishable(one, other):
-    """Overlapping confidence intervals, or less than 3 % between the medians."""
-    medians = sorted((one.step("median"), other.step("median")))
-    effect = medians[1] / medians[0] - 1
-    ends = [case.step(key) for case in (one, other) for key in ("ci95_low", "ci95_high")]
-    overlap = None not in ends and ends[0] <= ends[3] and ends[2] <= ends[1]
-    return overlap or effect < SMALLEST_EFFECT
 
 
 def statuses(cases):
@@ -49,7 +37,11 @@ def lead(study, best):
         counts = statuses(study.cases)
         return f"No case was measured: {counts}. The reasons stand under “All cases”."
     speed = f"{significant(best.samples_per_second, 4)} samples/s"
-    what = [*named(best), f": {speed}, {_step(best)}"]
+    ties = [case for case in study.measured if case.tied and case is not best]
+    what = [*listed([named(case) for case in [best, *(ties if study.ratios else [])]])]
+    if ties and study.ratios:
+        what.append(", which these measurements cannot tell apart")
+    what.append(f": {speed}, {_step(best)}" + (" for the first" if ties and study.ratios else ""))
     measured = plural(len(study.measured), "measured case")
     if not study.ratios:
         end = (
@@ -63,25 +55,19 @@ def lead(study, best):
         efficiency = percent(best.derived("efficiency"))
         what += [f". That is {times(best.derived('speedup'))} the throughput of ", *named(base)]
         what.append(f" ({_step(base)}): an efficiency of {efficiency}")
-    return [f"Fastest of {measured} is ", *what, ".", *_rivals(study, best)]
+    verb = "are" if ties else "is"
+    return [f"Fastest of {measured} {verb} ", *what, ".", *_more_ranks(study, best)]
 
 
-def _rivals(study, best):
-    """Other measured cases of the same work that are as fast, or have more ranks for nothing."""
+def _more_ranks(study, best):
+    """Whether other measured cases of the same work have more ranks for nothing."""
     work = (best.global_batch, best.other_factors())
-    rivals = [case for case in study.measured if (case.global_batch, case.other_factors()) == work]
-    rivals.remove(best)
-    said = []
-    equal = [case for case in rivals if indistinguishable(best, case)]
-    if equal:
-        verb = "is" if len(equal) == 1 else "are"
-        what = f" Not told apart from it by these measurements {verb} "
-        said += [what, *listed(map(named, equal)), "."]
-    wider = {case.ranks for case in rivals if (case.ranks or 0) > (best.ranks or 0)}
-    if wider:
-        ranks = " or ".join(f"{number:g}" for number in sorted(wider))
-        said.append(f" No mesh of {ranks} ranks was faster than this one of {best.ranks or 0:g}.")
-    return said
+    wider = {case.ranks for case in study.measured if (case.ranks or 0) > (best.ranks or 0)
+             and (case.global_batch, case.other_factors()) == work}  # fmt: skip
+    if not wider:
+        return []
+    ranks = " or ".join(f"{number:g}" for number in sorted(wider))
+    return [f" No mesh of {ranks} ranks was faster than this one of {best.ranks or 0:g}."]
 
 
 def why_others_lose(study, best):
@@ -128,7 +114,7 @@ def _why(strategy, own, best):
 
 def _compared(rival, best):
     """The phases that make most of the difference, by the mean rank of the instrumented steps."""
-    if indistinguishable(rival, best):
+    if rival.tied:
         return "is indistinguishable from the best"
     if not (rival.phases and best.phases):
         return "has no breakdown that tells why"

@@ -8,6 +8,7 @@ from .document import Bold, Bullets, Code, Heading, Paragraph, Status, Table
 from .fields import text
 from .figure_bandwidth import bandwidth
 from .figure_cases import breakdown, distribution
+from .figure_drift import drift
 from .figure_fits import alpha_beta, amdahl
 from .figure_heatmap import heatmap
 from .figure_loss import losses
@@ -24,7 +25,7 @@ SECTIONS = {
     "Where the time goes": [breakdown, tables.phases, bandwidth],
     "Plan and measurement": [predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
-    "Is it steady?": [distribution, tables.steps],
+    "Is it steady?": [drift, distribution, tables.steps],
     "Fits": [amdahl, tables.amdahl, alpha_beta, tables.alpha_beta],
 }
 

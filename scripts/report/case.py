@@ -2,7 +2,9 @@
 """One case of a study: what was asked for, what came of it, and what the summary derived from it."""
 
 import fcntl
+import math
 import re
+from typing import NamedTuple
 
 from .fields import get, mapping, number, numbers, positive, table, text
 from .style import PHASES, STATUSES
@@ -18,6 +20,23 @@ def is_locked(path):
     except OSError:
         return False
     return False
+
+
+class Round(NamedTuple):
+    """A block of steps, and the fixed kernels beside it."""
+
+    launch: str
+    at: float  # seconds since the launch began
+    seconds: float  # of a step
+    machine: float  # the geometric mean of both kernels
+
+    @classmethod
+    def of(cls, entry):
+        at, step = number(entry, "at"), positive(entry, "seconds")
+        kernels = [positive(entry, "machine", f"{k}_seconds") for k in ("product", "memory")]
+        if None in (at, step, *kernels):
+            return None
+        return cls(text(entry, "launch") or "", at, step, math.sqrt(math.prod(kernels)))
 
 
 class Case:
@@ -36,6 +55,7 @@ class Case:
         self.global_batch = positive(self.factors, "global_batch")
         self.status, self.reason = self._status(lock)
         self.ok = self.status == "ok"
+        self.tied = False  # with the best case of the study
 
     def _status(self, lock):
         skip = text(self.entry, "skip_reason")
@@ -60,10 +80,10 @@ class Case:
         return positive(self.result, "step_seconds", key)
 
     @property
-    def narrow_enough(self):
-        """Whether the confidence interval is within what was asked for; None if that is not known."""
-        value = get(self.result, "step_seconds", "ci_within")
-        return value if isinstance(value, bool) else None
+    def rounds(self):
+        """Those that have everything, in the order in which they were made."""
+        made = [Round.of(entry) for entry in table(self.result, "rounds")]
+        return [one for one in made if one]
 
     @property
     def samples_per_second(self):

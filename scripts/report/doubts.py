@@ -11,7 +11,7 @@ from .series import facets
 
 
 def blocks(study):
-    checks = [_wrong, _crowded, _slower_together, _wide, _beyond_the_peak, _uncommitted]
+    checks = [_wrong, _crowded, _slower_together, _few_rounds, _drift, _beyond_the_peak, _uncommitted]
     if study.ratios:
         checks[1:1] = [_one_rank_spread, _too_efficient]
     items = [said for check in checks if (said := check(study))]
@@ -105,13 +105,24 @@ def _slower_together(study):
     )
 
 
-def _wide(study):
-    cases = [case for case in study.measured if case.narrow_enough is False]
-    limit = percent(number(study.study, "measure", "ci"), 1)
+def _few_rounds(study):
+    cases = [case for case in study.measured if case.step("ci95_low") is None]
     return _of(
         cases,
-        f"In {plural(len(cases), 'case')} of {len(study.measured)} the confidence interval of the "
-        f"median is wider than the {limit} asked for:",
+        f"{plural(len(cases), 'case')} of {len(study.measured)} had too few rounds for a confidence "
+        "interval (at least 6 are needed): nothing is said to be faster or slower than they are:",
+    )
+
+
+def _drift(study):
+    drift = positive(study.summary, "machine", "drift")
+    resolution = positive(study.summary, "machine", "resolution")
+    if not drift or drift < 0.1:
+        return None
+    finds = f" Differences below {percent(resolution, 1)} are not told from none." if resolution else ""
+    return (
+        f"The speed of the machine varied by {percent(drift)} between rounds, by fixed kernels that ran "
+        f"beside them. Comparisons are corrected for it, times are not.{finds}"
     )
 
 

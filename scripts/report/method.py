@@ -23,10 +23,13 @@ def blocks(study):
         "Figure of merit: samples/s = global batch ÷ median step time. The time of a step is that of its "
         "slowest rank; no fence but the one at its end, and no tool loaded.",
         *SCALING.get(study.scaling, []),
-        f"Steps: {count(measure('warm_up'))} to warm up, then {count(measure('steps'))}, and on until the "
-        f"95 % confidence interval of the median is within {percent(measure('ci'), 1)} of it, at most "
-        f"{count(measure('max_steps'))}. The interval is by order statistics. Outliers are counted, never "
-        "dropped.",
+        f"Steps: after {count(measure('warm_up'))} to warm up, {count(measure('rounds'))} rounds, spread over "
+        "the launch, in each of which all cases run a block of steps, in a new order. The step time of a "
+        "round is the median of its block, that of a case the median of its rounds; the 95 % confidence "
+        "interval is by order statistics between the rounds. Outliers are counted, never dropped.",
+        "Machine: a small matrix product and a sweep through memory, before and behind each block, show how "
+        "fast the machine was. Speed-up, efficiency and what is called equally fast are found round by "
+        "round, corrected by them; a difference below 3 % is never called one.",
         "Correctness: each mesh trains from the same parameters on the same data as one rank and must "
         f"give its losses within a relative difference of {power_of_ten(number(study.study, 'tolerance'))}"
         "; calls, bytes and memory must be the plan's. Otherwise the case is invalid, and its times are "
@@ -36,8 +39,7 @@ def blocks(study):
         "FLOPs: of the matrix products of the model alone (2·B·Σhₗ₋₁hₗ forward, twice that minus 2·B·h₀·h₁ "
         "backward). MFU: their rate over the GEMM peak measured in the same launch, on as many ranks at once"
         + (f" (the best of products of {count(gemm)}³)." if gemm else "."),
-        "Ratios are made from medians and never averaged. Cases ran in an order shuffled with the seed "
-        "given below.",
+        "Ratios are never averaged. Cases ran in orders shuffled with the seed given below.",
     ]
     case_seconds = number(study.study, "limits", "case_seconds")
     memory = number(study.study, "limits", "memory_bytes")

@@ -38,6 +38,9 @@ class Study:
         self.scaling = text(self.study, "scaling") or "none"
         self.cases = in_order(self._cases(results), self.scaling)
         self.measured = [case for case in self.cases if case.ok]
+        ties = get(self.summary, "ties")
+        for case in self.measured:
+            case.tied = isinstance(ties, list) and case.id in ties
         self._check_summary()
 
     def _strategies(self, results):
@@ -107,7 +110,9 @@ class Study:
         for name, entry in entries.items():
             result = results.get(name, {})
             launch = self.launches.get(text(result, "launch"))
-            steps = numbers(self._read(f"cases/{name}/steps.json", required=False), "seconds")
+            blocks = get(self._read(f"cases/{name}/steps.json", required=False), "rounds")
+            blocks = blocks if isinstance(blocks, list) else []
+            steps = [second for block in blocks for second in numbers({"": block}, "")]
             lock = self.directory / "cases" / name / "lock"
             cases.append(Case(entry, result, rows.get(name, {}), launch, steps, lock))
         return cases

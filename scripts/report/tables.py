@@ -170,16 +170,15 @@ def phases(study):
 def steps(study):
     keys = {"median": "median", "MAD": "mad", "min": "min", "p95": "p95", "max": "max",
             "CI low": "ci95_low", "CI high": "ci95_high"}  # fmt: skip
-    within = {True: "yes", False: "no"}
     precise = partial(numbers.seconds, digits=4)
     columns = [
         CASE,
         *(_shown(title, precise, "step_seconds", key) for title, key in keys.items()),
         _shown("steps", numbers.count, "step_seconds", "n"),
         _shown("outliers", numbers.count, "step_seconds", "outliers"),
-        Column("within", lambda case: within.get(case.narrow_enough), ""),
+        Column("rounds", lambda case: numbers.count(len(case.rounds))),
     ]
-    caption = "Within: whether the confidence interval of the median is as narrow as asked for."
+    caption = "Median and confidence interval: of and between the rounds. The rest: of all steps."
     cases = study.measured
     return Table(cases, columns, caption, folded="Step times, case by case")
 

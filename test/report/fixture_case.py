@@ -53,7 +53,14 @@ class FixtureCase:
         outliers = sum(abs(second - self.median) > 5 * 1.4826 * mad for second in self.steps)
         return {"median": self.median, "mad": mad, "min": ordered[0], "p95": ordered[28],
                 "max": ordered[-1], "ci95_low": low, "ci95_high": high, "n": len(ordered),
-                "outliers": outliers, "warm_up": 5, "ci_within": True}  # fmt: skip
+                "outliers": outliers, "warm_up": 5}  # fmt: skip
+
+    def rounds(self, launch):
+        """Ten blocks of three steps; the machine is slower in the middle of the launch."""
+        return [{"launch": launch, "at": 60.0 * n + self.noise.uniform(0, 50),
+                 "seconds": statistics.median(self.steps[3 * n : 3 * n + 3]),
+                 "machine": {"product_seconds": 1e-3 * slow, "memory_seconds": 4e-3 * slow}}
+                for n in range(10) for slow in [1.3 if 4 <= n < 7 else self.noise.uniform(1, 1.02)]]  # fmt: skip
 
     def _loss(self):
         reference = model.losses(self.batch, STEPS)
@@ -106,7 +113,7 @@ class FixtureCase:
                 "measured_bytes": self.planned_bytes if reached else None, "parts": self.parts,
                 "limit_bytes": model.MEMORY_LIMIT, "predicted_oom": predicted}  # fmt: skip
 
-    def measured_parts(self):
+    def measured_parts(self, launch):
         """The parts of an ok result; of the others what was reached."""
         flops = model.flops(self.batch)
         peak = model.GEMM_PEAK * self.ranks
@@ -116,6 +123,8 @@ class FixtureCase:
         rate = flops / self.median if self.ok else None
         parts = {
             "loss": self.loss if self.status in ("ok", "invalid") else None,
+            "rounds": self.rounds(launch) if self.ok else None,
+            "launches": 1,
             "step_seconds": self.step_seconds() if self.ok else None,
             "samples_per_second": self.batch / self.median if self.ok else None,
             "breakdown": self.breakdown() if self.ok else None,
@@ -156,7 +165,7 @@ class FixtureCase:
                 "finished": None if running else "2026-11-20T14:03:40Z",
                 "wall_seconds": None if running else round(40 * self.median, 1),
                 "factors": self.factors(), "case": case, "config": config,
-                **self.measured_parts()}  # fmt: skip
+                **self.measured_parts(launch)}  # fmt: skip
 
 
 def study(entries):
@@ -164,7 +173,7 @@ def study(entries):
             "description": "Made-up numbers: every strategy, every status",
             "file": "inputs/fixture.toml", "small": False, "scaling": "strong",
             "baseline": {"ranks": None, "strategy": "data"},
-            "measure": {"warm_up": 5, "steps": 30, "max_steps": 200, "ci": 0.025,
+            "measure": {"warm_up": 5, "steps": 30, "max_steps": 1000, "rounds": 10,
                         "instrumented_steps": 5, "gemm_size": 1024},
             "limits": {"case_seconds": 60.0, "memory_bytes": model.MEMORY_LIMIT,
                        "vendor_peak_flops_per_second": None},
@@ -203,6 +212,9 @@ def summary(cases):
     statuses = [row["status"] for row in rows]
     names = ("ok", "invalid", "oom", "timeout", "failed", "skipped", "pending")
     best = max((case for case in cases if case.ok), key=lambda case: case.batch / case.median)
-    return {"schema_version": 1, "study": "fixture", "result": "INVALID",
+    ties = [case.id for case in cases if case.ok and case.id != best.id and case.batch == best.batch
+            and case.median < 1.03 * best.median]  # fmt: skip
+    return {"schema_version": 1, "study": "fixture", "result": "INVALID", "ties": ties,
+            "machine": {"drift": 0.04, "resolution": 0.03, "rounds": 10},
             "counts": {name: statuses.count(name) for name in names}, "best": best.id,
             "cases": rows}  # fmt: skip

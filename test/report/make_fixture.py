@@ -118,7 +118,8 @@ def main(directory):
         folder = root / "cases" / case.id
         write(folder / "result.json", case.result(name))
         if case.status == "ok":
-            steps = {"schema_version": 1, "attempt": case.attempt, "seconds": case.steps}
+            blocks = [case.steps[n : n + 3] for n in range(0, len(case.steps), 3)]
+            steps = {"schema_version": 1, "attempt": case.attempt, "rounds": blocks}
             write(folder / "steps.json", steps)
     for name, time in ((FIRST, "2026-11-20T14:03:10Z"), (SECOND, "2026-11-20T15:19:02Z")):
         order = [case.id for case in written if case.result(name)["launch"] == name]

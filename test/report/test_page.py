@@ -9,7 +9,7 @@ from collections import Counter
 
 from support import Page, WithDirectory, read_json, results_of, run_report
 
-FIGURES = ("alpha_beta", "amdahl", "bandwidth", "batch", "breakdown", "efficiency", "heatmap",
+FIGURES = ("alpha_beta", "amdahl", "bandwidth", "batch", "breakdown", "drift", "efficiency", "heatmap",
            "losses", "predicted", "speedup", "steps")  # fmt: skip
 
 
