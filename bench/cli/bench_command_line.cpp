@@ -53,13 +53,10 @@ void add_run(CLI::App& app, RunOptions& options) {
   run.add_option("--seed", options.seed, "Seed for the order of cases");
   run.add_flag("--trace", options.traces,
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
-  const auto add_failing_rank = [&](const char* name, int& rank, const char* what) {
-    run.add_option(name, rank, what)->type_name("RANK")->check(CLI::NonNegativeNumber);
-  };
-  add_failing_rank("--inject-throw", options.throwing_rank,
-                   "For testing: make this rank throw in the warm-up of each case");
-  add_failing_rank("--inject-stall", options.stalling_rank,
-                   "For testing: make this rank stall in the warm-up of each case");
+  run.add_option_function<std::string>(
+         "--inject", [&](const std::string& text) { options.fault = parse_fault(text); },
+         "For testing: make a rank throw or stall in the warm-up of each case, or compute slower")
+      ->type_name("throw@RANK|stall@RANK|slow@RANK:PERCENT%");
 }
 
 }  // namespace
@@ -77,8 +74,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
              list);
   add_run(app, run);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
-  comparison.add_option("BEFORE", compare.before, "Results directory")->required();
-  comparison.add_option("AFTER", compare.after, "Results directory")->required();
+  CLI::Option& itself =
+      *comparison
+           .add_option("--aa", compare.itself,
+                       "Compare the rounds of one study with each other: how often is it wrong?")
+           ->type_name("DIR");
+  comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
+  comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);
 
   std::vector<std::string> reversed;  // as CLI11 wants them
   for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
@@ -92,7 +94,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
-  if (app.got_subcommand("compare")) return compare;
+  if (app.got_subcommand("compare")) {
+    if (compare.itself.empty() && compare.after.empty())
+      throw Error(ExitCode::usage, "compare needs BEFORE and AFTER, or --aa DIR" + hint);
+    return compare;
+  }
   throw Error(ExitCode::usage, "a command is required: list, run or compare" + hint);
 }
 

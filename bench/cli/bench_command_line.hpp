@@ -14,6 +14,7 @@ namespace tessera::bench {
 struct CompareOptions {
   std::string before;
   std::string after;
+  std::string itself;  ///< instead of both: one directory, compared with itself
 };
 
 using Command = std::variant<ShowText, StudySource, RunOptions, CompareOptions>;

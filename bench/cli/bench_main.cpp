@@ -22,7 +22,8 @@ Task task_for(const StudySource& source) {
 
 Task task_for(const CompareOptions& options) {
   return SingleTask([options](Size) {
-    print_output(compare_results(options.before, options.after));
+    print_output(options.itself.empty() ? compare_results(options.before, options.after)
+                                        : compare_with_itself(options.itself));
     return ExitCode::ok;
   });
 }

@@ -90,7 +90,7 @@ double detectable_ratio(const std::vector<double>& a, const std::vector<double>&
     for (const double to : aligned) factors.push_back(from / to);
   std::sort(factors.begin(), factors.end());
   const auto found = std::partition_point(factors.begin(), factors.end(), [&](double factor) {
-    return factor <= 1 || rank_sum_test(a, scaled(aligned, factor * (1 + 1e-12))) > level;
+    return factor < 1 - 1e-9 || rank_sum_test(a, scaled(aligned, factor * (1 + 1e-12))) > level;
   });
   return found == factors.end() ? std::numeric_limits<double>::infinity() : *found;
 }

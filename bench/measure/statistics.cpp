@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace tessera::bench {
 namespace {
@@ -57,9 +58,6 @@ Statistics statistics_of(std::vector<double> values) {
   return s;
 }
 
-bool is_within(const Statistics& statistics, double share) {
-  return statistics.ci95 &&
-         (statistics.ci95->high - statistics.ci95->low) / 2 <= share * statistics.median;
-}
+double median(std::vector<double> values) { return statistics_of(std::move(values)).median; }
 
 }  // namespace tessera::bench

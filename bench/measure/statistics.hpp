@@ -31,7 +31,6 @@ struct Statistics {
 /// Throws std::invalid_argument for no values.
 Statistics statistics_of(std::vector<double> values);
 
-/// Whether the half width of the confidence interval is at most this share of the median.
-bool is_within(const Statistics& statistics, double share);
+double median(std::vector<double> values);
 
 }  // namespace tessera::bench

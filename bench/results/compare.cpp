@@ -2,23 +2,22 @@
 #include "results/compare.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <iterator>
 #include <map>
+#include <random>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
 
+#include "measure/rank_test.hpp"
 #include "results/summary.hpp"
 
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-/// An effect smaller than this is none, however narrow the intervals are.
-constexpr double smallest_effect = 0.03;
 
 /// Keys of a configuration that both have, with other values: then the work may be another.
 bool same_work(const Json& before, const Json& after) {
@@ -31,24 +30,73 @@ bool same_work(const Json& before, const Json& after) {
   return true;
 }
 
-struct Comparison {
-  std::string verdict;
-  std::string change{};
+constexpr double level = 0.05;
+
+/// Two results of one case; either may be missing.
+struct Pair {
+  const Json* before = nullptr;
+  const Json* after = nullptr;
 };
 
-/// Of the results of one case, where one of them may be missing.
-Comparison compare_cases(const Json* before, const Json* after) {
-  if (before == nullptr) return {"only after"};
-  if (after == nullptr) return {"only before"};
-  if (before->at("status") != "ok" || after->at("status") != "ok")
-    return {fmt::format("{} -> {}", before->at("status").get<std::string>(),
-                        after->at("status").get<std::string>())};
-  if (!same_work(*before, *after)) return {"different work"};
-  const Json &old_step = before->at("step_seconds"), &new_step = after->at("step_seconds");
-  const auto verdict = compare_steps(old_step, new_step);
-  if (!verdict) return {"too few steps"};
-  const double t0 = old_step.at("median"), t1 = new_step.at("median");
-  return {*verdict, fmt::format("{:+.1f}%", 100 * (t1 - t0) / t0)};
+/// Why there is nothing to compare; empty if there is.
+std::string obstacle(const Pair& pair) {
+  if (pair.before == nullptr) return "only after";
+  if (pair.after == nullptr) return "only before";
+  const std::string old_status = pair.before->at("status"), new_status = pair.after->at("status");
+  if (old_status != "ok" || new_status != "ok") return old_status + " -> " + new_status;
+  if (!same_work(*pair.before, *pair.after)) return "different work";
+  const std::size_t rounds =
+      std::min(rounds_of(*pair.before).size(), rounds_of(*pair.after).size());
+  return rounds < 2 ? "too few rounds" : "";
+}
+
+/// What rounds say of a case.
+struct Comparison {
+  std::size_t line = 0;
+  double ratio = 1;
+  double probability = 1;
+  double machine_ratio = 1;  ///< of the fixed kernels beside the rounds
+  double detectable = 1;     ///< the smallest ratio that would have been told from 1
+};
+
+Comparison compare_rounds(std::size_t line, const std::vector<Round>& before,
+                          const std::vector<Round>& after, double corrected_level) {
+  const double share = best_share({before, after});
+  const std::vector<double> a = machine_free(before, share), b = machine_free(after, share);
+  const auto machine = [&](const std::vector<Round>& rounds) {
+    std::vector<double> seconds;
+    for (const Round& round : rounds) seconds.push_back(machine_seconds(round.machine, share));
+    return median(std::move(seconds));
+  };
+  return {line, typical_ratio(a, b), rank_sum_test(a, b), machine(after) / machine(before),
+          std::max(1 + smallest_effect, detectable_ratio(a, b, corrected_level))};
+}
+
+/// "better", "worse" or "indistinguishable", of each; corrected for their number.
+std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons) {
+  std::vector<double> probabilities;
+  for (const Comparison& comparison : comparisons) probabilities.push_back(comparison.probability);
+  const std::vector<double> corrected = holm(probabilities);
+  std::vector<std::string> verdicts;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const double ratio = comparisons[i].ratio;
+    const bool differs =
+        corrected[i] <= level && std::max(ratio, 1 / ratio) >= comparisons[i].detectable;
+    verdicts.push_back(!differs ? "indistinguishable" : ratio < 1 ? "better" : "worse");
+  }
+  return verdicts;
+}
+
+std::string percent(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:+.1f}%", 100 * (ratio - 1)) : "-";
+}
+
+std::string counts_text(const std::vector<std::string>& verdicts) {
+  std::map<std::string, Size> counts;
+  for (const std::string& verdict : verdicts) ++counts[verdict];
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
+  return join(parts);
 }
 
 std::string step_text(const Json* result) {
@@ -69,51 +117,96 @@ std::string where_from(const ResultsDirectory& directory, const Results& results
   return "nothing measured";
 }
 
-}  // namespace
-
-std::optional<std::string> compare_steps(const Json& before, const Json& after) {
-  for (const Json* side : {&before, &after})
-    if (side->at("ci95_low").is_null() || side->at("ci95_high").is_null()) return std::nullopt;
-  const double t0 = before.at("median"), t1 = after.at("median");
-  const bool is_large = std::abs(t1 - t0) >= smallest_effect * t0;
-  const bool disjoint = before.at("ci95_high") < after.at("ci95_low") ||
-                        after.at("ci95_high") < before.at("ci95_low");
-  if (!is_large || !disjoint) return "indistinguishable";
-  return t1 < t0 ? "better" : "worse";
+/// How the fixed kernels ran, where that is more than nothing.
+std::string machine_text(const std::vector<Comparison>& comparisons) {
+  std::vector<double> ratios;
+  for (const Comparison& comparison : comparisons) ratios.push_back(comparison.machine_ratio);
+  if (ratios.empty()) return "";
+  const double ratio = median(std::move(ratios));
+  return fmt::format(
+      "machine {} after, by the fixed kernels beside the rounds; changes are corrected for it\n\n",
+      ratio < 1 ? fmt::format("{:.1f}% faster", 100 * (1 / ratio - 1))
+                : fmt::format("{:.1f}% slower", 100 * (ratio - 1)));
 }
+
+}  // namespace
 
 std::string compare_results(const std::string& before, const std::string& after) {
   const ResultsDirectory directories[] = {ResultsDirectory(before), ResultsDirectory(after)};
   const Results results[] = {read_results(directories[0]), read_results(directories[1])};
   std::vector<std::string> labels;  // those of the new results first
-  std::map<std::string, std::array<const Json*, 2>> cases;
+  std::map<std::string, Pair> cases;
   for (const std::size_t side : {1, 0})
     for (const Json& result : results[side].cases) {
       const auto [found, is_new] = cases.try_emplace(result.at("label"));
       if (is_new) labels.push_back(found->first);
-      found->second[side] = &result;
+      (side == 0 ? found->second.before : found->second.after) = &result;
     }
+  std::vector<std::string> verdicts;
+  for (const std::string& label : labels) verdicts.push_back(obstacle(cases.at(label)));
+  const auto compared = std::count(verdicts.begin(), verdicts.end(), "");
+  std::vector<Comparison> comparisons;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const Pair& pair = cases.at(labels[i]);
+    if (verdicts[i].empty())
+      comparisons.push_back(compare_rounds(i, rounds_of(*pair.before), rounds_of(*pair.after),
+                                           level / static_cast<double>(compared)));
+  }
+  std::vector<std::string> changes(labels.size()), finds(labels.size());
+  const std::vector<std::string> found = verdicts_of(comparisons);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const Comparison& comparison = comparisons[i];
+    verdicts[comparison.line] = found[i];
+    changes[comparison.line] = percent(comparison.ratio);
+    finds[comparison.line] = percent(comparison.detectable);
+  }
+
   std::size_t width = 4;
   for (const std::string& label : labels) width = std::max(width, label.size());
-
-  std::string text = fmt::format("before  {}: {}\nafter   {}: {}\n\n", before,
+  std::string text = fmt::format("before  {}: {}\nafter   {}: {}\n", before,
                                  where_from(directories[0], results[0]), after,
                                  where_from(directories[1], results[1]));
+  text += machine_text(comparisons);
   const auto add_line = [&](auto... cells) {
-    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8}  {}\n", cells...);
+    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8} {:>8}  {}\n", cells...);
   };
-  add_line("case", width, "before", "after", "change", "");
-  std::map<std::string, Size> counts;
-  for (const std::string& label : labels) {
-    const auto [old_result, new_result] = cases.at(label);
-    const Comparison comparison = compare_cases(old_result, new_result);
-    ++counts[comparison.verdict];
-    add_line(label, width, step_text(old_result), step_text(new_result), comparison.change,
-             comparison.verdict);
+  add_line("case", width, "before", "after", "change", "finds", "");
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const Pair& pair = cases.at(labels[i]);
+    add_line(labels[i], width, step_text(pair.before), step_text(pair.after), changes[i], finds[i],
+             verdicts[i]);
   }
-  std::vector<std::string> parts;
-  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
-  return text + "\n" + join(parts) + "\n";
+  return text + "\n" + counts_text(verdicts) +
+         "\nfinds: the smallest change that rounds which scatter like these would have shown\n";
+}
+
+std::string compare_with_itself(const std::string& directory) {
+  const Results results = read_results(ResultsDirectory(directory));
+  std::mt19937_64 random(1);
+  std::vector<Comparison> halves;
+  Size splits = 0, wrong = 0;
+  for (const Json& result : results.cases) {
+    std::vector<Round> rounds = rounds_of(result);
+    const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+    if (rounds.size() < 4) continue;
+    const auto compare = [&](double corrected_level) {
+      return compare_rounds(0, {rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
+    };
+    halves.push_back(compare(level));
+    for (Size split = 0; split < 100; ++split, ++splits) {
+      std::shuffle(rounds.begin(), rounds.end(), random);
+      wrong += verdicts_of({compare(level)}).front() != "indistinguishable";
+    }
+  }
+  if (halves.empty())
+    return fmt::format("{}: no case has the four rounds or more that a comparison needs\n",
+                       directory);
+  return fmt::format(
+      "{}: {} cases, the rounds of each compared with each other; there is nothing to find\n"
+      "first half against second half: {}\n"
+      "random halves, each case by itself: {:.1f}% of {} comparisons find a difference\n",
+      directory, halves.size(), counts_text(verdicts_of(halves)),
+      100.0 * static_cast<double>(wrong) / static_cast<double>(splits), splits);
 }
 
 }  // namespace tessera::bench

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 namespace tessera::bench {
 
-/// "better", "worse" or "indistinguishable": confidence intervals of the median step that do not
-/// touch, and medians at least 3 % apart. None if one of the results has no such interval.
-std::optional<std::string> compare_steps(const nlohmann::json& before, const nlohmann::json& after);
-
-/// A table of the cases of two directories of results, matched by their factors.
+/// A table of the cases of two directories of results, matched by their factors: "better" or
+/// "worse" where a permutation test over their rounds, corrected for the number of cases, and a
+/// change of at least 3 % say so, else "indistinguishable"; and the smallest change that would have
+/// been found.
 std::string compare_results(const std::string& before, const std::string& after);
+
+/// How often that would be wrong: a study's own rounds against each other.
+std::string compare_with_itself(const std::string& directory);
 
 }  // namespace tessera::bench

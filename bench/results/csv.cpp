@@ -34,13 +34,14 @@ std::string cases_csv(const Json& summary) {
 }
 
 std::string steps_csv(const Results& results) {
-  std::string text = "id,attempt,step,seconds\n";
+  std::string text = "id,attempt,round,step,seconds\n";
   for (const Json& result : results.cases) {
     const auto found = results.steps.find(result.at("id"));
     if (found == results.steps.end()) continue;
-    for (std::size_t step = 0; step < found->second.size(); ++step)
-      fmt::format_to(std::back_inserter(text), "{},{},{},{:.9g}\n", found->first,
-                     result.at("attempt").get<Size>(), step, found->second[step]);
+    for (std::size_t round = 0; round < found->second.size(); ++round)
+      for (std::size_t step = 0; step < found->second[round].size(); ++step)
+        fmt::format_to(std::back_inserter(text), "{},{},{},{},{:.9g}\n", found->first,
+                       result.at("attempt").get<Size>(), round, step, found->second[round][step]);
   }
   return text;
 }

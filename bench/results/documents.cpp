@@ -75,9 +75,10 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key : {"status", "reason", "exit_code", "attempt", "launch", "started",
-                          "finished", "wall_seconds", "loss", "step_seconds", "samples_per_second",
-                          "breakdown", "traffic", "memory", "compute", "prediction"})
+  for (const char* key :
+       {"status", "reason", "exit_code", "attempt", "launch", "started", "finished", "wall_seconds",
+        "loss", "rounds", "launches", "step_seconds", "samples_per_second", "breakdown", "traffic",
+        "memory", "compute", "prediction"})
     result[key] = nullptr;
   return result;
 }
@@ -92,8 +93,7 @@ Json statistics_json(const Statistics& s, const MeasureRules& rules) {
           {"ci95_high", s.ci95 ? Json(s.ci95->high) : Json()},
           {"n", s.n},
           {"outliers", s.outliers},
-          {"warm_up", rules.warm_up},
-          {"ci_within", is_within(s, rules.ci)}};
+          {"warm_up", rules.warm_up}};
 }
 
 LargestMemory largest_memory(const Plan& plan) {

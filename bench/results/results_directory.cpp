@@ -73,9 +73,9 @@ Size ResultsDirectory::begin_attempt(const std::string& id) const {
   return number + 1;
 }
 
-std::vector<double> ResultsDirectory::steps(const std::string& id) const {
+std::vector<std::vector<double>> ResultsDirectory::steps(const std::string& id) const {
   const Json document = read(of_case(id, "steps.json")).value_or(Json::object());
-  return document.value("seconds", std::vector<double>());
+  return document.value("rounds", std::vector<std::vector<double>>());
 }
 
 std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {

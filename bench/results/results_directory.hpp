@@ -44,7 +44,8 @@ class ResultsDirectory {
   void write_result(const nlohmann::json& result) const {
     write(of_case(result.at("id"), "result.json"), result);
   }
-  std::vector<double> steps(const std::string& id) const;
+  /// Step times of each round.
+  std::vector<std::vector<double>> steps(const std::string& id) const;
   /// Keeps the present result as an earlier attempt; returns the number of the next one.
   Size begin_attempt(const std::string& id) const;
 

@@ -39,32 +39,37 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
   return best;
 }
 
-void compare(Json& row, const Json& base, bool weak) {
+/// `ratio`: by how much a step of the baseline takes longer.
+void compare(Json& row, const Json& base, const Statistics& ratio, bool weak) {
   const double p = row.at("ranks"), p0 = base.at("ranks");
-  const auto set = [&](const char* suffix, const char* of_base, const char* of_row) {
-    const std::string end = suffix;
-    if (base.at(of_base).is_null() || row.at(of_row).is_null()) return;
-    const double ratio = base.at(of_base).get<double>() / row.at(of_row).get<double>();
-    row["efficiency" + end] = weak ? ratio : ratio * p0 / p;
-    row["speedup" + end] = weak ? ratio * p / p0 : ratio;
+  const auto set = [&](const std::string& end, double value) {
+    row["efficiency" + end] = weak ? value : value * p0 / p;
+    row["speedup" + end] = weak ? value * p / p0 : value;
   };
   row["baseline"] = base.at("id");
   row["baseline_ranks"] = base.at("ranks");
   row["baseline_step_seconds"] = base.at("step_seconds_median");
-  set("", "step_seconds_median", "step_seconds_median");
-  set("_low", "step_seconds_ci95_low", "step_seconds_ci95_high");
-  set("_high", "step_seconds_ci95_high", "step_seconds_ci95_low");
+  set("", ratio.n > 0 ? ratio.median
+                      : base.at("step_seconds_median").get<double>() /
+                            row.at("step_seconds_median").get<double>());
+  if (!ratio.ci95) return;
+  set("_low", ratio.ci95->low);
+  set("_high", ratio.ci95->high);
 }
 
 }  // namespace
 
-void add_scaling(std::vector<Json>& rows, const Json& study) {
-  const bool weak = study.at("scaling") == "weak";
+void add_scaling(std::vector<Json>& rows, const Results& results) {
+  const bool weak = results.study.at("scaling") == "weak";
   for (Json& row : rows) {
-    row["scaling"] = study.at("scaling");
+    row["scaling"] = results.study.at("scaling");
     if (row.at("status") != "ok") continue;
-    if (const Json* base = find_baseline(rows, row, study.at("baseline"), weak))
-      compare(row, *base, weak);
+    const Json* base = find_baseline(rows, row, results.study.at("baseline"), weak);
+    if (base == nullptr) continue;
+    const auto rounds = [&](const Json* of) {
+      return rounds_of(results.cases[static_cast<std::size_t>(of - rows.data())]);
+    };
+    compare(row, *base, paired_ratio(rounds(&row), rounds(base)), weak);
   }
 }
 

@@ -2,12 +2,14 @@
 #include "results/summary.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 
 #include "results/columns.hpp"
+#include "results/documents.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -66,6 +68,44 @@ ExitCode failure_code(const std::vector<Json>& cases) {
   return ExitCode::ok;
 }
 
+/// The cases that cannot be told from the best one: per sample they may be less than the smallest
+/// effect slower.
+std::vector<std::string> ties_of(const Results& results, std::size_t best) {
+  std::vector<std::string> ties;
+  if (best == results.cases.size()) return ties;
+  const Json& first = results.cases[best];
+  const double batch = get(first, "/factors/global_batch");
+  for (const Json& result : results.cases) {
+    if (&result == &first || result.at("status") != "ok") continue;
+    const Statistics slower = paired_ratio(rounds_of(first), rounds_of(result));
+    const double per_sample = batch / get(result, "/factors/global_batch").get<double>();
+    if (slower.ci95 && slower.ci95->low * per_sample < 1 + smallest_effect)
+      ties.push_back(result.at("id"));
+  }
+  return ties;
+}
+
+/// What the rounds of all cases say of the machine; null where there are too few.
+Json machine_of(const Results& results) {
+  std::map<Size, std::vector<Round>> by_ranks;
+  std::vector<double> resolutions;
+  Size fewest = std::numeric_limits<Size>::max();
+  for (const Json& result : results.cases) {
+    const std::vector<Round> rounds = rounds_of(result);
+    if (rounds.empty()) continue;
+    std::vector<Round>& group = by_ranks[get(result, "/factors/ranks")];
+    group.insert(group.end(), rounds.begin(), rounds.end());
+    resolutions.push_back(resolution_of(rounds));
+    fewest = std::min(fewest, static_cast<Size>(rounds.size()));
+  }
+  Json machine{{"drift", nullptr}, {"resolution", nullptr}, {"rounds", nullptr}};
+  if (resolutions.empty()) return machine;
+  machine["rounds"] = fewest;
+  if (fewest > 1) machine["drift"] = drift_of(by_ranks) - 1;
+  if (fewest >= enough_rounds) machine["resolution"] = finite(median(resolutions) - 1);
+  return machine;
+}
+
 std::pair<const char*, ExitCode> verdict_of(const std::vector<Json>& cases, const Json& counts) {
   if (counts.at("invalid") > 0) return {"INVALID", ExitCode::wrong_result};
   if (std::any_of(cases.begin(), cases.end(), is_failure)) return {"FAIL", failure_code(cases)};
@@ -75,6 +115,11 @@ std::pair<const char*, ExitCode> verdict_of(const std::vector<Json>& cases, cons
 }
 
 }  // namespace
+
+std::vector<Round> rounds_of(const Json& result) {
+  if (result.at("status") != "ok") return {};
+  return result.value("rounds", std::vector<Round>());
+}
 
 Results read_results(const ResultsDirectory& directory) {
   Results results{directory.study(), {}};
@@ -97,7 +142,7 @@ Json summarize_study(const Results& results) {
   std::vector<Json> rows;
   Json counts;
   for (const char* status : statuses) counts[status] = 0;
-  Json best;
+  std::size_t best = results.cases.size();
   double best_rate = 0;
   for (const Json& result : results.cases) {
     rows.push_back(row_of(result));
@@ -105,14 +150,19 @@ Json summarize_study(const Results& results) {
     count = count.get<Size>() + 1;
     const Json& rate = rows.back().at("samples_per_second");
     if (rate.is_null() || rate <= best_rate) continue;
-    best = result.at("id");
+    best = rows.size() - 1;
     best_rate = rate;
   }
-  add_scaling(rows, results.study);
+  add_scaling(rows, results);
   const auto [verdict, code] = verdict_of(results.cases, counts);
-  return {{"schema_version", 1}, {"study", results.study.at("name")},
-          {"result", verdict},   {"exit_code", static_cast<int>(code)},
-          {"counts", counts},    {"best", best},
+  return {{"schema_version", 1},
+          {"study", results.study.at("name")},
+          {"result", verdict},
+          {"exit_code", static_cast<int>(code)},
+          {"counts", counts},
+          {"best", best < rows.size() ? rows[best].at("id") : Json()},
+          {"ties", ties_of(results, best)},
+          {"machine", machine_of(results)},
           {"cases", rows}};
 }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "measure/rounds.hpp"
 #include "results/results_directory.hpp"
 
 namespace tessera::bench {
@@ -16,7 +17,7 @@ namespace tessera::bench {
 struct Results {
   nlohmann::json study;
   std::vector<nlohmann::json> cases;  ///< in the order of the study; "pending" where there is none
-  std::map<std::string, std::vector<double>> steps{};
+  std::map<std::string, std::vector<std::vector<double>>> steps{};  ///< by round
 };
 Results read_results(const ResultsDirectory& directory);
 
@@ -27,8 +28,12 @@ nlohmann::json summarize_study(const Results& results);
 /// Writes summary.json, cases.csv and steps.csv, and returns the summary.
 nlohmann::json write_summary(const ResultsDirectory& directory);
 
-/// Sets the baseline, speed-up and efficiency of every row that has one.
-void add_scaling(std::vector<nlohmann::json>& rows, const nlohmann::json& study);
+/// Sets the baseline, speed-up and efficiency of every row that has one, from the rounds that both
+/// have of a launch.
+void add_scaling(std::vector<nlohmann::json>& rows, const Results& results);
+
+/// The rounds of a case; none unless it is ok.
+std::vector<Round> rounds_of(const nlohmann::json& result);
 
 std::string cases_csv(const nlohmann::json& summary);
 std::string steps_csv(const Results& results);

@@ -25,33 +25,35 @@ using Json = nlohmann::json;
 /// Seconds that a rank with an error waits for those that may be stuck in a collective.
 double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds); }
 
-/// Another launch may have run the case since this one chose it.
-bool is_to_run(const Case& point, const AttemptContext& context) {
-  return select_case(point, context.results, context.options, context.study.limits.case_seconds,
-                     context.world.size())
-             .what == Selected::What::run;
+/// The same sources, built alike, as far as a launch knows.
+bool same_program(const Json& a, const Json& b) {
+  for (const char* key : {"git_revision", "git_dirty", "compiler", "build_type"})
+    if (a.at("provenance").value(key, Json()) != b.at("provenance").value(key, Json()))
+      return false;
+  return true;
 }
 
-Json begin(const Case& point, const AttemptContext& context, const Json& attempt) {
-  Json result = result_skeleton(context.study, point);
-  result["status"] = "running";
-  result["attempt"] = attempt;
-  result["launch"] = context.launch.name();
-  result["started"] = utc_time();
-  const Plan plan = plan_of(point.config, point.ranks());
-  result["memory"] = memory_json(largest_memory(plan).memory, context.study.limits);
-  return result;
+/// What earlier launches of this program have measured of a case that is to be continued.
+Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
+  Json kept{{"launches", 0}, {"rounds", Json::array()}, {"steps", Json::array()}};
+  const Json result = results.result(id).value_or(Json::object());
+  const auto earlier = results.launch(result.value("launch", ""));
+  if (!earlier || !same_program(*earlier, launch)) return kept;
+  for (const char* key : {"launches", "rounds"})
+    if (result.contains(key) && !result.at(key).is_null()) kept[key] = result.at(key);
+  kept["steps"] = results.steps(id);
+  return kept["steps"].size() == kept["rounds"].size() ? kept : Json{{"launches", 0}};
 }
 
-/// How a case went on the ranks that ran it, the same on all of them.
+/// How a round went on the ranks that ran it, the same on all of them.
 Outcome run_on_group(const Case& point, const AttemptContext& context, const Json& reference,
-                     const Timer& clock, Json& result, std::vector<double>& seconds) {
+                     CaseState& state) {
   const Group& group = context.launch.group(point);
   const Outcome mine = outcome_of([&] {
     const Json shared = broadcast_json(group.ranks, reference);
     if (shared.contains("error"))
       throw Error(static_cast<ExitCode>(shared.at("code").get<int>()), shared.at("error"));
-    seconds = run_case(point, context, shared, clock, result);
+    run_round(point, context, shared, state);
   });
   const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(context.study.limits));
   if (agreed) return *agreed;
@@ -59,33 +61,6 @@ Outcome run_on_group(const Case& point, const AttemptContext& context, const Jso
   const std::string message = fmt::format("rank {}: {}", context.world.rank(), mine.message);
   log_error(message);
   abort_job(mine.code, message);
-}
-
-/// Everything that takes time. The ranks that have nothing to do sleep.
-void run(const Case& point, const AttemptContext& context, const Timer& clock, Json& result) {
-  const bool is_first = context.world.rank() == 0;
-  std::optional<double> deadline;
-  if (is_first) deadline = context.study.limits.case_seconds;
-  context.last_word.begin(result, deadline);
-  Json reference;
-  if (is_first) {
-    context.results.write_result(result);
-    context.last_word.enter("one-rank run");
-    reference =
-        find_reference(point.config, context.results, context.world, context.study.limits, clock);
-  }
-  sleep_until_all_arrive();
-  std::vector<double> seconds;
-  if (context.world.rank() < point.ranks()) {
-    const Outcome outcome = run_on_group(point, context, reference, clock, result, seconds);
-    if (outcome.failed()) end_case(result, outcome.code, outcome.message);
-  }
-  sleep_until_all_arrive();
-  context.last_word.end();
-  if (is_first && !seconds.empty())
-    context.results.write(
-        ResultsDirectory::of_case(point.id, "steps.json"),
-        {{"schema_version", 1}, {"attempt", result["attempt"]}, {"seconds", seconds}});
 }
 
 }  // namespace
@@ -99,30 +74,96 @@ Json skipped_result(const Study& study, const Case& point, const std::string& la
   return result;
 }
 
-Json attempt_case(const Case& point, const AttemptContext& context) {
-  const Timer clock;
-  const bool is_first = context.world.rank() == 0;
-  std::optional<CaseLock> lock;  // until the result is final
-  Json attempt;
+Attempt::Attempt(const Case& point, const AttemptContext& context, bool stays_set_up)
+    : point_(&point), context_(&context), stays_set_up_(stays_set_up) {
+  Json taken;
   collectively(context.world, [&] {
-    if (is_first && is_to_run(point, context)) lock = context.results.take_case(point.id);
-    if (lock) attempt = context.results.begin_attempt(point.id);
+    if (context.world.rank() != 0) return;
+    // Another launch may have run the case since this one chose it.
+    const Selected selected =
+        select_case(point, context.results, context.options, context.study, context.world.size());
+    if (selected.what == Selected::What::run) lock_ = context.results.take_case(point.id);
+    if (!lock_) return;
+    taken = selected.continues ? kept_rounds(context.results, point.id, context.launch.document())
+                               : Json{{"launches", 0}};
+    taken["attempt"] = context.results.begin_attempt(point.id);
   });
-  attempt = broadcast_json(context.world, attempt);
-  if (attempt.is_null()) return nullptr;
-  Json result = begin(point, context, attempt);
+  taken = broadcast_json(context.world, taken);
+  state_.is_done = taken.is_null();
+  if (!taken.is_null()) begin(taken);
+}
+
+void Attempt::begin(const Json& taken) {
+  Json& result = state_.result;
+  result = result_skeleton(context_->study, *point_);
+  result["status"] = "running";
+  result["attempt"] = taken.at("attempt");
+  result["launches"] = taken.at("launches");
+  result["launch"] = context_->launch.name();
+  result["started"] = utc_time();
+  state_.rounds = taken.value("rounds", std::vector<Round>());
+  state_.steps = taken.value("steps", std::vector<std::vector<double>>());
+  if (!state_.rounds.empty()) result["rounds"] = state_.rounds;
+  const Plan plan = plan_of(point_->config, point_->ranks());
+  result["memory"] = memory_json(largest_memory(plan).memory, context_->study.limits);
   const Json& memory = result["memory"];
-  if (memory.at("predicted_oom") == true)
-    end_case(
-        result, ExitCode::out_of_memory,
-        fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.at("planned_bytes")),
-                    human_bytes(memory.at("limit_bytes"))));
-  else
-    run(point, context, clock, result);
+  if (memory.at("predicted_oom") != true) return;
+  state_.is_done = true;
+  end_case(
+      result, ExitCode::out_of_memory,
+      fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.at("planned_bytes")),
+                  human_bytes(memory.at("limit_bytes"))));
+  write();
+}
+
+/// The ranks that have nothing to do sleep.
+void Attempt::run_round() {
+  if (state_.result.is_null()) return;
+  state_.clock = Timer();
+  const bool is_first = context_->world.rank() == 0;
+  std::optional<double> deadline;
+  if (is_first) deadline = context_->study.limits.case_seconds;
+  if (!state_.is_done) context_->last_word.begin(state_.result, deadline);
+  Json reference = Json::object();
+  if (is_first && state_.result.at("status") == "running") {
+    context_->results.write_result(state_.result);
+    context_->last_word.enter("one-rank run");
+    reference = find_reference(point_->config, context_->results, context_->world,
+                               context_->study.limits, state_.clock);
+  }
+  sleep_until_all_arrive();
+  if (!state_.is_done && context_->world.rank() < point_->ranks()) measure(reference);
+  sleep_until_all_arrive();
+  context_->last_word.end();
+  state_.seconds_before = state_.seconds();
+  if (!is_first || !lock_) return;
+  write();
+  if (state_.is_done) lock_.reset();
+}
+
+void Attempt::measure(const Json& reference) {
+  const Outcome outcome = run_on_group(*point_, *context_, reference, state_);
+  if (outcome.failed()) end_case(state_.result, outcome.code, outcome.message);
+  const bool is_ok = state_.result.at("status") == "ok";
+  const auto of_launch =
+      std::count_if(state_.rounds.begin(), state_.rounds.end(),
+                    [&](const Round& round) { return round.launch == context_->launch.name(); });
+  state_.is_done |= !is_ok || of_launch >= context_->study.measure.rounds;
+  if (is_ok && state_.is_done)
+    state_.result["launches"] = state_.result.at("launches").get<Size>() + 1;
+  if (state_.is_done || !stays_set_up_) state_.run.reset();
+}
+
+void Attempt::write() const {
+  if (context_->world.rank() != 0) return;
+  Json result = state_.result;
   result["finished"] = utc_time();
-  result["wall_seconds"] = clock.seconds();
-  if (is_first) context.results.write_result(result);
-  return result;
+  result["wall_seconds"] = state_.seconds_before;
+  if (!state_.steps.empty())
+    context_->results.write(
+        ResultsDirectory::of_case(point_->id, "steps.json"),
+        {{"schema_version", 1}, {"attempt", result.at("attempt")}, {"rounds", state_.steps}});
+  context_->results.write_result(result);
 }
 
 }  // namespace tessera::bench

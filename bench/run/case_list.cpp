@@ -68,10 +68,11 @@ std::string selection_list(const std::vector<Case>& cases,
   std::string text;
   Size runs = 0;
   for (const Case& point : cases) {
-    const auto [what, note] = select(point);
-    if (what == Selected::What::run) ++runs;
+    const Selected selected = select(point);
+    if (selected.what == Selected::What::run) ++runs;
     fmt::format_to(std::back_inserter(text), "{:<{}}  {:<7}{}{}\n", point.id, width,
-                   names[static_cast<std::size_t>(what)], note.empty() ? "" : "  ", note);
+                   names[static_cast<std::size_t>(selected.what)],
+                   selected.note.empty() ? "" : "  ", selected.note);
   }
   return text + fmt::format("{} of {} cases would run\n", runs, cases.size());
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <thread>
 
@@ -15,6 +16,7 @@
 
 #include "measure/case_run.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/slow_rank.hpp"
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
@@ -30,50 +32,62 @@ using Json = nlohmann::json;
 struct CaseContext {
   const Study& study;
   const Communicator& ranks;  ///< of the case
-  Calibration calibration;
-  const Timer& clock;
+  const CaseState& state;
 };
 
 void check_time(const CaseContext& context) {
   collectively(context.ranks, [&] {
     const double limit = context.study.limits.case_seconds;
-    if (context.clock.seconds() > limit)
+    if (context.state.seconds() > limit)
       throw Error(ExitCode::timeout, fmt::format("took longer than the limit of {:g} s", limit));
   });
 }
 
-/// The rank that --inject-throw or --inject-stall names fails, to see what a study makes of it.
+/// Whether --inject lets this go wrong on this rank.
+bool has_fault(const RunOptions& options, Fault::Kind kind, int rank) {
+  return options.fault && options.fault->kind == kind && options.fault->rank == rank;
+}
+
 void inject_failure(const RunOptions& options, int rank) {
-  if (rank == options.throwing_rank) throw std::runtime_error("thrown by --inject-throw");
-  if (rank == options.stalling_rank) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (has_fault(options, Fault::Kind::throws, rank)) throw std::runtime_error("thrown by --inject");
+  if (has_fault(options, Fault::Kind::stalls, rank))
+    std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-/// Steps of the next block: a first look, then what is asked for, then half as many again.
-Size next_block(const MeasureRules& rules, Size done) {
-  if (done < rules.steps) return std::min(rules.steps - done, done == 0 ? Size{10} : rules.steps);
-  return std::min(rules.max_steps - done, std::max<Size>(10, done / 2));
-}
-
-/// Step times of the slowest rank. Between blocks, ranks agree on how it went and on the time.
+/// Enough steps for a block to last, and for all rounds to have those that the study wants.
 template <class T>
-std::vector<double> measure(CaseRun<T>& run, const CaseContext& context) {
+Size choose_block(CaseRun<T>& run, const CaseContext& context) {
   const MeasureRules& rules = context.study.measure;
-  std::vector<double> all;
-  for (;;) {
-    const Size done = static_cast<Size>(all.size());
-    std::vector<double> block = run.time_steps(next_block(rules, done));
-    block.push_back(context.clock.seconds());
-    block = slowest(context.ranks, block);
-    const double elapsed = block.back();
-    all.insert(all.end(), block.begin(), block.end() - 1);
-    const Size n = static_cast<Size>(all.size());
-    if (n < rules.steps) {
-      check_time(context);
-      continue;
-    }
-    const bool is_late = elapsed > context.study.limits.case_seconds / 2;
-    if (is_late || n >= rules.max_steps || is_within(statistics_of(all), rules.ci)) return all;
-  }
+  const auto per_round = [&](Size steps) { return (steps + rules.rounds - 1) / rules.rounds; };
+  const double step = median(slowest(context.ranks, run.time_steps(3)));
+  const double wanted = std::min(std::ceil(rules.block_seconds / step), 1e9);
+  return std::max(per_round(rules.steps),
+                  std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
+}
+
+/// Steps with the machine's speed before and behind them. The launch takes no more rounds of a case
+/// that has used up half of its time.
+template <class T>
+void measure_block(CaseRun<T>& run, const AttemptContext& attempt, const CaseContext& context,
+                   CaseState& state) {
+  const MachineProbe& probe = attempt.launch.probe();
+  const MachineSpeed before = probe.measure(context.ranks);
+  std::optional<SlowRank> slow;
+  if (has_fault(attempt.options, Fault::Kind::slows, context.ranks.rank()))
+    slow.emplace(attempt.options.fault->share);
+  std::vector<double> steps = run.time_steps(state.block_steps);
+  slow.reset();
+  steps.push_back(state.seconds());
+  steps = slowest(context.ranks, steps);
+  state.is_done = steps.back() > context.study.limits.case_seconds / 2;
+  steps.pop_back();
+  const MachineSpeed after = probe.measure(context.ranks);
+  state.rounds.push_back({attempt.launch.name(),
+                          attempt.launch.seconds(),
+                          median(steps),
+                          {(before.product_seconds + after.product_seconds) / 2,
+                           (before.memory_seconds + after.memory_seconds) / 2}});
+  state.steps.push_back(std::move(steps));
 }
 
 template <class T>
@@ -91,7 +105,7 @@ bool check_memory(const CaseRun<T>& run, const CaseContext& context, Json& resul
 Json compute_json(const Plan& plan, const CaseContext& context, std::optional<double> seconds) {
   const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
   const auto flops = static_cast<double>(plan.flops.total());
-  const double peak = context.calibration.gemm_flops_per_second * ranks;
+  const double peak = context.state.calibration.gemm_flops_per_second * ranks;
   const auto& vendor = context.study.limits.vendor_peak_flops_per_second;
   const Json rate = seconds ? Json(flops / *seconds) : Json();
   return {{"flops_per_step", flops},
@@ -137,53 +151,75 @@ Calibration recalibrated(Calibration made, const Communicator& ranks, Size gemm_
   return made;
 }
 
+/// Verification and the instrumented steps; false if the case is invalid.
 template <class T>
-std::vector<double> run_typed(const Case& point, const AttemptContext& attempt,
-                              const Json& reference, const Timer& clock, Json& result) {
-  const MeasureRules& rules = attempt.study.measure;
-  const Communicator& ranks = attempt.launch.group(point).ranks;
-  const CaseContext context{attempt.study, ranks,
-                            recalibrated(attempt.launch.calibration(point), ranks, rules.gemm_size),
-                            clock};
-  CaseRun<T> run(point.config, ranks);
+bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
+           const CaseContext& context, const Json& reference, Json& result) {
+  const MeasureRules& rules = context.study.measure;
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
-  result["prediction"] = predict(run.plan(), context.calibration);
+  result["prediction"] = predict(run.plan(), context.state.calibration);
   attempt.last_word.enter("verification");
-  if (!verify(run, context, reference, reference_name(point.config), result)) return {};
-
+  if (!verify(run, context, reference, reference_name(point.config), result)) return false;
   attempt.last_word.enter("warm-up");
-  inject_failure(attempt.options, ranks.rank());
+  inject_failure(attempt.options, context.ranks.rank());
   run.warm_up(rules.warm_up, [&] { check_time(context); });
-  attempt.last_word.enter("timed steps");
-  const std::vector<double> seconds = measure(run, context);
-  const Statistics statistics = statistics_of(seconds);
   attempt.last_word.enter("instrumented steps");
   const std::vector<RankTrace> traces = run.instrument(rules.instrumented_steps);
   const Breakdown breakdown = break_down(traces, rules.instrumented_steps);
-  if (!run.is_finite()) {
-    end_case(result, ExitCode::wrong_result,
-             "the loss became infinite or NaN during the timed steps");
-    return {};
-  }
-  if (attempt.options.traces && ranks.rank() == 0)
+  if (attempt.options.traces && context.ranks.rank() == 0)
     attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
-  result["step_seconds"] = statistics_json(statistics, rules);
-  result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["breakdown"] = breakdown;
-  result["compute"] = compute_json(run.plan(), context, statistics.median);
   add_call_times(result["traffic"], run.plan(), breakdown);
+  return true;
+}
+
+template <class T>
+void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptContext& attempt,
+               const Json& reference, CaseState& state) {
+  const CaseContext context{attempt.study, attempt.launch.group(point).ranks, state};
+  Json& result = state.result;
+  if (result.at("status") != "ok") {
+    if (!begin(run, point, attempt, context, reference, result)) return;
+    state.block_steps = choose_block(run, context);
+  } else if (is_new) {
+    attempt.last_word.enter("warm-up");
+    run.warm_up(attempt.study.measure.warm_up, [&] { check_time(context); });
+  }
+  attempt.last_word.enter("timed steps");
+  measure_block(run, attempt, context, state);
+  check_time(context);
+  if (!run.is_finite())
+    return end_case(result, ExitCode::wrong_result,
+                    "the loss became infinite or NaN during the timed steps");
+  std::vector<double> steps;
+  for (const std::vector<double>& block : state.steps)
+    steps.insert(steps.end(), block.begin(), block.end());
+  const Statistics statistics = statistics_of(state.rounds, steps);
+  result["rounds"] = state.rounds;
+  result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
+  result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
+  result["compute"] = compute_json(run.plan(), context, statistics.median);
   result["status"] = "ok";
   result["exit_code"] = 0;
-  return seconds;
 }
 
 }  // namespace
 
-std::vector<double> run_case(const Case& point, const AttemptContext& context,
-                             const Json& reference, const Timer& clock, Json& result) {
-  const auto run =
-      point.config.model.dtype == DType::float64 ? run_typed<double> : run_typed<float>;
-  return run(point, context, reference, clock, result);
+void run_round(const Case& point, const AttemptContext& context, const Json& reference,
+               CaseState& state) {
+  const Communicator& ranks = context.launch.group(point).ranks;
+  const bool is_new = !state.run;
+  if (state.result.at("status") == "running")
+    state.calibration =
+        recalibrated(context.launch.calibration(point), ranks, context.study.measure.gemm_size);
+  if (is_new && point.config.model.dtype == DType::float64)
+    state.run =
+        std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<double>>, point.config, ranks);
+  else if (is_new)
+    state.run =
+        std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<float>>, point.config, ranks);
+  std::visit([&](auto& run) { run_typed(run, is_new, point, context, reference, state); },
+             *state.run);
 }
 
 }  // namespace tessera::bench

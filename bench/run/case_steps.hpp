@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/timer.hpp>
 
+#include "measure/case_run.hpp"
+#include "measure/rounds.hpp"
 #include "run/last_word.hpp"
 #include "run/launch.hpp"
 #include "run/selection.hpp"
@@ -23,12 +27,28 @@ struct AttemptContext {
   const RunOptions& options;
 };
 
-/// Verifies a case against its reference (as from find_reference), measures it, and fills in its
-/// result as it goes: what an exception leaves behind is what had been found by then. `clock` runs
-/// since the attempt began. Sets the status ok or invalid; other ends are exceptions. Returns the
-/// step times. Collective over the ranks of the case; results are whole on rank 0.
-std::vector<double> run_case(const Case& point, const AttemptContext& context,
-                             const nlohmann::json& reference, const Timer& clock,
-                             nlohmann::json& result);
+using AnyCaseRun = std::variant<CaseRun<float>, CaseRun<double>>;
+
+/// A case between its rounds, on a rank of its group.
+struct CaseState {
+  nlohmann::json result;  ///< whole on rank 0
+  Calibration calibration;
+  std::vector<Round> rounds;               ///< of earlier launches and this one
+  std::vector<std::vector<double>> steps;  ///< of each round
+  std::unique_ptr<AnyCaseRun> run;         ///< null: not set up
+  Size block_steps = 0;
+  bool is_done = false;  ///< no further round is wanted of this launch
+  double seconds_before = 0;
+  Timer clock;  ///< of this round
+  /// In all rounds of this launch.
+  double seconds() const { return seconds_before + clock.seconds(); }
+};
+
+/// A round of a case. The first one of a launch verifies it against its reference (as from
+/// find_reference). Fills in the result as it goes: what an exception leaves behind is what had
+/// been found by then. Sets the status ok or invalid; other ends are exceptions. Collective over
+/// the ranks of the case.
+void run_round(const Case& point, const AttemptContext& context, const nlohmann::json& reference,
+               CaseState& state);
 
 }  // namespace tessera::bench

@@ -134,6 +134,21 @@ std::string table_text(const std::vector<Line>& lines) {
   return text;
 }
 
+/// What the rounds say of the machine, and so of the table.
+std::string machine_text(const Json& machine, bool has_ties) {
+  if (machine.at("rounds").is_null()) return "";
+  std::string text = "\n";
+  if (!machine.at("drift").is_null())
+    text += fmt::format("the machine's speed varied by {} between rounds; ",
+                        percent(machine.at("drift")));
+  if (machine.at("resolution").is_null())
+    return text + fmt::format("no intervals and no verdicts: they need {} rounds or more\n",
+                              enough_rounds);
+  return text + fmt::format("differences below {} are not told from none\n{}",
+                            percent(machine.at("resolution")),
+                            has_ties ? "* the fastest, and what cannot be told from it\n" : "");
+}
+
 }  // namespace
 
 std::string summary_table(const Json& summary) {
@@ -143,7 +158,10 @@ std::string summary_table(const Json& summary) {
   for (const Json& row : rows) {
     Line& line = lines.emplace_back();
     for (std::size_t c = 0; c < num_columns; ++c) line[c] = table_columns[c].cell(row);
-    line[0].insert(0, row.at("id") == summary.at("best") ? "* " : "  ");
+    const Json &id = row.at("id"), &ties = summary.at("ties");
+    const bool is_best =
+        id == summary.at("best") || std::find(ties.begin(), ties.end(), id) != ties.end();
+    line[0].insert(0, is_best ? "* " : "  ");
   }
   lines[0][0].insert(0, "  ");
   std::string text = table_text(lines);
@@ -159,7 +177,7 @@ std::string summary_table(const Json& summary) {
     for (const std::string& baseline : baselines) text += baseline;
   }
   if (!reasons.empty()) text += "\nnot measured, and why\n" + reasons;
-  return text;
+  return text + machine_text(summary.at("machine"), !summary.at("ties").empty());
 }
 
 std::string result_text(const Json& summary) {

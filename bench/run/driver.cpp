@@ -2,6 +2,8 @@
 #include "run/driver.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -69,16 +71,14 @@ Json choose(const Communicator& world, const Work& work, const RunOptions& optio
     if (world.rank() != 0) return;
     results.prepare(study_document(work.study, work.cases),
                     options.resume || options.only || !options.retry.empty());
-    const double case_seconds = work.study.limits.case_seconds;
     if (!results.has_locks())
       log_warning(
           fmt::format("{}: this file system has no locks: start one launch at a time; a case that "
                       "a killed launch was running can be resumed {:.0f} s after it began",
-                      results.path().string(), longest_run(case_seconds)));
+                      results.path().string(), longest_run(work.study.limits.case_seconds)));
     std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
-      const auto what =
-          select_case(work.cases[i], results, options, case_seconds, world.size()).what;
+      const auto what = select_case(work.cases[i], results, options, work.study, world.size()).what;
       if (what == Selected::What::run) run.push_back(i);
       if (what == Selected::What::skip) choice["skip"].push_back(i);
     }
@@ -108,18 +108,51 @@ void show_progress(ProgressLine& progress, std::size_t done, std::size_t all, co
   progress.update(fmt::format("{}/{}  {}{}", done + 1, all, id, left));
 }
 
-void run_cases(const std::vector<const Case*>& order, const AttemptContext& context) {
+/// The cases that stay set up between rounds: the first ones, as many as memory is given for. Each
+/// holds communicators, of which MPI libraries have some thousands.
+std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_bytes) {
+  constexpr Size most = 100;
+  std::vector<bool> kept;
+  Size bytes = 0, number = 0;
+  for (const Case* point : order) {
+    const Size more = largest_memory(plan_of(point->config, point->ranks())).memory.total();
+    kept.push_back(bytes + more <= keep_bytes && number < most);
+    if (!kept.back()) continue;
+    bytes += more;
+    ++number;
+  }
+  return kept;
+}
+
+/// Round after round, each of all cases in an order of its own: what the machine does in the
+/// meantime hits all of them alike.
+void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
   const bool is_first = context.world.rank() == 0;
+  const MeasureRules& rules = context.study.measure;
   ProgressLine progress(is_first && progress_is_visible());
   const Timer clock;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Case& point = *order[i];
-    if (is_first) show_progress(progress, i, order.size(), clock, point.id);
-    const Json result = attempt_case(point, context);
-    if (!is_first) continue;
-    progress.erase();
-    log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id, describe(result)));
-    write_summary(context.results);
+  const std::vector<bool> kept = choose_kept(cases, rules.keep_bytes);
+  std::vector<std::unique_ptr<Attempt>> attempts(cases.size());
+  std::vector<std::size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
+  for (Size round = 0; round < rules.rounds; ++round) {
+    if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      std::unique_ptr<Attempt>& attempt = attempts[order[i]];
+      const Case& point = *cases[order[i]];
+      const std::size_t done = static_cast<std::size_t>(round) * cases.size() + i;
+      if (is_first) show_progress(progress, done, all, clock, point.id);
+      if (!attempt) attempt = std::make_unique<Attempt>(point, context, kept[order[i]]);
+      attempt->run_round();
+      if (is_first && round == 0) {
+        progress.erase();
+        log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id,
+                             describe(attempt->result())));
+        write_summary(context.results);
+      }
+    }
+    if (is_first && round > 0) write_summary(context.results);
   }
 }
 
@@ -169,7 +202,7 @@ ExitCode show_selection(const RunOptions& options, Size ranks) {
   const Work work = load(options);
   const ResultsDirectory results(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
-    return select_case(point, results, options, work.study.limits.case_seconds, ranks);
+    return select_case(point, results, options, work.study, ranks);
   }));
   return ExitCode::ok;
 }

@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/runtime.hpp>
+#include <tessera/base/timer.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
 
 #include "measure/calibration.hpp"
+#include "measure/machine_probe.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
@@ -36,8 +38,13 @@ class LaunchState {
   const nlohmann::json& document() const { return document_; }
   const Group& group(const Case& point) const { return groups_.at(point.ranks()); }
   const Calibration& calibration(const Case& point) const;
+  const MachineProbe& probe() const { return probe_; }
+  /// Since it began.
+  double seconds() const { return clock_.seconds(); }
 
  private:
+  Timer clock_;
+  MachineProbe probe_;
   nlohmann::json document_;
   std::map<Size, Group> groups_;
   std::map<std::pair<Size, DType>, Calibration> calibrations_;

@@ -11,23 +11,35 @@
 
 namespace tessera::bench {
 
+using Json = nlohmann::json;
+
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
-                     double case_seconds, Size ranks) {
+                     const Study& study, Size ranks) {
   using What = Selected::What;
-  if (options.only && *options.only != point.id) return {What::leave, "not selected by --case"};
-  const std::string status = results.status(point.id, results.result(point.id), case_seconds);
-  const bool again =
-      std::count(options.retry.begin(), options.retry.end(), status) > 0 || status == "pending";
+  if (options.only && *options.only != point.id)
+    return {What::leave, false, "not selected by --case"};
+  const std::optional<Json> result = results.result(point.id);
+  const std::string status = results.status(point.id, result, study.limits.case_seconds);
+  const bool retries = std::count(options.retry.begin(), options.retry.end(), status) > 0;
+  const bool again = retries || status == "pending";
+  // Cut short between rounds, or one launch of several.
+  const bool has_rounds = status == "ok" || (status == "pending" && result &&
+                                             result->value("rounds", Json()).is_array());
+  const bool continues =
+      !retries && has_rounds && result->value("launches", Size{1}) < study.measure.launches;
   if (point.skip_reason) {
-    if (status == "skipped") return {What::keep, "skipped"};
-    return {What::skip, *point.skip_reason};
+    if (status == "skipped") return {What::keep, false, "skipped"};
+    return {What::skip, false, *point.skip_reason};
   }
-  if (status == "running") return {What::leave, "another launch is running it"};
+  if (status == "running") return {What::leave, false, "another launch is running it"};
   // What did not apply then does now: the program or the study has changed.
-  if (!again && status != "skipped") return {What::keep, "has a result: " + status};
+  if (!again && !continues && status != "skipped")
+    return {What::keep, false, "has a result: " + status};
   if (point.ranks() > ranks)
-    return {What::pending, fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
-  return {What::run, status == "pending" ? "" : "again: " + status};
+    return {What::pending, false,
+            fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
+  if (continues) return {What::run, true, "more rounds"};
+  return {What::run, false, status == "pending" ? "" : "again: " + status};
 }
 
 // std::shuffle may differ between standard libraries.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/results_directory.hpp"
+#include "run/fault.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
@@ -19,8 +20,7 @@ struct RunOptions {
   std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
   bool dry_run = false;
   bool traces = false;  ///< keep the traces of the instrumented steps
-  /// For tests: throws, or does not return for an hour, in the warm-up of every case it is in.
-  int throwing_rank = -1, stalling_rank = -1;
+  std::optional<Fault> fault{};
 };
 
 /// What a launch does about one case.
@@ -32,12 +32,13 @@ struct Selected {
     leave,    ///< another launch is running it, or it is not the one asked for
     pending,  ///< needs more ranks than there are
   } what = What::run;
-  std::string note{};  ///< for people
+  bool continues = false;  ///< with the rounds that are there
+  std::string note{};      ///< for people
 };
 
 /// `ranks` of the launch; `results` may not exist yet.
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
-                     double case_seconds, Size ranks);
+                     const Study& study, Size ranks);
 
 /// The same numbers in an order that depends on the seed only.
 std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);

@@ -29,17 +29,21 @@ inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::benc
 
 namespace tessera::bench {
 
-/// How the step of a case is timed.
+/// How the step of a case is timed: in rounds, which are short blocks of steps, spread over the
+/// launch.
 struct MeasureRules {
-  Size warm_up = 5;
-  Size steps = 30;              ///< at least
-  Size max_steps = 200;         ///< at most, while the median is not yet known to within `ci`
-  double ci = 0.025;            ///< half width of its 95 % interval over itself
-  Size instrumented_steps = 5;  ///< of the second run, which tells where the time goes
-  Size gemm_size = 1024;        ///< rows of the square product that is the machine's peak
+  Size warm_up = 5;                 ///< steps, whenever a case has been set up
+  Size rounds = 12;                 ///< of a launch
+  Size launches = 1;                ///< a case is done when as many have measured it
+  Size steps = 30;                  ///< of all rounds of a launch together, at least
+  Size max_steps = 1000;            ///< at most, while a block is shorter than `block_seconds`
+  double block_seconds = 0.05;      ///< of a round's steps
+  Size keep_bytes = Size{1} << 30;  ///< memory of a rank for cases that stay set up between rounds
+  Size instrumented_steps = 5;      ///< of the second run, which tells where the time goes
+  Size gemm_size = 1024;            ///< rows of the square product that is the machine's peak
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, steps, max_steps, ci, instrumented_steps,
-                                   gemm_size)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, steps, max_steps,
+                                   block_seconds, keep_bytes, instrumented_steps, gemm_size)
 
 struct Limits {
   double case_seconds = 600;         ///< of one case, with its reference and set-up

@@ -29,7 +29,7 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   const auto run =
       parse<RunOptions>({"run", "a.toml", "-o", "dir", "--case", "id", "--resume", "--retry",
                          "failed,timeout", "--dry-run", "--seed", "7", "--small", "--set",
-                         "measure.steps=3", "--set", "model.seed=1", "--inject-throw", "1"});
+                         "measure.steps=3", "--set", "model.seed=1", "--inject", "slow@1:10%"});
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_TRUE(run.source.small);
   EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
@@ -39,8 +39,10 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   EXPECT_EQ(run.retry, (std::vector<std::string>{"failed", "timeout"}));
   EXPECT_EQ(run.seed.value_or(0), 7u);
   EXPECT_TRUE(run.dry_run);
-  EXPECT_EQ(run.throwing_rank, 1);
-  EXPECT_EQ(run.stalling_rank, -1);
+  ASSERT_TRUE(run.fault);
+  EXPECT_EQ(run.fault->kind, Fault::Kind::slows);
+  EXPECT_EQ(run.fault->rank, 1);
+  EXPECT_DOUBLE_EQ(run.fault->share, 0.1);
 }
 
 TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
@@ -54,6 +56,9 @@ TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
 TEST(BenchCommandLine, OtherCommands) {
   EXPECT_EQ(parse<StudySource>({"list", "a.toml"}).file, "a.toml");
   EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b"}).after, "b");
+  EXPECT_EQ(parse<CompareOptions>({"compare", "--aa", "a"}).itself, "a");
+  expect_error({"compare", "a"}, "needs BEFORE and AFTER, or --aa DIR");
+  expect_error({"compare", "a", "b", "--aa", "c"}, "--aa");
   EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);
   EXPECT_NE(parse<ShowText>({"--version"}).text.find("tessera-bench "), std::string::npos);
 }
@@ -63,7 +68,7 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   expect_error({"run", "a.toml"}, "--output");
   expect_error({"run", "a.toml", "-o", "d", "--retry", "skipped"}, "--retry: skipped");
   expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead");
-  expect_error({"run", "a.toml", "-o", "d", "--inject-stall", "-1"}, "--inject-stall");
+  expect_error({"run", "a.toml", "-o", "d", "--inject", "stall@-1"}, "--inject = stall@-1: must be throw@RANK");
   expect_error({"compare", "a"}, "AFTER");
 }
 

@@ -70,15 +70,5 @@ TEST(Statistics, OutliersAreCountedAndKept) {
 
 TEST(Statistics, OfNothingIsAnError) { EXPECT_THROW(statistics_of({}), std::invalid_argument); }
 
-TEST(Statistics, WithinComparesTheHalfWidthWithTheMedian) {
-  Statistics statistics;
-  statistics.median = 100;
-  EXPECT_FALSE(is_within(statistics, 0.5)) << "no interval is not a narrow one";
-  statistics.ci95 = Interval{98, 103};
-  EXPECT_TRUE(is_within(statistics, 0.025));
-  statistics.ci95 = Interval{98, 103.1};
-  EXPECT_FALSE(is_within(statistics, 0.025));
-}
-
 }  // namespace
 }  // namespace tessera::bench

@@ -83,7 +83,9 @@ void check_ok(const std::string& id, const Json& r) {
               {"/step_seconds/n", "i"},
               {"/step_seconds/outliers", "i"},
               {"/step_seconds/warm_up", "i"},
-              {"/step_seconds/ci_within", "b"},
+              {"/rounds", "a"},
+              {"/rounds/0/machine/product_seconds", "n"},
+              {"/launches", "i"},
               {"/traffic/as_planned", "b"},
               {"/traffic/rows", "a"},
               {"/memory/planned_bytes", "i"},
@@ -231,8 +233,10 @@ int main(int argc, char** argv) {
                 {"/calibration", "a"},
                 {"/order", "a"},
                 {"/seed", "i"}});
-    if (results.steps.at(result.at("id")).size() !=
-        result.at("step_seconds").at("n").get<std::size_t>())
+    std::size_t steps = 0;
+    for (const std::vector<double>& round : results.steps.at(result.at("id"))) steps += round.size();
+    if (steps != result.at("step_seconds").at("n").get<std::size_t>() ||
+        results.steps.at(result.at("id")).size() != result.at("rounds").size())
       fail(result.at("id"), "not all step times are in steps.json");
   }
   const Json summary = tessera::bench::summarize_study(results);

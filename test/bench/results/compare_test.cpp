@@ -11,23 +11,6 @@
 namespace tessera::bench {
 namespace {
 
-nlohmann::json steps(double median, double low, double high) {
-  return {{"median", median}, {"ci95_low", low}, {"ci95_high", high}};
-}
-
-TEST(Compare, NeedsDisjointIntervalsAndAnEffect) {
-  const auto before = steps(1.00, 0.99, 1.01);
-  EXPECT_EQ(compare_steps(before, steps(0.90, 0.89, 0.91)), "better");
-  EXPECT_EQ(compare_steps(before, steps(1.10, 1.09, 1.11)), "worse");
-  EXPECT_EQ(compare_steps(before, steps(1.10, 1.00, 1.20)), "indistinguishable") << "they overlap";
-  EXPECT_EQ(compare_steps(before, steps(1.02, 1.015, 1.025)), "indistinguishable") << "2 %";
-  EXPECT_EQ(compare_steps(steps(1, 0.9999, 1.0001), steps(1.029, 1.0289, 1.0291)),
-            "indistinguishable");
-  EXPECT_EQ(compare_steps(steps(1, 0.9999, 1.0001), steps(1.031, 1.0309, 1.0311)), "worse");
-  EXPECT_FALSE(
-      compare_steps(before, {{"median", 1}, {"ci95_low", nullptr}, {"ci95_high", nullptr}}));
-}
-
 void write(const std::string& path, const Results& results) {
   const ResultsDirectory directory(path);
   directory.prepare(results.study, false);
@@ -44,11 +27,68 @@ TEST(Compare, MatchesCasesByTheirFactors) {
       {{.ranks = 1, .seconds = 2}, {.ranks = 2, .status = "failed"}, {.ranks = 4, .seconds = 3}});
   write(after, changed);
   const std::string text = compare_results(before, after);
-  EXPECT_NE(text.find("8.00 s    2.00 s   -75.0%  better"), std::string::npos) << text;
+  EXPECT_NE(text.find("8.00 s    2.00 s   -75.0%    +3.0%  better"), std::string::npos) << text;
   EXPECT_NE(text.find("ok -> failed"), std::string::npos) << text;
   EXPECT_NE(text.find("only after"), std::string::npos) << text;
   EXPECT_NE(text.find("only before"), std::string::npos) << text;
   EXPECT_NE(text.find("1 better, 1 ok -> failed"), std::string::npos) << text;
+}
+
+/// All rounds of all cases take so many times longer, and the machine's fixed kernels, too.
+Results slower(Results results, double steps, double machine) {
+  for (nlohmann::json& result : results.cases)
+    for (nlohmann::json& round : result["rounds"]) {
+      round["seconds"] = steps * round["seconds"].get<double>();
+      for (const char* kernel : {"product_seconds", "memory_seconds"})
+        round["machine"][kernel] = machine * round["machine"][kernel].get<double>();
+    }
+  return results;
+}
+
+std::string compare(const Results& before, const Results& after) {
+  const TemporaryDirectory work;
+  write((work.path() / "a").string(), before);
+  write((work.path() / "b").string(), after);
+  return compare_results((work.path() / "a").string(), (work.path() / "b").string());
+}
+
+TEST(Compare, NeedsUnlikelyRoundsAndAnEffect) {
+  const Results results = fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}});
+  EXPECT_NE(compare(results, results).find("2 indistinguishable"), std::string::npos);
+  EXPECT_NE(compare(results, slower(results, 1.02, 1)).find("2 indistinguishable"),
+            std::string::npos)
+      << "2 %";
+  EXPECT_NE(compare(results, slower(results, 1.04, 1)).find("2 worse"), std::string::npos);
+  EXPECT_NE(compare(results, slower(results, 0.96, 1)).find("2 better"), std::string::npos);
+}
+
+TEST(Compare, IsCorrectedForTheMachine) {
+  const Results results = fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}});
+  const std::string text = compare(results, slower(results, 1.35, 1.35));
+  EXPECT_NE(text.find("2 indistinguishable"), std::string::npos) << text;
+  EXPECT_NE(text.find("machine 35.0% slower after"), std::string::npos) << text;
+  EXPECT_NE(compare(results, slower(results, 1, 1.35)).find("2 better"), std::string::npos);
+}
+
+TEST(Compare, FewRoundsOrManyCasesFindNothing) {
+  Results few = fake_results({{.ranks = 1, .seconds = 8}});
+  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 3,
+                               few.cases[0]["rounds"].end());
+  const std::string text = compare(few, slower(few, 2, 1));
+  EXPECT_NE(text.find("1 indistinguishable"), std::string::npos) << text;
+  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 1,
+                               few.cases[0]["rounds"].end());
+  EXPECT_NE(compare(few, slower(few, 2, 1)).find("1 too few rounds"), std::string::npos);
+}
+
+TEST(Compare, AStudyWithItself) {
+  const TemporaryDirectory work;
+  const std::string path = (work.path() / "study").string();
+  write(path, fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}}));
+  const std::string text = compare_with_itself(path);
+  EXPECT_NE(text.find("first half against second half: 2 indistinguishable"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("0.0% of 200 comparisons find a difference"), std::string::npos) << text;
 }
 
 TEST(Compare, OtherWorkIsNotCompared) {

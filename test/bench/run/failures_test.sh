@@ -20,6 +20,7 @@ samples = 64
 num_epochs = 2
 batch_size = 16
 [measure]
+rounds = 2
 steps = 6
 max_steps = 6
 gemm_size = 32
@@ -55,7 +56,7 @@ table() {
 
 # One rank throws while the other waits for it: recorded, and the rest can be run.
 study throws
-launch run study.toml -o results --inject-throw 1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
+launch run study.toml -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
@@ -71,14 +72,14 @@ expect_statuses "4 ok"
 
 # The only rank of a case throws: nobody waits for it, and the launch ends as always.
 study throws_alone
-launch run study.toml -o results --inject-throw 0 --case "$(id data-data1-b16)"
+launch run study.toml -o results --inject throw@0 --case "$(id data-data1-b16)"
 expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
-launch run study.toml -o results --inject-stall 1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
+launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
@@ -91,7 +92,7 @@ expect_statuses "4 ok"
 
 # Nobody waits for a rank that stalls alone: the time limit of the case.
 study stalls_alone
-launch run study.toml -o results --inject-stall 0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
+launch run study.toml -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'
@@ -152,6 +153,21 @@ expect_statuses "4 ok"
 launch run study.toml -o results
 expect_code 1
 grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
+
+# A case that is to be measured by two launches has the rounds of both; a third one finds nothing to do.
+study launches
+twice=(--set measure.launches=2)
+launch run study.toml -o results "${twice[@]}"
+expect_code 0
+launch run study.toml -o results "${twice[@]}" --resume
+expect_code 0
+for result in "$here"/results/cases/*/result.json; do
+  [ "$("$json_get" "$result" /launches)" = 2 ] || fail "$result was not measured by two launches"
+  [ "$("$json_get" "$result" /rounds | grep -o '"at":' | wc -l)" -eq 4 ] || fail "$result has not the rounds of both"
+done
+"$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
+launch run study.toml -o results "${twice[@]}" --resume
+if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"; fi
 
 # Two launches of one rank share a directory: each leaves what the other one runs, and nothing is run twice.
 study together

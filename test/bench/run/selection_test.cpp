@@ -33,10 +33,11 @@ class Selection : public ::testing::Test {
   std::vector<What> select(const RunOptions& options = {}, Size ranks = 4) {
     std::vector<What> found;
     for (const Case& point : cases)
-      found.push_back(select_case(point, results, options, 10, ranks).what);
+      found.push_back(select_case(point, results, options, study, ranks).what);
     return found;
   }
 
+  Study study;
   TemporaryDirectory directory;
   ResultsDirectory results{directory.path()};
   std::vector<Case> cases{case_of("a", 1), case_of("b", 2), case_of("c", 4)};
@@ -46,6 +47,26 @@ TEST_F(Selection, RunsWhatIsMissing) {
   EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
   write("b", {{"status", "ok"}});
   EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::run}));
+}
+
+TEST_F(Selection, ContinuesACaseUntilEnoughLaunchesHaveMeasuredIt) {
+  write("a", {{"status", "ok"}, {"launches", 0}});  // cut short between its rounds
+  write("b", {{"status", "ok"}, {"launches", 1}});
+  write("c", {{"status", "failed"}, {"launches", 0}});
+  EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::keep}));
+  EXPECT_TRUE(select_case(cases[0], results, {}, study, 4).continues);
+  EXPECT_FALSE(select_case(cases[0], results, {.retry = {"ok"}}, study, 4).continues);
+  write("c", {{"status", "running"},
+              {"started", utc_time()},
+              {"launches", 0},
+              {"rounds", nlohmann::json::array()}});
+  EXPECT_TRUE(select_case(cases[2], results, {}, study, 4).continues) << "left behind";
+  write("c",
+        {{"status", "running"}, {"started", utc_time()}, {"launches", 0}, {"rounds", nullptr}});
+  EXPECT_FALSE(select_case(cases[2], results, {}, study, 4).continues) << "before its first round";
+  write("c", {{"status", "failed"}, {"launches", 0}});
+  study.measure.launches = 2;
+  EXPECT_EQ(select(), (std::vector{What::run, What::run, What::keep}));
 }
 
 TEST_F(Selection, LeavesWhatNeedsMoreRanks) {

@@ -28,7 +28,7 @@ wide=$(awk 'length > 120 && !/^FOM|^RESULT|^  / { print }' "$out")
 # but the mesh, label and reason).
 [ "$(wc -l < "$here/results/cases.csv")" -eq "$(($(ls "$here/results/cases" | wc -l) + 1))" ] ||
   fail "cases.csv has $(wc -l < "$here/results/cases.csv") lines for $(ls "$here/results/cases" | wc -l) cases"
-[ "$(head -1 "$here/results/steps.csv")" = id,attempt,step,seconds ] || fail "steps.csv has another header"
+[ "$(head -1 "$here/results/steps.csv")" = id,attempt,round,step,seconds ] || fail "steps.csv has another header"
 [ "$(find "$here/results" -name '*.partial-*' | wc -l)" -eq 0 ] || fail "temporary files are left"
 
 # A trace of every case that was measured, with its steps.
