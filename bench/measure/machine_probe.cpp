@@ -11,12 +11,12 @@ constexpr Size width = 64, products = 16;
 constexpr Size elements = Size{1} << 21;  // 16 MiB of both Views
 constexpr Size repetitions = 5;
 
-using Range = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 
 /// c += a b, a row each: as long as its memory is in the first cache, nothing but the core counts.
 void multiply(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c) {
   Kokkos::parallel_for(
-      "tessera::bench::probe_product", Range(0, width), KOKKOS_LAMBDA(Size i) {
+      "tessera::bench::probe_product", Elements(0, width), KOKKOS_LAMBDA(Size i) {
         for (Size k = 0; k < width; ++k)
           for (Size j = 0; j < width; ++j) c(i, j) += a(i, k) * b(k, j);
       });
@@ -24,7 +24,7 @@ void multiply(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float
 
 void sweep(const Vector<float>& from, const Vector<float>& to) {
   Kokkos::parallel_for(
-      "tessera::bench::probe_memory", Range(0, elements),
+      "tessera::bench::probe_memory", Elements(0, elements),
       KOKKOS_LAMBDA(Size i) { to(i) = 0.5F * to(i) + from(i); });
 }
 
