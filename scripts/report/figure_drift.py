@@ -17,15 +17,17 @@ def drift(study):
     groups = {ranks: made for ranks, made in sorted(groups.items()) if len(made) > 1}
     if not groups:
         raise layout.NothingToShow("no number of ranks has two rounds to compare")
+    longest = max(one.at for made in groups.values() for one, _ in made)
+    unit, words = (1, "seconds") if longest < 300 else (60, "minutes")
     figure, axes = layout.panels(len(groups), 2.2, columns=3)
     for axis, (ranks, made) in zip(axes, groups.items()):
         typical = statistics.median(one.machine for one, _ in made)
         for one, strategy in made:
             look = {**style.mark(strategy, edge=0), "markersize": 4}
-            axis.plot(one.at / 60, one.machine / typical, linestyle="none", **look)
+            axis.plot(one.at / unit, one.machine / typical, linestyle="none", **look)
         axis.axhline(1, color=style.REFERENCE[0], linewidth=0.9, zorder=0)
         axis.set_title(plural(int(ranks), "rank"))
-        axis.set_xlabel("minutes since the launch began")
+        axis.set_xlabel(f"{words} since the launch began")
         axis.yaxis.set_major_formatter(lambda value, _: percent(value))
     axes[0].set_ylabel("time of the fixed kernels")
     layout.strategy_legend(figure, study.measured)
