@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/fault.hpp"
 
-#include <regex>
+#include <charconv>
+#include <string_view>
 
 #include <tessera/base/error.hpp>
 
 namespace tessera::bench {
+namespace {
+
+/// Takes a number from 0 to a million from the front of the text.
+template <class T>
+bool take_number(std::string_view& text, T& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || !(number >= 0 && number <= 1000000)) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+}  // namespace
 
 Fault parse_fault(const std::string& text) {
-  static const std::regex form(
-      R"((throw|stall)@(\d{1,9})|slow@(\d{1,9}):(\d{1,6}(?:\.\d{1,6})?)%)");
-  std::smatch parts;
-  if (!std::regex_match(text, parts, form))
+  Fault fault;
+  std::string_view rest = text;
+  if (take(rest, "stall@"))
+    fault.kind = Fault::Kind::stalls;
+  else if (take(rest, "slow@"))
+    fault.kind = Fault::Kind::slows;
+  else if (!take(rest, "throw@"))
+    rest = "?";
+  bool good = take_number(rest, fault.rank);
+  if (good && fault.kind == Fault::Kind::slows)
+    good = take(rest, ":") && take_number(rest, fault.share) && take(rest, "%");
+  if (!good || !rest.empty())
     throw ConfigError("--inject", text, "must be throw@RANK, stall@RANK or slow@RANK:PERCENT%");
-  if (parts[3].matched) return {Fault::Kind::slows, std::stoi(parts[3]), std::stod(parts[4]) / 100};
-  return {parts[1] == "throw" ? Fault::Kind::throws : Fault::Kind::stalls, std::stoi(parts[2])};
+  fault.share /= 100;
+  return fault;
 }
 
 }  // namespace tessera::bench

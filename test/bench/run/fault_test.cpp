@@ -19,8 +19,9 @@ TEST(Faults, AreNamedByWhatAndWhere) {
   EXPECT_EQ(slow.kind, Fault::Kind::slows);
   EXPECT_EQ(slow.rank, 3);
   EXPECT_DOUBLE_EQ(slow.share, 0.125);
-  for (const char* wrong : {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x",
-                            "slow@1", "slow@1:10", "slow@1:-1%", "throw@1:10%"})
+  for (const char* wrong :
+       {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x", "slow@1",
+        "slow@1:10", "slow@1:-1%", "slow@1:nan%", "slow@1:inf%", "throw@1:10%"})
     EXPECT_THROW(parse_fault(wrong), Error) << wrong;
 }
 
