@@ -5,14 +5,12 @@
 #include <optional>
 #include <string_view>
 
-#include <Kokkos_Core.hpp>
-
 #include <tessera/base/timer.hpp>
+
+#include "measure/region_hooks.hpp"
 
 namespace tessera::bench {
 namespace {
-
-namespace tools = Kokkos::Tools::Experimental;
 
 struct OpenRegion {
   std::string name;
@@ -92,20 +90,17 @@ std::optional<State> state;  // callbacks are plain functions
 void on_push(const char* name) { state->push(name); }
 void on_pop() { state->pop(); }
 
-tools::EventSet earlier;
+std::optional<RegionHooks> hooks;
 
 }  // namespace
 
 RegionTimer::RegionTimer() {
   state.emplace();
-  earlier = tools::get_callbacks();
-  tools::set_push_region_callback(on_push);
-  tools::set_pop_region_callback(on_pop);
+  hooks.emplace(on_push, on_pop);
 }
 
 RegionTimer::~RegionTimer() {
-  tools::set_push_region_callback(earlier.push_region);
-  tools::set_pop_region_callback(earlier.pop_region);
+  hooks.reset();
   state.reset();
 }
 

@@ -11,8 +11,6 @@
 namespace tessera::bench {
 namespace {
 
-constexpr double level = 0.05;
-
 /// The two-sided 95 % quantile of Student's distribution.
 double student(std::size_t degrees) {
   constexpr std::array quantiles{12.706, 4.303, 3.182, 2.776, 2.571,
@@ -140,7 +138,7 @@ double drift_of(const std::map<Size, std::vector<Round>>& rounds_by_ranks) {
 
 double resolution_of(const std::vector<Round>& rounds) {
   const std::vector<double> values = machine_free(rounds, best_share({rounds}));
-  return std::max(1 + smallest_effect, detectable_ratio(values, values, level));
+  return std::max(1 + smallest_effect, detectable_ratio(values, values, verdict_level));
 }
 
 }  // namespace tessera::bench

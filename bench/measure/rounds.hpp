@@ -27,6 +27,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Round, launch, at, seconds, machine)
 /// Fewer rounds than this have no interval of 95 %.
 inline constexpr Size enough_rounds = 6;
 
+/// The chance of a false verdict that is taken.
+inline constexpr double verdict_level = 0.05;
+
 /// An effect smaller than this is none, however little the rounds scatter.
 inline constexpr double smallest_effect = 0.03;
 

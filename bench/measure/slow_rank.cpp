@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/slow_rank.hpp"
 
+#include <optional>
 #include <string_view>
-
-#include <Kokkos_Core.hpp>
 
 #include <tessera/base/timer.hpp>
 
+#include "measure/region_hooks.hpp"
+
 namespace tessera::bench {
 namespace {
-
-namespace tools = Kokkos::Tools::Experimental;
 
 // Callbacks are plain functions.
 double share_of_step = 0;
 Timer clock_of_rank;
 double step_began = 0, call_began = 0, communicated = 0;
 int depth = 0, call_depth = 0;
-tools::EventSet earlier;
+std::optional<RegionHooks> hooks;
 
 void on_push(const char* name) {
   ++depth;
@@ -51,14 +50,9 @@ void on_pop() {
 
 SlowRank::SlowRank(double share) {
   share_of_step = share;
-  earlier = tools::get_callbacks();
-  tools::set_push_region_callback(on_push);
-  tools::set_pop_region_callback(on_pop);
+  hooks.emplace(on_push, on_pop);
 }
 
-SlowRank::~SlowRank() {
-  tools::set_push_region_callback(earlier.push_region);
-  tools::set_pop_region_callback(earlier.pop_region);
-}
+SlowRank::~SlowRank() { hooks.reset(); }
 
 }  // namespace tessera::bench

@@ -30,8 +30,6 @@ bool same_work(const Json& before, const Json& after) {
   return true;
 }
 
-constexpr double level = 0.05;
-
 /// Two results of one case; either may be missing.
 struct Pair {
   const Json* before = nullptr;
@@ -81,7 +79,7 @@ std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons)
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const double ratio = comparisons[i].ratio;
     const bool differs =
-        corrected[i] <= level && std::max(ratio, 1 / ratio) >= comparisons[i].detectable;
+        corrected[i] <= verdict_level && std::max(ratio, 1 / ratio) >= comparisons[i].detectable;
     verdicts.push_back(!differs ? "indistinguishable" : ratio < 1 ? "better" : "worse");
   }
   return verdicts;
@@ -150,7 +148,7 @@ std::string compare_results(const std::string& before, const std::string& after)
     const Pair& pair = cases.at(labels[i]);
     if (verdicts[i].empty())
       comparisons.push_back(compare_rounds(i, rounds_of(*pair.before), rounds_of(*pair.after),
-                                           level / static_cast<double>(compared)));
+                                           verdict_level / static_cast<double>(compared)));
   }
   std::vector<std::string> changes(labels.size()), finds(labels.size());
   const std::vector<std::string> found = verdicts_of(comparisons);
@@ -192,10 +190,10 @@ std::string compare_with_itself(const std::string& directory) {
     const auto compare = [&](double corrected_level) {
       return compare_rounds(0, {rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
     };
-    halves.push_back(compare(level));
+    halves.push_back(compare(verdict_level));
     for (Size split = 0; split < 100; ++split, ++splits) {
       std::shuffle(rounds.begin(), rounds.end(), random);
-      wrong += verdicts_of({compare(level)}).front() != "indistinguishable";
+      wrong += verdicts_of({compare(verdict_level)}).front() != "indistinguishable";
     }
   }
   if (halves.empty())

@@ -37,11 +37,11 @@ def lead(study, best):
         counts = statuses(study.cases)
         return f"No case was measured: {counts}. The reasons stand under “All cases”."
     speed = f"{significant(best.samples_per_second, 4)} samples/s"
-    ties = [case for case in study.measured if case.tied and case is not best]
-    what = [*listed([named(case) for case in [best, *(ties if study.ratios else [])]])]
-    if ties and study.ratios:
+    ties = [c for c in study.measured if study.ratios and c.tied and c is not best]
+    what = listed(map(named, [best, *ties]))
+    if ties:
         what.append(", which these measurements cannot tell apart")
-    what.append(f": {speed}, {_step(best)}" + (" for the first" if ties and study.ratios else ""))
+    what.append(f": {speed}, {_step(best)}" + (" for the first" if ties else ""))
     measured = plural(len(study.measured), "measured case")
     if not study.ratios:
         end = (
