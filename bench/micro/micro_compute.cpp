@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_spec.hpp>
@@ -117,12 +118,38 @@ void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string&
     OptimizerConfig config;
     config.kind = kind;
     const auto optimizer = std::make_shared<Optimizer<float>>(config, n);
-    const Vector<float> parameters("tessera::bench::parameters", n);
-    const Vector<float> gradients("tessera::bench::gradients", n);
+    const auto parameters = allocate_zeros<float>("tessera::bench::parameters", n);
+    const auto gradients = allocate_zeros<float>("tessera::bench::gradients", n);
     // Parameters, gradients and moments are read, parameters and moments written.
     const double vectors = 3.0 + 2.0 * static_cast<double>(moments_per_parameter(config));
     return MicroCase{[=] { optimizer->step(parameters, gradients, 1e-3F); },
                      {{"bytes_per_second", vectors * static_cast<double>(n) * sizeof(float)}}};
+  });
+}
+
+/// Reads and writes what Adam does, without its division and root.
+void multiply_add(Size n, float* p, const float* g, float* m, float* v) {
+  Kokkos::parallel_for(
+      "tessera::bench::optimizer_limit",
+      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, n), KOKKOS_LAMBDA(Size i) {
+        const float mi = 0.9F * m[i] + g[i], vi = 0.9F * v[i] + g[i];
+        m[i] = mi;
+        v[i] = vi;
+        p[i] -= 1e-3F * (mi + vi);
+      });
+}
+
+/// What Adam could reach if nothing but memory took time.
+void add_optimizer_limit(MicroContext& context, Size n) {
+  context.add(fmt::format("optimizer_limit/adam/n:{}", n), [=] {
+    const auto parameters = allocate_zeros<float>("tessera::bench::parameters", n);
+    const auto gradients = allocate_zeros<float>("tessera::bench::gradients", n);
+    const auto moments = allocate_zeros<float>("tessera::bench::moments", 2 * n);
+    return MicroCase{[=] {
+                       multiply_add(n, parameters.data(), gradients.data(), moments.data(),
+                                    moments.data() + n);
+                     },
+                     {{"bytes_per_second", 7.0 * static_cast<double>(n) * sizeof(float)}}};
   });
 }
 
@@ -141,6 +168,7 @@ void add_compute_benchmarks(MicroContext& context) {
   add_loss(context, options.batch, widths.back());
   add_optimizer(context, OptimizerKind::sgd, "sgd", parameters);
   add_optimizer(context, OptimizerKind::adam, "adam", parameters);
+  add_optimizer_limit(context, parameters);
 }
 
 }  // namespace tessera::bench

@@ -172,6 +172,28 @@ TYPED_TEST(OptimizerOf, TheGradientScaleIsAppliedBeforeTheRule) {
   }
 }
 
+TYPED_TEST(OptimizerOf, AdamHoldsWhereSquaresUnderflowOrAlmostOverflow) {
+  using T = TypeParam;
+  using limits = std::numeric_limits<T>;
+  const T small = std::sqrt(limits::min()), large = std::sqrt(limits::max()) / 2;
+  const std::vector<T> g{0, limits::min(), small, -100 * small, T(-1e-8), 1, large, -large};
+  const Size n = static_cast<Size>(g.size());
+  for (const double weight_decay : {0.0, 0.1}) {
+    const Vector<T> p("p", n);
+    std::vector<Scalar> expected(g.size(), {0});
+    Optimizer<T> adamw({.kind = OptimizerKind::adamw, .weight_decay = weight_decay}, n);
+    const Rule rule = adam_rule(0.9, 0.999, 1e-8, weight_decay);
+    for (int t = 1; t <= 3; ++t) {
+      adamw.step(p, to_device(g), T(0.1));
+      const auto hp = to_host(p);
+      for (Size i = 0; i < n; ++i) {
+        rule(expected[i], g[i], 0.1, t);
+        EXPECT_NEAR(hp[i], expected[i].p, 1e-4 * std::abs(expected[i].p)) << g[i] << " step " << t;
+      }
+    }
+  }
+}
+
 TEST(Adam, HalvingTheRateHalvesTheUpdateButHalvingTheGradientDoesNot) {
   const auto update = [](double rate, double grad_scale) {
     const Vector<double> p("p", 5);

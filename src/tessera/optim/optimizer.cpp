@@ -58,8 +58,9 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T lr = a.learning_rate, scale = a.scale;
   const T b1 = static_cast<T>(config.beta1), b2 = static_cast<T>(config.beta2);
   const T c1 = static_cast<T>(1 - config.beta1), c2 = static_cast<T>(1 - config.beta2);
-  const T correction1 = T(1) - std::pow(b1, static_cast<T>(t));
-  const T correction2 = T(1) - std::pow(b2, static_cast<T>(t));
+  // Factors: one division and one root per element hide behind memory, three divisions do not.
+  const T correction1 = T(1) / (T(1) - std::pow(b1, static_cast<T>(t)));
+  const T correction2 = T(1) / (T(1) - std::pow(b2, static_cast<T>(t)));
   const T epsilon = static_cast<T>(config.epsilon);
   const T weight_decay = static_cast<T>(config.weight_decay);
   Kokkos::parallel_for(
@@ -70,7 +71,7 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
         const T vi = c2 * (gi * gi) + b2 * v[i];
         m[i] = mi;
         v[i] = vi;
-        const T direction = (mi / correction1) / (sqrt(vi / correction2) + epsilon);
+        const T direction = (mi * correction1) / (sqrt(vi * correction2) + epsilon);
         p[i] -= lr * (direction + weight_decay * p[i]);
       });
 }

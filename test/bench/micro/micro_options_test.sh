@@ -80,6 +80,7 @@ expect_count() {
 expect_count '^empty_step' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
 expect_count '^gemm/' 9
+expect_count '^optimizer(_limit)?/adam/n:25175040' 2
 for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all \
   ping_pong; do
   expect_count "^(tessera|mpi)/$operation/axis:data/bytes:1024/" 2
