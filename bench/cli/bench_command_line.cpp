@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_command_line.hpp"
 
+#include <filesystem>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -49,6 +50,13 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"ok", "invalid", "oom", "timeout", "failed"}));
+  run.add_option_function<std::string>(
+         "--calibration",
+         [&](const std::string& file) {
+           options.calibration = std::filesystem::absolute(file).string();
+         },
+         "Calibration to use and extend, in place of calibration.json in the results directory")
+      ->type_name("FILE");
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
   run.add_option("--seed", options.seed, "Seed for the order of cases");
   run.add_flag("--trace", options.traces,

@@ -2,100 +2,102 @@
 #include "measure/calibration.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
-#include <tessera/base/view.hpp>
-#include <tessera/nn/gemm.hpp>
-#include <tessera/nn/layer_spec.hpp>
-#include <tessera/random/fill.hpp>
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
 
 #include "measure/breakdown.hpp"
-#include "measure/slowest.hpp"
-#include "measure/wire_model.hpp"
 
 namespace tessera::bench {
 namespace {
 
-/// Seconds of `work` in the best of some repetitions; of the rank for which that is longest.
-double best_seconds(const Communicator& ranks, Size repetitions,
-                    const std::function<void()>& work) {
-  const std::vector<double> seconds = repeat(ranks, 1, repetitions, work);
-  return slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
-}
+using Json = nlohmann::json;
 
-template <class T>
-double typed_gemm_rate(const Communicator& ranks, Size n, Size repetitions) {
-  const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
-      c("tessera::bench::c", n, n);
-  fill_normal(a, key(1));
-  fill_normal(b, key(2));
-  const Gemm<T> gemm;
-  const double seconds =
-      best_seconds(ranks, repetitions, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
-  return static_cast<double>(GemmShape{n, n, n}.flops()) / seconds;
-}
-
-AllReduceTime time_all_reduce(const Communicator& ranks, Size floats, Size calls) {
-  const Vector<float> values("tessera::bench::values", floats);
-  const double seconds = best_seconds(ranks, 5, [&] {
-    for (Size i = 0; i < calls; ++i) ranks.all_reduce(values);
-  });
-  return {floats * size_of(DType::float32), seconds / static_cast<double>(calls)};
+double line(double x, double x0, double y0, double x1, double y1) {
+  return std::max(0.0, y0 + (y1 - y0) * (x - x0) / (x1 - x0));
 }
 
 }  // namespace
 
-double gemm_rate(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions) {
-  return dtype == DType::float64 ? typed_gemm_rate<double>(ranks, gemm_size, repetitions)
-                                 : typed_gemm_rate<float>(ranks, gemm_size, repetitions);
+bool Curve::covers(Size size) const {
+  return std::any_of(points_.begin(), points_.end(), [&](const auto& point) {
+    return std::abs(point.first - size) * 50 <= point.first;
+  });
 }
 
-Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size) {
-  Calibration result;
-  result.ranks = ranks.size();
-  result.dtype = dtype;
-  result.gemm_flops_per_second = gemm_rate(ranks, dtype, gemm_size, 10);
-  if (ranks.size() == 1) return result;
-  const AllReduceTime small = time_all_reduce(ranks, 2, 50),
-                      large = time_all_reduce(ranks, Size{1} << 20, 1);
-  result.all_reduce = {small, large};
-  // Two points determine both: seconds = alpha rounds + beta wire bytes. On a busy machine the
-  // large message may be the faster one; then all of it is latency.
-  const double wire = wire_factor(Operation::all_reduce, ranks.size());
-  const auto bytes = [&](const AllReduceTime& point) {
-    return wire * static_cast<double>(point.payload_bytes);
-  };
-  result.beta = std::max(0.0, (large.seconds - small.seconds) / (bytes(large) - bytes(small)));
-  result.alpha =
-      (small.seconds - result.beta * bytes(small)) / rounds(Operation::all_reduce, ranks.size());
-  return result;
-}
-
-Prediction predict(const Plan& plan, const Calibration& calibration) {
-  const MeshShape& mesh = plan.input.mesh;
-  Prediction prediction;
-  prediction.compute_seconds =
-      static_cast<double>(plan.flops.total()) /
-      (static_cast<double>(mesh.num_ranks()) * calibration.gemm_flops_per_second);
-  for (const CollectivePlan& collective : plan.collectives(0)) {
-    if (collective.cadence != Cadence::step) continue;
-    const auto n = static_cast<Size>(group_of(mesh, collective.axis, 0).size());
-    prediction.communication_seconds += calibration.alpha * rounds(collective.operation, n) *
-                                            static_cast<double>(collective.calls) +
-                                        calibration.beta * wire_factor(collective.operation, n) *
-                                            static_cast<double>(collective.payload_bytes);
+Cost Curve::at(Size size) const {
+  const auto x = static_cast<double>(size);
+  if (points_.size() == 1) {
+    const auto& [only, cost] = *points_.begin();
+    const double share = x / static_cast<double>(only);
+    return {cost.seconds * share, cost.lag * share, cost.exposed * share};
   }
-  prediction.step_seconds = prediction.compute_seconds + prediction.communication_seconds;
-  return prediction;
+  // The two points between which the size lies, or the two that are nearest.
+  auto right = points_.lower_bound(size);
+  if (right == points_.end()) --right;
+  if (right == points_.begin()) ++right;
+  const auto& [x1, y1] = *right;
+  const auto& [x0, y0] = *std::prev(right);
+  const auto a = static_cast<double>(x0), b = static_cast<double>(x1);
+  return {line(x, a, y0.seconds, b, y1.seconds), line(x, a, y0.lag, b, y1.lag),
+          line(x, a, y0.exposed, b, y1.exposed)};
 }
 
-nlohmann::json to_json(const Calibration& c) {
-  const bool communicates = !c.all_reduce.empty();
-  return {{"ranks", c.ranks},
-          {"dtype", name_of(c.dtype)},
-          {"gemm_flops_per_second", c.gemm_flops_per_second},
-          {"all_reduce", communicates ? nlohmann::json(c.all_reduce) : nlohmann::json()},
-          {"alpha_seconds", communicates ? nlohmann::json(c.alpha) : nlohmann::json()},
-          {"beta_seconds_per_byte", communicates ? nlohmann::json(c.beta) : nlohmann::json()}};
+void to_json(Json& json, const Calibration& calibration) {
+  Json curves = Json::object();
+  for (const auto& [name, curve] : calibration.curves)
+    for (const auto& [size, cost] : curve.points()) {
+      Json point{{"size", size}, {"seconds", cost.seconds}, {"lag_seconds", cost.lag}};
+      if (cost.exposed > 0) point["exposed_seconds"] = cost.exposed;
+      curves[name].push_back(point);
+    }
+  json = {{"ranks", calibration.ranks},
+          {"identity", calibration.identity},
+          {"machine", calibration.machine},
+          {"curves", curves}};
+}
+
+void from_json(const Json& json, Calibration& calibration) {
+  calibration = {json.at("ranks"), json.at("identity"), json.at("machine"), {}};
+  for (const auto& [name, points] : json.at("curves").items())
+    for (const Json& point : points)
+      calibration.curves[name].add(point.at("size"), {point.at("seconds"), point.at("lag_seconds"),
+                                                      point.value("exposed_seconds", 0.0)});
+}
+
+std::string curve_name(const Work& work, const WorkOfCase& of) {
+  std::string name = work.name();
+  const OptimizerConfig& optimizer = of.training.optimizer;
+  if (work.kind == WorkKind::loss) name += fmt::format(" {}", name_of(of.training.loss));
+  if (work.kind == WorkKind::update)
+    name +=
+        fmt::format(" {}{}", name_of(optimizer.kind), optimizer.momentum > 0 ? " momentum" : "");
+  if (work.ranks) {
+    const MeshShape& mesh = of.plan.input.mesh;
+    std::vector<int> group;
+    for (const Size rank : group_of(mesh, mesh.group_name(axes_of(*work.ranks, of.plan.input)), 0))
+      group.push_back(static_cast<int>(rank));
+    name += fmt::format(" ranks {}", number_ranges(group));
+  }
+  return name;
+}
+
+double slowdown(const Work& work, const MachineSpeed& then, const MachineSpeed& now) {
+  return work.has_products ? now.gemm_seconds / then.gemm_seconds
+                           : now.memory_seconds / then.memory_seconds;
+}
+
+SimulatedStep predict(const WorkOfCase& of, const Calibration& calibration, const MachineSpeed& now,
+                      double threads_per_processor) {
+  return simulate(of.plan, [&](const Work& work) {
+    Cost cost = calibration.curves.at(curve_name(work, of)).at(work.size);
+    const double factor = slowdown(work, calibration.machine, now);
+    // Timed by itself, a short piece of work is not interrupted.
+    if (!work.ranks) cost.lag += cost.seconds * (threads_per_processor - 1);
+    return Cost{cost.seconds * factor, cost.lag * factor, cost.exposed * factor};
+  });
 }
 
 }  // namespace tessera::bench

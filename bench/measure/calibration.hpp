@@ -1,47 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the parts of a step take on some ranks that are all busy: one curve for each kernel, layer
+// and call, through measured sizes.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/comm/communicator.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/config/config.hpp>
+#include <tessera/plan/simulate.hpp>
+
+#include "measure/machine_probe.hpp"
 
 namespace tessera::bench {
 
-struct AllReduceTime {
-  Size payload_bytes = 0;
-  double seconds = 0;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AllReduceTime, payload_bytes, seconds)
+/// Measured points by size. Between two of them, and beyond the outer two, costs lie on straight
+/// lines, never below zero; with one point they are proportional to the size.
+class Curve {
+ public:
+  void add(Size size, const Cost& cost) { points_[size] = cost; }
+  /// A size that has been measured, or is within 2 % of one that has.
+  bool covers(Size size) const;
+  Cost at(Size size) const;
+  const std::map<Size, Cost>& points() const { return points_; }
 
-/// What some ranks can do at most when all of them are busy.
+ private:
+  std::map<Size, Cost> points_;
+};
+
 struct Calibration {
   Size ranks = 1;
-  DType dtype = DType::float32;
-  double gemm_flops_per_second = 0;       ///< best rate of a square product, of the slowest rank
-  std::vector<AllReduceTime> all_reduce;  ///< of a small and a large one; none on one rank
-  double alpha = 0;                       ///< seconds of a round
-  double beta = 0;                        ///< seconds of a byte on the wire
+  nlohmann::json identity;  ///< of machine, back end and program: others need another calibration
+  MachineSpeed machine;     ///< at which the costs are stated
+  std::map<std::string, Curve> curves;
+};
+void to_json(nlohmann::json& json, const Calibration& calibration);
+void from_json(const nlohmann::json& json, Calibration& calibration);
+
+/// A case as far as its work depends on it.
+struct WorkOfCase {
+  Plan plan;
+  TrainingConfig training;
 };
 
-/// Collective over `ranks`.
-Calibration calibrate(const Communicator& ranks, DType dtype, Size gemm_size);
+/// What its curve is called: the work with loss or optimizer, or the ranks that call.
+std::string curve_name(const Work& work, const WorkOfCase& of);
 
-/// The best rate of a square product, of the slowest rank. Collective over `ranks`.
-double gemm_rate(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions);
+/// How much slower than `then` the machine is now, for this work.
+double slowdown(const Work& work, const MachineSpeed& then, const MachineSpeed& now);
 
-/// Seconds of a step from the plan and the calibration alone.
-struct Prediction {
-  double step_seconds = 0;  ///< the sum of both parts
-  double compute_seconds = 0;
-  double communication_seconds = 0;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Prediction, step_seconds, compute_seconds, communication_seconds)
-/// The FLOPs at the calibrated rate, and the calls of a step, none of them hidden behind anything.
-Prediction predict(const Plan& plan, const Calibration& calibration);
-
-nlohmann::json to_json(const Calibration& calibration);
+/// A step at the machine's speed `now`. With more than one thread per processor others wait while
+/// one computes. Throws std::out_of_range for work that has no curve.
+SimulatedStep predict(const WorkOfCase& of, const Calibration& calibration, const MachineSpeed& now,
+                      double threads_per_processor);
 
 }  // namespace tessera::bench

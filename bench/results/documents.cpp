@@ -78,7 +78,7 @@ Json result_skeleton(const Study& study, const Case& point) {
   for (const char* key :
        {"status", "reason", "exit_code", "attempt", "launch", "started", "finished", "wall_seconds",
         "loss", "rounds", "launches", "step_seconds", "samples_per_second", "breakdown", "traffic",
-        "memory", "compute", "prediction"})
+        "memory", "compute", "prediction", "explanation"})
     result[key] = nullptr;
   return result;
 }

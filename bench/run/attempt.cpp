@@ -25,20 +25,13 @@ using Json = nlohmann::json;
 /// Seconds that a rank with an error waits for those that may be stuck in a collective.
 double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds); }
 
-/// The same sources, built alike, as far as a launch knows.
-bool same_program(const Json& a, const Json& b) {
-  for (const char* key : {"git_revision", "git_dirty", "compiler", "build_type"})
-    if (a.at("provenance").value(key, Json()) != b.at("provenance").value(key, Json()))
-      return false;
-  return true;
-}
-
 /// What earlier launches of this program have measured of a case that is to be continued.
 Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
   Json kept{{"launches", 0}, {"rounds", Json::array()}, {"steps", Json::array()}};
   const Json result = results.result(id).value_or(Json::object());
   const auto earlier = results.launch(result.value("launch", ""));
-  if (!earlier || !same_program(*earlier, launch)) return kept;
+  if (!earlier || program_of(earlier->at("provenance")) != program_of(launch.at("provenance")))
+    return kept;
   for (const char* key : {"launches", "rounds"})
     if (result.contains(key) && !result.at(key).is_null()) kept[key] = result.at(key);
   kept["steps"] = results.steps(id);

@@ -16,10 +16,12 @@
 
 #include "measure/case_run.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/gemm_peak.hpp"
 #include "measure/slow_rank.hpp"
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
+#include "run/explanation.hpp"
 #include "run/reference.hpp"
 #include "run/traffic_rows.hpp"
 
@@ -81,12 +83,8 @@ void measure_block(CaseRun<T>& run, const AttemptContext& attempt, const CaseCon
   steps = slowest(context.ranks, steps);
   state.is_done = steps.back() > context.study.limits.case_seconds / 2;
   steps.pop_back();
-  const MachineSpeed after = probe.measure(context.ranks);
-  state.rounds.push_back({attempt.launch.name(),
-                          attempt.launch.seconds(),
-                          median(steps),
-                          {(before.product_seconds + after.product_seconds) / 2,
-                           (before.memory_seconds + after.memory_seconds) / 2}});
+  state.rounds.push_back({attempt.launch.name(), attempt.launch.seconds(), median(steps),
+                          mean(before, probe.measure(context.ranks))});
   state.steps.push_back(std::move(steps));
 }
 
@@ -105,7 +103,7 @@ bool check_memory(const CaseRun<T>& run, const CaseContext& context, Json& resul
 Json compute_json(const Plan& plan, const CaseContext& context, std::optional<double> seconds) {
   const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
   const auto flops = static_cast<double>(plan.flops.total());
-  const double peak = context.state.calibration.gemm_flops_per_second * ranks;
+  const double peak = context.state.gemm_peak * ranks;
   const auto& vendor = context.study.limits.vendor_peak_flops_per_second;
   const Json rate = seconds ? Json(flops / *seconds) : Json();
   return {{"flops_per_step", flops},
@@ -143,12 +141,35 @@ bool verify(CaseRun<T>& run, const CaseContext& context, const Json& reference,
   return problem.empty();
 }
 
-/// The launch's calibration with the better of its peak and one of now: if the machine was busy
-/// then, the case must not seem faster than possible.
-Calibration recalibrated(Calibration made, const Communicator& ranks, Size gemm_size) {
-  made.gemm_flops_per_second =
-      std::max(made.gemm_flops_per_second, gemm_rate(ranks, made.dtype, gemm_size, 3));
-  return made;
+/// The machine as it was beside these rounds.
+MachineSpeed machine_of(const std::vector<Round>& rounds) {
+  std::vector<MachineSpeed> speeds;
+  for (const Round& round : rounds) speeds.push_back(round.machine);
+  return typical(speeds);
+}
+
+SimulatedStep predicted(const Case& point, const Plan& plan, const AttemptContext& attempt,
+                        const MachineSpeed& now) {
+  return predict({plan, point.config.training}, attempt.launch.calibration(point), now,
+                 attempt.launch.threads_per_processor(point));
+}
+
+/// The instrumented steps, and how they compare with what was predicted of their parts.
+template <class T>
+void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
+             const CaseContext& context, Json& result) {
+  const Size steps = context.study.measure.instrumented_steps;
+  const MachineProbe& probe = attempt.launch.probe();
+  const MachineSpeed before = probe.measure(context.ranks);
+  const std::vector<RankTrace> traces = run.instrument(steps);
+  const MachineSpeed now = mean(before, probe.measure(context.ranks));
+  const Breakdown breakdown = break_down(traces, steps);
+  if (attempt.options.traces && context.ranks.rank() == 0)
+    attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
+  result["breakdown"] = breakdown;
+  result["explanation"] =
+      explanation_json(predicted(point, run.plan(), attempt, now), breakdown, run.plan());
+  add_call_times(result["traffic"], run.plan(), breakdown);
 }
 
 /// Verification and the instrumented steps; false if the case is invalid.
@@ -157,19 +178,16 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
            const CaseContext& context, const Json& reference, Json& result) {
   const MeasureRules& rules = context.study.measure;
   result["compute"] = compute_json(run.plan(), context, std::nullopt);
-  result["prediction"] = predict(run.plan(), context.state.calibration);
+  result["prediction"] = prediction_json(
+      predicted(point, run.plan(), attempt, attempt.launch.calibration(point).machine));
+  result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
   attempt.last_word.enter("verification");
   if (!verify(run, context, reference, reference_name(point.config), result)) return false;
   attempt.last_word.enter("warm-up");
   inject_failure(attempt.options, context.ranks.rank());
   run.warm_up(rules.warm_up, [&] { check_time(context); });
   attempt.last_word.enter("instrumented steps");
-  const std::vector<RankTrace> traces = run.instrument(rules.instrumented_steps);
-  const Breakdown breakdown = break_down(traces, rules.instrumented_steps);
-  if (attempt.options.traces && context.ranks.rank() == 0)
-    attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
-  result["breakdown"] = breakdown;
-  add_call_times(result["traffic"], run.plan(), breakdown);
+  explain(run, point, attempt, context, result);
   return true;
 }
 
@@ -199,6 +217,8 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["compute"] = compute_json(run.plan(), context, statistics.median);
+  result["prediction"].update(
+      prediction_json(predicted(point, run.plan(), attempt, machine_of(state.rounds))));
   result["status"] = "ok";
   result["exit_code"] = 0;
 }
@@ -210,8 +230,10 @@ void run_round(const Case& point, const AttemptContext& context, const Json& ref
   const Communicator& ranks = context.launch.group(point).ranks;
   const bool is_new = !state.run;
   if (state.result.at("status") == "running")
-    state.calibration =
-        recalibrated(context.launch.calibration(point), ranks, context.study.measure.gemm_size);
+    // If the machine was busy before, the case must not seem faster than possible.
+    state.gemm_peak =
+        std::max(context.launch.peak(point),
+                 gemm_peak(ranks, point.config.model.dtype, context.study.measure.gemm_size, 3));
   if (is_new && point.config.model.dtype == DType::float64)
     state.run =
         std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<double>>, point.config, ranks);

@@ -31,8 +31,8 @@ using AnyCaseRun = std::variant<CaseRun<float>, CaseRun<double>>;
 
 /// A case between its rounds, on a rank of its group.
 struct CaseState {
-  nlohmann::json result;  ///< whole on rank 0
-  Calibration calibration;
+  nlohmann::json result;                   ///< whole on rank 0
+  double gemm_peak = 0;                    ///< FLOP/s of a rank
   std::vector<Round> rounds;               ///< of earlier launches and this one
   std::vector<std::vector<double>> steps;  ///< of each round
   std::unique_ptr<AnyCaseRun> run;         ///< null: not set up

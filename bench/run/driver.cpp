@@ -24,13 +24,13 @@ namespace {
 using Json = nlohmann::json;
 
 /// A study and its cases.
-struct Work {
+struct LoadedStudy {
   Study study;
   std::vector<Case> cases;
 };
 
-Work load(const RunOptions& options) {
-  Work work;
+LoadedStudy load(const RunOptions& options) {
+  LoadedStudy work;
   work.study = load_study(options.source);
   if (options.seed) work.study.seed = *options.seed;
   work.cases = make_cases(work.study);
@@ -39,9 +39,9 @@ Work load(const RunOptions& options) {
 }
 
 /// Collective: the file may be missing, or another one, on some nodes.
-Work load_agreed(const RunOptions& options) {
+LoadedStudy load_agreed(const RunOptions& options) {
   const Communicator world = Communicator::world();
-  Work work = collectively(world, [&] { return load(options); });
+  LoadedStudy work = collectively(world, [&] { return load(options); });
   const Json mine = study_document(work.study, work.cases);
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
@@ -62,9 +62,16 @@ CommOptions comm_options(const Study& study) {
   return options;
 }
 
+/// A fault on a rank that the launch does not have would go unnoticed.
+void check_fault(const RunOptions& options, Size ranks) {
+  if (options.fault && options.fault->rank >= ranks)
+    throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
+                      fmt::format("the launch has ranks 0 to {}", ranks - 1));
+}
+
 /// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
 /// "skip": those that do not apply}. The same on every rank.
-Json choose(const Communicator& world, const Work& work, const RunOptions& options,
+Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
             const ResultsDirectory& results) {
   Json choice{{"skip", Json::array()}};
   collectively(world, [&] {
@@ -126,7 +133,8 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 
 /// Round after round, each of all cases in an order of its own: what the machine does in the
 /// meantime hits all of them alike.
-void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
+void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context,
+               LaunchState& launch) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   ProgressLine progress(is_first && progress_is_visible());
@@ -137,6 +145,7 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   for (Size round = 0; round < rules.rounds; ++round) {
+    launch.calibrate();
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::unique_ptr<Attempt>& attempt = attempts[order[i]];
@@ -152,7 +161,9 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
         write_summary(context.results);
       }
     }
-    if (is_first && round > 0) write_summary(context.results);
+    if (!is_first) continue;
+    launch.write(context.results);
+    if (round > 0) write_summary(context.results);
   }
 }
 
@@ -175,22 +186,23 @@ ExitCode conclude(const RunOptions& options, const ResultsDirectory& results) {
 }  // namespace
 
 ExitCode run_study(Runtime& runtime, const RunOptions& options) {
-  const Work work = load_agreed(options);
+  const LoadedStudy work = load_agreed(options);
   const ResultsDirectory results(options.directory);
   const Communicator world = Communicator::world(comm_options(work.study));
+  check_fault(options, world.size());
   const Json choice = choose(world, work, options, results);
   std::vector<const Case*> order;
   for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
-  const LaunchState launch(runtime, work.study, world, order);
+  LaunchState launch(runtime, work.study, world, order, results, options);
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    results.write("launches/" + launch.name() + ".json", launch.document());
+    launch.write(results);
     for (const std::size_t index : choice.at("skip"))
       results.write_result(skipped_result(work.study, work.cases[index], launch.name()));
   });
 
   LastWord last_word(results);
-  run_cases(order, {work.study, world, launch, results, last_word, options});
+  run_cases(order, {work.study, world, launch, results, last_word, options}, launch);
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0) code = static_cast<int>(conclude(options, results));
@@ -199,7 +211,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
 }
 
 ExitCode show_selection(const RunOptions& options, Size ranks) {
-  const Work work = load(options);
+  const LoadedStudy work = load(options);
   const ResultsDirectory results(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
     return select_case(point, results, options, work.study, ranks);

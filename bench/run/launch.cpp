@@ -3,18 +3,25 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include <tessera/base/host_info.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
+#include <tessera/base/view.hpp>
 #include <tessera/comm/share_json.hpp>
 
+#include "measure/gemm_peak.hpp"
+#include "results/documents.hpp"
 #include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {
+
+constexpr Size gemm_repetitions = 10;
 
 /// "20261120T140310Z-node7-4711"
 std::string launch_name(const nlohmann::json& first_rank, std::string time) {
@@ -35,45 +42,99 @@ nlohmann::json load_average() {
   return load;
 }
 
-std::pair<Size, DType> calibration_key(const Case& point) {
-  return {point.ranks(), point.config.model.dtype};
+nlohmann::json first_document(const Runtime& runtime, const Study& study,
+                              const Communicator& world) {
+  nlohmann::json document{{"schema_version", 1},
+                          {"ranks", world.size()},
+                          {"seed", study.seed},
+                          {"order", nlohmann::json::array()},
+                          {"load_average", load_average()},
+                          {"provenance", collect_provenance(runtime, nccl_version())},
+                          {"calibration", nlohmann::json::array()}};
+  nlohmann::json& provenance = document["provenance"];
+  provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
+  document["name"] = broadcast_json(
+      world, launch_name(provenance["ranks"][0], provenance.at("time").get<std::string>()));
+  return document;
+}
+
+/// The plans of the cases that a number of ranks has memory for.
+std::map<Size, std::vector<WorkOfCase>> works_by_ranks(const std::vector<const Case*>& cases,
+                                                       const Limits& limits) {
+  std::map<Size, std::vector<WorkOfCase>> works;
+  for (const Case* point : cases) {
+    Plan plan = plan_of(point->config, point->ranks());
+    const Size bytes = largest_memory(plan).memory.total();
+    if (limits.memory_bytes && bytes > *limits.memory_bytes) continue;
+    works[point->ranks()].push_back({std::move(plan), point->config.training});
+  }
+  return works;
 }
 
 }  // namespace
 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-                         const std::vector<const Case*>& cases)
-    : document_{{"schema_version", 1},
-                {"ranks", world.size()},
-                {"seed", study.seed},
-                {"order", nlohmann::json::array()},
-                {"load_average", load_average()},
-                {"provenance", collect_provenance(runtime, nccl_version())},
-                {"calibration", nlohmann::json::array()}} {
-  nlohmann::json& provenance = document_["provenance"];
-  provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
-  document_["name"] = broadcast_json(
-      world, launch_name(provenance["ranks"][0], provenance.at("time").get<std::string>()));
-  for (const Case* point : cases) {
-    document_["order"].push_back(point->id);
-    const Size n = point->ranks();
-    const bool inside = world.rank() < n;
-    const int color = inside ? 0 : 1;
-    if (groups_.count(n) == 0)
-      groups_.emplace(
-          n, Group{world.split(color, world.rank(), "case"),
-                   MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())});
-    const auto key = calibration_key(*point);
-    if (calibrations_.count(key) > 0) continue;
-    Calibration& made = calibrations_[key];
-    if (inside) made = calibrate(groups_.at(n).ranks, key.second, study.measure.gemm_size);
-    sleep_until_all_arrive();
-  }
-  for (const auto& [key, made] : calibrations_) document_["calibration"].push_back(to_json(made));
+                         const std::vector<const Case*>& cases, const ResultsDirectory& results,
+                         const RunOptions& options)
+    : document_(first_document(runtime, study, world)),
+      processors_(gather_json(world, {host_name(), cpu_set()})),
+      calibrations_(results, options.calibration, world, document_.at("provenance")) {
+  for (const Case* point : cases) prepare(*point, study, world);
+  for (auto& [ranks, works] : works_by_ranks(cases, study.limits))
+    if (world.rank() < ranks)
+      calibrations_.prepare(groups_.at(ranks).ranks, probe_, std::move(works));
 }
 
-const Calibration& LaunchState::calibration(const Case& point) const {
-  return calibrations_.at(calibration_key(point));
+void LaunchState::calibrate() {
+  for (const auto& [ranks, group] : groups_) {
+    if (calibrations_.has(ranks)) calibrations_.pass(ranks);
+    sleep_until_all_arrive();
+  }
+  document_["calibration_seconds"] = calibrations_.seconds();
+}
+
+/// Group and peak of a case, unless an earlier one had the same.
+void LaunchState::prepare(const Case& point, const Study& study, const Communicator& world) {
+  document_["order"].push_back(point.id);
+  const Size n = point.ranks();
+  const bool inside = world.rank() < n;
+  const int color = inside ? 0 : 1;
+  if (groups_.count(n) == 0)
+    groups_.emplace(n,
+                    Group{world.split(color, world.rank(), "case"),
+                          MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())});
+  const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
+  if (!is_new) return;
+  if (inside)
+    peak->second = gemm_peak(groups_.at(n).ranks, point.config.model.dtype, study.measure.gemm_size,
+                             gemm_repetitions);
+  sleep_until_all_arrive();
+  document_["calibration"].push_back({{"ranks", n},
+                                      {"dtype", name_of(point.config.model.dtype)},
+                                      {"gemm_flops_per_second", peak->second}});
+}
+
+double LaunchState::threads_per_processor(const Case& point) const {
+  std::map<std::string, std::pair<Size, std::set<int>>> nodes;  // ranks, processors
+  for (Size rank = 0; rank < point.ranks(); ++rank) {
+    const nlohmann::json& one = processors_[static_cast<std::size_t>(rank)];
+    auto& [ranks, processors] = nodes[one[0]];
+    ++ranks;
+    for (const int processor : one[1]) processors.insert(processor);
+  }
+  double most = 1;
+  for (const auto& [host, node] : nodes) {
+    const auto& [ranks, processors] = node;
+    if (!processors.empty())
+      most = std::max(most, static_cast<double>(ranks * ExecSpace().concurrency()) /
+                                static_cast<double>(processors.size()));
+  }
+  return most;
+}
+
+void LaunchState::write(const ResultsDirectory& results) const {
+  results.write("launches/" + name() + ".json", document_);
+  calibrations_.write();
 }
 
 }  // namespace tessera::bench

@@ -13,9 +13,9 @@
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
 
-#include "measure/calibration.hpp"
 #include "measure/machine_probe.hpp"
-#include "study/case.hpp"
+#include "run/calibrations.hpp"
+#include "run/selection.hpp"
 
 namespace tessera::bench {
 
@@ -31,23 +31,40 @@ class LaunchState {
   /// Makes the groups that these cases, in the order in which they run, need, and finds out what
   /// they can do. Collective over all ranks.
   LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-              const std::vector<const Case*>& cases);
+              const std::vector<const Case*>& cases, const ResultsDirectory& results,
+              const RunOptions& options);
 
   std::string name() const { return document_.at("name"); }
   /// launches/<name>.json
   const nlohmann::json& document() const { return document_; }
   const Group& group(const Case& point) const { return groups_.at(point.ranks()); }
-  const Calibration& calibration(const Case& point) const;
+  const Calibration& calibration(const Case& point) const {
+    return calibrations_.of(point.ranks());
+  }
+  /// FLOP/s of a rank, as far as the launch knows.
+  double peak(const Case& point) const { return peaks_.at(peak_key(point)); }
+  /// Threads of its ranks for each processor of a node, where there are more of them; else 1.
+  double threads_per_processor(const Case& point) const;
   const MachineProbe& probe() const { return probe_; }
   /// Since it began.
   double seconds() const { return clock_.seconds(); }
+  /// A pass of every calibration. Collective over all ranks.
+  void calibrate();
+  /// What the next launch needs; on rank 0.
+  void write(const ResultsDirectory& results) const;
 
  private:
   Timer clock_;
   MachineProbe probe_;
   nlohmann::json document_;
+  using PeakKey = std::pair<Size, DType>;
+  static PeakKey peak_key(const Case& point) { return {point.ranks(), point.config.model.dtype}; }
+  void prepare(const Case& point, const Study& study, const Communicator& world);
+
+  std::vector<nlohmann::json> processors_;  ///< of each rank: host, the processors it may use
   std::map<Size, Group> groups_;
-  std::map<std::pair<Size, DType>, Calibration> calibrations_;
+  std::map<PeakKey, double> peaks_;
+  Calibrations calibrations_;
 };
 
 }  // namespace tessera::bench

@@ -14,10 +14,11 @@ namespace tessera::bench {
 struct RunOptions {
   StudySource source{};
   std::string directory{};
-  std::optional<std::string> only{};    ///< id of the one case to run
-  bool resume = false;                  ///< go on with what is there
-  std::vector<std::string> retry{};     ///< statuses of cases that are run again
-  std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
+  std::optional<std::string> only{};             ///< id of the one case to run
+  bool resume = false;                           ///< go on with what is there
+  std::vector<std::string> retry{};              ///< statuses of cases that are run again
+  std::string calibration = "calibration.json";  ///< a path, or a name in the directory
+  std::optional<std::uint64_t> seed{};           ///< of the order; the study's otherwise
   bool dry_run = false;
   bool traces = false;  ///< keep the traces of the instrumented steps
   std::optional<Fault> fault{};

@@ -5,6 +5,7 @@ from collections import Counter
 
 from . import answer, doubts, method, provenance, tables
 from .document import Bold, Bullets, Code, Heading, Paragraph, Status, Table
+from .explanation import accuracy
 from .fields import text
 from .figure_bandwidth import bandwidth
 from .figure_cases import breakdown, distribution
@@ -23,7 +24,7 @@ SECTIONS = {
     "Scaling": [speedup, efficiency, batch],
     "Strategies and meshes": [heatmap],
     "Where the time goes": [breakdown, tables.phases, bandwidth],
-    "Plan and measurement": [predicted, tables.predictions, tables.traffic],
+    "Plan and measurement": [accuracy, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],
     "Fits": [amdahl, tables.amdahl, alpha_beta, tables.alpha_beta],

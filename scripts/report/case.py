@@ -130,6 +130,17 @@ class Case:
         return numbers(self.result, "loss", key)
 
     @property
+    def prediction_error(self):
+        """Predicted over measured step time, less one; None without both."""
+        predicted, measured = self.number("prediction", "step_seconds"), self.step("median")
+        return predicted / measured - 1 if self.ok and predicted and measured else None
+
+    @property
+    def oversubscribed(self):
+        """Whether its ranks shared processors."""
+        return get(self.result, "prediction", "oversubscribed") is True
+
+    @property
     def verdict(self):
         return text(self.result, "loss", "verdict")
 

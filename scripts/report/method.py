@@ -14,6 +14,12 @@ SCALING = {
 }  # fmt: skip
 
 
+def _calibration_seconds(study):
+    taken = [found for launch in study.launches.values()
+             if (found := number(launch, "calibration_seconds")) is not None]  # fmt: skip
+    return f"; the calibration took {seconds(sum(taken))}." if taken else "."
+
+
 def blocks(study):
     def measure(key):
         return number(study.study, "measure", key)
@@ -36,6 +42,11 @@ def blocks(study):
         "not reported as speed.",
         f"Breakdown and times of collectives: a second run of {count(measure('instrumented_steps'))} "
         "instrumented steps. Its fences cost time, so its step is no figure of merit.",
+        "Predictions: in the first rounds, the products, kernels and calls of all plans are timed by "
+        "themselves with all ranks busy. A simulator carries the plan's schedule out with these times: "
+        "gathers and reductions that overlap, waiting for the slowest rank. No step is measured for it. "
+        "Predictions are stated at the machine's speed during the rounds"
+        + _calibration_seconds(study),
         "FLOPs: of the matrix products of the model alone (2·B·Σhₗ₋₁hₗ forward, twice that minus 2·B·h₀·h₁ "
         "backward). MFU: their rate over the GEMM peak measured in the same launch, on as many ranks at once"
         + (f" (the best of products of {count(gemm)}³)." if gemm else "."),
@@ -51,4 +62,4 @@ def blocks(study):
         items.append("This is the small variant of the study, which tests that it runs.")
     if text(study.study, "file"):
         items.append(["Study file: ", Code(text(study.study, "file")), "."])
-    return [Bullets(items), tables.calibration(study)]
+    return [Bullets(items), tables.gemm_peaks(study), tables.calibration(study)]

@@ -26,6 +26,7 @@ class Study:
             raise ReportError(f"{directory}: is not a directory")
         self.study = self._read("study.json") or {}
         self.summary = self._read("summary.json", required=False) or {}
+        self.calibration = self._read("calibration.json", required=False) or {}
         self.launches = self._launches()
         results = self._results()
         if not self.study and not results:

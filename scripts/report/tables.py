@@ -6,6 +6,7 @@ from functools import partial
 from . import numbers
 from .answer import best_case, best_of, named, statuses
 from .document import Bold, Bullets, Code, Column, Status, Strategy, Table
+from .explanation import largest_difference
 from .fields import get, number, table, text
 from .fits import alpha_beta_fits, amdahl_fits
 from .series import facets, shown_factor
@@ -134,14 +135,14 @@ def _as_planned(case):
 
 def predictions(study):
     def off(case):
-        plan, measured = case.number("prediction", "step_seconds"), case.step("median")
-        return numbers.signed_percent(measured / plan - 1 if plan and measured else None, ".0f")
+        return numbers.signed_percent(case.prediction_error, ".0f")
 
     columns = [
         CASE,
         _shown("step, predicted", numbers.seconds, "prediction", "step_seconds"),
         _shown("measured", numbers.seconds, "step_seconds", "median"),
         Column("off by", off),
+        Column("largest difference", lambda case: largest_difference(case) or numbers.UNKNOWN, ""),
         Column("payload, planned", lambda case: numbers.bytes_(case.bytes_of("planned"))),
         Column("measured", lambda case: numbers.bytes_(case.bytes_of("measured"))),
         _shown("memory, planned", numbers.bytes_, "memory", "planned_bytes"),
@@ -152,7 +153,10 @@ def predictions(study):
         for case in study.cases
         if any(column.cell(case) != numbers.UNKNOWN for column in columns[1:])
     ]
-    caption = "Payload: of the whole verification. A dash: not reached, or not known."
+    caption = (
+        "Off by: prediction over measurement, less one. Largest difference: of the parts of the "
+        "instrumented step. Payload: of the whole verification. A dash: not reached, or not known."
+    )
     return Table(cases, columns, caption, folded="Predicted and measured, case by case")
 
 
@@ -242,19 +246,51 @@ def alpha_beta(study):
     return Table(alpha_beta_fits(study) if study.ratios else [], columns, caption)
 
 
-def calibration(study):
+def gemm_peaks(study):
     columns = [
         Column("launch", lambda row: Code(row["launch"]), ""),
         _shown("ranks", numbers.count, "ranks"),
         Column("type", lambda row: text(row, "dtype"), ""),
         _shown("GEMM peak of a rank", numbers.flops, "gemm_flops_per_second"),
-        _shown("all-reduce: latency α", numbers.seconds, "alpha_seconds"),
-        _shown("bandwidth 1/β", _bandwidth, "beta_seconds_per_byte"),
     ]
     rows = [
         {**one, "launch": name}
         for name, launch in sorted(study.launches.items())
         for one in table(launch, "calibration")
     ]
-    caption = "What each launch measured before its cases; predictions are made from it."
-    return Table(rows, columns, caption)
+    return Table(rows, columns, "The rate of a large product, on as many ranks at once.")
+
+
+def calibration(study):
+    """Latency and bandwidth of the calls that predictions are made from: both ends of each curve."""
+    rows = []
+    for one in table(study.calibration, "calibrations"):
+        for name, curve in sorted((get(one, "curves") or {}).items()):
+            points = table({"": curve}, "")
+            if " ranks " in name and points:
+                rows.append({"ranks": get(one, "ranks"), "name": name,
+                             "first": points[0], "last": points[-1]})  # fmt: skip
+
+    def rate(row):
+        size, seconds = number(row, "last", "size"), number(row, "last", "seconds")
+        return numbers.rate(size / seconds if size and seconds else None)
+
+    def size(end):
+        # Of a redistribution the rows are known, not the bytes.
+        return lambda row: ("" if row["name"].startswith("redistribute")
+                            else numbers.bytes_(number(row, end, "size")))  # fmt: skip
+
+    columns = [
+        _shown("busy ranks", numbers.count, "ranks"),
+        Column("call", lambda row: Code(row["name"]), ""),
+        Column("smallest", size("first")),
+        _shown("takes", numbers.seconds, "first", "seconds"),
+        Column("largest", size("last")),
+        _shown("takes", numbers.seconds, "last", "seconds"),
+        Column("payload per second", lambda row: rate(row) if size("last")(row) else ""),
+    ]
+    caption = (
+        "What calls took by themselves, with all these ranks busy. Products, kernels and calls at all "
+        "calibrated sizes are in calibration.json."
+    )
+    return Table(rows, columns, caption, folded="Calibrated calls")

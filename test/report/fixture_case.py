@@ -135,10 +135,20 @@ class FixtureCase:
                         "flops_per_second_per_rank": rate / self.ranks if rate else None,
                         "mfu": rate / peak if rate else None,
                         "vendor_peak_flops_per_second": None, "vendor_mfu": None},
-            "prediction": {"step_seconds": compute + 0.5 * exposed,
-                           "compute_seconds": compute, "communication_seconds": 0.5 * exposed},
+            "prediction": {"step_seconds": compute + 0.5 * exposed, "product_seconds": compute,
+                           "kernel_seconds": 0.0, "optimizer_seconds": 0.0, "idle_seconds": 0.0,
+                           "communication_seconds": 0.5 * exposed, "oversubscribed": self.ranks == 8},
+            "explanation": self.explanation() if self.ok else None,
         }  # fmt: skip
         return parts if self.status not in ("skipped", "running") else dict.fromkeys(parts)
+
+    def explanation(self):
+        parts = [{"part": f"{row['operation']} on {row['axis']}", "predicted_seconds": 1e-3,
+                  "measured_seconds": row["seconds_per_step"], "calls": row["calls_per_step"],
+                  "payload_bytes": row["payload_bytes_per_step"]} for row in self.traffic["rows"]]
+        products = {"part": "products", "predicted_seconds": 0.2, "measured_seconds": 0.19}
+        return sorted([products, *parts], reverse=True,
+                      key=lambda one: abs(one["measured_seconds"] - one["predicted_seconds"]))  # fmt: skip
 
     def breakdown(self):
         late = {"compute": 1.03, "idle": 1.6}

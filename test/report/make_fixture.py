@@ -66,14 +66,8 @@ def write(path, content):
 def launch(name, cases, time):
     ranks = [{"rank": r, "host": "node7", "cpu_model": "Made-up CPU 8 cores", "cpu_set": str(r),
               "gpu": None, "process": 4711 + r} for r in range(8)]  # fmt: skip
-    calibration = [
-        {"ranks": n, "dtype": "float32", "gemm_flops_per_second": model.GEMM_PEAK,
-         "all_reduce": None if n == 1 else [
-             {"payload_bytes": size,
-              "seconds": model.seconds_of(("", "all_reduce", n, 1, size))} for size in (8, 4194304)],
-         "alpha_seconds": None if n == 1 else model.ALPHA,
-         "beta_seconds_per_byte": None if n == 1 else model.BETA} for n in (1, 2, 4, 8)
-    ]  # fmt: skip
+    calibration = [{"ranks": n, "dtype": "float32", "gemm_flops_per_second": model.GEMM_PEAK}
+                   for n in (1, 2, 4, 8)]  # fmt: skip
     return {
         "schema_version": 1,
         "name": name,
@@ -82,7 +76,23 @@ def launch(name, cases, time):
         "order": cases,
         "provenance": {**PROVENANCE, "time": time, "ranks": ranks},
         "calibration": calibration,
+        "calibration_seconds": 1.5,
     }
+
+
+def calibration():
+    """Two calls on two and four busy ranks, and one product."""
+    calls = {
+        f"{call} float32 ranks {group}": [
+            {"size": size, "seconds": model.seconds_of(("", call, n, 1, size)), "lag_seconds": 0}
+            for size in (1540, 4194304)]
+        for call, group, n in (("all_reduce", "0-1", 2), ("all_gather", "0-1", 2))
+    }  # fmt: skip
+    product = {"forward linear 256x512 float32": [{"size": 256, "seconds": 1e-3, "lag_seconds": 0}]}
+    return {"schema_version": 1, "calibrations": [
+        {"ranks": n, "identity": {}, "machine": {"product_seconds": 1e-3, "memory_seconds": 4e-3,
+                                                 "gemm_seconds": 1e-3},
+         "curves": {**calls, **product}} for n in (2, 4)]}  # fmt: skip
 
 
 def asked_for():
@@ -124,6 +134,7 @@ def main(directory):
     for name, time in ((FIRST, "2026-11-20T14:03:10Z"), (SECOND, "2026-11-20T15:19:02Z")):
         order = [case.id for case in written if case.result(name)["launch"] == name]
         write(root / "launches" / f"{name}.json", launch(name, order, time))
+    write(root / "calibration.json", calibration())
     write(root / "study.json", fixture_case.study(entries))
     write(root / "summary.json", fixture_case.summary(results))
 

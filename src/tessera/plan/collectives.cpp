@@ -7,21 +7,6 @@
 namespace tessera {
 namespace {
 
-CallSizes call_sizes(const Plan& plan, Size rank) {
-  CallSizes sizes{plan.state(rank), {}, plan.model_coordinate(rank)};
-  for (Size m = 0; m < plan.input.microbatches; ++m)
-    sizes.rows.push_back(plan.microbatch_rows(rank, m).count);
-  return sizes;
-}
-
-/// What a rank itself holds of a tensor: an all-to-all has no buffer that all ranks share.
-Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.rows[microbatch], slot.shape[1]};
-  return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
-                                      sizes.model_coordinate)
-                          .extent);
-}
-
 class Collector {
  public:
   explicit Collector(const Plan& plan) : plan_(plan) {}
@@ -49,6 +34,20 @@ class Collector {
 };
 
 }  // namespace
+
+CallSizes call_sizes(const Plan& plan, Size rank) {
+  CallSizes sizes{plan.state(rank), {}, plan.model_coordinate(rank)};
+  for (Size m = 0; m < plan.input.microbatches; ++m)
+    sizes.rows.push_back(plan.microbatch_rows(rank, m).count);
+  return sizes;
+}
+
+Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
+  const Shape whole{sizes.rows[microbatch], slot.shape[1]};
+  return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
+                                      sizes.model_coordinate)
+                          .extent);
+}
 
 std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
   switch (ranks) {
@@ -101,6 +100,7 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
           transition(from.along_model, stage.slots[action.writes[0]].along_model);
       const std::optional<Operation> operation = operation_of(change);
       if (!operation) return std::nullopt;
+      // An all-to-all has no buffer that all ranks share.
       const Size elements = change == Transition::all_to_all
                                 ? own_elements(from, plan, sizes, action.microbatch)
                                 : sizes.rows[action.microbatch] * from.shape[1];

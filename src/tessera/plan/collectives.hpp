@@ -59,9 +59,13 @@ struct CallSizes {
   std::vector<Size> rows;  ///< of each microbatch
   Size model_coordinate = 0;
 };
+CallSizes call_sizes(const Plan& plan, Size rank);
 
 /// None for an action that only computes, or only waits. `sizes`: of the rank that asks.
 std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes);
+
+/// What a rank itself holds of a tensor of the pass.
+Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
 
 /// The calls of `rank` by axis, operation and purpose, in the order of their first call.
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);

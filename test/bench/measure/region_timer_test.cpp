@@ -6,10 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/region.hpp>
+#include <tessera/comm/share_json.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/gemm.hpp>
 
-#include "measure/calibration.hpp"
+#include "measure/gemm_peak.hpp"
 #include "measure/instrument.hpp"
 
 namespace tessera::bench {
@@ -73,28 +74,11 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     EXPECT_TRUE(has(name)) << name;
 }
 
-TEST(Calibration, IsPositiveAndTheSameOnEveryRank) {
+TEST(GemmPeak, IsPositiveAndTheSameOnEveryRank) {
   const Communicator world = Communicator::world();
-  const Calibration made = calibrate(world, DType::float64, 32);
-  EXPECT_EQ(made.ranks, world.size());
-  EXPECT_EQ(made.dtype, DType::float64);
-  const bool communicates = world.size() > 1;
-  EXPECT_EQ(made.all_reduce.size(), communicates ? 2u : 0u);
-  std::vector<double> numbers{made.gemm_flops_per_second};
-  if (communicates) numbers.push_back(made.alpha);
-  for (const AllReduceTime& time : made.all_reduce) {
-    EXPECT_GT(time.payload_bytes, 0);
-    numbers.push_back(time.seconds);
-  }
-  for (const double number : numbers) EXPECT_TRUE(std::isfinite(number) && number > 0) << number;
-  EXPECT_TRUE(std::isfinite(made.beta) && made.beta >= 0) << made.beta;
-  numbers.push_back(made.beta);
-  const Kokkos::View<double*, Kokkos::HostSpace> low("low", numbers.size()),
-      high("high", numbers.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) low(i) = high(i) = numbers[i];
-  world.all_reduce(low, ReduceOp::min);
-  world.all_reduce(high, ReduceOp::max);
-  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(low(i), high(i)) << i;
+  const double peak = gemm_peak(world, DType::float64, 32, 3);
+  EXPECT_TRUE(std::isfinite(peak) && peak > 0) << peak;
+  for (const nlohmann::json& one : gather_json(world, peak)) EXPECT_EQ(one, peak);
 }
 
 }  // namespace

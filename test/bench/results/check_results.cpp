@@ -97,6 +97,15 @@ void check_ok(const std::string& id, const Json& r) {
               {"/compute/mfu", "n"},
               {"/compute/vendor_mfu", "n0"},
               {"/prediction/step_seconds", "n"},
+              {"/prediction/product_seconds", "n"},
+              {"/prediction/kernel_seconds", "n"},
+              {"/prediction/optimizer_seconds", "n"},
+              {"/prediction/communication_seconds", "n"},
+              {"/prediction/idle_seconds", "n"},
+              {"/prediction/oversubscribed", "b"},
+              {"/explanation/0/part", "s"},
+              {"/explanation/0/predicted_seconds", "n"},
+              {"/explanation/0/measured_seconds", "n"},
               {"/samples_per_second", "n"}});
   const Json& step = r.at("step_seconds");
   const double median = step.at("median");
@@ -231,10 +240,12 @@ int main(int argc, char** argv) {
                 {"/provenance/mpi/library", "s"},
                 {"/provenance/ranks", "a"},
                 {"/calibration", "a"},
+                {"/calibration_seconds", "n"},
                 {"/order", "a"},
                 {"/seed", "i"}});
     std::size_t steps = 0;
-    for (const std::vector<double>& round : results.steps.at(result.at("id"))) steps += round.size();
+    for (const std::vector<double>& round : results.steps.at(result.at("id")))
+      steps += round.size();
     if (steps != result.at("step_seconds").at("n").get<std::size_t>() ||
         results.steps.at(result.at("id")).size() != result.at("rounds").size())
       fail(result.at("id"), "not all step times are in steps.json");

@@ -77,6 +77,26 @@ expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
+# A rank that the launch does not have cannot go wrong.
+study no_such_rank
+launch run study.toml -o results --inject slow@2:10%
+expect_code 1
+grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
+
+# A calibration is used again, by another study too; what is no calibration is measured anew.
+study calibrations
+launch run study.toml -o results --calibration kept.json
+expect_code 0
+launch run study.toml -o again --calibration kept.json
+expect_code 0
+[ "$("$json_get" "$here"/again/launches/*.json /calibration_seconds)" = 0.0 ] || fail "calibrated twice"
+[ ! -e "$here/again/calibration.json" ] || fail "two calibrations were written"
+echo '{"calibrations": 3}' > "$here/kept.json"
+launch run study.toml -o third --calibration kept.json
+expect_code 0
+grep -q 'kept.json: not a calibration' "$err" || fail "stderr: $(cat "$err")"
+"$json_get" "$here/kept.json" /calibrations/0/curves > /dev/null || fail "no calibration was written"
+
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
 launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"

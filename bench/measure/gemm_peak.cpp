@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/gemm_peak.hpp"
+
+#include <algorithm>
+
+#include <tessera/base/view.hpp>
+#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/layer_spec.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "measure/slowest.hpp"
+
+namespace tessera::bench {
+namespace {
+
+template <class T>
+double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
+  const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
+      c("tessera::bench::c", n, n);
+  fill_normal(a, key(1));
+  fill_normal(b, key(2));
+  const Gemm<T> gemm;
+  const std::vector<double> seconds =
+      repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
+  const double best = slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
+  return static_cast<double>(GemmShape{n, n, n}.flops()) / best;
+}
+
+}  // namespace
+
+double gemm_peak(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions) {
+  return dtype == DType::float64 ? typed_gemm_peak<double>(ranks, gemm_size, repetitions)
+                                 : typed_gemm_peak<float>(ranks, gemm_size, repetitions);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/work_run.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/comm/scratch.hpp>
+#include <tessera/mesh/redistribute.hpp>
+#include <tessera/mesh/redistribute_plan.hpp>
+#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/loss.hpp>
+#include <tessera/optim/clipping.hpp>
+#include <tessera/optim/optimizer.hpp>
+#include <tessera/plan/layouts.hpp>
+
+namespace tessera::bench {
+namespace {
+
+using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
+
+/// Numbers around zero that no kernel makes overflow or denormal in a few repetitions.
+template <class T>
+void refill(const Vector<T>& values) {
+  T* const data = values.data();
+  Kokkos::parallel_for(
+      "tessera::bench::refill", Elements(0, values.extent(0)),
+      KOKKOS_LAMBDA(Size i) { data[i] = static_cast<T>((i * 37) % 101 - 50) / T(50); });
+}
+
+/// Memory of one piece of work; what it writes is filled again between blocks of repetitions.
+template <class T>
+class WorkOperands {
+ public:
+  explicit WorkOperands(const PlannedWork& planned, const Mesh& mesh)
+      : planned_(planned),
+        input_(planned.of->plan.input),
+        work_(planned.work),
+        stage_(planned.of->plan.stages.front()),
+        gemm_(input_.precision, scratch().left, scratch().right),
+        sums_("tessera::bench::sums", 1) {
+    // A redistribution may be this rank's own business, but depends on its place all the same.
+    ranks_ = mesh.over(axes_of(work_.ranks.value_or(RankSet::model), input_));
+  }
+  WorkOperands(const WorkOperands&) = delete;
+  WorkOperands& operator=(const WorkOperands&) = delete;
+
+  void refresh() const {
+    for (const Vector<T>& memory : memory_) refill(memory);
+  }
+
+  std::function<void()> once() {
+    const TrainingConfig& training = planned_.of->training;
+    const Size n = work_.size;
+    switch (work_.kind) {
+      case WorkKind::forward:
+        return [call = forward_call()] { forward(call); };
+      case WorkKind::backward:
+        return [call = backward_call()] { backward(call); };
+      case WorkKind::loss: {
+        const Size columns = slot(planned_.action->reads[0]).shape[1];
+        const Matrix<T> p = matrix(n / columns, columns), t = matrix(n / columns, columns),
+                        g = matrix(n / columns, columns);
+        return [=, kind = training.loss, sums = sums_] {
+          loss_and_gradient<T>(kind, p, t, n, sums, 0, g);
+        };
+      }
+      case WorkKind::accumulate:
+        return [from = vector(n), to = vector(n)] { accumulate<T>(from, to); };
+      case WorkKind::copy:
+        return [from = vector(n), to = vector(n)] { Kokkos::deep_copy(ExecSpace(), to, from); };
+      case WorkKind::clip_by_value:
+        return [v = vector(n)] { clip_by_value<T>(v, T(0.5)); };
+      case WorkKind::sum_of_squares:
+        return [v = vector(n), sums = sums_] { sum_of_squares<T>(v, sums, 0); };
+      case WorkKind::find_not_finite:
+        return [v = vector(n), sums = sums_] { find_not_finite<T>(v, sums, 0); };
+      case WorkKind::update: {
+        const auto optimizer = std::make_shared<Optimizer<T>>(training.optimizer, n);
+        return [=, p = vector(n), g = vector(n)] { optimizer->step(p, g, T(1e-6)); };
+      }
+      case WorkKind::redistribute:
+        return redistribution();
+      default:
+        return call();
+    }
+  }
+
+  std::function<Request()> start() {
+    if (work_.phase != Work::Phase::started) return {};
+    const Size n = elements();
+    const Vector<T> all = vector(n);
+    const Communicator& ranks = *ranks_;
+    const Vector<T> mine = share(all);
+    if (work_.kind == WorkKind::all_gather) return [=] { return ranks.iall_gather(mine, all); };
+    if (work_.kind == WorkKind::all_reduce) return [=] { return ranks.iall_reduce(all); };
+    const Size share = balanced_split(n, ranks.size(), 0).count;
+    const Scratch room{vector(reduce_scatter_scratch(n, share, ranks.size(), dtype_of<T>()))};
+    if (!is_sharded()) return [=] { return ranks.ireduce_scatter(all, room); };
+    const Vector<T> out = vector(static_cast<Size>(mine.extent(0)));
+    return [=] { return ranks.ireduce_scatter(all, out, room); };
+  }
+
+ private:
+  MatmulScratch scratch() const { return matmul_scratch(planned_.of->plan); }
+  const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
+  bool is_sharded() const { return sharding_on(input_.strategy, input_.mesh).gradients; }
+  Size elements() const { return work_.size / size_of(dtype_of<T>()); }
+
+  Vector<T> vector(Size n) {
+    memory_.push_back(allocate_vector<T>("tessera::bench::work", n));
+    return memory_.back();
+  }
+  Matrix<T> matrix(Size rows, Size columns) {
+    return alias_matrix(vector(rows * columns).data(), rows, columns);
+  }
+  Vector<T> share(const Vector<T>& all) const {
+    const Range own =
+        balanced_split(static_cast<Size>(all.extent(0)), ranks_->size(), ranks_->rank());
+    return alias_vector(all.data() + own.begin, own.count);
+  }
+  /// Where the plan has both in one place, so has this.
+  Matrix<T> matrix_beside(Size columns, SlotId id, SlotId other, const Matrix<const T>& memory) {
+    if (other != no_slot && slot(other).in_frame() && slot(id).offset == slot(other).offset)
+      return alias_matrix(const_cast<T*>(memory.data()), work_.size, columns);
+    return matrix(work_.size, columns);
+  }
+
+  LayerCall<T> parameters_and_inputs() {
+    const LayerSpec& layer = planned_.layer;
+    LayerCall<T> call{layer, gemm_};
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      call.inputs[i] = matrix(work_.size, layer.in);
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      call.parameters[p] = vector(num_elements(layer.parameters[p].shape));
+    return call;
+  }
+
+  LayerCall<T> forward_call() {
+    const Action& action = *planned_.action;
+    LayerCall<T> call = parameters_and_inputs();
+    call.output =
+        matrix_beside(planned_.layer.out, action.writes[0], action.reads[0], call.inputs[0]);
+    if (action.writes.size() > 1)
+      call.kept = matrix(work_.size, row_of(planned_.layer).kept_columns);
+    return call;
+  }
+
+  LayerCall<T> backward_call() {
+    const Action& action = *planned_.action;
+    const LayerSpec& layer = planned_.layer;
+    LayerCall<T> call = parameters_and_inputs();
+    const std::size_t inputs = action.writes.size();
+    call.output_gradient = matrix(work_.size, layer.out);
+    for (std::size_t i = 0; i < inputs; ++i)
+      if (action.writes[i] != no_slot)
+        call.input_gradients[i] =
+            matrix_beside(layer.in, action.writes[i], action.reads[0], call.output_gradient);
+    if (action.reads[1 + inputs] != no_slot) call.output = matrix(work_.size, layer.out);
+    if (action.reads[2 + inputs] != no_slot)
+      call.kept = matrix(work_.size, row_of(layer).kept_columns);
+    call.add_input_gradients = action.adds;
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      call.parameter_gradients[p] = vector(num_elements(layer.parameters[p].shape));
+    return call;
+  }
+
+  std::function<void()> redistribution() {
+    const Slot& from = slot(planned_.action->reads[0]);
+    const Slot& to = slot(planned_.action->writes[0]);
+    const Communicator& ranks = *ranks_;
+    const Shape group{work_.size, from.shape[1]};
+    const Placement before = from.along_model, after = to.along_model;
+    const auto block = [&](Placement placement) {
+      return num_elements(parameter_block(group, placement, ranks.size(), ranks.rank()).extent);
+    };
+    const Vector<T> source = vector(block(before)), target = vector(block(after));
+    const Vector<T> packed =
+        vector(packed_elements(before, after, group, ranks.size(), ranks.rank()));
+    return [=] { redistribute_along(ranks, before, after, group, source, target, packed); };
+  }
+
+  std::function<void()> call() {
+    const Communicator& ranks = *ranks_;
+    if (work_.shape == name_of(DType::float64) && dtype_of<T>() != DType::float64)
+      return [ranks, sum = sums_] { ranks.all_reduce(sum); };
+    const Vector<T> all = vector(elements());
+    const Vector<T> mine = share(all);
+    if (work_.kind == WorkKind::all_gather) return [=] { ranks.all_gather(mine, all); };
+    if (work_.kind == WorkKind::all_reduce) return [=] { ranks.all_reduce(all); };
+    if (!is_sharded()) return [=] { ranks.reduce_scatter(all); };
+    const Vector<T> out = vector(static_cast<Size>(mine.extent(0)));
+    return [=] { ranks.reduce_scatter(all, out); };
+  }
+
+  PlannedWork planned_;
+  const PlanInput& input_;
+  const Work& work_;
+  const StagePlan& stage_;
+  Gemm<T> gemm_;
+  Vector<double> sums_;
+  std::optional<Communicator> ranks_;
+  std::vector<Vector<T>> memory_;
+};
+
+template <class T>
+WorkRun make_typed(const PlannedWork& planned, const Mesh& mesh) {
+  const auto operands = std::make_shared<WorkOperands<T>>(planned, mesh);
+  WorkRun run;
+  run.start = operands->start();
+  if (!run.start) run.once = operands->once();
+  run.is_fresh = planned.work.kind == WorkKind::redistribute;
+  run.refresh = [operands] { operands->refresh(); };
+  return run;
+}
+
+}  // namespace
+
+WorkRun make_work_run(const PlannedWork& planned, const Mesh& mesh) {
+  return planned.of->plan.input.compute_type == DType::float64 ? make_typed<double>(planned, mesh)
+                                                               : make_typed<float>(planned, mesh);
+}
+
+}  // namespace tessera::bench

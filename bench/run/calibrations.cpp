@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/calibrations.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <tessera/base/log.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/base/timer.hpp>
+#include <tessera/comm/share_json.hpp>
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Size and time of the program file: an uncommitted change has no revision of its own.
+Json executable() {
+  std::error_code error;
+  const std::filesystem::path file = "/proc/self/exe";
+  const auto size = std::filesystem::file_size(file, error);
+  const auto time = std::filesystem::last_write_time(file, error).time_since_epoch().count();
+  return error ? Json() : Json{size, time};
+}
+
+/// Program, back end, and the kind of processor and the node of each of the first ranks.
+Json identity_of(const Json& provenance, Size ranks) {
+  Json identity{{"program", program_of(provenance)},
+                {"executable", executable()},
+                {"backend", provenance.at("kokkos").at("backend")},
+                {"concurrency", provenance.at("kokkos").at("concurrency")},
+                {"blas", provenance.at("blas")},
+                {"mpi", provenance.at("mpi").at("library")},
+                {"ranks", Json::array()}};
+  std::vector<Json> hosts;
+  for (Size r = 0; r < ranks; ++r) {
+    const Json& rank = provenance.at("ranks").at(static_cast<std::size_t>(r));
+    auto host = std::find(hosts.begin(), hosts.end(), rank.at("host"));
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), rank.at("host"));
+    identity["ranks"].push_back({{"node", host - hosts.begin()},
+                                 {"cpu_model", rank.at("cpu_model")},
+                                 {"gpu", rank.at("gpu").is_null() ? Json() : Json(true)}});
+  }
+  return identity;
+}
+
+std::vector<Calibration> read(const ResultsDirectory& results, const std::string& file) {
+  const auto document = results.read(file);
+  if (!document) return {};
+  try {
+    return document->at("calibrations").get<std::vector<Calibration>>();
+  } catch (const Json::exception& error) {
+    log_warning(fmt::format("{}: not a calibration of this version ({}); it is measured anew", file,
+                            one_line(error.what())));
+    return {};
+  }
+}
+
+}  // namespace
+
+Json program_of(const Json& provenance) {
+  Json program;
+  for (const char* key : {"git_revision", "git_dirty", "compiler", "build_type"})
+    program[key] = provenance.value(key, Json());
+  return program;
+}
+
+Calibrations::Calibrations(const ResultsDirectory& results, std::string file,
+                           const Communicator& world, const Json& provenance)
+    : results_(results), file_(std::move(file)), provenance_(provenance) {
+  Json found = Json::array();
+  if (world.rank() == 0) found = read(results_, file_);
+  found_ = broadcast_json(world, found).get<std::vector<Calibration>>();
+}
+
+void Calibrations::prepare(const Communicator& ranks, const MachineProbe& probe,
+                           std::vector<WorkOfCase> cases) {
+  Calibration& made = made_[ranks.size()];
+  made.ranks = ranks.size();
+  made.identity = broadcast_json(ranks, identity_of(provenance_, made.ranks));
+  for (const Calibration& found : found_)
+    if (found.ranks == made.ranks && found.identity == made.identity) made = found;
+  calibrators_.try_emplace(made.ranks, made, ranks, probe, std::move(cases));
+}
+
+void Calibrations::pass(Size ranks) {
+  const Timer timer;
+  if (calibrators_.at(ranks).pass(made_.at(ranks))) seconds_ += timer.seconds();
+}
+
+void Calibrations::write() const {
+  Json all = Json::array();
+  for (const auto& [ranks, made] : made_) all.push_back(made);
+  for (const Calibration& found : found_) {
+    const auto made = made_.find(found.ranks);
+    if (made == made_.end() || made->second.identity != found.identity) all.push_back(found);
+  }
+  results_.write(file_, {{"schema_version", 1}, {"calibrations", all}});
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/comm/communicator.hpp>
+
+#include "measure/calibrate.hpp"
+#include "results/results_directory.hpp"
+
+namespace tessera::bench {
+
+/// The calibrations of a launch by number of ranks, kept in a file for the next one.
+class Calibrations {
+ public:
+  /// Takes from `file`, a path or a name in the results, what the same program has measured on the
+  /// same kind of machine. `provenance`: of the launch, on rank 0. Collective over `world`.
+  Calibrations(const ResultsDirectory& results, std::string file, const Communicator& world,
+               const nlohmann::json& provenance);
+
+  /// What these cases need is measured by the passes that follow. Collective over `ranks`, as many
+  /// as each case has.
+  void prepare(const Communicator& ranks, const MachineProbe& probe, std::vector<WorkOfCase> cases);
+  /// Whether this rank is one of as many ranks for which something has been prepared.
+  bool has(Size ranks) const { return calibrators_.count(ranks) > 0; }
+  /// One pass on that many ranks (Calibrator::pass). Collective over them.
+  void pass(Size ranks);
+  /// Rank 0 writes the file, with what it held of other programs and machines.
+  void write() const;
+
+  const Calibration& of(Size ranks) const { return made_.at(ranks); }
+  double seconds() const { return seconds_; }  ///< that passes have taken on this rank
+
+ private:
+  const ResultsDirectory& results_;
+  std::string file_;
+  const nlohmann::json& provenance_;
+  std::vector<Calibration> found_;  ///< in the file
+  std::map<Size, Calibration> made_;
+  std::map<Size, Calibrator> calibrators_;
+  double seconds_ = 0;
+};
+
+/// The parts of a launch's provenance that tell one program from another.
+nlohmann::json program_of(const nlohmann::json& provenance);
+
+}  // namespace tessera::bench

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include <fmt/format.h>
+
+#include <tessera/nn/layer_row.hpp>
+#include <tessera/plan/rank_groups.hpp>
+#include <tessera/plan/work.hpp>
+
+namespace tessera {
+namespace {
+
+using Phase = Work::Phase;
+
+class WorkLister {
+ public:
+  WorkLister(const Action& action, const Plan& plan, const WorkSizes& sizes)
+      : action_(action), plan_(plan), stage_(plan.stages.front()), sizes_(sizes) {}
+
+  std::vector<Work> list() {
+    switch (action_.kind) {
+      case ActionKind::forward:
+      case ActionKind::backward:
+        layer();
+        break;
+      case ActionKind::loss:
+        kernel(WorkKind::loss, elements_of(action_.reads[0]));
+        break;
+      case ActionKind::accumulate:
+        kernel(action_.adds ? WorkKind::accumulate : WorkKind::copy, elements_of(action_.reads[0]));
+        break;
+      case ActionKind::redistribute:
+        redistribute();
+        break;
+      case ActionKind::gather:
+        call(WorkKind::all_gather, Phase::whole);
+        break;
+      case ActionKind::start_gather:
+        call(WorkKind::all_gather, Phase::started);
+        break;
+      case ActionKind::finish_gather:
+        finish(WorkKind::all_gather, RankSet::shard, Operation::all_gather);
+        break;
+      case ActionKind::reduce_scatter:
+        call(WorkKind::reduce_scatter, Phase::whole);
+        add_incoming();
+        break;
+      case ActionKind::start_reduce_scatter:
+        call(WorkKind::reduce_scatter, Phase::started);
+        break;
+      case ActionKind::finish_reduce_scatter:
+        finish(WorkKind::reduce_scatter, RankSet::shard, Operation::reduce_scatter);
+        add_incoming();
+        break;
+      case ActionKind::reduce:
+      case ActionKind::reduce_rows:
+        call(WorkKind::all_reduce, Phase::whole);
+        break;
+      case ActionKind::start_reduce:
+        call(WorkKind::all_reduce, Phase::started);
+        break;
+      case ActionKind::finish_reduce:
+        finish(WorkKind::all_reduce, RankSet::replica, Operation::all_reduce);
+        break;
+      case ActionKind::check_finite:
+        kernel(WorkKind::find_not_finite, state().moments());
+        call(WorkKind::all_reduce, Phase::whole, DType::float64);
+        break;
+      case ActionKind::clip:
+        if (plan_.input.clips_by_value) kernel(WorkKind::clip_by_value, state().gradients());
+        if (!plan_.input.clips_by_norm) break;
+        kernel(WorkKind::sum_of_squares, sizes_.unique_gradients);
+        call(WorkKind::all_reduce, Phase::whole, DType::float64);
+        break;
+      case ActionKind::update:
+        kernel(WorkKind::update, state().moments());
+        break;
+    }
+    return std::move(works_);
+  }
+
+ private:
+  const StatePlan& state() const { return sizes_.calls.state; }
+  const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
+  Size elements_of(SlotId id) const {
+    return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
+  }
+  bool in_one_place(SlotId a, SlotId b) const {
+    return a != no_slot && b != no_slot && slot(a).in_frame() && slot(b).in_frame() &&
+           slot(a).offset == slot(b).offset;
+  }
+
+  void kernel(WorkKind kind, Size elements) {
+    works_.push_back({kind, std::string(name_of(plan_.input.state_type)), elements});
+  }
+
+  void layer() {
+    const LayerSpec& layer = sizes_.layers[static_cast<std::size_t>(action_.index)];
+    const bool forwards = action_.kind == ActionKind::forward;
+    const LayerProducts products = row_of(layer).products(layer, 1);
+    std::string shape = fmt::format("{} {}x{}", row_of(layer).name, layer.in, layer.out);
+    if (layer.activation != Activation::identity)
+      shape += fmt::format(" {}", name_of(layer.activation));
+    if (layer.parameters.empty()) shape += " without parameters";
+    for (std::size_t i = 0; !forwards && i < action_.writes.size(); ++i)
+      if (action_.writes[i] == no_slot) shape += fmt::format(" without gradient {}", i);
+    const auto& results = action_.writes;
+    if (!results.empty() && in_one_place(action_.reads[0], results[0])) shape += " in place";
+    if (action_.adds) shape += " adding";
+    shape += fmt::format(" {}", name_of(plan_.input.compute_type));
+    if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
+      shape += fmt::format(" {}", name_of(plan_.input.precision));
+    works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),
+                      sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)],
+                      !products.forward.empty()});
+  }
+
+  /// A collective over `model`, or work of this rank alone.
+  void redistribute() {
+    const Slot &from = slot(action_.reads[0]), &to = slot(action_.writes[0]);
+    const auto placement = [](const Slot& one) { return to_string(one.along_model); };
+    Work work{WorkKind::redistribute,
+              fmt::format("{} to {} {} columns {}", placement(from), placement(to), from.shape[1],
+                          name_of(from.type)),
+              sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)]};
+    if (const auto operation = operation_of(transition(from.along_model, to.along_model))) {
+      work.ranks = RankSet::model;
+      work.operation = *operation;
+    }
+    works_.push_back(std::move(work));
+  }
+
+  /// The action's planned call; of no size where this rank's group has nothing to exchange.
+  void call(WorkKind kind, Phase phase, DType type) {
+    const PlannedCall planned =
+        call_of(action_, plan_, sizes_.calls)
+            .value_or(PlannedCall{RankSet::model, Operation::all_reduce, 0, ""});
+    if (!has_many(planned.ranks)) return;
+    std::string shape(name_of(type));
+    if (kind == WorkKind::reduce_scatter && !state().sharding.gradients) shape += " in place";
+    works_.push_back({kind, std::move(shape), planned.payload_bytes, false, planned.ranks,
+                      planned.operation, phase, action_.index});
+  }
+  void call(WorkKind kind, Phase phase) { call(kind, phase, plan_.input.state_type); }
+
+  void finish(WorkKind kind, RankSet ranks, Operation operation) {
+    if (has_many(ranks))
+      works_.push_back({kind, "", 0, false, ranks, operation, Phase::finishes, action_.index});
+  }
+
+  bool has_many(RankSet ranks) const {
+    return plan_.input.mesh.group_size(axes_of(ranks, plan_.input)) > 1;
+  }
+
+  void add_incoming() {
+    if (state().sharding.gradients && action_.microbatch > 0)
+      kernel(WorkKind::accumulate,
+             state().buckets[static_cast<std::size_t>(action_.index)].share.count);
+  }
+
+  const Action& action_;
+  const Plan& plan_;
+  const StagePlan& stage_;
+  const WorkSizes& sizes_;
+  std::vector<Work> works_;
+};
+
+}  // namespace
+
+std::string Work::name() const {
+  return fmt::format("{} {}{}", name_of(kind), shape, phase == Phase::started ? " started" : "");
+}
+
+WorkSizes work_sizes(const Plan& plan, Size rank) {
+  WorkSizes sizes{call_sizes(plan, rank), plan.local_layers(rank)};
+  for (const Range& range : plan.unique_gradients(rank)) sizes.unique_gradients += range.count;
+  return sizes;
+}
+
+std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes) {
+  return WorkLister(action, plan, sizes).list();
+}
+
+std::vector<Size> ranks_with_equal_work(const Plan& plan) {
+  std::vector<Size> first(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  for (const std::vector<int>& alike : ranks_alike(plan)) {
+    // Widths that `model` does not divide evenly: alike in memory and traffic, not in products.
+    std::map<Size, Size> by_coordinate;
+    for (const int rank : alike)
+      first[rank] = by_coordinate.try_emplace(plan.model_coordinate(rank), rank).first->second;
+  }
+  return first;
+}
+
+}  // namespace tessera

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tessera/plan/simulate.hpp>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::tutorial;
+
+PlanInput on(const std::string& mesh, Size ranks, Strategy strategy) {
+  PlanInput input = tutorial();
+  input.mesh = MeshShape::parse(mesh, ranks);
+  input.strategy = strategy;
+  return input;
+}
+
+SimulatedStep simulated(const PlanInput& input, const CostOf& cost) {
+  return simulate(make_plan(input), cost);
+}
+
+bool is_backward_product(const Work& work) {
+  return work.kind == WorkKind::backward && work.has_products;
+}
+
+// ALGORITHMS section 2: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies behind the
+// backward pass.
+//
+//   backward   |2p|1p|
+//   reduce        |  2  |  1  |      3 seconds each
+TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
+  PlanInput input = on("data=2", 2, Strategy::data);
+  input.bucket_bytes = 1;  // one for each layer
+  const auto cost = [&](double exposed) {
+    return [=](const Work& work) -> Cost {
+      if (work.ranks) return {3, 0, exposed};
+      return {is_backward_product(work) ? 1.0 : 0.0};
+    };
+  };
+  input.overlap = true;
+  const SimulatedStep hidden = simulated(input, cost(0));
+  EXPECT_DOUBLE_EQ(hidden.step_seconds, 1 + 3 + 3);
+  EXPECT_DOUBLE_EQ(hidden.communication(), 5) << "but for the second of the other product";
+  EXPECT_DOUBLE_EQ(simulated(input, cost(3)).step_seconds, 1 + 1 + 3 + 3) << "nothing is hidden";
+  EXPECT_DOUBLE_EQ(simulated(input, cost(1)).step_seconds, 1 + 3 + 3);
+  input.overlap = false;
+  EXPECT_DOUBLE_EQ(simulated(input, cost(0)).step_seconds, 1 + 1 + 3 + 3);
+}
+
+//   forward  |g1|  f1  |  f2  |     gathers of 2 seconds, products of 3: the second one is hidden
+TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
+  PlanInput input = on("fsdp=2", 2, Strategy::fsdp);
+  const auto cost = [](const Work& work) -> Cost {
+    if (work.kind == WorkKind::all_gather) return {2};
+    return {work.kind == WorkKind::forward && work.has_products ? 3.0 : 0.0};
+  };
+  input.keep_last_unit = input.reshard_after_forward = true;
+  const double with_prefetch = simulated(input, cost).step_seconds;
+  input.prefetch = false;
+  const double without = simulated(input, cost).step_seconds;
+  // Behind the loss the last unit is still there, and the first one is gathered again.
+  EXPECT_DOUBLE_EQ(without, 2 + 3 + 2 + 3 + 2);
+  EXPECT_DOUBLE_EQ(with_prefetch, 2 + 3 + 3 + 2);
+}
+
+TEST(Simulate, RanksWaitForTheOneWithMostRows) {
+  PlanInput input = on("data=3", 3, Strategy::data);  // 11, 11 and 10 rows
+  const auto cost = [](const Work& work) -> Cost {
+    if (work.ranks) return {1};
+    return {work.has_products ? static_cast<double>(work.size) : 0.0};
+  };
+  const SimulatedStep step = simulated(input, cost);
+  EXPECT_DOUBLE_EQ(step.step_seconds, 4 * 11 + 1);
+  EXPECT_DOUBLE_EQ(step.products, 4 * 32 / 3.0);
+  EXPECT_DOUBLE_EQ(step.waiting(), 4 / 3.0);
+  EXPECT_DOUBLE_EQ(step.communication(), 1);
+}
+
+TEST(Simulate, WhatTheSlowestRankLagsBehindIsWaitedForOnce) {
+  PlanInput input = on("data=2", 2, Strategy::data);
+  input.bucket_bytes = 1;
+  const SimulatedStep step = simulated(input, [](const Work& work) -> Cost {
+    if (work.ranks) return {1};
+    return {work.has_products ? 2.0 : 0.0, work.has_products ? 0.5 : 0.0};
+  });
+  EXPECT_DOUBLE_EQ(step.waiting(), 4 * 0.5);
+  EXPECT_DOUBLE_EQ(step.step_seconds, 4 * 2.5 + 2);
+}
+
+// Groups along `data` do not wait for each other.
+TEST(Simulate, GroupsOfAnAxisCallApart) {
+  PlanInput input = on("data=2,model=2", 4, Strategy::data);
+  input.model = plan_test::three_layers();
+  const SimulatedStep step =
+      simulated(input, [](const Work& work) { return Cost{work.ranks ? 1.0 : 0.0}; });
+  double calls = 0;
+  for (const SimulatedStep::Call& call : step.calls) calls += call.calls;
+  EXPECT_DOUBLE_EQ(step.step_seconds, calls);
+  EXPECT_DOUBLE_EQ(step.waiting(), 0);
+}
+
+TEST(Simulate, NoCostsTakeNoTimeAndCallsAreThePlans) {
+  struct Tried {
+    std::string mesh;
+    Size ranks;
+    Strategy strategy;
+  };
+  for (const auto& [mesh, ranks, strategy] :
+       {Tried{"data=3", 3, Strategy::data}, Tried{"data=3", 3, Strategy::zero1},
+        Tried{"data=3", 3, Strategy::zero2}, Tried{"fsdp=3", 3, Strategy::fsdp},
+        Tried{"data=2,fsdp=2", 4, Strategy::hybrid}, Tried{"fsdp=3,model=2", 6, Strategy::fsdp},
+        Tried{"model=3", 3, Strategy::data}})
+    for (const bool overlap : {false, true}) {
+      SCOPED_TRACE(mesh + " " + std::string(name_of(strategy)));
+      PlanInput input = on(mesh, ranks, strategy);
+      input.overlap = overlap;
+      input.microbatches = 2;
+      input.check_finite = input.clips_by_norm = true;
+      const Plan plan = make_plan(input);
+      const SimulatedStep step = simulate(plan, [](const Work&) { return Cost{}; });
+      EXPECT_EQ(step.step_seconds, 0);
+      const SimulatedStep unit = simulate(plan, [](const Work&) { return Cost{1e-9, 0, 1e-9}; });
+      std::map<std::string, double> planned, made;
+      for (const CollectivePlan& row : plan.collectives(0))
+        if (row.cadence == Cadence::step)
+          planned[row.axis + " " + std::string(name_of(row.operation))] +=
+              static_cast<double>(row.calls);
+      for (const SimulatedStep::Call& call : unit.calls)
+        made[call.axis + " " + std::string(name_of(call.operation))] += call.calls;
+      ASSERT_EQ(planned.size(), made.size());
+      for (const auto& [what, calls] : planned) EXPECT_NEAR(made[what], calls, 1e-9) << what;
+    }
+}
+
+TEST(Work, NamesWhatItsTimeDependsOn) {
+  const Plan plan = make_plan(on("data=2", 2, Strategy::data));
+  const WorkSizes sizes = work_sizes(plan, 0);
+  std::vector<std::string> names;
+  for (const Action& action : plan.stages.front().actions)
+    for (const Work& work : work_of(action, plan, sizes))
+      names.push_back(work.name() + " " + std::to_string(work.size));
+  const std::vector<std::string> expected{"forward linear 4x64 float32 16",
+                                          "forward pointwise 64x64 relu in place float32 16",
+                                          "forward linear 64x1 float32 16",
+                                          "forward pointwise 1x1 in place float32 16",
+                                          "loss float32 16",
+                                          "backward pointwise 1x1 in place float32 16",
+                                          "backward linear 64x1 float32 16",
+                                          "backward pointwise 64x64 relu in place float32 16",
+                                          "backward linear 4x64 without gradient 0 float32 16",
+                                          "all_reduce float32 1540",
+                                          "update float32 385"};
+  EXPECT_EQ(names, expected);
+}
+
+}  // namespace
+}  // namespace tessera
