@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Spack recipe, read without Spack: it sets options that CMake has, uses every variant that it declares, and
+depends on the packages of cmake/dependencies.txt. usage: spack_recipe.py SOURCE_DIR"""
+import ast
+import pathlib
+import re
+import sys
+
+REPO = "scripts/spack/spack_repo/tessera"
+
+
+def text(node):
+    """The source of an expression, that of a string without its quotes."""
+    return re.sub(r"^f?(['\"])(.*)\1$", r"\2", ast.unparse(node))
+
+
+def problems(recipe, cmake, table):
+    """recipe: text of package.py; cmake: text of the CMake files; table: text of dependencies.txt."""
+    found = []
+    package = next(node for node in ast.parse(recipe).body if isinstance(node, ast.ClassDef))
+    if [base.id for base in package.bases] != ["CMakePackage", "CudaPackage"]:
+        found.append("the package must be a CMakePackage and a CudaPackage")
+
+    def calls(name):
+        for node in ast.walk(package):
+            if isinstance(node, ast.Call) and name in (getattr(node.func, "id", ""), getattr(node.func, "attr", "")):
+                yield [text(part) for part in node.args], {word.arg: text(word.value) for word in node.keywords}
+
+    # An option that CMake does not know would be accepted and ignored.
+    options = set(re.findall(r"(?:^|\n)(?:cmake_dependent_)?(?:option|set)\((TESSERA_[A-Z_]+)", cmake))
+    from_variant = {variant: option for (option, variant), _ in calls("define_from_variant")}
+    defined = set(from_variant.values()) | {args[0] for args, _ in calls("define")}
+    for option in sorted(defined):
+        if option.startswith("TESSERA_") and option not in options:
+            found.append(f"cmake_args sets {option}, which no CMake file declares")
+
+    # Every variant becomes a CMake option, chooses a dependency, or decides what is installed.
+    variants = {args[0]: words for args, words in calls("variant")}
+    conditions = [words.get("when", "") for name in ("depends_on", "patch") for _, words in calls(name)]
+    conditions += [args[0] for args, _ in calls("satisfies")]
+    for variant, words in variants.items():
+        if variant not in from_variant and not any(f"+{variant}" in condition for condition in conditions):
+            found.append(f"the variant {variant} is accepted and ignored")
+        if variant != "openmp" and words.get("default") != "False":
+            found.append(f"the variant {variant} must be off by default")
+    for variant in from_variant:
+        if variant not in variants:
+            found.append(f"cmake_args reads {variant}, which is not a variant")
+
+    rows = [[column.strip() for column in row.split("|")] for row in table.splitlines() if row and row[0] != "#"]
+    packages = {row[2] for row in rows if row[2] != "-"}
+    packages.add("nccl")  # not in the environment for hosts, so the table has a dash for it
+    needed = {re.match("[a-z0-9-]+", args[0])[0] for args, _ in calls("depends_on")} - {"cxx"}
+    for name in sorted(packages ^ needed):
+        found.append(f"{name} is not both in cmake/dependencies.txt and in the recipe")
+
+    minimum = re.search(r"cmake_minimum_required\(VERSION ([0-9.]+)", cmake)[1]
+    if f'"cmake@{minimum}:"' not in recipe:
+        found.append(f"the recipe must ask for cmake@{minimum}:, the version of CMakeLists.txt")
+    return found
+
+
+def main(root):
+    recipe = (root / REPO / "packages/tessera/package.py").read_text(encoding="utf-8")
+    files = [root / "CMakeLists.txt", *sorted((root / "cmake").glob("*.cmake"))]
+    cmake = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    table = (root / "cmake/dependencies.txt").read_text(encoding="utf-8")
+    found = problems(recipe, cmake, table)
+
+    repo = (root / REPO / "repo.yaml").read_text(encoding="utf-8")
+    if not re.search(r"^repo:\n  namespace: tessera\n  api: v2\.\d+$", repo, re.MULTILINE):
+        found.append("repo.yaml must name the namespace `tessera` and the API")
+    environment = (root / "spack.yaml").read_text(encoding="utf-8")
+    if f"tessera: $env/{REPO}\n" not in environment:
+        found.append(f"spack.yaml must use the repository {REPO}")
+
+    for old, new, expected in [
+        ('"TESSERA_BUILD_TESTS"', '"TESSERA_TESTS"', "TESSERA_TESTS, which no CMake file"),
+        ('variant("report"', 'variant("docs"', "docs is accepted and ignored"),
+        ('"tests")', '"test")', "reads test, which is not a variant"),
+        ('depends_on("fmt@9:")', "pass", "fmt is not both"),
+        ('"fmt@9:"', '"boost"', "boost is not both"),
+        ("cmake@3.22:", "cmake@3.16:", "must ask for cmake@"),
+        ('"bench", default=False', '"bench", default=True', "bench must be off"),
+    ]:
+        changed = recipe.replace(old, new)
+        if old not in recipe or not any(expected in problem for problem in problems(changed, cmake, table)):
+            found.append(f"the check does not notice {new} in place of {old}")
+    return found
+
+
+sys.exit("\n".join(main(pathlib.Path(sys.argv[1]))) or None)
