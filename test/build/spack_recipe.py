@@ -47,6 +47,10 @@ def problems(recipe, cmake, table):
         if variant not in variants:
             found.append(f"cmake_args reads {variant}, which is not a variant")
 
+    # CMake would look for NCCL in vain, or find one that no device can use.
+    if not any(args == ["+nccl"] and words.get("when") == "~cuda" for args, words in calls("conflicts")):
+        found.append("nccl without cuda must be a conflict")
+
     rows = [[column.strip() for column in row.split("|")] for row in table.splitlines() if row and row[0] != "#"]
     packages = {row[2] for row in rows if row[2] != "-"}
     packages.add("nccl")  # not in the environment for hosts, so the table has a dash for it
@@ -81,6 +85,7 @@ def main(root):
         ('depends_on("fmt@9:")', "pass", "fmt is not both"),
         ('"fmt@9:"', '"boost"', "boost is not both"),
         ("cmake@3.22:", "cmake@3.16:", "must ask for cmake@"),
+        ('when="~cuda"', 'when="~openmp"', "nccl without cuda"),
         ('"bench", default=False', '"bench", default=True', "bench must be off"),
     ]:
         changed = recipe.replace(old, new)
