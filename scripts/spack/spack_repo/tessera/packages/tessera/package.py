@@ -51,8 +51,6 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("kokkos +openmp", when="+openmp")
     depends_on("kokkos ~openmp", when="~openmp")
     depends_on("kokkos-kernels +execspace_openmp", when="+openmp")
-    # Spack's OpenBLAS has one thread by default, and matrix products would not use the others.
-    requires("^openblas threads=openmp", when="+openmp ^openblas")
 
     with when("+cuda"):
         depends_on("kokkos +cuda +wrapper")
