@@ -183,7 +183,7 @@ build_kokkos() {
 install_kokkos() {
   local kernels=$work/install/lib/cmake/KokkosKernels/KokkosKernelsConfig.cmake
   [[ -f $kernels ]] || die "the build installed no $(basename "$kernels"); see $log"
-  grep -rlIZF -- "$work/install" "$work/install" | xargs -0 -r sed -i "s|$work/install|$prefix|g"
+  { grep -rlIZF -- "$work/install" "$work/install" || true; } | xargs -0 -r sed -i "s|$work/install|$prefix|g"
   mkdir -p "$(dirname "$work/install/$describes")"
   echo "$description" >"$work/install/$describes"
   mv -T "$work/install" "$prefix" || die "cannot rename $work/install to $prefix"
