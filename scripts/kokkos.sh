@@ -59,7 +59,8 @@ check_source() {
   local name
   for name in kokkos kokkos-kernels; do
     [[ -f $source/$name/CMakeLists.txt ]] ||
-      die "--source '$source': has no $name/CMakeLists.txt; unpack both Kokkos and Kokkos Kernels there, as kokkos and kokkos-kernels"
+      die "--source '$source': has no $name/CMakeLists.txt;" \
+        "unpack both Kokkos and Kokkos Kernels there, as kokkos and kokkos-kernels"
   done
   source=$(cd "$source" && pwd)
   version=$(sed -nE 's/^ *set\( *Kokkos_VERSION_(MAJOR|MINOR|PATCH) +([0-9]+) *\).*/\2/Ip' \
@@ -120,15 +121,18 @@ run() {
 download() {
   local pip
   pip=$(command -v pip3 || command -v pip) ||
-    die "no pip in PATH to download the sources with; install it (Debian: python3-pip), or give the sources with --source"
+    die "no pip in PATH to download the sources with;" \
+      "install it (Debian: python3-pip), or give the sources with --source"
   say "Downloading Kokkos $version (in the Python package $package $package_version)"
   echo "$package==$package_version --hash=sha256:$checksum" >"$work/requirements.txt"
   if ! run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
     -r "$work/requirements.txt"; then
     if grep -q 'DO NOT MATCH THE HASHES' "$log"; then
-      die "the archive of $package $package_version has a wrong checksum: cut short or changed on the way; try again (pip cache purge if it stays), or give the sources with --source"
+      die "the archive of $package $package_version has a wrong checksum: cut short or changed on the way;" \
+        "try again (pip cache purge if it stays), or give the sources with --source"
     fi
-    die "pip could not download $package $package_version; check the network and the settings of pip, or give the sources with --source; see $log"
+    die "pip could not download $package $package_version;" \
+      "check the network and the settings of pip, or give the sources with --source; see $log"
   fi
   source=$work/source
   mkdir "$source"
