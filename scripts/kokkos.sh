@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck source-path=SCRIPTDIR
+usage() {
+  cat <<'TEXT'
+usage: scripts/kokkos.sh [--backend NAME] [--arch ARCH] [--source DIR] [--prefix DIR]
+
+Builds Kokkos and the BLAS part of Kokkos Kernels, and prints where they are, for CMAKE_PREFIX_PATH:
+
+  export CMAKE_PREFIX_PATH=$(scripts/kokkos.sh | tail -n 1)
+
+  --backend NAME   openmp (default), serial or cuda
+  --arch ARCH      processor or GPU in the words of Kokkos, such as ZEN4 or HOPPER90 (cuda needs it;
+                   without it the code runs on any processor of this kind)
+  --source DIR     build the sources in DIR/kokkos and DIR/kokkos-kernels instead of downloading them
+  --prefix DIR     where to install (build/kokkos/<version>-<backend>[-<arch>])
+
+Needs cmake, a C++ compiler and BLAS; the download needs pip, and follows its settings for indexes and proxies.
+TEXT
+}
+
+# Where the sources come from: version of Kokkos, Python package whose source archive holds it and its Kernels
+# in kokkos/ and kokkos-kernels/, version of the package, SHA-256 of the archive.
+archive='4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c'
+
+# shellcheck source=setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+read -r version package package_version checksum <<<"$archive"
+child='' work=''
+
+take_kokkos_arguments() {
+  backend=openmp arch='' source='' prefix=''
+  while (($# > 0)); do
+    case $1 in
+      -h | --help) usage; exit 0 ;;
+      --backend | --arch | --source | --prefix)
+        [[ -n ${2:-} ]] || die "$1 needs a value"
+        printf -v "${1#--}" %s "$2"
+        shift 2 ;;
+      *) die "unknown argument '$1'; scripts/kokkos.sh --help lists all" ;;
+    esac
+  done
+  [[ $backend =~ ^(openmp|serial|cuda)$ ]] || die "--backend '$backend': must be openmp, serial or cuda"
+  # It becomes part of a CMake variable's name and of a path.
+  [[ $arch =~ ^[A-Z0-9_]*$ ]] || die "--arch '$arch': write it as Kokkos does, such as ZEN4 or HOPPER90"
+}
+
+need() { command -v "$1" >/dev/null || die "no $1 in PATH; $2"; }
+
+check_tools() {
+  need cmake "install CMake 3.22 or newer"
+  if [[ $backend != cuda ]]; then return; fi
+  need nvcc "install the CUDA toolkit, load its module, or choose --backend openmp"
+  [[ -n $arch ]] || die "--backend cuda needs --arch, such as HOPPER90, because the GPU may be on another machine"
+}
+
+# Sets version to that of the user's sources.
+check_source() {
+  local name
+  for name in kokkos kokkos-kernels; do
+    [[ -f $source/$name/CMakeLists.txt ]] ||
+      die "--source '$source': has no $name/CMakeLists.txt;" \
+        "unpack both Kokkos and Kokkos Kernels there, as kokkos and kokkos-kernels"
+  done
+  source=$(cd "$source" && pwd)
+  version=$(sed -nE 's/^ *set\( *Kokkos_VERSION_(MAJOR|MINOR|PATCH) +([0-9]+) *\).*/\2/Ip' \
+    "$source/kokkos/CMakeLists.txt" | head -n 3 | xargs)
+  [[ $version =~ ^([0-9]+)\ ([0-9]+)\ ([0-9]+)$ ]] ||
+    die "$source/kokkos/CMakeLists.txt sets no Kokkos_VERSION_MAJOR, MINOR and PATCH; unpack a release of Kokkos there"
+  printf -v version '%d.%d.%02d' "${BASH_REMATCH[@]:1}"
+}
+
+# The installation appears under its name in one piece, so one that is there and has both packages is complete.
+# It says what it was built for, because a name given with --prefix does not.
+stop_if_complete() {
+  if [[ ! -e $prefix ]] || { [[ -d $prefix ]] && [[ -z $(ls -A "$prefix") ]]; }; then return; fi
+  [[ -f $prefix/$describes ]] ||
+    die "$prefix exists and is no Kokkos of this script; move it away, or choose another --prefix"
+  [[ $(<"$prefix/$describes") == "$description" ]] ||
+    die "$prefix is $(<"$prefix/$describes"), not $description; delete it, or choose another --prefix"
+  say "Kokkos is complete there; nothing to do"
+  echo "$prefix"
+  exit 0
+}
+
+# Also ends what the build started, which would write on into the directory that is removed.
+clean_up() {
+  if [[ -n $child ]]; then
+    kill -TERM -- "-$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+  fi
+  if [[ -n $work ]]; then rm -rf "$work"; fi
+}
+
+# Beside the target, so that the rename at the end stays on one file system.
+make_work_directory() {
+  trap clean_up EXIT
+  trap 'die "interrupted; nothing was installed, run it again"' INT TERM HUP
+  if ! mkdir -p "$(dirname "$prefix")" 2>/dev/null || ! work=$(mktemp -d "$prefix.XXXXXX" 2>/dev/null); then
+    die "cannot write in $(dirname "$prefix"); choose another --prefix"
+  fi
+  log=$prefix.log
+  : >"$log"
+}
+
+# run COMMAND...: into the log, in a process group of its own that clean_up can end. The shell waits in a way that
+# a signal ends, unlike for a command in the foreground.
+run() {
+  local status=0
+  printf '\n$ %s\n' "$*" >>"$log"
+  set -m
+  "$@" </dev/null >>"$log" 2>&1 &
+  child=$!
+  set +m
+  wait "$child" || status=$?
+  child=''
+  return "$status"
+}
+
+# pip compares the checksum before it runs any code of the package.
+download() {
+  local pip
+  pip=$(command -v pip3 || command -v pip) ||
+    die "no pip in PATH to download the sources with;" \
+      "install it (Debian: python3-pip), or give the sources with --source"
+  say "Downloading Kokkos $version (in the Python package $package $package_version)"
+  echo "$package==$package_version --hash=sha256:$checksum" >"$work/requirements.txt"
+  if ! run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
+    -r "$work/requirements.txt"; then
+    if grep -q 'DO NOT MATCH THE HASHES' "$log"; then
+      die "the archive of $package $package_version has a wrong checksum: cut short or changed on the way;" \
+        "try again (pip cache purge if it stays), or give the sources with --source"
+    fi
+    die "pip could not download $package $package_version;" \
+      "check the network and the settings of pip, or give the sources with --source; see $log"
+  fi
+  source=$work/source
+  mkdir "$source"
+  run tar -xzf "$work/$package-$package_version.tar.gz" -C "$source" --strip-components=1 ||
+    die "cannot unpack the archive of $package $package_version; see $log"
+}
+
+# build_part NAME [option...]: configures, builds and installs $source/NAME into $work/install.
+build_part() {
+  local name=$1
+  shift
+  say "Building $name for $description ($jobs jobs)"
+  run cmake -S "$source/$name" -B "$work/$name" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_STANDARD=20 \
+    -DCMAKE_INSTALL_PREFIX="$work/install" -DCMAKE_INSTALL_LIBDIR=lib "${compiler[@]}" "$@" || {
+    check_arch "$work/$name/CMakeCache.txt"
+    die "cannot configure $name; see $log"
+  }
+  check_arch "$work/$name/CMakeCache.txt"
+  run cmake --build "$work/$name" -j "$jobs" --target install || die "cannot build $name; see $log"
+}
+
+# Kokkos ignores an architecture that it does not know; its options have a type, other variables have none.
+check_arch() {
+  if [[ -z $arch ]] || ! grep -q '^Kokkos_ARCH_.*:BOOL=' "$1" || grep -q "^Kokkos_ARCH_$arch:BOOL=" "$1"; then
+    return
+  fi
+  die "--arch '$arch': Kokkos $version knows only $(sed -n 's/^Kokkos_ARCH_\(.*\):BOOL=.*/\1/p' "$1" | xargs)"
+}
+
+build_kokkos() {
+  local -a compiler=() options=(-DKokkos_ENABLE_SERIAL=ON)
+  if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
+  if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+  fi
+  case $backend in
+    openmp) options+=(-DKokkos_ENABLE_OPENMP=ON) ;;
+    cuda)
+      options+=(-DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_CUDA_LAMBDA=ON)
+      compiler=(-DCMAKE_CXX_COMPILER="$source/kokkos/bin/nvcc_wrapper") ;;
+  esac
+  if [[ -n $arch ]]; then options+=("-DKokkos_ARCH_$arch=ON"); fi
+  build_part kokkos "${options[@]}"
+  # Only the products are used: without the other components and types it builds in a fraction of the time.
+  build_part kokkos-kernels -DKokkos_DIR="$work/install/lib/cmake/Kokkos" \
+    -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
+    -DKokkosKernels_ADD_DEFAULT_ETI=OFF -DKokkosKernels_INST_FLOAT=ON -DKokkosKernels_INST_DOUBLE=ON \
+    -DKokkosKernels_INST_LAYOUTRIGHT=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
+}
+
+# Gives the installation its name, and takes the temporary one out of its files: packages find each other there.
+install_kokkos() {
+  local kernels=$work/install/lib/cmake/KokkosKernels/KokkosKernelsConfig.cmake
+  [[ -f $kernels ]] || die "the build installed no $(basename "$kernels"); see $log"
+  { grep -rlIZF -- "$work/install" "$work/install" || true; } | xargs -0 -r sed -i "s|$work/install|$prefix|g"
+  mkdir -p "$(dirname "$work/install/$describes")"
+  echo "$description" >"$work/install/$describes"
+  mv -T "$work/install" "$prefix" || die "cannot rename $work/install to $prefix"
+  rm -f "$log"
+}
+
+take_kokkos_arguments "$@"
+check_tools
+if [[ -n $source ]]; then check_source; fi
+prefix=$(realpath -m "${prefix:-$root/build/kokkos/$version-$backend${arch:+-$arch}}")
+describes=share/tessera-kokkos.txt
+description="Kokkos $version $backend${arch:+ $arch}"
+stop_if_complete
+make_work_directory
+if [[ -z $source ]]; then download; fi
+build_kokkos
+install_kokkos
+say "Installed $description"
+echo "$prefix"

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/kokkos.sh on sources that build in no time: what it says to bad input, and that it leaves either a whole
+# installation or none. Needs no network.
+# usage: kokkos_test.sh SCRIPT
+# shellcheck source-path=SCRIPTDIR
+program=$1
+# shellcheck source=../app/script_support.sh
+source "$(dirname "$0")/../app/script_support.sh"
+# The user's settings of pip must not reach a network.
+export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/links
+mkdir "$work/links"
+
+# make_sources: $here/sources/kokkos and kokkos-kernels, which only install the two files that packages look for.
+make_sources() {
+  local name package
+  for name in kokkos kokkos-kernels; do
+    package=Kokkos
+    if [ $name = kokkos-kernels ]; then package=KokkosKernels; fi
+    mkdir -p "$here/sources/$name"
+    cat > "$here/sources/$name/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.22)
+project($package LANGUAGES NONE)
+set(${package}_VERSION_MAJOR 4)
+set(${package}_VERSION_MINOR 6)
+set(${package}_VERSION_PATCH 2)
+option(Kokkos_ARCH_ZEN4 "" OFF)
+file(WRITE \${CMAKE_BINARY_DIR}/${package}Config.cmake "# \${CMAKE_INSTALL_PREFIX}")
+install(FILES \${CMAKE_BINARY_DIR}/${package}Config.cmake DESTINATION lib/cmake/$package)
+TEXT
+  done
+}
+
+# make_path: $here/bin with what the script itself calls, and nothing else.
+make_path() {
+  local tool
+  mkdir "$here/bin"
+  for tool in bash cat cmake dirname env grep head ls mkdir mktemp nproc realpath rm sed timeout xargs; do
+    ln -s "$(command -v "$tool")" "$here/bin/$tool"
+  done
+}
+
+expect_refusal() {
+  expect_code 1
+  expect_one_error "error: $1"
+}
+
+# refuses NAME PIECE ARGUMENTS...: before anything is written.
+refuses() {
+  begin "$1"
+  launch "${@:3}"
+  expect_refusal "$2"
+  expect_files
+}
+
+refuses backend "--backend 'hip': must be openmp, serial or cuda" --backend hip
+refuses no_value "--arch needs a value" --arch
+refuses argument "unknown argument '--verbose'" --verbose
+refuses spelling "--arch 'zen4': write it as Kokkos does" --arch zen4
+refuses no_source "--source 'nowhere': has no kokkos/CMakeLists.txt" --source nowhere
+
+begin no_kernels
+make_sources
+rm -r "$here/sources/kokkos-kernels"
+launch --source sources --prefix out
+expect_refusal "--source 'sources': has no kokkos-kernels/CMakeLists.txt"
+expect_files sources
+
+begin no_version
+make_sources
+echo > "$here/sources/kokkos/CMakeLists.txt"
+launch --source sources --prefix out
+expect_refusal "$here/sources/kokkos/CMakeLists.txt sets no Kokkos_VERSION_MAJOR"
+expect_files sources
+
+begin no_nvcc
+make_path
+PATH=$here/bin launch --backend cuda --arch HOPPER90 --prefix out
+expect_refusal "no nvcc in PATH"
+expect_files bin
+
+begin no_gpu_arch
+make_path
+ln -s "$here/bin/env" "$here/bin/nvcc"
+PATH=$here/bin launch --backend cuda --prefix out
+expect_refusal "--backend cuda needs --arch"
+expect_files bin
+
+begin no_pip
+make_path
+PATH=$here/bin launch --prefix out
+expect_refusal "no pip in PATH"
+expect_files bin out.log
+
+# The log stays, because the error points to it.
+if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
+  begin no_network
+  launch --prefix out
+  expect_refusal "pip could not download"
+  expect_files out.log
+
+  begin checksum
+  archive=$(sed -nE "s/^archive='[^ ]+ ([^ ]+) ([^ ]+) .*/\1-\2/p" "$program")
+  mkdir "$here/$archive"
+  # Would leave a file if pip ran it before it compared the checksum.
+  echo "open('$here/ran', 'w')" > "$here/$archive/setup.py"
+  tar -C "$here" -czf "$work/links/$archive.tar.gz" "$archive"
+  rm -r "${here:?}/$archive"
+  launch --prefix out
+  expect_refusal "the archive of ${archive%-*} ${archive##*-} has a wrong checksum"
+  expect_files out.log
+fi
+
+begin unknown_arch
+make_sources
+launch --source sources --prefix out --arch ZEN9
+expect_refusal "--arch 'ZEN9': Kokkos 4.6.02 knows only ZEN4"
+expect_files out.log sources
+
+begin not_ours
+mkdir "$here/out"
+touch "$here/out/file"
+make_sources
+launch --source sources --prefix out
+expect_refusal "$here/out exists and is no Kokkos of this script"
+expect_files out sources
+
+begin failed_then_whole
+make_sources
+echo 'message(FATAL_ERROR "no BLAS")' >> "$here/sources/kokkos-kernels/CMakeLists.txt"
+launch --source sources --prefix out
+expect_refusal "cannot configure kokkos-kernels; see $here/out.log"
+grep -q "no BLAS" "$here/out.log" || fail "the log does not say why"
+expect_files out.log sources
+make_sources
+launch --source sources --prefix out --arch ZEN4
+expect_code 0
+[ "$(tail -n 1 "$out")" = "$here/out" ] || fail "does not end with the prefix"
+grep -qx "# $here/out" "$here/out/lib/cmake/Kokkos/KokkosConfig.cmake" || fail "names the temporary directory"
+expect_files out sources
+rm -r "$here/sources/kokkos/CMakeLists.txt"
+make_sources
+launch --source sources --prefix out --arch ZEN4
+expect_code 0
+expect_line "-- Kokkos is complete there; nothing to do"
+[ "$(tail -n 1 "$out")" = "$here/out" ] || fail "does not end with the prefix"
+launch --source sources --prefix out --backend serial
+expect_refusal "$here/out is Kokkos 4.6.02 openmp ZEN4, not Kokkos 4.6.02 serial"
+
+# In the middle of a build: what was started ends too.
+begin interrupted
+make_sources
+cat >> "$here/sources/kokkos/CMakeLists.txt" <<TEXT
+file(WRITE $here/started "")
+execute_process(COMMAND sleep 50)
+file(WRITE $here/went_on "")
+TEXT
+(cd "$here" && exec "$program" --source sources --prefix out) > "$out" 2> "$err" &
+for _ in $(seq 100); do
+  if [ -e "$here/started" ]; then break; fi
+  sleep 0.1
+done
+kill -TERM $!
+SECONDS=0
+wait $!
+code=$?
+[ $SECONDS -lt 20 ] || fail "went on for $SECONDS s"
+expect_refusal "interrupted; nothing was installed"
+expect_files out.log sources started
+
+conclude
