@@ -96,14 +96,15 @@ class Interlude {
 /// have their turn once in a step, after all its memory in forward, backward, reductions and
 /// update; what layers exchange has only just been made.
 Size bytes_between(const PlannedWork& planned) {
+  const Size all = planned.of->plan.memory(0).total();
   switch (planned.work.kind) {
     case WorkKind::update:
     case WorkKind::all_gather:
     case WorkKind::reduce_scatter:
     case WorkKind::all_reduce:
-      return 4 * planned.of->plan.memory(0).total();
+      return 4 * all;
     default:
-      return few_layers;
+      return std::min(few_layers, all);
   }
 }
 
