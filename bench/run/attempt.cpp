@@ -22,8 +22,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Seconds that a rank with an error waits for those that may be stuck in a collective.
-double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds); }
+/// Seconds that a rank with an error waits for those that may be stuck in a collective: less than
+/// it takes their watchdog to end the job, whose word would hide the cause.
+double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds / 2); }
 
 /// What earlier launches of this program have measured of a case that is to be continued.
 Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
