@@ -36,7 +36,7 @@ class WorkOperands {
   explicit WorkOperands(const PlannedWork& planned, const Mesh& mesh)
       : planned_(planned),
         input_(planned.of->plan.input),
-        work_(planned.work),
+        work_(planned_.work),
         stage_(planned.of->plan.stages.front()),
         gemm_(input_.precision, scratch().left, scratch().right),
         sums_("tessera::bench::sums", 1) {

@@ -34,10 +34,11 @@ class Simulator {
 
   /// The second step is measured: its ranks begin as far apart as a step leaves them.
   SimulatedStep step() {
-    carry_out();
+    const std::vector<CostedWork> works = costed_works();
+    carry_out(works);
     const double begin = *std::max_element(now_.begin(), now_.end());
     result_ = {};
-    carry_out();
+    carry_out(works);
     result_.step_seconds = *std::max_element(now_.begin(), now_.end()) - begin;
     return result_;
   }
@@ -47,7 +48,13 @@ class Simulator {
   std::size_t num_ranks() const { return static_cast<std::size_t>(plan_.input.mesh.num_ranks()); }
   double share() const { return 1 / static_cast<double>(num_ranks()); }
 
-  void carry_out() {
+  struct CostedWork {
+    Work work;
+    std::vector<Cost> costs;  ///< of each class
+  };
+
+  std::vector<CostedWork> costed_works() const {
+    std::vector<CostedWork> all;
     for (const Action& action : plan_.stages.front().actions) {
       std::vector<std::vector<Work>> works;  // of each class
       for (const WorkSizes& sizes : sizes_) works.push_back(work_of(action, plan_, sizes));
@@ -55,9 +62,14 @@ class Simulator {
         std::vector<Cost> costs;
         for (const auto& of_class : works)
           costs.push_back(of_class[i].size > 0 ? cost_(of_class[i]) : Cost());
-        work(works.front()[i], costs);
+        all.push_back({works.front()[i], std::move(costs)});
       }
     }
+    return all;
+  }
+
+  void carry_out(const std::vector<CostedWork>& works) {
+    for (const CostedWork& one : works) work(one.work, one.costs);
   }
 
   /// `costs`: of each class.
