@@ -42,7 +42,7 @@ function(tessera_stop_if_missing)
     list(GET row 1 debian)
     list(GET row 2 spack)
     list(GET row 3 purpose)
-    string(APPEND text "  ${name} (${purpose}): Debian ${debian}; Spack ${spack}\n")
+    string(APPEND text "  ${name} (${purpose}): on Debian ${debian}; with Spack ${spack}\n")
   endforeach()
   message(FATAL_ERROR "Tessera needs packages that were not found:\n${text}"
     "Install them (scripts/setup.sh does it on Debian, `spack env activate . && spack install` with Spack),"
@@ -51,7 +51,7 @@ endfunction()
 
 tessera_find_package(Threads)
 tessera_find_package(MPI 3.0 COMPONENTS CXX)
-# No version here: Debian's packages refuse any other major version, Kokkos' own accept it.
+# No version here: TesseraKokkos.cmake says what to do about an old one.
 tessera_find_package(Kokkos)
 tessera_find_package(KokkosKernels)
 tessera_find_package(fmt)

@@ -39,8 +39,19 @@ if(TESSERA_NATIVE)
   endif()
 endif()
 
-# tessera_target(<target>): warnings, and the processor that TESSERA_NATIVE asks for.
+# For the presets and scripts, which build everything: half the time. Packagers build once, with what they know.
+option(TESSERA_PRECOMPILE_HEADERS "Precompile the headers of libraries" OFF)
+# ccache compares what the preprocessor makes of a file, which a precompiled header keeps from it.
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache" OR "CUDA" IN_LIST Kokkos_DEVICES)
+  set(TESSERA_PRECOMPILE_HEADERS OFF)
+endif()
+
+# tessera_target(<target> [header...]): warnings, the processor that TESSERA_NATIVE asks for, and precompiled, where
+# that is wanted, the headers that most sources of the target read.
 function(tessera_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_warnings>
                                           $<BUILD_INTERFACE:tessera_native>)
+  if(TESSERA_PRECOMPILE_HEADERS AND ARGN)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
 endfunction()

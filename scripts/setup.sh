@@ -4,7 +4,8 @@
 # Sourced by run.sh, study.sh and test.sh; ./scripts/setup.sh alone only installs missing dependencies.
 #
 # If there is a Kokkos in CMAKE_PREFIX_PATH, Kokkos_ROOT or Kokkos_DIR (Spack, modules, built by hand),
-# nothing is installed. Otherwise the Debian packages of cmake/dependencies.txt are.
+# nothing is installed. Otherwise the Debian packages of cmake/dependencies.txt are, and scripts/kokkos.sh builds
+# Kokkos.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -49,11 +50,14 @@ find_kokkos() {
 # optional rows with these names.
 debian_packages() {
   awk -F'|' -v names="$*" '
-    /^#/ || $2 ~ /^ *-/ { next }
+    /^#/ || $2 ~ /^ *(-|scripts)/ { next }
     { name = $1; gsub(/ /, "", name); optional = $4 ~ /^ *optional/ }
     names == "" ? !optional : index(" " names " ", " " name " ") { print $2 }
   ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d'
-  if (($# == 0)); then printf '%s\n' g++ git ninja-build; fi
+  if (($# > 0)); then return; fi
+  printf '%s\n' g++ git ninja-build
+  # What scripts/kokkos.sh downloads with.
+  command -v pip3 pip >/dev/null || echo python3-pip
 }
 
 # install_debian_packages [row...]
@@ -80,15 +84,18 @@ install_missing() {
   kokkos=$(find_kokkos)
   if [[ -n $kokkos ]]; then
     say "Using the Kokkos in $kokkos; installing nothing"
-  elif command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+    return
+  fi
+  if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     install_debian_packages
     if (($# > 0)); then
       (install_debian_packages "$@") || say "Continuing without the packages that could not be installed"
     fi
   else
-    die "no Kokkos in CMAKE_PREFIX_PATH, and no apt to install one. With Spack, in $root:
-  spack env activate . && spack install"
+    say "No apt here to install packages; cmake/dependencies.txt lists what is needed"
   fi
+  kokkos=$("$root/scripts/kokkos.sh" | tee /dev/stderr | tail -n 1)
+  export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
 }
 
 # build <preset> [target...]: configures and builds in build/<preset>.
@@ -119,4 +126,7 @@ launch() {
 # Open MPI refuses to start as root without both.
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
-if [[ ${BASH_SOURCE[0]} == "$0" ]]; then install_missing Matplotlib Chromium PyYAML; fi
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  install_missing Matplotlib Chromium PyYAML
+  say "For CMake: export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-}"
+fi

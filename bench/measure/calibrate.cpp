@@ -6,6 +6,7 @@
 #include <set>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/nn/gemm.hpp>
 
@@ -75,14 +76,13 @@ class Interlude {
   void operator()(Size bytes) const {
     const Vector<float> numbers = numbers_;
     const Size floats = std::min(bytes, most_bytes) / size_of(DType::float32);
-    Kokkos::parallel_for(
-        "tessera::bench::interlude", Elements(0, floats),
+    for_each(
+        "tessera::bench::interlude", floats,
         KOKKOS_LAMBDA(Size i) { numbers(i) = 0.5F * numbers(i) + 1; });
     gemm_(Trans::no, Trans::no, 1, a_, a_, 0, c_);
   }
 
  private:
-  using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
   static constexpr std::size_t width = 128;
   /// More than a core's part of the last cache.
   static constexpr Size most_bytes = Size{16} << 20;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/machine_probe.hpp"
 
+#include <tessera/base/for_each.hpp>
+
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 
@@ -12,20 +14,20 @@ constexpr Size elements = Size{1} << 21;  // 16 MiB of both Views
 constexpr Size gemm_width = 192;
 constexpr Size repetitions = 5;
 
-using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
-
 /// c += a b, a row each: as long as its memory is in the first cache, nothing but the core counts.
 void multiply(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c) {
-  Kokkos::parallel_for(
-      "tessera::bench::probe_product", Elements(0, width), KOKKOS_LAMBDA(Size i) {
+  for_each(
+      "tessera::bench::probe_product", width,
+      KOKKOS_LAMBDA(Size i) {
         for (Size k = 0; k < width; ++k)
           for (Size j = 0; j < width; ++j) c(i, j) += a(i, k) * b(k, j);
-      });
+      },
+      width * width * width);
 }
 
 void sweep(const Vector<float>& from, const Vector<float>& to) {
-  Kokkos::parallel_for(
-      "tessera::bench::probe_memory", Elements(0, elements),
+  for_each(
+      "tessera::bench::probe_memory", elements,
       KOKKOS_LAMBDA(Size i) { to(i) = 0.5F * to(i) + from(i); });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/mesh/redistribute.hpp>
 #include <tessera/mesh/redistribute_plan.hpp>
@@ -18,14 +19,12 @@
 namespace tessera::bench {
 namespace {
 
-using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
-
 /// Numbers around zero that no kernel makes overflow or denormal in a few repetitions.
 template <class T>
 void refill(const Vector<T>& values) {
   T* const data = values.data();
-  Kokkos::parallel_for(
-      "tessera::bench::refill", Elements(0, values.extent(0)),
+  for_each(
+      "tessera::bench::refill", values.extent(0),
       KOKKOS_LAMBDA(Size i) { data[i] = static_cast<T>((i * 37) % 101 - 50) / T(50); });
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_spec.hpp>
@@ -129,9 +130,8 @@ void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string&
 
 /// Reads and writes what Adam does, without its division and root.
 void multiply_add(Size n, float* p, const float* g, float* m, float* v) {
-  Kokkos::parallel_for(
-      "tessera::bench::optimizer_limit",
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, n), KOKKOS_LAMBDA(Size i) {
+  for_each(
+      "tessera::bench::optimizer_limit", n, KOKKOS_LAMBDA(Size i) {
         const float mi = 0.9F * m[i] + g[i], vi = 0.9F * v[i] + g[i];
         m[i] = mi;
         v[i] = vi;

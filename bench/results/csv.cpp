@@ -18,19 +18,19 @@ std::string field(const Json& value) {
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
-    text.insert(at, "\"");
-  return '"' + text + '"';
+    text.insert(at, 1, '"');
+  return fmt::format("\"{}\"", text);
 }
 
 }  // namespace
 
 std::string cases_csv(const Json& summary) {
   std::string text;
-  for (const Column& column : columns) text += (text.empty() ? "" : ",") + std::string(column.key);
+  for (const Column& column : columns) text.append(text.empty() ? "" : ",").append(column.key);
   for (const Json& row : summary.at("cases"))
     for (const Column& column : columns)
-      text += (&column == columns ? "\n" : ",") + field(row.at(column.key));
-  return text + "\n";
+      text.append(&column == columns ? "\n" : ",").append(field(row.at(column.key)));
+  return text.append("\n");
 }
 
 std::string steps_csv(const Results& results) {

@@ -52,7 +52,7 @@ std::string spread(const Json& row) {
 std::string place(const Json& row) {
   std::string mesh = row.at("mesh");
   for (const std::string& factor : other_factors(row.at("factors")))
-    mesh += " " + factor.substr(factor.find('.') + 1);
+    mesh.append(" ").append(factor, factor.find('.') + 1);
   return mesh;
 }
 
@@ -128,7 +128,7 @@ std::string table_text(const std::vector<Line>& lines) {
       line += fmt::format(fmt::runtime(table_columns[c].is_text ? "{:<{}} " : "{:>{}} "),
                           shortened(lines[l][c], widths[c]), widths[c]);
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text.append(line).append("\n");
     if (l == 0) text += std::string(std::min(all, max_columns), '-') + "\n";
   }
   return text;

@@ -125,23 +125,25 @@ std::string describe(const BlasStatus& status) {
   std::string text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
   if (status.was) text += fmt::format(" (was {}: corrected)", *status.was);
   if (!status.remark.empty()) text += fmt::format(" ({})", status.remark);
+  if (status.threads > 0) text += ", " + counted(status.threads, "thread");
   return text;
 }
 
-void limit_blas_threads() {
-  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
-  if (is_set("OMP_NUM_THREADS") || is_set("GOTO_NUM_THREADS")) return;
+int limit_blas_threads(int threads) {
   // MKL and BLIS read their variables at the first call, OpenBLAS when it is loaded.
-  setenv("MKL_NUM_THREADS", "1", 0);
-  setenv("BLIS_NUM_THREADS", "1", 0);
-  if (is_set("OPENBLAS_NUM_THREADS")) return;
-  setenv("OPENBLAS_NUM_THREADS", "1", 0);
-  if (auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads")) set_threads(1);
+  const std::string number = std::to_string(threads);
+  setenv("MKL_NUM_THREADS", number.c_str(), 0);
+  setenv("BLIS_NUM_THREADS", number.c_str(), 0);
+  auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads");
+  auto* get_threads = find_symbol<int()>("openblas_get_num_threads");
+  const bool is_chosen =
+      std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("GOTO_NUM_THREADS") != nullptr;
+  if (set_threads != nullptr && !is_chosen) set_threads(threads);
+  return get_threads != nullptr ? get_threads() : 0;
 }
 
 BlasStatus check_blas(int argc, const char* const* argv, bool may_restart) {
-  limit_blas_threads();
-  BlasStatus status{blas_library(), find_openblas(), std::nullopt, ""};
+  BlasStatus status{blas_library(), find_openblas(), {}, "", 0};
   if (!status.blas) return status;
 
   const char* chosen = std::getenv(core_variable);

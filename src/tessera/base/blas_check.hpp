@@ -37,15 +37,17 @@ struct BlasStatus {
   std::optional<OpenBlas> blas;    ///< none: another library
   std::optional<std::string> was;  ///< the core before it was corrected
   std::string remark;              ///< why it was left as it is, if it could be better
+  int threads = 0;                 ///< of a product; 0: as the library decides
 };
 
-/// "OpenBLAS 0.3.21, core Cooperlake (was Haswell: corrected)".
+/// "OpenBLAS 0.3.21, core Cooperlake (was Haswell: corrected), 2 threads".
 std::string describe(const BlasStatus& status);
 
-/// One BLAS thread per rank unless the user's environment says otherwise.
-void limit_blas_threads();
+/// Gives products as many threads as kernels have, unless a variable of the library says otherwise.
+/// Returns how many they have; 0 where the library does not tell. Call it before the first product.
+int limit_blas_threads(int threads);
 
-/// Checks the BLAS and limits its threads. If another core suits better, the user has not chosen
+/// If another core suits better, the user has not chosen
 /// one (OPENBLAS_CORETYPE) and `may_restart`, the process executes itself again with `argv`, once:
 /// call it before anything that must not happen twice, MPI_Init above all.
 BlasStatus check_blas(int argc, const char* const* argv, bool may_restart);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/kokkos_compat.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/outcome.hpp>
 
 namespace tessera {

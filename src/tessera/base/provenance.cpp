@@ -15,7 +15,7 @@
 
 #include <tessera/base/gpu.hpp>
 #include <tessera/base/host_info.hpp>
-#include <tessera/base/kokkos_compat.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>

@@ -9,17 +9,20 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
 #include <mpi.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/agreement.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/gpu.hpp>
-#include <tessera/base/kokkos_compat.hpp>
+#include <tessera/base/host_info.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/mpi_error.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/share_text.hpp>
+#include <tessera/base/threads.hpp>
 #include <tessera/base/view.hpp>
 
 namespace tessera {
@@ -116,11 +119,29 @@ std::optional<int> choose_device([[maybe_unused]] const MpiSession& mpi) {
 #endif
 }
 
+/// None where Kokkos has no threads.
+std::optional<int> choose_threads([[maybe_unused]] const MpiSession& mpi,
+                                  const std::vector<std::string>& arguments) {
+#if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
+  constexpr bool has_threads = true;
+#else
+  constexpr bool has_threads = false;
+#endif
+  const AskedThreads asked = asked_threads(arguments, std::getenv);
+  on_all_ranks(mpi, [&] { check_threads(asked, cpu_set(), has_threads); });
+  if (!has_threads) return std::nullopt;
+  if (asked.number > 0) return asked.number;
+  std::vector<std::vector<int>> cores;
+  for (const std::string& text : gather_texts(mpi.node, nlohmann::json(own_cores()).dump()))
+    cores.push_back(nlohmann::json::parse(text));
+  return threads_of_rank(mpi.local_rank, cores);
+}
+
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv, std::optional<int> device)
+  KokkosSession(int& argc, char** argv, const KokkosChoice& choice)
       : owned_(!Kokkos::is_initialized()) {
-    if (owned_) initialize_kokkos(argc, argv, device);
+    if (owned_) initialize_kokkos(argc, argv, choice);
   }
   ~KokkosSession() {
     if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
@@ -154,7 +175,12 @@ struct Runtime::State {
       set_log_rank(mpi.rank);
     }
     device = choose_device(mpi);
-    on_all_ranks(mpi, [&] { kokkos.emplace(argc, argv, device); });
+    const KokkosChoice choice{device, choose_threads(mpi, arguments)};
+    on_all_ranks(mpi, [&] {
+      kokkos.emplace(argc, argv, choice);
+      serial_below();  // rejects a bad value
+    });
+    blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
   }
 };
 

@@ -132,6 +132,10 @@ std::string human_seconds(double seconds) {
   return digits(seconds) + " s";
 }
 
+std::string counted(Size n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
 std::string number_ranges(std::span<const int> sorted, std::size_t shortest) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < sorted.size();) {

@@ -43,6 +43,9 @@ std::string with_thousands(Size n);
 /// "850 ns", "12.3 us", "4.56 ms", "1.23 s": three significant digits.
 std::string human_seconds(double seconds);
 
+/// "1 rank", "3 ranks".
+std::string counted(Size n, std::string_view noun);
+
 /// Sorted numbers as ranges: {0, 1, 2, 5} is "0-2,5"; "" when there are none. Runs of fewer than
 /// `shortest` numbers are written out.
 std::string number_ranges(std::span<const int> sorted, std::size_t shortest = 2);

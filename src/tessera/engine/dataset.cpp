@@ -3,6 +3,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/engine/dataset.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
@@ -13,10 +14,8 @@ namespace {
 template <class T>
 void sum_of_squares_by_row(const Matrix<T>& x, const Matrix<T>& y) {
   const Size columns = static_cast<Size>(x.extent(1));
-  Kokkos::parallel_for(
-      "tessera::sum_of_squares_by_row",
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, static_cast<Size>(x.extent(0))),
-      KOKKOS_LAMBDA(Size i) {
+  for_each(
+      "tessera::sum_of_squares_by_row", x.extent(0), KOKKOS_LAMBDA(Size i) {
         T sum = 0;
         for (Size j = 0; j < columns; ++j) sum += x(i, j) * x(i, j);
         y(i, 0) = sum;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include <tessera/base/kokkos_compat.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/request.hpp>
 #include <tessera/config/config.hpp>
@@ -141,7 +140,7 @@ class Engine {
   Gemm<Compute> gemm_;
   std::vector<Operands> operands_;  ///< by action
   Vector<double> sums_;             ///< as SumsPlan says
-  HostMirror<Vector<double>> host_sums_;
+  Vector<double>::host_mirror_type host_sums_;
   Request gather_in_flight_;
   Request scatter_in_flight_;
   std::vector<Request> reductions_;  ///< started ones, by bucket

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/mesh/sharded_tensor.hpp>
 
@@ -21,9 +22,8 @@ void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
   const Size first = tensor.owned.begin;
   const T* const in = tensor.values.data() + (first - tensor.kept.begin);
   T* const out = whole.data();
-  Kokkos::parallel_for(
-      "tessera::copy_to_whole",
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, tensor.owned.count),
+  for_each(
+      "tessera::copy_to_whole", tensor.owned.count,
       KOKKOS_LAMBDA(Size i) { out[place(first + i)] = in[i]; });
 }
 

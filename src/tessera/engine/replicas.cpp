@@ -8,6 +8,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
@@ -19,7 +20,6 @@ namespace {
 const std::string checksum_label = "tessera::checksum";
 const std::string limits_label = "tessera::checksum_limits";
 
-using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 constexpr std::uint64_t low_half = 0xffffffff;
 
 /// The finalizer of splitmix64: every bit of the result depends on every bit of x.
@@ -35,8 +35,8 @@ template <class T>
 void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   const T* const data = v.data();
-  Kokkos::parallel_reduce(
-      checksum_label, Elements(0, v.extent(0)),
+  sum_over(
+      checksum_label, v.extent(0),
       KOKKOS_LAMBDA(Size i, std::int64_t & sum) {
         Bits bits;
         std::memcpy(&bits, data + i, sizeof bits);

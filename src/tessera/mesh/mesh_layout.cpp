@@ -85,9 +85,8 @@ std::string layout_text(const MeshShape& mesh) {
 
 std::string visualize_mesh(const MeshShape& mesh) {
   const Size ranks = mesh.num_ranks();
-  return fmt::format("Mesh shape: {}\nAxis names: {}\nRank layout ({} rank{}):\n{}",
-                     shape_text(mesh), names_text(mesh), ranks, ranks == 1 ? "" : "s",
-                     layout_text(mesh));
+  return fmt::format("Mesh shape: {}\nAxis names: {}\nRank layout ({}):\n{}", shape_text(mesh),
+                     names_text(mesh), counted(ranks, "rank"), layout_text(mesh));
 }
 
 nlohmann::json mesh_info(const MeshShape& mesh) {

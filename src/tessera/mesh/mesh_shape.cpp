@@ -115,13 +115,13 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {
   }
   if (rest != nullptr) {
     if (ranks < known || ranks % known != 0) {
-      reject(text, fmt::format("the other sizes multiply to {}, which must divide the {} rank{}",
-                               known, ranks, ranks == 1 ? "" : "s"));
+      reject(text, fmt::format("the other sizes multiply to {}, which must divide the {}", known,
+                               counted(ranks, "rank")));
     }
     rest->size = ranks / known;
   } else if (known != ranks) {
-    reject(text, fmt::format("the sizes multiply to {}, which must equal the {} rank{}", known,
-                             ranks, ranks == 1 ? "" : "s"));
+    reject(text, fmt::format("the sizes multiply to {}, which must equal the {}", known,
+                             counted(ranks, "rank")));
   }
   return MeshShape(std::move(axes));
 }

@@ -90,8 +90,8 @@ std::string PartitionSpec::to_string() const {
 Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
                          std::size_t tensor_rank) {
   if (spec.dims.size() > tensor_rank) {
-    reject(spec.to_string(), fmt::format("must be no longer than the {} dimension{} of the tensor",
-                                         tensor_rank, tensor_rank == 1 ? "" : "s"));
+    reject(spec.to_string(), fmt::format("must be no longer than the {} of the tensor",
+                                         counted(static_cast<Size>(tensor_rank), "dimension")));
   }
   Placements placements = replicated(mesh);
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/mesh/parts.hpp>
 
 namespace tessera {
@@ -26,8 +27,8 @@ struct CopyRuns {
     return part * base + (part < extra ? part : extra);
   }
 
-  using Policy = Kokkos::TeamPolicy<ExecSpace>;
-  KOKKOS_FUNCTION void operator()(const typename Policy::member_type& team) const {
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
     for (Size run = team.league_rank(); run < outer * runs_per_row; run += team.league_size()) {
       const Size row = run / runs_per_row;
       const Size part = first + run - row * runs_per_row;
@@ -48,12 +49,14 @@ void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& par
   const Size runs = parts.outer * which.count;
   if (runs == 0 || packed.extent(0) == 0) return;
   constexpr Size max_league = 1 << 20;
-  const typename CopyRuns<T, packs>::Policy policy(static_cast<int>(std::min(runs, max_league)),
-                                                   Kokkos::AUTO);
-  Kokkos::parallel_for(
-      packs ? pack_label : unpack_label, policy,
-      CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
-                         parts.n % parts.count, which.begin, which.count});
+  with_space_for(packed.extent(0), [&](const auto& space) {
+    const Kokkos::TeamPolicy<std::decay_t<decltype(space)>> policy(
+        space, static_cast<int>(std::min(runs, max_league)), Kokkos::AUTO);
+    Kokkos::parallel_for(
+        packs ? pack_label : unpack_label, policy,
+        CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
+                           parts.n % parts.count, which.begin, which.count});
+  });
 }
 
 }  // namespace

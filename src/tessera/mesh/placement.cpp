@@ -3,6 +3,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/mesh/placement.hpp>
 
 namespace tessera {
@@ -41,10 +42,11 @@ void check_placements(const Placements& placements, const MeshShape& mesh,
   for (const Placement& placement : placements) {
     if (!placement.is_shard()) continue;
     if (placement.dim() < 0 || static_cast<std::size_t>(placement.dim()) >= tensor_rank) {
-      throw Error(ExitCode::usage,
-                  fmt::format("placements {}: a tensor with {} dimension{} has no dimension {}",
-                              to_string(placements, mesh), tensor_rank, tensor_rank == 1 ? "" : "s",
-                              placement.dim()));
+      throw Error(
+          ExitCode::usage,
+          fmt::format("placements {}: a tensor with {} has no dimension {}",
+                      to_string(placements, mesh),
+                      counted(static_cast<Size>(tensor_rank), "dimension"), placement.dim()));
     }
   }
 }

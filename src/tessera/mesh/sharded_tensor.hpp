@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/mesh/placement.hpp>
@@ -80,11 +81,9 @@ ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
   for (std::size_t a = 0; a < placements.size(); ++a) {
     if (placements[a].is_partial() && mesh.coordinates()[a] != 0) return tensor;
   }
-  Kokkos::parallel_for(
-      "tessera::from_function",
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, tensor.local().extent(0)),
-      detail::FillFromFunction<T, F>{tensor.local(),
-                                     detail::GlobalIndex(global_shape, tensor.block()), function});
+  for_each("tessera::from_function", tensor.local().extent(0),
+           detail::FillFromFunction<T, F>{
+               tensor.local(), detail::GlobalIndex(global_shape, tensor.block()), function});
   return tensor;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/redistribute.hpp>
 #include <tessera/mesh/rules.hpp>
@@ -57,9 +58,7 @@ struct Divide {
 
 template <class T>
 void divide(const Vector<T>& values, Size divisor) {
-  Kokkos::parallel_for("tessera::mean",
-                       Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, values.extent(0)),
-                       Divide<T>{values, static_cast<T>(divisor)});
+  for_each("tessera::mean", values.extent(0), Divide<T>{values, static_cast<T>(divisor)});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/nn/add.hpp>
 #include <tessera/nn/layer_call.hpp>
 
@@ -22,10 +23,8 @@ template <class T>
 void forward(const LayerCall<T>& call) {
   const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
   T* const y = call.output.data();
-  Kokkos::parallel_for(
-      label,
-      Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(
-          0, static_cast<Size>(call.output.extent(0) * call.output.extent(1))),
+  for_each(
+      label, call.output.extent(0) * call.output.extent(1),
       KOKKOS_LAMBDA(Size i) { y[i] = a[i] + b[i]; });
 }
 

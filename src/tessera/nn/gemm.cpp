@@ -8,6 +8,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/nn/gemm.hpp>
 
@@ -41,9 +42,8 @@ void scale(const Matrix<T>& c, T beta) {
     return;
   }
   T* const data = c.data();
-  Kokkos::parallel_for(
-      gemm_scale_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, c.span()),
-      KOKKOS_LAMBDA(Size i) { data[i] *= beta; });
+  for_each(
+      gemm_scale_label, c.span(), KOKKOS_LAMBDA(Size i) { data[i] *= beta; });
 }
 
 template <class T>
@@ -101,9 +101,8 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<con
 void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
   const float* const from = in.data();
   float* const to = out.data();
-  Kokkos::parallel_for(
-      round_to_tf32_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, in.extent(0)),
-      KOKKOS_LAMBDA(Size i) {
+  for_each(
+      round_to_tf32_label, in.extent(0), KOKKOS_LAMBDA(Size i) {
         // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
         std::uint32_t bits;
         std::memcpy(&bits, from + i, sizeof bits);

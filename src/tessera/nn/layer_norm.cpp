@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_norm.hpp>
 
@@ -13,9 +14,6 @@ namespace {
 const std::string forward_label = "tessera::layer_norm";
 const std::string input_label = "tessera::layer_norm_input_gradient";
 const std::string parameter_label = "tessera::layer_norm_parameter_gradients";
-
-using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
-using Team = TeamPolicy::member_type;
 
 std::vector<Layout> layouts(const LayerSpec&) {
   constexpr Placement whole = Placement::replicate();
@@ -32,6 +30,7 @@ struct Normalize {
   T *y, *kept;
   Size cols;
 
+  template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const Size i = team.league_rank();
     const T* const in = x + i * cols;
@@ -64,6 +63,7 @@ struct InputGradient {
   Size cols;
   bool add;
 
+  template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const Size i = team.league_rank();
     const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
@@ -105,18 +105,23 @@ struct ParameterGradients {
   }
 };
 
-/// A team per row; threads of a host take whole rows, for which one is enough.
-TeamPolicy team_per_row(Size rows) {
-  constexpr bool on_host = std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
-  return on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 32);
+/// kernel(team) with a team for each row; threads of a host take whole rows, for which one is
+/// enough.
+template <class Kernel>
+void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
+    Kokkos::parallel_for(
+        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel);
+  });
 }
 
 template <class T>
 void forward(const LayerCall<T>& call) {
   const Size rows = call.output.extent(0);
   if (rows == 0) return;
-  Kokkos::parallel_for(
-      forward_label, team_per_row(rows),
+  for_each_row(
+      forward_label, rows, call.layer.in,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
                    call.output.data(), call.kept.data(), call.layer.in});
 }
@@ -126,15 +131,15 @@ void backward(const LayerCall<T>& call) {
   const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
   const T *const x = call.inputs[0].data(), *const kept = call.kept.data();
   const T* const dy = call.output_gradient.data();
-  Kokkos::parallel_for(parameter_label,
-                       Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, cols),
-                       ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
-                                             call.parameter_gradients[1].data(), rows, cols,
-                                             call.add_parameter_gradients});
+  for_each(parameter_label, cols,
+           ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
+                                 call.parameter_gradients[1].data(), rows, cols,
+                                 call.add_parameter_gradients},
+           rows * cols);
   T* const dx = call.input_gradients[0].data();
   if (rows == 0 || dx == nullptr) return;
-  Kokkos::parallel_for(
-      input_label, team_per_row(rows),
+  for_each_row(
+      input_label, rows, cols,
       InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
 }
 

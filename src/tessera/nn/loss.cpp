@@ -3,6 +3,7 @@
 #include <string>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/nn/loss.hpp>
 
 namespace tessera {
@@ -13,16 +14,14 @@ const std::string mse_label = "tessera::mse";
 const std::string mae_label = "tessera::mae";
 const std::string relative_l2_label = "tessera::relative_l2";
 
-using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
 /// One pass: reads p and t, writes the gradient, adds up the loss.
 template <class T>
-void element_loss(const Elements& elements, const T* p, const T* t, T scale, const Sum& sum, T* g,
-                  bool squared) {
+void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g, bool squared) {
   if (squared) {
-    Kokkos::parallel_reduce(
-        mse_label, elements,
+    sum_over(
+        mse_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
           const T d = p[i] - t[i];
           if (g) g[i] = T(2) * d * scale;
@@ -30,8 +29,8 @@ void element_loss(const Elements& elements, const T* p, const T* t, T scale, con
         },
         sum);
   } else {
-    Kokkos::parallel_reduce(
-        mae_label, elements,
+    sum_over(
+        mae_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
           using std::fabs;
           const T d = p[i] - t[i];
@@ -45,8 +44,8 @@ void element_loss(const Elements& elements, const T* p, const T* t, T scale, con
 /// d|p - t| / dp = (p - t) / |p - t|, over |t|.
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Sum& sum, T* g) {
-  Kokkos::parallel_reduce(
-      relative_l2_label, Elements(0, rows),
+  sum_over(
+      relative_l2_label, rows,
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::sqrt;
         const T* const pi = p + i * cols;
@@ -63,7 +62,7 @@ void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Su
         const double factor = difference == 0 ? 0 : scale / norms;
         for (Size j = 0; j < cols; ++j) g[i * cols + j] = static_cast<T>((pi[j] - ti[j]) * factor);
       },
-      sum);
+      sum, rows * cols);
 }
 
 }  // namespace
@@ -81,8 +80,8 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   if (kind == LossKind::relative_l2) {
     relative_l2(rows, cols, prediction.data(), target.data(), scale, sum, gradient.data());
   } else {
-    element_loss(Elements(0, rows * cols), prediction.data(), target.data(), scale, sum,
-                 gradient.data(), kind == LossKind::mse);
+    element_loss(rows * cols, prediction.data(), target.data(), scale, sum, gradient.data(),
+                 kind == LossKind::mse);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/pointwise.hpp>
@@ -16,15 +17,9 @@ namespace {
 const std::string forward_label = "tessera::bias_activation";
 const std::string backward_label = "tessera::bias_activation_backward";
 
-using TeamPolicy = Kokkos::TeamPolicy<ExecSpace, Kokkos::IndexType<Size>>;
-using Team = TeamPolicy::member_type;
-template <class T>
+template <class T, class Space>
 using Scratch =
-    Kokkos::View<T*, ExecSpace::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
-constexpr bool on_host =
-    Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, MemSpace>::accessible &&
-    std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
+    Kokkos::View<T*, typename Space::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /// y = act(x + b), a team per row, so that columns are contiguous for vector lanes.
 template <class T, Activation A>
@@ -34,6 +29,7 @@ struct BiasActivation {
   T* y;
   Size cols;
 
+  template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const T* const x_row = x + team.league_rank() * cols;
     T* const y_row = y + team.league_rank() * cols;
@@ -58,11 +54,13 @@ struct BiasActivationBackward {
   bool accumulate;
   static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
 
+  template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const Size first = team.league_rank() * block;
     const Size width = first + block < cols ? block : cols - first;
     const Size threads = team.team_size();
-    T* const partial = Scratch<T>(team.team_scratch(0), threads * block).data();
+    T* const partial =
+        Scratch<T, typename Team::execution_space>(team.team_scratch(0), threads * block).data();
     T* const mine = partial + team.team_rank() * block;
     const T* const b = of_sum && bias ? bias + first : nullptr;
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
@@ -94,9 +92,8 @@ struct BiasActivationBackward {
 
 /// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
 /// for vectors and small enough for the partial sums to stay in the first cache.
-Size column_block(Size cols) {
+Size column_block(Size cols, Size threads) {
   if (!on_host) return 32;
-  static const Size threads = ExecSpace().concurrency();
   return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
 }
 
@@ -137,11 +134,15 @@ void forward(const LayerCall<T>& call) {
   const bool nothing =
       call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
   if (rows == 0 || cols == 0 || nothing) return;
-  const TeamPolicy policy = on_host ? TeamPolicy(rows, 1, 1) : TeamPolicy(rows, Kokkos::AUTO, 1);
-  dispatch(call.layer.activation, [&](auto a) {
-    Kokkos::parallel_for(
-        forward_label, policy,
-        BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
+    const Policy policy =
+        on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 1);
+    dispatch(call.layer.activation, [&](auto a) {
+      Kokkos::parallel_for(
+          forward_label, policy,
+          BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
+    });
   });
 }
 
@@ -154,17 +155,21 @@ void backward(const LayerCall<T>& call) {
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
-  const Size block = column_block(cols);
-  const int threads = on_host ? 1 : 8;
-  const auto policy =
-      TeamPolicy((cols + block - 1) / block, threads, on_host ? 1 : 32)
-          .set_scratch_size(0, Kokkos::PerTeam(Scratch<T>::shmem_size(threads * block)));
-  dispatch(activation, [&](auto a) {
-    Kokkos::parallel_for(backward_label, policy,
-                         BiasActivationBackward<T, decltype(a)::value>{
-                             saved.data(), data_or_null(call.parameters[0]),
-                             call.output_gradient.data(), call.input_gradients[0].data(), dbias,
-                             rows, cols, block, call.add_parameter_gradients});
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Space = std::decay_t<decltype(space)>;
+    const Size block = column_block(cols, space.concurrency());
+    const int threads = on_host ? 1 : 8;
+    const Size scratch = Scratch<T, Space>::shmem_size(threads * block);
+    const auto policy =
+        TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
+            .set_scratch_size(0, Kokkos::PerTeam(scratch));
+    dispatch(activation, [&](auto a) {
+      Kokkos::parallel_for(backward_label, policy,
+                           BiasActivationBackward<T, decltype(a)::value>{
+                               saved.data(), data_or_null(call.parameters[0]),
+                               call.output_gradient.data(), call.input_gradients[0].data(), dbias,
+                               rows, cols, block, call.add_parameter_gradients});
+    });
   });
 }
 

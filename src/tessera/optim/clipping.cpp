@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {
@@ -13,8 +14,6 @@ const std::string find_not_finite_label = "tessera::find_not_finite";
 const std::string add_up_label = "tessera::add_up";
 const std::string accumulate_label = "tessera::accumulate";
 
-using Elements = Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>;
-
 }  // namespace
 
 template <class T>
@@ -24,8 +23,8 @@ void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size s
   // Eight squares are added as a tree before they join the running sum: one chain of additions
   // would wait for each addition, not for memory.
   const Size groups = n / 8;
-  Kokkos::parallel_reduce(
-      sum_of_squares_label, Elements(0, groups + n % 8),
+  sum_over(
+      sum_of_squares_label, groups + n % 8,
       KOKKOS_LAMBDA(Size i, double& sum) {
         if (i >= groups) {
           const double x = data[n - 1 - (i - groups)];
@@ -39,14 +38,14 @@ void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size s
         }
         sum += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
       },
-      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot), n);
 }
 
 template <class T>
 void clip_by_value(const Vector<T>& v, T limit) {
   T* const data = v.data();
-  Kokkos::parallel_for(
-      clip_by_value_label, Elements(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
+  for_each(
+      clip_by_value_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
         const T x = data[i];
         data[i] = x > limit ? limit : x < -limit ? -limit : x;
       });
@@ -56,8 +55,8 @@ template <class T>
 void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
   const T* const data = v.data();
   double* const found = sums.data() + slot;
-  Kokkos::parallel_for(
-      find_not_finite_label, Elements(0, v.extent(0)), KOKKOS_LAMBDA(Size i) {
+  for_each(
+      find_not_finite_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
         // x - x is 0, or NaN for an infinity or NaN. All threads that write, write the same.
         if (!(data[i] - data[i] == T(0))) *found = 1;
       });
@@ -65,8 +64,8 @@ void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size 
 
 void add_up(const Vector<double>& sums, Size first, Size count) {
   double* const data = sums.data() + first;
-  Kokkos::parallel_for(
-      add_up_label, Elements(0, 1), KOKKOS_LAMBDA(Size) {
+  for_each(
+      add_up_label, 1, KOKKOS_LAMBDA(Size) {
         for (Size i = 1; i < count; ++i) data[0] += data[i];
       });
 }
@@ -75,8 +74,8 @@ template <class T>
 void accumulate(const Vector<const T>& from, const Vector<T>& to) {
   const T* const in = from.data();
   T* const out = to.data();
-  Kokkos::parallel_for(
-      accumulate_label, Elements(0, to.extent(0)), KOKKOS_LAMBDA(Size i) { out[i] += in[i]; });
+  for_each(
+      accumulate_label, to.extent(0), KOKKOS_LAMBDA(Size i) { out[i] += in[i]; });
 }
 
 template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);

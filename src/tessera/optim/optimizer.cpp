@@ -4,6 +4,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/optim/optimizer.hpp>
 
@@ -20,7 +21,7 @@ const std::string rmsprop_label = "tessera::rmsprop";
 
 template <class T>
 struct Arguments {
-  Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>> range;
+  Size n;
   T* p;
   const T* g;
   T learning_rate, scale;
@@ -31,8 +32,8 @@ void sgd(const Arguments<T>& a) {
   T* const p = a.p;
   const T* const g = a.g;
   const T rate = a.learning_rate * a.scale;
-  Kokkos::parallel_for(
-      sgd_label, a.range, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
+  for_each(
+      sgd_label, a.n, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
 }
 
 template <class T>
@@ -42,8 +43,8 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
   const T lr = a.learning_rate, scale = a.scale;
   // The step is m, or one more turn of it with nesterov.
   const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
-  Kokkos::parallel_for(
-      momentum_sgd_label, a.range, KOKKOS_LAMBDA(Size i) {
+  for_each(
+      momentum_sgd_label, a.n, KOKKOS_LAMBDA(Size i) {
         const T gi = g[i] * scale;
         const T mi = gi + momentum * m[i];
         m[i] = mi;
@@ -63,8 +64,8 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T correction2 = T(1) / (T(1) - std::pow(b2, static_cast<T>(t)));
   const T epsilon = static_cast<T>(config.epsilon);
   const T weight_decay = static_cast<T>(config.weight_decay);
-  Kokkos::parallel_for(
-      adam_label, a.range, KOKKOS_LAMBDA(Size i) {
+  for_each(
+      adam_label, a.n, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T mi = c1 * gi + b1 * m[i];
@@ -83,8 +84,8 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
   const T lr = a.learning_rate, scale = a.scale;
   const T decay = static_cast<T>(config.decay), rest = static_cast<T>(1 - config.decay);
   const T epsilon = static_cast<T>(config.epsilon);
-  Kokkos::parallel_for(
-      rmsprop_label, a.range, KOKKOS_LAMBDA(Size i) {
+  for_each(
+      rmsprop_label, a.n, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T vi = rest * (gi * gi) + decay * v[i];
@@ -131,11 +132,8 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
 
 template <class T>
 void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale) {
-  const Arguments<T> a{{0, static_cast<Size>(run.params.extent(0))},
-                       run.params.data(),
-                       run.grads.data(),
-                       learning_rate,
-                       grad_scale};
+  const Arguments<T> a{static_cast<Size>(run.params.extent(0)), run.params.data(), run.grads.data(),
+                       learning_rate, grad_scale};
   T* const moments = moments_.data() + first;
   switch (config_.kind) {
     case OptimizerKind::sgd:

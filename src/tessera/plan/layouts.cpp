@@ -57,8 +57,8 @@ void check_specs(const PlanInput& input) {
     const std::size_t rank = parameter->shape.size();
     if (spec.dims.size() > rank)
       reject_spec(path, spec,
-                  fmt::format("must be no longer than the {} dimension{} of the tensor", rank,
-                              rank == 1 ? "" : "s"));
+                  fmt::format("must be no longer than the {} of the tensor",
+                              counted(static_cast<Size>(rank), "dimension")));
     std::size_t split = 0;
     for (const PartitionSpec::Entry& entry : spec.dims) {
       for (const std::string& axis : entry)

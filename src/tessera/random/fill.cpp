@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/random/distributions.hpp>
 #include <tessera/random/fill.hpp>
 
@@ -34,9 +35,8 @@ struct TruncatedNormal {
 template <class T, class Draw>
 void fill(const std::string& label, const Vector<T>& local, Key key, const BlockRun& run,
           const Draw& draw) {
-  Kokkos::parallel_for(
-      label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(0, local.extent(0)),
-      KOKKOS_LAMBDA(Size i) {
+  for_each(
+      label, local.extent(0), KOKKOS_LAMBDA(Size i) {
         const Size row = (run.first + i) / run.block_cols;
         const Size col = (run.first + i) % run.block_cols;
         const Size flat =

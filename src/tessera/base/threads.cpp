@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/host_info.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/base/threads.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view flag = "--kokkos-num-threads";
+
+/// The number that `text` begins with; 0 if there is none.
+int leading_number(std::string_view text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::max(value, 0);
+}
+
+bool share_a_core(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+std::string siblings_on_linux(int processor) {
+  std::ifstream file(
+      fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", processor));
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> cores_of(std::span<const int> processors,
+                          const std::function<std::string(int)>& siblings) {
+  std::set<std::string> seen;
+  std::vector<int> cores;
+  for (const int processor : processors) {
+    std::string core = siblings(processor);
+    if (core.empty()) core = std::to_string(processor);
+    if (seen.insert(core).second) cores.push_back(processor);
+  }
+  return cores;
+}
+
+std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
+
+int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
+  const std::vector<int>& mine = cores[static_cast<std::size_t>(local_rank)];
+  const auto sharers = std::count_if(cores.begin(), cores.end(),
+                                     [&](const auto& other) { return share_a_core(mine, other); });
+  return std::max(1, static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers)));
+}
+
+AskedThreads asked_threads(const std::vector<std::string>& arguments,
+                           const Environment& environment) {
+  AskedThreads asked;
+  for (const std::string& argument : arguments) {
+    const std::string_view text = argument;
+    if (text.starts_with(flag) && text.substr(flag.size()).starts_with('='))
+      asked = {std::string(flag), leading_number(text.substr(flag.size() + 1))};
+  }
+  for (const char* name : {"KOKKOS_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    const char* value = environment(name);
+    if (asked.number == 0 && value != nullptr) asked = {name, leading_number(value)};
+  }
+  return asked.number == 0 ? AskedThreads{} : asked;
+}
+
+void check_threads(const AskedThreads& asked, std::span<const int> processors,
+                   bool kokkos_has_threads) {
+  const int available = static_cast<int>(processors.size());
+  // OMP_NUM_THREADS is for other libraries as well.
+  if (!kokkos_has_threads && asked.number > 1 && asked.name != "OMP_NUM_THREADS")
+    throw ConfigError(asked.name, std::to_string(asked.number),
+                      "this Kokkos was built without OpenMP and has 1 thread per rank; build one "
+                      "with scripts/kokkos.sh --backend openmp");
+  if (!kokkos_has_threads || available == 0 || asked.number <= available) return;
+  throw ConfigError(
+      asked.name, std::to_string(asked.number),
+      fmt::format("a rank may run on {} here ({}); ask for at most {}, or give ranks more "
+                  "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
+                  counted(available, "processor"), number_ranges(processors), available,
+                  asked.number, asked.number));
+}
+
+}  // namespace tessera
