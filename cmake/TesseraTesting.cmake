@@ -11,10 +11,11 @@ else()
   set(tessera_mpiexec_flags "")
 endif()
 
-# One BLAS thread a rank. Ranks that wait leave their core to those that work. MPI libraries keep memory
-# until the process ends, which is not our leak.
-set(tessera_test_environment OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 OMP_PROC_BIND=false
-  OMPI_MCA_mpi_yield_when_idle=1
+# With more than one thread every kernel uses all of them, and those that wait leave their core to others, as ranks
+# that wait do. MPI libraries keep memory until the process ends, which is not our leak.
+set(TESSERA_TEST_THREADS 1 CACHE STRING "Threads of a rank in tests that do not choose them")
+set(tessera_test_environment OMP_NUM_THREADS=${TESSERA_TEST_THREADS} TESSERA_SERIAL_BELOW=0
+  OMP_WAIT_POLICY=passive OMPI_MCA_mpi_yield_when_idle=1
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
 execute_process(COMMAND id -u OUTPUT_VARIABLE tessera_user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(tessera_user STREQUAL "0")
@@ -27,22 +28,25 @@ function(tessera_mpi_command out ranks)
     ${MPIEXEC_PREFLAGS} ${ARGN} PARENT_SCOPE)
 endfunction()
 
-# add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...])
+# add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...] [TWO_THREADS])
 # One process, started without a launcher.
 function(add_serial_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT" "COMMAND;LABELS")
   tessera_check_test_arguments(${name})
-  set(labels serial ${test_LABELS})
   add_test(NAME ${name} COMMAND ${test_COMMAND})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS 1
-    ENVIRONMENT "${tessera_test_environment}" LABELS "${labels}")
+  tessera_describe_test(${name} 1 serial)
+  if(test_TWO_THREADS)
+    add_test(NAME ${name}_threads2 COMMAND ${test_COMMAND})
+    tessera_describe_test(${name}_threads2 1 threads-2)
+  endif()
 endfunction()
 
-# add_mpi_test(<name> COMMAND <target or program> [args...] RANKS <n>... [TIMEOUT <seconds>]
+# add_mpi_test(<name> COMMAND <target or program> [args...] RANKS <n>... [TWO_THREADS <n>...] [TIMEOUT <seconds>]
 #              [LABELS <label>...])
-# One test <name>_np<n> for every rank count, also for those above the number of cores.
+# One test <name>_np<n> for every rank count, also for those above the number of cores, and another one,
+# <name>_np<n>_threads2, for those of TWO_THREADS.
 function(add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS;RANKS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS;RANKS;TWO_THREADS")
   tessera_check_test_arguments(${name})
   if(NOT test_RANKS)
     message(FATAL_ERROR "add_mpi_test(${name}): RANKS is missing")
@@ -53,12 +57,28 @@ function(add_mpi_test name)
   endif()
   foreach(ranks IN LISTS test_RANKS)
     tessera_mpi_command(command ${ranks} ${program} ${test_COMMAND})
-    set(labels mpi ranks-${ranks} ${test_LABELS})
     add_test(NAME ${name}_np${ranks} COMMAND ${command})
-    set_tests_properties(${name}_np${ranks} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${ranks}
-      ENVIRONMENT "${tessera_test_environment}" LABELS "${labels}")
+    tessera_describe_test(${name}_np${ranks} ${ranks} mpi ranks-${ranks})
+  endforeach()
+  foreach(ranks IN LISTS test_TWO_THREADS)
+    tessera_mpi_command(command ${ranks} ${program} ${test_COMMAND})
+    add_test(NAME ${name}_np${ranks}_threads2 COMMAND ${command})
+    tessera_describe_test(${name}_np${ranks}_threads2 ${ranks} mpi threads-2)
   endforeach()
 endfunction()
+
+# Time limit and labels of the caller's arguments, processors and environment; two threads for the label threads-2.
+macro(tessera_describe_test name ranks)
+  set(labels ${ARGN} ${test_LABELS})
+  set(environment ${tessera_test_environment})
+  set(processors ${ranks})
+  if("threads-2" IN_LIST labels)
+    list(APPEND environment OMP_NUM_THREADS=2)
+    math(EXPR processors "2 * ${ranks}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}
+    ENVIRONMENT "${environment}" LABELS "${labels}")
+endmacro()
 
 macro(tessera_check_test_arguments name)
   if(test_UNPARSED_ARGUMENTS OR NOT test_COMMAND)

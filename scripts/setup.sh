@@ -115,8 +115,14 @@ launch() {
   local -a command=(mpirun -n "$ranks")
   # Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
   if [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
-    # One core per rank if there are enough: a rank that migrates loses its caches.
-    if ((ranks <= jobs)); then command+=(--bind-to core); else command+=(--oversubscribe --bind-to none); fi
+    # Its share of the cores for each rank, if there are enough: a rank that migrates loses its caches.
+    local cores
+    cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
+    if ((ranks <= cores)); then
+      command+=(--map-by "slot:PE=$((cores / ranks))" --bind-to core)
+    else
+      command+=(--oversubscribe --bind-to none)
+    fi
   fi
   command+=("$root/build/release/bin/$1" "${@:2}")
   say "${command[*]}"

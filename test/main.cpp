@@ -176,6 +176,6 @@ int run_tests(int& argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Mpi mpi(argc, argv);
-  const Kokkos::ScopeGuard kokkos(argc, argv);
+  const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_disable_warnings(true));
   return run_tests(argc, argv);
 }

@@ -71,6 +71,8 @@ TEST(BlasCheck, SaysWhatWasFoundAndDone) {
   status.was.reset();
   status.remark = "remark";
   EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Cooperlake (remark)");
+  status.threads = 2;
+  EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Cooperlake (remark), 2 threads");
 }
 
 }  // namespace

@@ -25,5 +25,7 @@ char* openblas_get_config() {
   return has_flaw("fixed") ? fixed : dynamic;
 }
 
-void openblas_set_num_threads(int) {}
+int threads = 64;
+void openblas_set_num_threads(int number) { threads = number; }
+int openblas_get_num_threads() { return threads; }
 }

@@ -9,21 +9,35 @@
 
 #include <tessera/base/kokkos_start.hpp>
 
+#include "expect_error.hpp"
+
 namespace tessera {
 namespace {
 
 using Words = std::vector<std::string>;
 
 TEST(KokkosArguments, AreThoseWithThePrefixOnly) {
-  const Words given = {"run", "--help", "--kokkos-disable-warnings", "--device-id=3"};
-  EXPECT_EQ(kokkos_arguments(given, {}), Words{"--kokkos-disable-warnings"});
+  const Words given = {"run", "--help", "--kokkos-print-configuration", "--device-id=3"};
+  EXPECT_EQ(kokkos_arguments(given, {}),
+            (Words{"--kokkos-print-configuration", "--kokkos-disable-warnings"}));
 }
 
 TEST(KokkosArguments, CarryTheChoiceUnlessTheUserDecided) {
   EXPECT_EQ(kokkos_arguments({}, {.device = 1, .threads = 4}),
-            (Words{"--kokkos-device-id=1", "--kokkos-num-threads=4"}));
-  const Words decided = {"--kokkos-num-threads=2", "--kokkos-map-device-id-by=random"};
-  EXPECT_EQ(kokkos_arguments(decided, {.device = 1, .threads = 4}), decided);
+            (Words{"--kokkos-device-id=1", "--kokkos-num-threads=4", "--kokkos-disable-warnings"}));
+  const Words decided = {"--kokkos-num-threads=2", "--kokkos-map-device-id-by=random",
+                         "--kokkos-disable-warnings"};
+  EXPECT_EQ(kokkos_arguments({decided[0], decided[1]}, {.device = 1, .threads = 4}), decided);
+}
+
+TEST(KokkosArguments, ThatKokkosDoesNotKnowAreRejected) {
+  const auto error = [](const char* argument) {
+    return test::error_of([&] { kokkos_arguments({argument}, {}); });
+  };
+  EXPECT_EQ(error("--kokkos-num-threads=many"), "--kokkos-num-threads = many: must be a number");
+  EXPECT_EQ(error("--kokkos-device-id"), "--kokkos-device-id = : must be a number");
+  EXPECT_EQ(error("--kokkos-threads=2").substr(0, 46),
+            "--kokkos-threads is not known; Kokkos takes --");
 }
 
 TEST(KokkosStart, RecognisesAFailedAllocation) {

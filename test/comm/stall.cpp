@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, std::atoi(argv[3]), &provided);
   {
-    Kokkos::ScopeGuard kokkos(argc, argv);
+    Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_disable_warnings(true));
     tessera::CommOptions options;
     options.timeout_seconds = std::atof(argv[2]);
     options.check_collectives = false;

@@ -11,7 +11,7 @@ namespace tessera {
 
 Size serial_below() {
   constexpr const char* name = "TESSERA_SERIAL_BELOW";
-  Size elements = 8192;
+  Size elements = 16384;
   if (const char* value = std::getenv(name)) {
     const std::string_view text = value;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), elements);

@@ -20,7 +20,8 @@ struct KokkosChoice {
 };
 
 /// The arguments that Kokkos gets: those of `arguments` that begin with --kokkos-, and the choice,
-/// as far as neither they nor the user's environment have made it.
+/// as far as neither they nor the user's environment have made it. Throws Error (usage) for a flag
+/// that Kokkos does not have, and one that lacks its number.
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
                                           const KokkosChoice& choice);
 

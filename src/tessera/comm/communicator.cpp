@@ -41,19 +41,9 @@ CommunicatorState& checked(const StatePtr& state) {
   return *state;
 }
 
-/// Kokkos 3.4 has no labels for fences.
-template <class Label>
-void labelled_fence(const Label& label) {
-  if constexpr (requires { Kokkos::fence(label); }) {
-    Kokkos::fence(label);
-  } else {
-    Kokkos::fence();
-  }
-}
-
 /// A transport may read what kernels have written, and write what they have read.
 void fence(const Call& call) {
-  if (call.in.needs_fence || call.out.needs_fence) labelled_fence("tessera::comm: before a call");
+  if (call.in.needs_fence || call.out.needs_fence) Kokkos::fence("tessera::comm: before a call");
 }
 
 /// Alone, or with all ranks if that is switched on, so that they agree on what is wrong.

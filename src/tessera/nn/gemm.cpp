@@ -16,7 +16,6 @@ namespace tessera {
 namespace {
 
 // Made once: a launch then needs no memory for its label.
-const std::string gemm_scale_label = "tessera::gemm_scale";
 const std::string round_to_tf32_label = "tessera::round_to_tf32";
 
 struct Shape {
@@ -31,19 +30,6 @@ Shape shape_of(Trans trans, const Matrix<T>& m) {
 
 std::string to_string(Shape s) {
   return "(" + std::to_string(s.rows) + ", " + std::to_string(s.cols) + ")";
-}
-
-/// c = beta c, without reading c when beta is zero.
-template <class T>
-void scale(const Matrix<T>& c, T beta) {
-  if (beta == T(1) || c.span() == 0) return;
-  if (beta == T(0)) {
-    Kokkos::deep_copy(ExecSpace(), c, T(0));
-    return;
-  }
-  T* const data = c.data();
-  for_each(
-      gemm_scale_label, c.span(), KOKKOS_LAMBDA(Size i) { data[i] *= beta; });
 }
 
 template <class T>
@@ -83,11 +69,6 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<con
   if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
     throw Error(ExitCode::usage, "gemm: shapes " + to_string(op_a) + " x " + to_string(op_b) +
                                      " -> " + to_string(out) + " do not fit");
-  }
-  // Kokkos Kernels 3.4 returns without applying beta when an operand is empty.
-  if (out.rows == 0 || out.cols == 0 || op_a.cols == 0) {
-    scale(c, beta);
-    return;
   }
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   const bool product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
