@@ -20,10 +20,15 @@ Json work_of(const Json& row, bool weak) {
   return work;
 }
 
+/// That it uses, as far as the study says how many threads a rank has.
+double cores_of(const Json& row) {
+  return row.at("ranks").get<double>() * row.at("factors").value("distributed.threads", 1.0);
+}
+
 /// Smaller is the better baseline.
 auto rank_as_baseline(const Json& row, const Json& wanted) {
   return std::tuple(row.at("ranks").get<Size>(), row.at("strategy") != wanted.at("strategy"),
-                    row.at("microbatches").get<Size>());
+                    row.at("microbatches").get<Size>(), cores_of(row));
 }
 
 const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const Json& wanted,
@@ -43,8 +48,9 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
 void compare(Json& row, const Json& base, const Statistics& ratio, bool weak) {
   const double p = row.at("ranks"), p0 = base.at("ranks");
   const auto set = [&](const std::string& end, double value) {
-    row["efficiency" + end] = weak ? value : value * p0 / p;
-    row["speedup" + end] = weak ? value * p / p0 : value;
+    const double speedup = weak ? value * p / p0 : value;
+    row["speedup" + end] = speedup;
+    row["efficiency" + end] = speedup * cores_of(base) / cores_of(row);
   };
   row["baseline"] = base.at("id");
   row["baseline_ranks"] = base.at("ranks");

@@ -75,7 +75,7 @@ Attempt::Attempt(const Case& point, const AttemptContext& context, bool stays_se
     if (context.world.rank() != 0) return;
     // Another launch may have run the case since this one chose it.
     const Selected selected =
-        select_case(point, context.results, context.options, context.study, context.world.size());
+        select_case(point, context.results, context.options, context.study, context.capacity);
     if (selected.what == Selected::What::run) lock_ = context.results.take_case(point.id);
     if (!lock_) return;
     taken = selected.continues ? kept_rounds(context.results, point.id, context.launch.document())

@@ -26,13 +26,14 @@ Json executable() {
 }
 
 /// Program, back end, and the kind of processor and the node of each of the first ranks.
-Json identity_of(const Json& provenance, Size ranks) {
+Json identity_of(const Json& provenance, Size ranks, const BackendChoice& messages) {
   Json identity{{"program", program_of(provenance)},
                 {"executable", executable()},
                 {"backend", provenance.at("kokkos").at("backend")},
                 {"concurrency", provenance.at("kokkos").at("concurrency")},
                 {"blas", provenance.at("blas")},
                 {"mpi", provenance.at("mpi").at("library")},
+                {"messages", name_of(messages.backend)},
                 {"ranks", Json::array()}};
   std::vector<Json> hosts;
   for (Size r = 0; r < ranks; ++r) {
@@ -75,28 +76,29 @@ Calibrations::Calibrations(const ResultsDirectory& results, std::string file,
   found_ = broadcast_json(world, found).get<std::vector<Calibration>>();
 }
 
-void Calibrations::prepare(const Communicator& ranks, const MachineProbe& probe,
-                           std::vector<WorkOfCase> cases) {
-  Calibration& made = made_[ranks.size()];
+void Calibrations::prepare(const GroupKey& key, const Communicator& ranks,
+                           const MachineProbe& probe, std::vector<WorkOfCase> cases) {
+  Calibration& made = made_[key];
   made.ranks = ranks.size();
-  made.identity = broadcast_json(ranks, identity_of(provenance_, made.ranks));
+  made.identity = broadcast_json(ranks, identity_of(provenance_, made.ranks, ranks.backend()));
   for (const Calibration& found : found_)
     if (found.ranks == made.ranks && found.identity == made.identity) made = found;
-  calibrators_.try_emplace(made.ranks, made, ranks, probe, std::move(cases));
+  calibrators_.try_emplace(key, made, ranks, probe, std::move(cases));
 }
 
-void Calibrations::pass(Size ranks) {
+void Calibrations::pass(const GroupKey& key) {
   const Timer timer;
-  if (calibrators_.at(ranks).pass(made_.at(ranks))) seconds_ += timer.seconds();
+  if (calibrators_.at(key).pass(made_.at(key))) seconds_ += timer.seconds();
 }
 
 void Calibrations::write() const {
   Json all = Json::array();
-  for (const auto& [ranks, made] : made_) all.push_back(made);
-  for (const Calibration& found : found_) {
-    const auto made = made_.find(found.ranks);
-    if (made == made_.end() || made->second.identity != found.identity) all.push_back(found);
-  }
+  for (const auto& [key, made] : made_) all.push_back(made);
+  for (const Calibration& found : found_)
+    if (std::none_of(made_.begin(), made_.end(), [&](const auto& made) {
+          return made.second.ranks == found.ranks && made.second.identity == found.identity;
+        }))
+      all.push_back(found);
   results_.write(file_, {{"schema_version", 1}, {"calibrations", all}});
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +15,10 @@
 
 namespace tessera::bench {
 
-/// The calibrations of a launch by number of ranks, kept in a file for the next one.
+/// How many of the first ranks of a launch, and the backend of their cases.
+using GroupKey = std::pair<Size, Backend>;
+
+/// The calibrations of a launch by group, kept in a file for the next one.
 class Calibrations {
  public:
   /// Takes from `file`, a path or a name in the results, what the same program has measured on the
@@ -22,17 +26,18 @@ class Calibrations {
   Calibrations(const ResultsDirectory& results, std::string file, const Communicator& world,
                const nlohmann::json& provenance);
 
-  /// What these cases need is measured by the passes that follow. Collective over `ranks`, as many
-  /// as each case has.
-  void prepare(const Communicator& ranks, const MachineProbe& probe, std::vector<WorkOfCase> cases);
-  /// Whether this rank is one of as many ranks for which something has been prepared.
-  bool has(Size ranks) const { return calibrators_.count(ranks) > 0; }
-  /// One pass on that many ranks (Calibrator::pass). Collective over them.
-  void pass(Size ranks);
+  /// What these cases need is measured by the passes that follow. Collective over `ranks`, those of
+  /// the group.
+  void prepare(const GroupKey& key, const Communicator& ranks, const MachineProbe& probe,
+               std::vector<WorkOfCase> cases);
+  /// Whether this rank is in a group for which something has been prepared.
+  bool has(const GroupKey& key) const { return calibrators_.count(key) > 0; }
+  /// One pass on its ranks (Calibrator::pass). Collective over them.
+  void pass(const GroupKey& key);
   /// Rank 0 writes the file, with what it held of other programs and machines.
   void write() const;
 
-  const Calibration& of(Size ranks) const { return made_.at(ranks); }
+  const Calibration& of(const GroupKey& key) const { return made_.at(key); }
   double seconds() const { return seconds_; }  ///< that passes have taken on this rank
 
  private:
@@ -40,8 +45,8 @@ class Calibrations {
   std::string file_;
   const nlohmann::json& provenance_;
   std::vector<Calibration> found_;  ///< in the file
-  std::map<Size, Calibration> made_;
-  std::map<Size, Calibrator> calibrators_;
+  std::map<GroupKey, Calibration> made_;
+  std::map<GroupKey, Calibrator> calibrators_;
   double seconds_ = 0;
 };
 

@@ -21,6 +21,7 @@ namespace tessera::bench {
 struct AttemptContext {
   const Study& study;
   const Communicator& world;
+  const Capacity& capacity;
   const LaunchState& launch;
   const ResultsDirectory& results;
   LastWord& last_word;

@@ -52,7 +52,15 @@ LoadedStudy load_agreed(const RunOptions& options) {
   return work;
 }
 
-CommOptions comm_options(const Study& study) {
+/// Collective. Ranks with different numbers of threads have none that a case could ask for.
+Capacity capacity_of(const Communicator& world) {
+  const Size threads = Kokkos::num_threads();
+  const std::vector<Json> all = gather_json(world, threads);
+  const bool are_equal = std::count(all.begin(), all.end(), all.front()) == world.size();
+  return {world.size(), are_equal ? threads : 0, backend_facts()};
+}
+
+CommOptions options_of(const Study& study) {
   CommOptions options;
   // A call that takes as long as its case may is stalled; the watchdog can say where.
   const double limit = std::min(study.limits.case_seconds, longest_timeout_seconds);
@@ -72,7 +80,7 @@ void check_fault(const RunOptions& options, Size ranks) {
 /// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
 /// "skip": those that do not apply}. The same on every rank.
 Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
-            const ResultsDirectory& results) {
+            const ResultsDirectory& results, const Capacity& capacity) {
   Json choice{{"skip", Json::array()}};
   collectively(world, [&] {
     if (world.rank() != 0) return;
@@ -85,7 +93,7 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
                       results.path().string(), longest_run(work.study.limits.case_seconds)));
     std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
-      const auto what = select_case(work.cases[i], results, options, work.study, world.size()).what;
+      const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
       if (what == Selected::What::run) run.push_back(i);
       if (what == Selected::What::skip) choice["skip"].push_back(i);
     }
@@ -188,12 +196,13 @@ ExitCode conclude(const RunOptions& options, const ResultsDirectory& results) {
 ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const LoadedStudy work = load_agreed(options);
   const ResultsDirectory results(options.directory);
-  const Communicator world = Communicator::world(comm_options(work.study));
+  const Communicator world = Communicator::world(options_of(work.study));
   check_fault(options, world.size());
-  const Json choice = choose(world, work, options, results);
+  const Capacity capacity = capacity_of(world);
+  const Json choice = choose(world, work, options, results, capacity);
   std::vector<const Case*> order;
   for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
-  LaunchState launch(runtime, work.study, world, order, results, options);
+  LaunchState launch(runtime, work.study, world, capacity, order, results, options);
   collectively(world, [&] {
     if (world.rank() != 0) return;
     launch.write(results);
@@ -202,7 +211,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   });
 
   LastWord last_word(results);
-  run_cases(order, {work.study, world, launch, results, last_word, options}, launch);
+  run_cases(order, {work.study, world, capacity, launch, results, last_word, options}, launch);
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0) code = static_cast<int>(conclude(options, results));
@@ -214,7 +223,7 @@ ExitCode show_selection(const RunOptions& options, Size ranks) {
   const LoadedStudy work = load(options);
   const ResultsDirectory results(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
-    return select_case(point, results, options, work.study, ranks);
+    return select_case(point, results, options, work.study, {ranks});
   }));
   return ExitCode::ok;
 }

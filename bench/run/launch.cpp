@@ -44,13 +44,14 @@ nlohmann::json load_average() {
 
 nlohmann::json first_document(const Runtime& runtime, const Study& study,
                               const Communicator& world) {
-  nlohmann::json document{{"schema_version", 1},
-                          {"ranks", world.size()},
-                          {"seed", study.seed},
-                          {"order", nlohmann::json::array()},
-                          {"load_average", load_average()},
-                          {"provenance", collect_provenance(runtime, nccl_version())},
-                          {"calibration", nlohmann::json::array()}};
+  nlohmann::json document{
+      {"schema_version", 1},
+      {"ranks", world.size()},
+      {"seed", study.seed},
+      {"order", nlohmann::json::array()},
+      {"load_average", load_average()},
+      {"provenance", collect_provenance(runtime, message_library(world.backend()))},
+      {"calibration", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
   provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
   document["name"] = broadcast_json(
@@ -58,36 +59,37 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study,
   return document;
 }
 
-/// The plans of the cases that a number of ranks has memory for.
-std::map<Size, std::vector<WorkOfCase>> works_by_ranks(const std::vector<const Case*>& cases,
-                                                       const Limits& limits) {
-  std::map<Size, std::vector<WorkOfCase>> works;
+}  // namespace
+
+LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
+                         const Capacity& capacity, const std::vector<const Case*>& cases,
+                         const ResultsDirectory& results, const RunOptions& options)
+    : document_(first_document(runtime, study, world)),
+      processors_(gather_json(world, {host_name(), cpu_set()})),
+      facts_(*capacity.backend),
+      calibrations_(results, options.calibration, world, document_.at("provenance")) {
+  for (const Case* point : cases) prepare(*point, study, world);
+  for (auto& [key, works] : works_by_group(cases, study.limits))
+    if (world.rank() < key.first)
+      calibrations_.prepare(key, groups_.at(key).ranks, probe_, std::move(works));
+}
+
+/// The plans of the cases that a group has memory for.
+std::map<GroupKey, std::vector<WorkOfCase>> LaunchState::works_by_group(
+    const std::vector<const Case*>& cases, const Limits& limits) const {
+  std::map<GroupKey, std::vector<WorkOfCase>> works;
   for (const Case* point : cases) {
     Plan plan = plan_of(point->config, point->ranks());
     const Size bytes = largest_memory(plan).memory.total();
     if (limits.memory_bytes && bytes > *limits.memory_bytes) continue;
-    works[point->ranks()].push_back({std::move(plan), point->config.training});
+    works[key_of(*point)].push_back({std::move(plan), point->config.training});
   }
   return works;
 }
 
-}  // namespace
-
-LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-                         const std::vector<const Case*>& cases, const ResultsDirectory& results,
-                         const RunOptions& options)
-    : document_(first_document(runtime, study, world)),
-      processors_(gather_json(world, {host_name(), cpu_set()})),
-      calibrations_(results, options.calibration, world, document_.at("provenance")) {
-  for (const Case* point : cases) prepare(*point, study, world);
-  for (auto& [ranks, works] : works_by_ranks(cases, study.limits))
-    if (world.rank() < ranks)
-      calibrations_.prepare(groups_.at(ranks).ranks, probe_, std::move(works));
-}
-
 void LaunchState::calibrate() {
-  for (const auto& [ranks, group] : groups_) {
-    if (calibrations_.has(ranks)) calibrations_.pass(ranks);
+  for (const auto& [key, group] : groups_) {
+    if (calibrations_.has(key)) calibrations_.pass(key);
     sleep_until_all_arrive();
   }
   document_["calibration_seconds"] = calibrations_.seconds();
@@ -99,15 +101,21 @@ void LaunchState::prepare(const Case& point, const Study& study, const Communica
   const Size n = point.ranks();
   const bool inside = world.rank() < n;
   const int color = inside ? 0 : 1;
-  if (groups_.count(n) == 0)
-    groups_.emplace(n,
-                    Group{world.split(color, world.rank(), "case"),
+  const GroupKey key = key_of(point);
+  if (worlds_.count(key.second) == 0) {
+    CommOptions options = world.options();
+    options.backend = key.second;
+    worlds_.emplace(key.second, Communicator::world(options));
+  }
+  if (groups_.count(key) == 0)
+    groups_.emplace(key,
+                    Group{worlds_.at(key.second).split(color, world.rank(), "case"),
                           MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())});
   const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
   if (!is_new) return;
   if (inside)
-    peak->second = gemm_peak(groups_.at(n).ranks, point.config.model.dtype, study.measure.gemm_size,
-                             gemm_repetitions);
+    peak->second = gemm_peak(groups_.at(key).ranks, point.config.model.dtype,
+                             study.measure.gemm_size, gemm_repetitions);
   sleep_until_all_arrive();
   document_["calibration"].push_back({{"ranks", n},
                                       {"dtype", name_of(point.config.model.dtype)},

@@ -19,7 +19,7 @@
 
 namespace tessera::bench {
 
-/// The first ranks of the job, as many as a case needs.
+/// The first ranks of the job, as many as a case needs, with the backend that it asks for.
 struct Group {
   Communicator ranks;
   MpiHandle raw;  ///< to agree with each other on how a case has ended
@@ -31,15 +31,15 @@ class LaunchState {
   /// Makes the groups that these cases, in the order in which they run, need, and finds out what
   /// they can do. Collective over all ranks.
   LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-              const std::vector<const Case*>& cases, const ResultsDirectory& results,
-              const RunOptions& options);
+              const Capacity& capacity, const std::vector<const Case*>& cases,
+              const ResultsDirectory& results, const RunOptions& options);
 
   std::string name() const { return document_.at("name"); }
   /// launches/<name>.json
   const nlohmann::json& document() const { return document_; }
-  const Group& group(const Case& point) const { return groups_.at(point.ranks()); }
+  const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   const Calibration& calibration(const Case& point) const {
-    return calibrations_.of(point.ranks());
+    return calibrations_.of(key_of(point));
   }
   /// FLOP/s of a rank, as far as the launch knows.
   double peak(const Case& point) const { return peaks_.at(peak_key(point)); }
@@ -59,10 +59,17 @@ class LaunchState {
   nlohmann::json document_;
   using PeakKey = std::pair<Size, DType>;
   static PeakKey peak_key(const Case& point) { return {point.ranks(), point.config.model.dtype}; }
+  GroupKey key_of(const Case& point) const {
+    return {point.ranks(), choose_backend(comm_options(point.config).backend, facts_).backend};
+  }
+  std::map<GroupKey, std::vector<WorkOfCase>> works_by_group(const std::vector<const Case*>& cases,
+                                                             const Limits& limits) const;
   void prepare(const Case& point, const Study& study, const Communicator& world);
 
   std::vector<nlohmann::json> processors_;  ///< of each rank: host, the processors it may use
-  std::map<Size, Group> groups_;
+  BackendFacts facts_;
+  std::map<Backend, Communicator> worlds_;
+  std::map<GroupKey, Group> groups_;
   std::map<PeakKey, double> peaks_;
   Calibrations calibrations_;
 };

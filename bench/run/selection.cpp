@@ -7,14 +7,34 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/outcome.hpp>
 #include <tessera/base/text.hpp>
 
 namespace tessera::bench {
 
 using Json = nlohmann::json;
 
+namespace {
+
+std::optional<std::string> what_lacks(const Case& point, const Capacity& capacity) {
+  const DistributedConfig& distributed = point.config.training.distributed;
+  if (point.ranks() > capacity.ranks)
+    return fmt::format("needs {} ranks, the launch has {}", point.ranks(), capacity.ranks);
+  if (distributed.threads && capacity.threads && *distributed.threads != *capacity.threads)
+    return fmt::format("needs {} a rank, the launch has {}; set OMP_NUM_THREADS",
+                       counted(*distributed.threads, "thread"), *capacity.threads);
+  const Outcome backend = outcome_of([&] {
+    const Backend asked = comm_options(point.config).backend;
+    if (capacity.backend) choose_backend(asked, *capacity.backend);
+  });
+  if (backend.failed()) return backend.message;
+  return std::nullopt;
+}
+
+}  // namespace
+
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
-                     const Study& study, Size ranks) {
+                     const Study& study, const Capacity& capacity) {
   using What = Selected::What;
   if (options.only && *options.only != point.id)
     return {What::leave, false, "not selected by --case"};
@@ -35,9 +55,7 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
   // What did not apply then does now: the program or the study has changed.
   if (!again && !continues && status != "skipped")
     return {What::keep, false, "has a result: " + status};
-  if (point.ranks() > ranks)
-    return {What::pending, false,
-            fmt::format("needs {} ranks, the launch has {}", point.ranks(), ranks)};
+  if (const auto lack = what_lacks(point, capacity)) return {What::pending, false, *lack};
   if (continues) return {What::run, true, "more rounds"};
   return {What::run, false, status == "pending" ? "" : "again: " + status};
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/comm/backend.hpp>
+
 #include "results/results_directory.hpp"
 #include "run/fault.hpp"
 #include "study/case.hpp"
@@ -31,15 +33,22 @@ struct Selected {
     skip,     ///< record that it does not apply
     keep,     ///< it has a result
     leave,    ///< another launch is running it, or it is not the one asked for
-    pending,  ///< needs more ranks than there are
+    pending,  ///< needs what this launch does not have
   } what = What::run;
   bool continues = false;  ///< with the rounds that are there
   std::string note{};      ///< for people
 };
 
-/// `ranks` of the launch; `results` may not exist yet.
+/// What a launch has for cases.
+struct Capacity {
+  Size ranks = 1;
+  std::optional<Size> threads{};          ///< of every rank; none: not known
+  std::optional<BackendFacts> backend{};  ///< none: not known
+};
+
+/// `results` may not exist yet.
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
-                     const Study& study, Size ranks);
+                     const Study& study, const Capacity& capacity);
 
 /// The same numbers in an order that depends on the seed only.
 std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);

@@ -107,7 +107,8 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
   point.config = study.base;
   TrainingConfig& training = point.config.training;
   for (const auto& [name, value] : choice) {
-    const std::string key = name == "mixed_precision" ? "distributed.mixed_precision" : name;
+    const bool is_short = name == "mixed_precision" || name == "threads";
+    const std::string key = is_short ? "distributed." + name : name;
     if (key.find('.') == std::string::npos || !applies(key, strategy, mesh)) continue;
     set(point.config, key, value);
     point.factors[key] = value;

@@ -150,9 +150,9 @@ bool is_configuration_section(const std::string& key) {
 }  // namespace
 
 const std::vector<std::string>& factor_names() {
-  static const std::vector<std::string> names{"strategy",     "ranks",          "mesh",
-                                              "meshes_over",  "global_batch",   "batch_per_rank",
-                                              "microbatches", "mixed_precision"};
+  static const std::vector<std::string> names{"strategy",     "ranks",           "mesh",
+                                              "meshes_over",  "global_batch",    "batch_per_rank",
+                                              "microbatches", "mixed_precision", "threads"};
   return names;
 }
 

@@ -88,7 +88,9 @@ bad_tutorial zero-size "training.batch_size = 0: must be positive" --set trainin
 bad_tutorial nan "training.learning_rate = nan" --set training.learning_rate=nan
 bad_tutorial two-rests "distributed.mesh_shape = [-1, -1]" --mesh data=-1,model=-1
 bad_tutorial mesh-too-large "distributed.mesh_shape = [$((ranks + 1))]" --mesh data=$((ranks + 1))
-bad_tutorial not-available 'distributed.backend = "nccl": is not available yet' --set distributed.backend=nccl
+bad_tutorial no-device '; must be auto or mpi' --set distributed.backend=nccl
+bad_tutorial threads 'distributed.threads = 64: must equal the threads of a rank, of which this launch has' \
+  --set distributed.threads=64
 bad_tutorial no-fsdp-axis 'distributed.strategy = "hybrid": needs a mesh with an axis fsdp' --strategy hybrid
 bad_tutorial unused-option "distributed.prefetch = false: needs distributed.strategy" \
   --set distributed.prefetch=false

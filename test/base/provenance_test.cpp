@@ -66,7 +66,7 @@ nlohmann::json collected(std::optional<std::string> nccl = std::nullopt) {
   char** argv = pointers.data();
   setenv("OMP_X", "\xfe", 1);
   const Runtime runtime(argc, argv);
-  const nlohmann::json provenance = collect_provenance(runtime, nccl);
+  const nlohmann::json provenance = collect_provenance(runtime, {nccl, "mpi (asked for)"});
   unsetenv("OMP_X");
   return provenance;
 }
@@ -83,6 +83,7 @@ TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
   EXPECT_EQ(json["environment"]["OMP_X"], "\xef\xbf\xbd");
   EXPECT_NO_THROW(static_cast<void>(json.dump()));
   EXPECT_EQ(collected("2.18.5")["nccl_version"], "2.18.5");
+  EXPECT_EQ(json["message_backend"], "mpi (asked for)");
 }
 
 TEST(Provenance, NamesTheBackendsOfKokkos) {

@@ -217,8 +217,10 @@ TEST(Communicator, NcclNeedsACudaDevice) {
     FAIL() << "NCCL was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    expect_contains(error.what(), "nccl");
+    expect_contains(error.what(), "distributed.backend = nccl: ");
+    expect_contains(error.what(), "; must be auto or mpi");
   }
+  EXPECT_EQ(Communicator::world().backend().backend, Backend::mpi);
 }
 #endif
 

@@ -167,10 +167,8 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
        "did you mean fsdp?"});
   refuse_distributed([](auto& d) { d.backend = "gloo"; },
                      {"distributed.backend = \"gloo\": is not available, use mpi"});
-  refuse_distributed([](auto& d) { d.backend = "nccl"; },
-                     {"distributed.backend = \"nccl\": is not available yet"});
   refuse_distributed([](auto& d) { d.backend = "tcp"; },
-                     {"distributed.backend = \"tcp\": must be one of mpi, nccl, gloo"});
+                     {"distributed.backend = \"tcp\": must be one of auto, mpi, nccl, gloo"});
   for (const char* precision : {"fp16", "bf16"})
     refuse_distributed([&](auto& d) { d.mixed_precision = precision; },
                        {"distributed.mixed_precision = ", precision, "is not available yet"});

@@ -35,6 +35,7 @@ ExitCode inspect_command(Runtime&, const InspectOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
   check_nodes(config.training.distributed, ranks_by_node(world));
+  collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
   if (config.model.dtype == DType::float64)
     inspect<double>(world, config);
   else

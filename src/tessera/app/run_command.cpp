@@ -52,7 +52,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   Trainer<T> trainer(config.model, config.training, config.comm);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
-  const nlohmann::json provenance = collect_provenance(runtime, nccl_version());
+  const nlohmann::json provenance = collect_provenance(runtime, message_library(world.backend()));
   collectively(world, [&] {
     if (speaks) print_output(opening_text(config, mesh, provenance.at("kokkos").at("backend")));
   });

@@ -156,7 +156,7 @@ Json collect_rank_provenance(const Runtime& runtime) {
           {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
 }
 
-Json collect_provenance(const Runtime& runtime, const std::optional<std::string>& nccl_version) {
+Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages) {
   Json arguments = Json::array(), environment = Json::object();
   for (const std::string& argument : runtime.arguments()) arguments.push_back(printable(argument));
   for (const auto& [name, value] : allowed_environment(environ)) {
@@ -184,7 +184,8 @@ Json collect_provenance(const Runtime& runtime, const std::optional<std::string>
         {"standard", mpi_standard()},
         {"thread_level", runtime.thread_level()}}},
       {"cuda_version", cuda_version()},
-      {"nccl_version", or_null(nccl_version)},
+      {"nccl_version", or_null(messages.nccl_version)},
+      {"message_backend", or_null(messages.backend)},
       {"world_size", runtime.world_size()},
       {"scheduler_job", or_null(scheduler_job(std::getenv))},
       {"arguments", arguments},

@@ -18,11 +18,15 @@ class Runtime;
 /// The version of the library, "major.minor.patch".
 std::string_view version();
 
+/// What this folder does not know of messages, and comm does (message_library()).
+struct MessageLibrary {
+  std::optional<std::string> nccl_version{};  ///< none if built without
+  std::optional<std::string> backend{};       ///< which moves the bytes of device Views, and why
+};
+
 /// The document that results carry (fields: bench/RESULTS.md); null for what does not exist here.
-/// Its "rank" is this rank. Not collective. This folder knows no NCCL: whoever does gives its
-/// version, none if built without.
-nlohmann::json collect_provenance(const Runtime& runtime,
-                                  const std::optional<std::string>& nccl_version = std::nullopt);
+/// Its "rank" is this rank. Not collective.
+nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& messages = {});
 
 /// What differs between ranks: its number, process, host, processor, the processors that it may run
 /// on ("0-3,8"), name and index of its GPU.

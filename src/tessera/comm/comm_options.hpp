@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include <tessera/base/types.hpp>
+#include <tessera/comm/backend.hpp>
 
 namespace tessera {
-
-/// The library that moves the bytes of device Views. Host Views and messages with tags always go
-/// through MPI.
-enum class Backend : std::uint8_t { mpi, nccl };
-
-/// The NCCL that this library was built with, "2.28.3"; none if without.
-std::optional<std::string> nccl_version();
 
 /// Whether the library was built for debugging.
 bool check_collectives_by_default();
@@ -26,9 +16,9 @@ inline constexpr double longest_timeout_seconds = 1e9;
 struct CommOptions {
   double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never; at most 1e9
   bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
-  Size max_count = Size{1} << 30;  ///< elements per library call, 1 to 2^31 - 1; more is cut
-  Backend backend = Backend::mpi;
-  bool stage_through_host = false;  ///< copy through host memory even where that is not needed
+  Size max_count = Size{1} << 30;        ///< elements per library call, 1 to 2^31 - 1; more is cut
+  Backend backend = Backend::automatic;  ///< of device Views
+  bool stage_through_host = false;       ///< copy through host memory even where that is not needed
 };
 
 /// Throws ConfigError for a number outside of its limits.

@@ -13,13 +13,14 @@ namespace {
 using detail::CommunicatorState;
 using StatePtr = std::shared_ptr<CommunicatorState>;
 
-std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const CommOptions& options,
+std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const detail::World& world,
                                           const Site& site) {
+  const CommOptions& options = world.options;
   std::unique_ptr<Transport> transport = make_mpi_transport(comm, options, site);
   if (options.stage_through_host || !mpi_is_device_aware()) {
     transport = make_host_staging(std::move(transport), rank, options.stage_through_host);
   }
-  if (options.backend == Backend::nccl) {
+  if (world.backend.backend == Backend::nccl) {
     transport = make_nccl_transport(std::move(transport), comm, options, site);
   }
   return transport;
@@ -77,7 +78,7 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   check_mpi(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr", site);
   state.max_tag = found ? *max_tag : 32767;
   const CommOptions& options = state.world->options;
-  state.transport = make_transport(comm, state.rank, options, site);
+  state.transport = make_transport(comm, state.rank, *state.world, site);
   if (options.check_collectives) {
     state.transport = make_message_check(std::move(state.transport), comm, state.axis);
   }
@@ -93,12 +94,12 @@ Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
 
 Communicator Communicator::world(const CommOptions& options, Site site) {
   validate(options);
-  if (options.backend == Backend::nccl) require_nccl();
   if (!mpi_is_running()) {
     throw Error(ExitCode::communication, "a communicator needs MPI, which is not running");
   }
   auto world = std::make_shared<detail::World>();
   world->options = options;
+  world->backend = choose_backend(options.backend, backend_facts());
   MpiHandle control = MpiHandle::duplicate(MPI_COMM_WORLD, site);
   int size = 0;
   check_mpi(MPI_Comm_size(control.get(), &size), "MPI_Comm_size", site);
@@ -134,6 +135,7 @@ int Communicator::size() const { return checked(state_).size; }
 const std::string& Communicator::axis() const { return checked(state_).axis; }
 Ledger& Communicator::ledger() const { return checked(state_).world->ledger; }
 const CommOptions& Communicator::options() const { return checked(state_).world->options; }
+const BackendChoice& Communicator::backend() const { return checked(state_).world->backend; }
 
 void Communicator::barrier(Site site) const {
   run({.operation = Operation::barrier, .site = site});

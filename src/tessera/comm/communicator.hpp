@@ -62,6 +62,8 @@ class Communicator {
   /// Shared by all communicators that come from one world.
   Ledger& ledger() const;
   const CommOptions& options() const;
+  /// What `options().backend` has become, and why.
+  const BackendChoice& backend() const;
 
   /// v = the elementwise sum (max, min) of every rank's v.
   template <class V>

@@ -25,7 +25,8 @@ namespace tessera {
 struct DistributedConfig {
   bool enabled = true;  ///< false: the run must have one rank
   std::optional<Size> world_size{};
-  std::string backend = "mpi";
+  std::optional<Size> threads{};  ///< of a rank, which the launch must give it
+  std::string backend = "auto";   ///< "auto", "mpi" or "nccl": see comm/backend.hpp
   std::optional<Size> num_nodes{};
   std::optional<Size> num_processes_per_node{};
   std::optional<Size> tensor_parallel_size{};    ///< of the axis "model"; unset: as in the mesh
@@ -95,5 +96,9 @@ struct Config {
   TrainingConfig training{};
   CommOptions comm{};  ///< keys: timeout_seconds, check_collectives
 };
+
+/// `comm` with the backend of `training.distributed`, unless that is "auto" or not known, which
+/// validate() rejects.
+CommOptions comm_options(const Config& config);
 
 }  // namespace tessera

@@ -209,6 +209,21 @@ void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks
                          ranks_by_node[node], node + 1, nodes));
 }
 
+void check_threads(const DistributedConfig& config, Size threads) {
+  if (config.threads && *config.threads != threads)
+    reject("distributed.threads", *config.threads,
+           fmt::format("must equal the threads of a rank, of which this launch has {}; set "
+                       "OMP_NUM_THREADS={}",
+                       threads, *config.threads));
+}
+
+CommOptions comm_options(const Config& config) {
+  CommOptions options = config.comm;
+  const auto asked = value_named<Backend>(config.training.distributed.backend);
+  if (asked && *asked != Backend::automatic) options.backend = *asked;
+  return options;
+}
+
 Size planned_ranks(const Config& config) {
   const DistributedConfig& distributed = config.training.distributed;
   if (distributed.world_size) return *distributed.world_size;

@@ -21,6 +21,10 @@ MeshShape resolve_mesh(const Config& config, Size ranks);
 /// of the launch: `ranks_by_node` has the number of processes on each of its nodes.
 void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node);
 
+/// Throws ConfigError unless `threads`, which a rank of this launch has, are those of the
+/// configuration, if it has some.
+void check_threads(const DistributedConfig& config, Size threads);
+
 /// The number of ranks that the configuration itself asks for: world_size, or the nodes times their
 /// processes, or what the mesh needs at least. For planning without a launch.
 Size planned_ranks(const Config& config);

@@ -28,8 +28,9 @@ inline constexpr auto known_strategies = [] {
 }();
 
 inline constexpr std::array known_backends{
+    KnownName{"auto"},
     KnownName{"mpi"},
-    KnownName{"nccl", not_available_yet},
+    KnownName{"nccl"},
     KnownName{"gloo", "is not available, use mpi"},
 };
 

@@ -152,7 +152,9 @@ std::vector<Setting> make_settings() {
 
       TESSERA_SETTING(distributed, enabled, "false: the run must have one rank"),
       TESSERA_SETTING(distributed, world_size, "number of ranks", positive_if_set),
-      TESSERA_SETTING(distributed, backend, "message-passing library", OneOf<known_backends>{}),
+      TESSERA_SETTING(distributed, threads, "threads of every rank", positive_if_set),
+      TESSERA_SETTING(distributed, backend, "library that moves tensors between ranks",
+                      OneOf<known_backends>{}),
       TESSERA_SETTING(distributed, num_nodes, "nodes of the launch", positive_if_set),
       TESSERA_SETTING(distributed, num_processes_per_node, "ranks on every node of the launch",
                       positive_if_set),

@@ -11,6 +11,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   PlanInput input;
   input.model = make_model(config.model);
   input.mesh = mesh;
+  input.threads = distributed.threads.value_or(0);
   input.strategy = strategy_of(distributed);
   input.state_type = input.compute_type = config.model.dtype;
   input.precision = config.model.matmul_precision;

@@ -19,6 +19,7 @@ namespace tessera {
 struct PlanInput {
   ModelSpec model;
   MeshShape mesh{{{"data", 1}}};
+  Size threads = 0;  ///< of a rank; 0: as many as the launch gives it
   Strategy strategy = Strategy::data;
   /// What shards parameters along `model`: rules by logical name, and specs by parameter path,
   /// which win.

@@ -58,9 +58,11 @@ std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vect
 }
 
 void write_mesh(std::string& out, const Plan& plan) {
-  fmt::format_to(std::back_inserter(out), "Mesh {} ({}), strategy {}\n{}",
-                 plan.input.mesh.to_string(), counted(plan.input.mesh.num_ranks(), "rank"),
-                 name_of(plan.input.strategy), layout_text(plan.input.mesh));
+  fmt::format_to(
+      std::back_inserter(out), "Mesh {} ({}{}), strategy {}\n{}", plan.input.mesh.to_string(),
+      counted(plan.input.mesh.num_ranks(), "rank"),
+      plan.input.threads > 0 ? fmt::format(" of {}", counted(plan.input.threads, "thread")) : "",
+      name_of(plan.input.strategy), layout_text(plan.input.mesh));
 }
 
 void write_tensors(std::string& out, const Plan& plan) {

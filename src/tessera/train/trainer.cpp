@@ -34,12 +34,13 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
 CommOptions agreed_options(const Config& config) {
   // Without the stand-in for the data, which nobody gave.
   check_same_on_all_ranks(Communicator::world(), {config.model, {}, config.training, config.comm});
-  return config.comm;
+  return comm_options(config);
 }
 
 MeshShape valid_mesh(const Config& config, const Communicator& world) {
   validate(config, world.size());
   check_nodes(config.training.distributed, ranks_by_node(world));
+  collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
   return resolve_mesh(config, world.size());
 }
 

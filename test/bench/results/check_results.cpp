@@ -2,6 +2,7 @@
 // Checks a directory of results against its description in bench/RESULTS.md: which keys there are,
 // what type they have, and that numbers which follow from each other do. Usage: check_results
 // DIRECTORY
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -206,12 +207,19 @@ void check_case(const std::string& id, const Json& r) {
   }
 }
 
-void check_row(const Json& row) {
+double cores_of(const Json& row) {
+  return row.at("ranks").get<double>() * row.at("factors").value("distributed.threads", 1.0);
+}
+
+void check_row(const Json& row, const Json& rows) {
   const std::string id = row.at("id");
   if (row.at("status") != "ok" || row.at("baseline").is_null()) return;
-  const double ranks = row.at("ranks"), base = row.at("baseline_ranks");
+  const auto base = std::find_if(rows.begin(), rows.end(), [&](const Json& other) {
+    return other.at("id") == row.at("baseline");
+  });
   check_near(id, "speed-up over efficiency",
-             row.at("speedup").get<double>() / row.at("efficiency").get<double>(), ranks / base);
+             row.at("speedup").get<double>() / row.at("efficiency").get<double>(),
+             cores_of(row) / cores_of(*base));
 }
 
 }  // namespace
@@ -251,7 +259,7 @@ int main(int argc, char** argv) {
       fail(result.at("id"), "not all step times are in steps.json");
   }
   const Json summary = tessera::bench::summarize_study(results);
-  for (const Json& row : summary.at("cases")) check_row(row);
+  for (const Json& row : summary.at("cases")) check_row(row, summary.at("cases"));
   if (failures == 0) std::printf("%zu cases as described\n", results.cases.size());
   return failures == 0 ? 0 : 1;
 }

@@ -96,6 +96,18 @@ TEST(Summary, TheBaselineDoesTheSameWorkWithThePreferredStrategy) {
   EXPECT_EQ(row(summary, "data-2-b96").at("baseline"), "data-2-b96");
 }
 
+TEST(Summary, EfficiencyIsPerCoreWhereThreadsVary) {
+  const Json threads{{"distributed.threads", 2}};
+  const FakeCase alone{.ranks = 1, .seconds = 8, .others = {{"distributed.threads", 1}}};
+  const FakeCase threaded{.strategy = "zero1", .ranks = 1, .seconds = 5, .others = threads};
+  const FakeCase both{.ranks = 2, .seconds = 2.5, .others = threads};
+  const Json summary = summarize_study(fake_results({threaded, alone, both}));
+  EXPECT_EQ(row(summary, "data-2-b64").at("baseline"), "data-1-b64");
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("speedup"), 8 / 2.5);
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("efficiency"), 8 / 2.5 / 4);
+  EXPECT_DOUBLE_EQ(row(summary, "zero1-1-b64").at("efficiency"), 8.0 / 5 / 2);
+}
+
 TEST(Summary, WhatIsNotOkHasNoSpeed) {
   FakeCase invalid = four;
   invalid.status = "invalid";

@@ -33,7 +33,7 @@ class Selection : public ::testing::Test {
   std::vector<What> select(const RunOptions& options = {}, Size ranks = 4) {
     std::vector<What> found;
     for (const Case& point : cases)
-      found.push_back(select_case(point, results, options, study, ranks).what);
+      found.push_back(select_case(point, results, options, study, {ranks}).what);
     return found;
   }
 
@@ -54,16 +54,17 @@ TEST_F(Selection, ContinuesACaseUntilEnoughLaunchesHaveMeasuredIt) {
   write("b", {{"status", "ok"}, {"launches", 1}});
   write("c", {{"status", "failed"}, {"launches", 0}});
   EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::keep}));
-  EXPECT_TRUE(select_case(cases[0], results, {}, study, 4).continues);
-  EXPECT_FALSE(select_case(cases[0], results, {.retry = {"ok"}}, study, 4).continues);
+  EXPECT_TRUE(select_case(cases[0], results, {}, study, {4}).continues);
+  EXPECT_FALSE(select_case(cases[0], results, {.retry = {"ok"}}, study, {4}).continues);
   write("c", {{"status", "running"},
               {"started", utc_time()},
               {"launches", 0},
               {"rounds", nlohmann::json::array()}});
-  EXPECT_TRUE(select_case(cases[2], results, {}, study, 4).continues) << "left behind";
+  EXPECT_TRUE(select_case(cases[2], results, {}, study, {4}).continues) << "left behind";
   write("c",
         {{"status", "running"}, {"started", utc_time()}, {"launches", 0}, {"rounds", nullptr}});
-  EXPECT_FALSE(select_case(cases[2], results, {}, study, 4).continues) << "before its first round";
+  EXPECT_FALSE(select_case(cases[2], results, {}, study, {4}).continues)
+      << "before its first round";
   write("c", {{"status", "failed"}, {"launches", 0}});
   study.measure.launches = 2;
   EXPECT_EQ(select(), (std::vector{What::run, What::run, What::keep}));
@@ -71,6 +72,26 @@ TEST_F(Selection, ContinuesACaseUntilEnoughLaunchesHaveMeasuredIt) {
 
 TEST_F(Selection, LeavesWhatNeedsMoreRanks) {
   EXPECT_EQ(select({}, 2), (std::vector{What::run, What::run, What::pending}));
+}
+
+TEST_F(Selection, LeavesWhatNeedsOtherThreads) {
+  cases[0].config.training.distributed.threads = 2;
+  const auto of = [&](std::optional<Size> threads) {
+    return select_case(cases[0], results, {}, study, {4, threads});
+  };
+  EXPECT_EQ(of(2).what, What::run);
+  EXPECT_EQ(of({}).what, What::run) << "nobody knows";
+  EXPECT_EQ(of(1).what, What::pending);
+  EXPECT_EQ(of(1).note, "needs 2 threads a rank, the launch has 1; set OMP_NUM_THREADS");
+}
+
+TEST_F(Selection, LeavesWhatNeedsAnotherBackend) {
+  cases[0].config.training.distributed.backend = "nccl";
+  const auto of = [&](const BackendFacts& facts) {
+    return select_case(cases[0], results, {}, study, {4, {}, facts}).what;
+  };
+  EXPECT_EQ(of({true, true, true}), What::run);
+  EXPECT_EQ(of({true, false, false}), What::pending);
 }
 
 TEST_F(Selection, RunsAgainWhatIsAskedFor) {

@@ -17,6 +17,7 @@ namespace tessera::detail {
 /// What all communicators share that come from one world.
 struct World {
   CommOptions options;
+  BackendChoice backend;
   Ledger ledger;
   std::unique_ptr<Watchdog> watchdog;  ///< null: off
 };

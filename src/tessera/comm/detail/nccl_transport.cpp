@@ -260,13 +260,6 @@ std::optional<std::string> nccl_version() {
   return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
 }
 
-void require_nccl() {
-#ifndef KOKKOS_ENABLE_CUDA
-  throw ConfigError("distributed.backend", "nccl",
-                    "Kokkos has no CUDA device in this build; must be mpi");
-#endif
-}
-
 std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm comm,
                                                const CommOptions& options, const Site& site) {
   return std::make_unique<NcclTransport>(std::move(host), comm, options, site);

@@ -37,9 +37,6 @@ std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, const CommOptions& 
 std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
                                              bool everything);
 
-/// Throws ConfigError where NCCL was not compiled in or Kokkos has no CUDA device.
-void require_nccl();
-
 /// Collective over `comm`. Collectives of device buffers go through NCCL, the rest to `host`.
 std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm comm,
                                                const CommOptions& options, const Site& site);
