@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where Kokkos has no CUDA device this is compiled, so that it stays correct, and never used.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -117,8 +118,8 @@ class NcclTransport final : public Transport {
     while (!has_passed(end, site)) {
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began;
       // The watchdog comes first: it can name the ranks that are missing.
-      if (timeout_ > 0 && waited.count() > timeout_ + 10) {
-        give_up(site, fmt::format("it has waited {:.0f} s", waited.count()));
+      if (timeout_ > 0 && waited.count() > timeout_ + std::min(10.0, timeout_)) {
+        give_up(site, fmt::format("it has waited {:.1f} s", waited.count()));
       }
       std::this_thread::yield();
     }
@@ -133,11 +134,10 @@ class NcclTransport final : public Transport {
   }
 
  private:
-  /// All ranks decide alike: where a View lives is a matter of its type. NCCL knows no tags, so
-  /// messages stay with the other transport.
+  /// NCCL knows no tags, so messages stay with the other transport.
   static bool takes(const Call& call) {
     return !is_point_to_point(call.operation) && call.operation != Operation::barrier &&
-           !call.in.host_accessible && !call.out.host_accessible;
+           is_device_memory(call.in) && is_device_memory(call.out);
   }
 
   [[noreturn]] void give_up(const Site& site, const std::string& why) {
@@ -167,6 +167,9 @@ class NcclTransport final : public Transport {
         return;
     }
   }
+
+  // Uneven shares: a group of reductions or broadcasts, which NCCL starts as one kernel, along its
+  // rings and trees. Sends would move every share from each rank to each other one by itself.
 
   void reduce_scatter(const Call& call, ncclDataType_t type) {
     if (is_even(call, size_)) {

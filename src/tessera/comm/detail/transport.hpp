@@ -41,6 +41,9 @@ std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, in
 std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm comm,
                                                const CommOptions& options, const Site& site);
 
+/// Whether it is for NCCL to move: a matter of the View's type, and so the same on all ranks.
+bool is_device_memory(const Buffer& buffer);
+
 /// Does the MPI library say that it reads and writes the memory of Kokkos' device?
 bool mpi_is_device_aware();
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Apart from the rules, so that a test can say that there are GPUs.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <tessera/base/gpu.hpp>
+#include <tessera/base/host_info.hpp>
+#include <tessera/base/mpi_error.hpp>
+#include <tessera/base/share_text.hpp>
+#include <tessera/comm/backend.hpp>
+#include <tessera/comm/detail/transport.hpp>
+
+namespace tessera {
+
+BackendFacts backend_facts() {
+  BackendFacts facts;
+  facts.has_nccl = nccl_version().has_value();
+#ifdef KOKKOS_ENABLE_CUDA
+  facts.has_cuda = true;
+#endif
+  if (!facts.has_nccl || !facts.has_cuda || !mpi_is_running()) return facts;
+  const std::vector<std::string> gpus =
+      gather_texts(MPI_COMM_WORLD, host_name() + " " + device_identity(Kokkos::device_id()));
+  facts.has_own_gpu = std::set(gpus.begin(), gpus.end()).size() == gpus.size();
+  return facts;
+}
+
+bool is_device_memory(const Buffer& buffer) { return !buffer.host_accessible; }
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of NCCL and of the CUDA runtime that the NCCL transport calls, done with MPI on
+// host memory: calls of a stream run one after the other, and go on when an event is asked for.
+#pragma once
+
+#include <string>
+
+namespace tessera::test {
+
+/// What goes wrong next. Each rank has its own.
+struct NcclFaults {
+  std::string failing{};  ///< the function that returns an error, once
+  int async_error = 0;    ///< ncclResult_t that every communicator reports
+  int late_queries = 0;   ///< questions after an event that are answered "not ready"
+  int aborts = 0;         ///< counts ncclCommAbort
+  int calls = 0;          ///< counts collectives, sends and receives
+};
+NcclFaults& nccl_faults();
+
+}  // namespace tessera::test
