@@ -10,6 +10,19 @@ install(TARGETS tessera EXPORT tesseraTargets)
 install(TARGETS tessera_cli)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
+# What users run and read: inputs, the report, completion for bash, which loads the file that has a program's name.
+set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs DESTINATION ${tessera_data_dir})
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py DESTINATION ${tessera_data_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")
+file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/install)
+file(CREATE_LINK ${tessera_report} ${PROJECT_BINARY_DIR}/install/tessera-report SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/install/tessera-report DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(program IN ITEMS tessera tessera-bench tessera-micro)
+  install(FILES ${PROJECT_SOURCE_DIR}/scripts/completion.bash RENAME ${program}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endforeach()
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in

@@ -31,7 +31,7 @@ if ((${#options[@]} > 0)); then options+=(--no-tests=ignore); fi
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-install_missing Matplotlib Chromium PyYAML
+install_missing Matplotlib Chromium PyYAML Help2man
 cd "$root"
 
 # Every preset is built and run even after a failure, so that one run shows all of them.

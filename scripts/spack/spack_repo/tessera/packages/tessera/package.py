@@ -25,7 +25,7 @@ class Tessera(CMakePackage, CudaPackage):
     variant("nccl", default=False, description="Send between CUDA devices with NCCL")
     variant("tests", default=False, description="Build the tests")
     variant("bench", default=False, description="Build tessera-bench and tessera-micro")
-    variant("report", default=False, description="Install tessera-report, which draws the results of a study")
+    variant("report", default=False, description="Install what tessera-report needs to draw the results of a study")
 
     conflicts("+nccl", when="~cuda", msg="NCCL sends between CUDA devices: add +cuda cuda_arch=...")
     conflicts("cuda_arch=none", when="+cuda", msg="Kokkos needs to know the CUDA architecture: add cuda_arch=...")
@@ -78,16 +78,6 @@ class Tessera(CMakePackage, CudaPackage):
         if self.spec.satisfies("+nccl"):
             args.append(self.define("NCCL_ROOT", self.spec["nccl"].prefix))
         return args
-
-    @run_after("install")
-    def install_report(self):
-        if self.spec.satisfies("+report"):
-            home = self.prefix.share.tessera
-            mkdirp(home)
-            source = join_path(self.stage.source_path, "scripts")
-            install(join_path(source, "report.py"), home)
-            install_tree(join_path(source, "report"), home.report)
-            symlink(join_path(home, "report.py"), join_path(self.prefix.bin, "tessera-report"))
 
     @run_after("install")
     def keep_inputs(self):

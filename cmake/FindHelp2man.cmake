@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Help2man_EXECUTABLE: makes manual pages of what programs print for --help.
+find_program(Help2man_EXECUTABLE help2man)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Help2man REQUIRED_VARS Help2man_EXECUTABLE)
+mark_as_advanced(Help2man_EXECUTABLE)

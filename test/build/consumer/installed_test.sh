@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What else is installed: inputs, the report, manual pages and completion, each used.
+# usage: installed_test.sh PREFIX HELP2MAN_FOUND
+set -uo pipefail
+prefix=$1 has_manual=$2 status=0
+share=$prefix/share
+
+fail() {
+  echo "FAILED $*"
+  status=1
+}
+
+# expect TEXT PIECE: what a command has printed.
+expect() { [[ $1 == *"$2"* ]] || fail "lacks '$2': $1"; }
+
+expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)" "Memory per rank"
+# Without matplotlib it says so; either way it has found its modules or its reason.
+expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
+
+if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
+  for page in "tessera run" "tessera-bench compare"; do
+    manual=$(<"$share/man/man1/${page/ /-}.1") || fail "no manual page of $page"
+    # shellcheck disable=SC2086 # a program and its subcommand
+    for option in $("$prefix/bin/"$page --help | sed -nE 's/^ +(-[a-z],)?(--[a-z-]+).*/\2/p'); do
+      expect "$manual" "${option//-/\\-}"
+    done
+  done
+fi
+
+# complete WORD...: what bash offers for the last word.
+complete_words() {
+  COMP_WORDS=("$prefix/bin/$1" "${@:2}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _tessera
+  echo "${COMPREPLY[*]}"
+}
+# shellcheck source=/dev/null
+source "$share/bash-completion/completions/tessera"
+[[ $(complete_words tessera in) == "inspect info" ]] || fail "subcommands: $(complete_words tessera in)"
+[[ $(complete_words tessera run --st) == "--strategy" ]] || fail "options: $(complete_words tessera run --st)"
+[[ $(complete_words tessera run "$share/tessera/inp") == "" ]] || fail "files are left to bash"
+exit $status
