@@ -94,7 +94,14 @@ install_missing() {
   else
     say "No apt here to install packages; cmake/dependencies.txt lists what is needed"
   fi
-  kokkos=$("$root/scripts/kokkos.sh" | tee /dev/stderr | tail -n 1)
+  # Its last line is the place; all of them are for people.
+  kokkos=$("$root/scripts/kokkos.sh" | {
+    while IFS= read -r line; do
+      printf '%s\n' "$line" >&2
+      last=$line
+    done
+    printf '%s' "${last:-}"
+  })
   export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
 }
 

@@ -48,7 +48,7 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
 /// The rank-0 View `sum` becomes the sum over i in [0, n) of what f(i, partial) adds to `partial`;
 /// in an order that depends on n and the number of threads only.
 template <class F, class Sum>
-void sum_over(const std::string& label, Size n, const F& f, const Sum& sum, Size work = -1) {
+void sum_each(const std::string& label, Size n, const F& f, const Sum& sum, Size work = -1) {
   with_space_for(work < 0 ? n : work, [&](const auto& space) {
     using Space = std::decay_t<decltype(space)>;
     Kokkos::parallel_reduce(

@@ -39,6 +39,7 @@ class Placement {
   constexpr int dim() const { return dim_; }
 
   friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
+  friend constexpr bool operator==(const Placement&, const Placement&) = default;
 
  private:
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}

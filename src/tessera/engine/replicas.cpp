@@ -35,7 +35,7 @@ template <class T>
 void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   const T* const data = v.data();
-  sum_over(
+  sum_each(
       checksum_label, v.extent(0),
       KOKKOS_LAMBDA(Size i, std::int64_t & sum) {
         Bits bits;

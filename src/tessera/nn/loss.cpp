@@ -20,7 +20,7 @@ using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 template <class T>
 void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g, bool squared) {
   if (squared) {
-    sum_over(
+    sum_each(
         mse_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
           const T d = p[i] - t[i];
@@ -29,7 +29,7 @@ void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g,
         },
         sum);
   } else {
-    sum_over(
+    sum_each(
         mae_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
           using std::fabs;
@@ -44,7 +44,7 @@ void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g,
 /// d|p - t| / dp = (p - t) / |p - t|, over |t|.
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Sum& sum, T* g) {
-  sum_over(
+  sum_each(
       relative_l2_label, rows,
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::sqrt;

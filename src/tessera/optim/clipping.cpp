@@ -23,7 +23,7 @@ void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size s
   // Eight squares are added as a tree before they join the running sum: one chain of additions
   // would wait for each addition, not for memory.
   const Size groups = n / 8;
-  sum_over(
+  sum_each(
       sum_of_squares_label, groups + n % 8,
       KOKKOS_LAMBDA(Size i, double& sum) {
         if (i >= groups) {

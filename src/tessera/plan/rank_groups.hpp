@@ -42,6 +42,8 @@ struct LocalPart {
   Shape shape;    ///< its block
   Size kept = 0;  ///< elements of the block that it keeps between steps
   friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
+  // nvcc declares the one that follows from <=> and does not define it.
+  friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
 /// What the ranks hold of a tensor of the plan.
