@@ -163,7 +163,7 @@ check_arch() {
 }
 
 build_kokkos() {
-  local -a compiler=() options=(-DKokkos_ENABLE_SERIAL=ON) kernels=()
+  local -a compiler=() options=(-DKokkos_ENABLE_SERIAL=ON) kernels_options=()
   if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
@@ -179,13 +179,13 @@ build_kokkos() {
   # The BLAS whose products use Kokkos' own threads, where several are installed.
   if [[ $backend == openmp ]]; then
     local -a blas=(/usr/lib/*/openblas-openmp/libopenblas.so)
-    if [[ -e ${blas[0]} ]]; then kernels+=(-DCMAKE_LIBRARY_PATH="${blas[0]%/*}"); fi
+    if [[ -e ${blas[0]} ]]; then kernels_options+=(-DCMAKE_LIBRARY_PATH="${blas[0]%/*}"); fi
   fi
   # Only the products are used: without the other components and types it builds in a fraction of the time.
   build_part kokkos-kernels -DKokkos_DIR="$work/install/lib/cmake/Kokkos" \
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
     -DKokkosKernels_ADD_DEFAULT_ETI=OFF -DKokkosKernels_INST_FLOAT=ON -DKokkosKernels_INST_DOUBLE=ON \
-    -DKokkosKernels_INST_LAYOUTRIGHT=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON "${kernels[@]}"
+    -DKokkosKernels_INST_LAYOUTRIGHT=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON "${kernels_options[@]}"
 }
 
 # Gives the installation its name, and takes the temporary one out of its files: packages find each other there.
