@@ -34,7 +34,9 @@ TEST(KokkosArguments, ThatKokkosDoesNotKnowAreRejected) {
   const auto error = [](const char* argument) {
     return test::error_of([&] { kokkos_arguments({argument}, {}); });
   };
-  EXPECT_EQ(error("--kokkos-num-threads=many"), "--kokkos-num-threads = many: must be a number");
+  EXPECT_EQ(error("--kokkos-num-threads=many"),
+            "--kokkos-num-threads = many: must be a positive number");
+  EXPECT_EQ(error("--kokkos-num-threads=0"), "--kokkos-num-threads = 0: must be a positive number");
   EXPECT_EQ(error("--kokkos-device-id"), "--kokkos-device-id = : must be a number");
   EXPECT_EQ(error("--kokkos-threads=2").substr(0, 46),
             "--kokkos-threads is not known; Kokkos takes --");

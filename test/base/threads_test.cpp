@@ -56,7 +56,11 @@ TEST(Threads, AreWhatTheUserAsksForFirst) {
                                                    {"KOKKOS_NUM_THREADS", "3"}};
   EXPECT_EQ(asked({}, both).name, "KOKKOS_NUM_THREADS");
   EXPECT_EQ(asked({"--kokkos-num-threads=2"}, both).number, 2);
-  EXPECT_EQ(asked({"--kokkos-num-threads=many"}, {{"OMP_NUM_THREADS", "-1"}}).number, 0);
+  EXPECT_EQ(asked({}, {{"OMP_NUM_THREADS", "-1"}}).number, 0);
+  EXPECT_EQ(test::error_of([] {
+              asked({}, {{"KOKKOS_NUM_THREADS", "many"}});
+            }),
+            "KOKKOS_NUM_THREADS = many: must be a positive number");
 }
 
 TEST(Threads, MoreThanProcessorsAreRejected) {

@@ -36,8 +36,12 @@ void check_argument(std::string_view argument) {
   };
   if (is_one_of(flags_with_number)) {
     const std::string_view value = equals == argument.npos ? "" : argument.substr(equals + 1);
-    if (value.empty() || value.find_first_not_of("0123456789") != value.npos || value.size() > 6)
-      throw ConfigError(flag, value, "must be a number");
+    const bool is_number =
+        !value.empty() && value.size() <= 6 && value.find_first_not_of("0123456789") == value.npos;
+    const bool may_be_zero = name == "device-id";
+    if (!is_number || (!may_be_zero && value.find_first_not_of('0') == value.npos))
+      throw ConfigError(flag, value,
+                        may_be_zero ? "must be a number" : "must be a positive number");
   } else if (!is_one_of(other_flags)) {
     std::vector<std::string> all(other_flags.begin(), other_flags.end());
     all.insert(all.end(), flags_with_number.begin(), flags_with_number.end());

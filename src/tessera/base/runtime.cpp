@@ -127,8 +127,11 @@ std::optional<int> choose_threads([[maybe_unused]] const MpiSession& mpi,
 #else
   constexpr bool has_threads = false;
 #endif
-  const AskedThreads asked = asked_threads(arguments, std::getenv);
-  on_all_ranks(mpi, [&] { check_threads(asked, cpu_set(), has_threads); });
+  AskedThreads asked;
+  on_all_ranks(mpi, [&] {
+    asked = asked_threads(arguments, std::getenv);
+    check_threads(asked, cpu_set(), has_threads);
+  });
   if (!has_threads) return std::nullopt;
   if (asked.number > 0) return asked.number;
   std::vector<std::vector<int>> cores;

@@ -68,7 +68,11 @@ AskedThreads asked_threads(const std::vector<std::string>& arguments,
   }
   for (const char* name : {"KOKKOS_NUM_THREADS", "OMP_NUM_THREADS"}) {
     const char* value = environment(name);
-    if (asked.number == 0 && value != nullptr) asked = {name, leading_number(value)};
+    if (asked.number > 0 || value == nullptr) continue;
+    asked = {name, leading_number(value)};
+    // Kokkos would end the process; OpenMP says that it ignores it.
+    if (asked.number == 0 && std::string_view(name) == "KOKKOS_NUM_THREADS")
+      throw ConfigError(name, value, "must be a positive number");
   }
   return asked.number == 0 ? AskedThreads{} : asked;
 }

@@ -29,8 +29,8 @@ struct AskedThreads {
 };
 
 /// In the order in which Kokkos asks: --kokkos-num-threads, KOKKOS_NUM_THREADS, OMP_NUM_THREADS,
-/// of which the first level counts. None (empty name) for what is no number: Kokkos and OpenMP have
-/// their own messages for that.
+/// of which the first level counts. None (empty name) for what is no number, of which OpenMP warns;
+/// Error (usage) for KOKKOS_NUM_THREADS.
 AskedThreads asked_threads(const std::vector<std::string>& arguments,
                            const Environment& environment);
 
