@@ -5,7 +5,8 @@ find_package(Help2man QUIET)
 set_package_properties(Help2man PROPERTIES TYPE OPTIONAL PURPOSE "manual pages")
 
 function(tessera_add_manual target)
-  if(NOT Help2man_FOUND OR CMAKE_CROSSCOMPILING)
+  # Sanitizers find leaks in libraries, and fail the build.
+  if(NOT Help2man_FOUND OR CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "fsanitize")
     return()
   endif()
   get_target_property(program ${target} OUTPUT_NAME)
