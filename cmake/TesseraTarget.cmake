@@ -46,8 +46,11 @@ if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache" OR "CUDA" IN_LIST Kokkos_DEVICES
   set(TESSERA_PRECOMPILE_HEADERS OFF)
 endif()
 
+# Those that most of our sources read.
+set(tessera_common_headers <Kokkos_Core.hpp> <fmt/format.h> <nlohmann/json.hpp> <mpi.h>)
+
 # tessera_target(<target> [header...]): warnings, the processor that TESSERA_NATIVE asks for, and precompiled, where
-# that is wanted, the headers that most sources of the target read.
+# that is wanted, these headers.
 function(tessera_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_warnings>
                                           $<BUILD_INTERFACE:tessera_native>)
