@@ -20,7 +20,9 @@ if("CUDA" IN_LIST Kokkos_DEVICES AND Kokkos_VERSION VERSION_LESS 5
     "(CMake: -DKokkos_ENABLE_CUDA_LAMBDA=ON; Spack: kokkos +cuda_lambda)")
 endif()
 
-# fmt before 10 takes constexpr from half of its functions where it meets nvcc, which the other half needs.
 if("CUDA" IN_LIST Kokkos_DEVICES)
+  # fmt before 10 takes constexpr from half of its functions where it meets nvcc, which the other half needs.
   target_compile_definitions(tessera::kokkos INTERFACE FMT_USE_CONSTEXPR=1)
+  # Not the driver, which the library asks for itself (base/gpu_facts.cpp).
+  target_link_options(tessera::kokkos INTERFACE LINKER:--as-needed)
 endif()

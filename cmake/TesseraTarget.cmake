@@ -12,13 +12,21 @@ option(TESSERA_WERROR "Treat warnings as errors" ${tessera_werror_default})
 
 add_library(tessera_warnings INTERFACE)
 target_compile_options(tessera_warnings INTERFACE -Wall -Wextra)
-# nvcc writes host code that is not pedantic.
-if(NOT "CUDA" IN_LIST Kokkos_DEVICES)
+# nvcc writes host code that is not pedantic and has parentheses of its own, and takes assignments of objects that
+# are [[nodiscard]] for values that are ignored (2810).
+if("CUDA" IN_LIST Kokkos_DEVICES)
+  target_compile_options(tessera_warnings INTERFACE -Wno-parentheses
+    "SHELL:-Xcudafe --diag_suppress=2810")
+else()
   target_compile_options(tessera_warnings INTERFACE -Wpedantic)
 endif()
 # GCC 12 sees an overlap in "literal" + std::string that is not there (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
   target_compile_options(tessera_warnings INTERFACE -Wno-restrict)
+endif()
+# It is meant for headers, and takes all sources that are compiled at once for some.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(tessera_warnings INTERFACE -Wno-subobject-linkage)
 endif()
 if(TESSERA_WERROR)
   target_compile_options(tessera_warnings INTERFACE -Werror)

@@ -28,6 +28,15 @@ function(tessera_mpi_command out ranks)
     ${MPIEXEC_PREFLAGS} ${ARGN} PARENT_SCOPE)
 endfunction()
 
+# Whatever starts Kokkos needs a GPU where Kokkos has CUDA; without one it ends with a line that says so.
+function(tessera_needs_gpu test)
+  if("CUDA" IN_LIST Kokkos_DEVICES)
+    set_property(TEST ${test} APPEND PROPERTY LABELS gpu)
+    set_property(TEST ${test} PROPERTY SKIP_REGULAR_EXPRESSION "sees no GPU" "cudaGetDeviceCount"
+      "libcuda.so.1: cannot open")
+  endif()
+endfunction()
+
 # add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...] [TWO_THREADS])
 # One process, started without a launcher.
 function(add_serial_test name)
@@ -78,6 +87,7 @@ macro(tessera_describe_test name ranks)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}
     ENVIRONMENT "${environment}" LABELS "${labels}")
+  tessera_needs_gpu(${name})
 endmacro()
 
 macro(tessera_check_test_arguments name)

@@ -19,14 +19,23 @@ Needs cmake, a C++ compiler and BLAS; the download needs pip, and follows its se
 TEXT
 }
 
-# Where the sources come from: version of Kokkos, Python package whose source archive holds it and its Kernels
-# in kokkos/ and kokkos-kernels/, version of the package, SHA-256 of the archive.
-archive='4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c'
+# Where the sources come from: what for which back ends in which version, the Python package whose source archive
+# holds it, the version of that package, the SHA-256 of the archive, the folder in it.
+archives='
+kokkos         openmp,serial      4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos
+kokkos         cuda               4.7.00 pygenten   0.1.5 e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e9beda26cc0f9cce7 tpls/kokkos
+kokkos-kernels openmp,serial,cuda 4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos-kernels
+'
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-read -r version package package_version checksum <<<"$archive"
 child='' work=''
+
+# archive_of NAME: version, package, its version, checksum and folder of its row for this back end.
+archive_of() {
+  awk -v name="$1" -v backend="$backend" \
+    '$1 == name && index("," $2 ",", "," backend ",") { print $3, $4, $5, $6, $7 }' <<<"$archives"
+}
 
 take_kokkos_arguments() {
   backend=openmp arch='' source='' prefix=''
@@ -117,13 +126,25 @@ run() {
   return "$status"
 }
 
-# pip compares the checksum before it runs any code of the package.
+# download NAME...: fetches each archive once, and moves what was asked for to $work/source.
 download() {
+  local name version package package_version checksum folder
+  source=$work/source
+  mkdir "$source"
+  for name in "$@"; do
+    read -r version package package_version checksum folder <<<"$(archive_of "$name")"
+    if [[ ! -d $work/$package ]]; then download_archive; fi
+    mv "$work/$package/$folder" "$source/$name"
+  done
+}
+
+# pip compares the checksum before it runs any code of the package.
+download_archive() {
   local pip
   pip=$(command -v pip3 || command -v pip) ||
     die "no pip in PATH to download the sources with;" \
       "install it (Debian: python3-pip), or give the sources with --source"
-  say "Downloading Kokkos $version (in the Python package $package $package_version)"
+  say "Downloading $name $version (in the Python package $package $package_version)"
   echo "$package==$package_version --hash=sha256:$checksum" >"$work/requirements.txt"
   if ! run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
     -r "$work/requirements.txt"; then
@@ -134,9 +155,8 @@ download() {
     die "pip could not download $package $package_version;" \
       "check the network and the settings of pip, or give the sources with --source; see $log"
   fi
-  source=$work/source
-  mkdir "$source"
-  run tar -xzf "$work/$package-$package_version.tar.gz" -C "$source" --strip-components=1 ||
+  mkdir "$work/$package"
+  run tar -xzf "$work/$package-$package_version.tar.gz" -C "$work/$package" --strip-components=1 ||
     die "cannot unpack the archive of $package $package_version; see $log"
 }
 
@@ -162,6 +182,18 @@ check_arch() {
   die "--arch '$arch': Kokkos $version knows only $(sed -n 's/^Kokkos_ARCH_\(.*\):BOOL=.*/\1/p' "$1" | xargs)"
 }
 
+# Kokkos' compiler wrapper, which everything that uses this Kokkos is compiled with. Unless told, it compiles for a GPU
+# that CUDA 13 no longer knows; some Kokkos calls functions whose parameters CUDA 13 changed.
+make_wrapper() {
+  local gpu include=$work/install/include/tessera_cuda13.hpp
+  gpu=$(nvcc --list-gpu-code | head -n 1)
+  mkdir -p "$work/install/bin" "$work/install/include"
+  cp "$root/scripts/kokkos_cuda13.hpp" "$include"
+  sed -e "s|^default_arch=.*|default_arch=$gpu|" -e "s|^cuda_args=.*|cuda_args='-include $include'|" \
+    "$source/kokkos/bin/nvcc_wrapper" >"$work/install/bin/nvcc_wrapper"
+  chmod +x "$work/install/bin/nvcc_wrapper"
+}
+
 build_kokkos() {
   local -a compiler=() options=(-DKokkos_ENABLE_SERIAL=ON) kernels_options=()
   if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
@@ -172,20 +204,25 @@ build_kokkos() {
     openmp) options+=(-DKokkos_ENABLE_OPENMP=ON) ;;
     cuda)
       options+=(-DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_CUDA_LAMBDA=ON)
-      compiler=(-DCMAKE_CXX_COMPILER="$source/kokkos/bin/nvcc_wrapper") ;;
+      kernels_options+=(-DKokkosKernels_ENABLE_TPL_CUBLAS=ON)
+      make_wrapper
+      compiler=(-DCMAKE_CXX_COMPILER="$work/install/bin/nvcc_wrapper") ;;
   esac
   if [[ -n $arch ]]; then options+=("-DKokkos_ARCH_$arch=ON"); fi
   build_part kokkos "${options[@]}"
+  # Kokkos has installed its own over it.
+  if [[ $backend == cuda ]]; then make_wrapper; fi
   # The BLAS whose products use Kokkos' own threads, where several are installed.
   if [[ $backend == openmp ]]; then
     local -a blas=(/usr/lib/*/openblas-openmp/libopenblas.so)
     if [[ -e ${blas[0]} ]]; then kernels_options+=(-DCMAKE_LIBRARY_PATH="${blas[0]%/*}"); fi
   fi
-  # Only the products are used: without the other components and types it builds in a fraction of the time.
+  # Only the products are used, in one of our files: nothing is instantiated for others. How BLAS spells its names is
+  # known; finding out needs a Fortran compiler.
   build_part kokkos-kernels -DKokkos_DIR="$work/install/lib/cmake/Kokkos" \
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
-    -DKokkosKernels_ADD_DEFAULT_ETI=OFF -DKokkosKernels_INST_FLOAT=ON -DKokkosKernels_INST_DOUBLE=ON \
-    -DKokkosKernels_INST_LAYOUTRIGHT=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON "${kernels_options[@]}"
+    -DKokkosKernels_ADD_DEFAULT_ETI=OFF -DKokkosKernels_ENABLE_TPL_BLAS=ON \
+    -DF77_BLAS_MANGLE='(name,NAME) name ## _' "${kernels_options[@]}"
 }
 
 # Gives the installation its name, and takes the temporary one out of its files: packages find each other there.
@@ -201,13 +238,13 @@ install_kokkos() {
 
 take_kokkos_arguments "$@"
 check_tools
-if [[ -n $source ]]; then check_source; fi
+if [[ -n $source ]]; then check_source; else version=$(archive_of kokkos | cut -d ' ' -f 1); fi
 prefix=$(realpath -m "${prefix:-$root/build/kokkos/$version-$backend${arch:+-$arch}}")
 describes=share/tessera-kokkos.txt
 description="Kokkos $version $backend${arch:+ $arch}"
 stop_if_complete
 make_work_directory
-if [[ -z $source ]]; then download; fi
+if [[ -z $source ]]; then download kokkos kokkos-kernels; fi
 build_kokkos
 install_kokkos
 say "Installed $description"

@@ -94,15 +94,26 @@ install_missing() {
   else
     say "No apt here to install packages; cmake/dependencies.txt lists what is needed"
   fi
-  # Its last line is the place; all of them are for people.
-  kokkos=$("$root/scripts/kokkos.sh" | {
+  kokkos=$(build_kokkos)
+  export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+}
+
+# build_kokkos [option...]: runs kokkos.sh, whose last line is the place, and all of which is for people.
+build_kokkos() {
+  "$root/scripts/kokkos.sh" "$@" | {
     while IFS= read -r line; do
       printf '%s\n' "$line" >&2
       last=$line
     done
     printf '%s' "${last:-}"
-  })
-  export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+  }
+}
+
+# use_cuda_kokkos: from here on, builds use a Kokkos with CUDA, and its compiler.
+use_cuda_kokkos() {
+  local kokkos
+  kokkos=$(build_kokkos --backend cuda --arch "${TESSERA_CUDA_ARCH:-HOPPER90}") || return
+  export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH} PATH=$kokkos/bin:$PATH
 }
 
 # build <preset> [target...]: configures and builds in build/<preset>.

@@ -12,8 +12,19 @@ writes a report on its results.
   STUDY.toml    study to run (inputs/quick_study.toml)
   -o DIR        directory for the results (results/ plus the name of the study)
 
+Cases that ask for other numbers of threads per rank get a launch of their own each, which goes on with the results.
 All other arguments are passed on, for example: scripts/study.sh inputs/strong_scaling.toml --resume
 TEXT
+}
+
+# waiting_threads SUMMARY: the numbers of threads that pending cases ask for.
+waiting_threads() {
+  python3 - "$1" <<'PYTHON'
+import json, sys
+cases = json.load(open(sys.argv[1]))["cases"]
+threads = {case["factors"].get("distributed.threads") for case in cases if case["status"] == "pending"}
+print(*sorted(threads - {None}))
+PYTHON
 }
 
 # shellcheck source=setup.sh
@@ -28,6 +39,10 @@ launch tessera-bench run "$input" -o "$results" "${options[@]}" || status=$?
 
 # Failed cases belong in the report as well.
 if [[ -f $results/summary.json ]]; then
+  for threads in $(waiting_threads "$results/summary.json"); do
+    status=0
+    OMP_NUM_THREADS=$threads launch tessera-bench run "$input" -o "$results" --resume "${options[@]}" || status=$?
+  done
   "$root/scripts/report.py" "$results" || say "No report was written, see above; the results are in $results"
 fi
 exit "$status"

@@ -6,17 +6,19 @@ usage() {
 usage: scripts/test.sh [--release-only] [options of ctest]
 
 Installs missing dependencies (see scripts/setup.sh), then builds and runs
-  all tests in build/release, and
-  the tests on one process and on 2 ranks in build/asan, with address and undefined-behaviour sanitizers.
-Prints the test counts of both at the end. The exit code is not 0 if anything failed.
+  all tests in build/release,
+  the tests on one process and on 2 ranks in build/asan, with address and undefined-behaviour sanitizers, and
+  where there is nvcc, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90), of which it runs all tests if there is
+  such a GPU, else those that need none.
+Prints the test counts of each at the end. The exit code is not 0 if anything failed.
 
-  --release-only    skip build/asan
+  --release-only    only build/release
 
 All other arguments are passed to ctest, for example: scripts/test.sh -R mesh
 TEXT
 }
 
-presets=(release asan)
+presets=(release asan cuda)
 declare -a options=()
 for argument in "$@"; do
   case $argument in
@@ -31,8 +33,21 @@ if ((${#options[@]} > 0)); then options+=(--no-tests=ignore); fi
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+no_cuda=
+if [[ -n $(find_kokkos) ]]; then no_cuda="skipped: for a Kokkos of your own, use the preset cuda"; fi
+if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
 install_missing Matplotlib Chromium PyYAML Help2man
 cd "$root"
+
+# prepare <preset>: sets selection, the tests to choose.
+prepare() {
+  selection=()
+  if [[ $1 != cuda ]]; then return; fi
+  use_cuda_kokkos || return
+  if nvidia-smi -L &>/dev/null; then return; fi
+  say "No GPU here: skipping the tests that need one (label gpu), and those that build/release has run"
+  selection=(-LE gpu -R '^(consumer|installed|login_node)')
+}
 
 # Every preset is built and run even after a failure, so that one run shows all of them.
 results=
@@ -40,9 +55,11 @@ status=0
 for preset in "${presets[@]}"; do
   log=build/$preset/ctest.log
   result="the build failed"
-  if build "$preset"; then
+  if [[ $preset == cuda && -n $no_cuda ]]; then
+    result=$no_cuda
+  elif prepare "$preset" && build "$preset"; then
     say "Testing build/$preset"
-    ctest --preset "$preset" -j "$jobs" "${options[@]}" 2>&1 | tee "$log" || status=1
+    ctest --preset "$preset" -j "$jobs" "${selection[@]}" "${options[@]}" 2>&1 | tee "$log" || status=1
     result=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")
   else
     status=1

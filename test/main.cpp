@@ -176,6 +176,13 @@ int run_tests(int& argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Mpi mpi(argc, argv);
+#ifdef KOKKOS_ENABLE_CUDA
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("skipped: this process sees no GPU");
+    return 77;
+  }
+#endif
   const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_disable_warnings(true));
   return run_tests(argc, argv);
 }

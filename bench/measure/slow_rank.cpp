@@ -16,9 +16,9 @@ double share_of_step = 0;
 Timer clock_of_rank;
 double step_began = 0, call_began = 0, communicated = 0;
 int depth = 0, call_depth = 0;
-std::optional<RegionHooks> hooks;
+std::optional<RegionHooks> slow_hooks;
 
-void on_push(const char* name) {
+void slow_push(const char* name) {
   ++depth;
   const std::string_view region(name);
   if (region == "tessera::step") {
@@ -32,7 +32,7 @@ void on_push(const char* name) {
   }
 }
 
-void on_pop() {
+void slow_pop() {
   const double now = clock_of_rank.seconds();
   if (depth == call_depth) {
     communicated += now - call_began;
@@ -50,9 +50,9 @@ void on_pop() {
 
 SlowRank::SlowRank(double share) {
   share_of_step = share;
-  hooks.emplace(on_push, on_pop);
+  slow_hooks.emplace(slow_push, slow_pop);
 }
 
-SlowRank::~SlowRank() { hooks.reset(); }
+SlowRank::~SlowRank() { slow_hooks.reset(); }
 
 }  // namespace tessera::bench

@@ -107,8 +107,10 @@ MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int 
   std::vector<GoogleFlag> flags = google_flags();
   add_own_flags(app, command.options, ranks);
   for (GoogleFlag& flag : flags) add_google_flag(app, flag);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  std::erase_if(reversed, [](const std::string& text) { return text.starts_with("--kokkos-"); });
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     command.text = app.help();
     return command;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <benchmark/benchmark.h>
-#include <cstdio>
 #include <fstream>
 #include <ostream>
 #include <string>
@@ -74,10 +74,6 @@ void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh
 ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   const MicroCommand command =
       parse_micro_command(arguments, runtime.world_rank(), runtime.world_size());
-  if (!command.text.empty()) {
-    if (runtime.world_rank() == 0) std::fputs(command.text.c_str(), stdout);
-    return ExitCode::ok;
-  }
   const MicroOptions& options = command.options;
   const Communicator world = Communicator::world();
   const Mesh mesh(world, MeshShape::parse(options.mesh, world.size()));
@@ -99,10 +95,14 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   return ExitCode::ok;
 }
 
+// Help needs neither MPI nor a device.
+Task task_of(const std::vector<std::string>& arguments) {
+  for (const char* const flag : {"-h", "--help"})
+    if (std::find(arguments.begin(), arguments.end(), flag) != arguments.end())
+      return task_for(ShowText{parse_micro_command({flag}, 0, 1).text});
+  return ParallelTask([arguments](Runtime& runtime) { return micro(runtime, arguments); });
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  return tessera::run_main(argc, argv, [&](tessera::Runtime& runtime) {
-    return micro(runtime, {argv + 1, argv + argc});
-  });
-}
+int main(int argc, char** argv) { return tessera::run_program(argc, argv, task_of); }

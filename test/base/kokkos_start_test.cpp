@@ -22,24 +22,56 @@ TEST(KokkosArguments, AreThoseWithThePrefixOnly) {
             (Words{"--kokkos-print-configuration", "--kokkos-disable-warnings"}));
 }
 
-TEST(KokkosArguments, CarryTheChoiceUnlessTheUserDecided) {
-  EXPECT_EQ(kokkos_arguments({}, {.device = 1, .threads = 4}),
+TEST(KokkosArguments, CarryTheChoiceAndNotWhatItWasMadeFrom) {
+  EXPECT_EQ(kokkos_arguments({"--kokkos-num-threads=2", "--kokkos-device-id=7"},
+                             {.device = 1, .threads = 4}),
             (Words{"--kokkos-device-id=1", "--kokkos-num-threads=4", "--kokkos-disable-warnings"}));
-  const Words decided = {"--kokkos-num-threads=2", "--kokkos-map-device-id-by=random",
-                         "--kokkos-disable-warnings"};
-  EXPECT_EQ(kokkos_arguments({decided[0], decided[1]}, {.device = 1, .threads = 4}), decided);
 }
 
-TEST(KokkosArguments, ThatKokkosDoesNotKnowAreRejected) {
+TEST(KokkosArguments, ThatAreNotKnownAreRejected) {
   const auto error = [](const char* argument) {
     return test::error_of([&] { kokkos_arguments({argument}, {}); });
   };
-  EXPECT_EQ(error("--kokkos-num-threads=many"),
+  EXPECT_EQ(error("--kokkos-threads=2").substr(0, 49),
+            "--kokkos-threads is not known; known are --kokkos");
+  EXPECT_NE(error("--kokkos-map-device-id-by=random"), "");
+}
+
+std::optional<AskedNumber> asked(const Words& arguments, const char* variable,
+                                 const char* setting) {
+  return asked_number(
+      arguments,
+      [&](const char* name) {
+        const bool same =
+            std::string(name) == "KOKKOS_DEVICE_ID" || std::string(name) == "KOKKOS_NUM_THREADS";
+        return same ? variable : nullptr;
+      },
+      setting);
+}
+
+TEST(AskedNumber, IsTheLastFlagElseTheVariable) {
+  EXPECT_FALSE(asked({"run", "--device-id=3"}, nullptr, "device-id"));
+  const auto flag = asked({"--kokkos-device-id=3", "--kokkos-device-id=0"}, "1", "device-id");
+  ASSERT_TRUE(flag);
+  EXPECT_EQ(flag->name, "--kokkos-device-id");
+  EXPECT_EQ(flag->number, 0);
+  EXPECT_EQ(asked({}, "1", "device-id")->name, "KOKKOS_DEVICE_ID");
+  EXPECT_EQ(asked({}, "12", "num-threads")->number, 12);
+}
+
+TEST(AskedNumber, RejectsWhatIsNone) {
+  const auto error = [](const Words& arguments, const char* variable, const char* setting) {
+    return test::error_of([&] { asked(arguments, variable, setting); });
+  };
+  EXPECT_EQ(error({"--kokkos-num-threads=many"}, nullptr, "num-threads"),
             "--kokkos-num-threads = many: must be a positive number");
-  EXPECT_EQ(error("--kokkos-num-threads=0"), "--kokkos-num-threads = 0: must be a positive number");
-  EXPECT_EQ(error("--kokkos-device-id"), "--kokkos-device-id = : must be a number");
-  EXPECT_EQ(error("--kokkos-threads=2").substr(0, 46),
-            "--kokkos-threads is not known; Kokkos takes --");
+  EXPECT_EQ(error({"--kokkos-num-threads=0"}, nullptr, "num-threads"),
+            "--kokkos-num-threads = 0: must be a positive number");
+  EXPECT_EQ(error({"--kokkos-device-id"}, nullptr, "device-id"),
+            "--kokkos-device-id = : must be a number");
+  EXPECT_EQ(error({}, "-1", "device-id"), "KOKKOS_DEVICE_ID = -1: must be a number");
+  EXPECT_EQ(error({}, "99999999999", "num-threads"),
+            "KOKKOS_NUM_THREADS = 99999999999: must be a positive number");
 }
 
 TEST(KokkosStart, RecognisesAFailedAllocation) {

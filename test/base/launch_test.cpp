@@ -9,6 +9,8 @@
 #include <tessera/base/gpu.hpp>
 #include <tessera/base/launch.hpp>
 
+#include "expect_error.hpp"
+
 namespace tessera {
 namespace {
 
@@ -52,11 +54,18 @@ TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
 }
 
 TEST(Gpu, IsTheLocalRankModuloTheVisibleDevices) {
-  EXPECT_EQ(device_of_rank(0, 4), 0);
-  EXPECT_EQ(device_of_rank(3, 4), 3);
-  EXPECT_EQ(device_of_rank(5, 4), 1);
-  EXPECT_EQ(device_of_rank(7, 1), 0);
-  EXPECT_THROW(device_of_rank(0, 0), Error);
+  EXPECT_EQ(device_of_rank(0, 4, {}), 0);
+  EXPECT_EQ(device_of_rank(3, 4, {}), 3);
+  EXPECT_EQ(device_of_rank(5, 4, {}), 1);
+  EXPECT_EQ(device_of_rank(7, 1, {}), 0);
+  EXPECT_THROW(device_of_rank(0, 0, {}), Error);
+}
+
+TEST(Gpu, IsTheOneAskedForIfTheRankSeesIt) {
+  const AskedNumber asked{"KOKKOS_DEVICE_ID", 2};
+  EXPECT_EQ(device_of_rank(0, 3, asked), 2);
+  EXPECT_EQ(test::error_of([&] { device_of_rank(1, 2, asked); }),
+            "KOKKOS_DEVICE_ID = 2: this process sees 2 GPUs, counted from 0");
 }
 
 TEST(Gpu, TwoRanksOnOneAreFoundByWhatItIsNotByItsNumber) {

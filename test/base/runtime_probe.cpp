@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -13,6 +14,7 @@
 
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/run_main.hpp>
+#include <tessera/base/share_text.hpp>
 
 namespace {
 
@@ -32,6 +34,16 @@ ExitCode print_info(Runtime& runtime, int argc, char** argv) {
 
 ExitCode fail_alone(Runtime& runtime) {
   if (runtime.world_rank() == runtime.world_size() - 1) throw std::runtime_error("disk full");
+  return ExitCode::ok;
+}
+
+ExitCode print_gpus(Runtime& runtime) {
+  const std::string own = runtime.device() ? std::to_string(*runtime.device()) : "none";
+  const std::vector<std::string> all = tessera::gather_texts(MPI_COMM_WORLD, own);
+  if (runtime.world_rank() != 0) return ExitCode::ok;
+  std::cout << "GPUs";
+  for (const std::string& gpu : all) std::cout << ' ' << gpu;
+  std::cout << '\n';
   return ExitCode::ok;
 }
 
@@ -76,6 +88,7 @@ int main(int argc, char** argv) {
   if (scenario == "after-mpi") return start_after_mpi(argc, argv);
   const std::map<std::string, std::function<ExitCode(Runtime&)>> scenarios = {
       {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},
+      {"gpus", print_gpus},
       {"bad-input",
        [](Runtime&) -> ExitCode { throw tessera::ConfigError("epochs", "0", "must be positive"); }},
       {"alone", fail_alone},

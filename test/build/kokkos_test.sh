@@ -35,7 +35,7 @@ TEXT
 make_path() {
   local tool
   mkdir "$here/bin"
-  for tool in bash cat cmake dirname env grep head ls mkdir mktemp nproc realpath rm sed timeout xargs; do
+  for tool in awk bash cat cmake cut dirname env grep head ls mkdir mktemp nproc realpath rm sed timeout xargs; do
     ln -s "$(command -v "$tool")" "$here/bin/$tool"
   done
 }
@@ -100,7 +100,7 @@ if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   expect_files out.log
 
   begin checksum
-  archive=$(sed -nE "s/^archive='[^ ]+ ([^ ]+) ([^ ]+) .*/\1-\2/p" "$program")
+  archive=$(awk '$1 == "kokkos" && $2 ~ /openmp/ { print $4 "-" $5 }' "$program")
   mkdir "$here/$archive"
   # Would leave a file if pip ran it before it compared the checksum.
   echo "open('$here/ran', 'w')" > "$here/$archive/setup.py"
@@ -110,6 +110,22 @@ if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   expect_refusal "the archive of ${archive%-*} ${archive##*-} has a wrong checksum"
   expect_files out.log
 fi
+
+# Everything that uses a Kokkos with CUDA is compiled by its wrapper.
+begin compiler_wrapper
+make_sources
+mkdir "$here/bin" "$here/sources/kokkos/bin"
+printf '#!/bin/sh\necho sm_75\necho sm_90\n' > "$here/bin/nvcc"
+printf '#!/bin/sh\ndefault_arch="sm_70"\ncuda_args=""\n' > "$here/sources/kokkos/bin/nvcc_wrapper"
+echo 'install(PROGRAMS bin/nvcc_wrapper DESTINATION bin)' >> "$here/sources/kokkos/CMakeLists.txt"
+chmod +x "$here/bin/nvcc"
+PATH=$here/bin:$PATH launch --source sources --prefix out --backend cuda --arch ZEN4
+expect_code 0
+grep -qx 'default_arch=sm_75' "$here/out/bin/nvcc_wrapper" || fail "compiles for a GPU that nvcc does not know"
+grep -qx "cuda_args='-include $here/out/include/tessera_cuda13.hpp'" "$here/out/bin/nvcc_wrapper" ||
+  fail "does not include what CUDA 13 needs: $(cat "$here/out/bin/nvcc_wrapper")"
+[ -f "$here/out/include/tessera_cuda13.hpp" ] || fail "did not install what the wrapper includes"
+expect_files bin out sources
 
 begin unknown_arch
 make_sources

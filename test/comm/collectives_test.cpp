@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include <tessera/base/split.hpp>
@@ -18,7 +19,7 @@ template <class T>
 class Collectives : public testing::Test {
  protected:
   /// Extents around the number of ranks and the pieces that calls are cut into.
-  static constexpr Size extents[] = {0, 1, 2, 3, 7, 8, 23, 64};
+  static constexpr std::array<Size, 8> extents = {0, 1, 2, 3, 7, 8, 23, 64};
 
   static Vector<T> own(Size n, int rank) {
     return make_vector<T>(n, [&](Size i) { return value_of<T>(i, rank); });

@@ -44,7 +44,7 @@ Size wrong_in_place(const Vector<T>& v, const Communicator& comm) {
 }
 
 /// Pieces as they are, and many more of them than are received at once.
-std::vector<CommOptions> ways() {
+std::vector<CommOptions> long_ways() {
   std::vector<CommOptions> result(3);
   for (CommOptions& way : result) way.timeout_seconds = 60;
   result[1].max_count = 5003;
@@ -65,7 +65,7 @@ Size extent(const Communicator& comm) {
 }
 
 TYPED_TEST(LongReduceScatter, LeavesTheSumWhereTheShareBelongs) {
-  for (const CommOptions& way : ways()) {
+  for (const CommOptions& way : long_ways()) {
     const Communicator comm = Communicator::world(way);
     const Size n = extent<TypeParam>(comm);
     const auto v = own<TypeParam>(n, comm.rank());
@@ -99,7 +99,7 @@ TYPED_TEST(LongReduceScatter, KeepsTheInputOfTwoViews) {
 }
 
 TEST(LongReduceScatterOf, GivenSharesSomeOfThemEmpty) {
-  for (const CommOptions& way : ways()) {
+  for (const CommOptions& way : long_ways()) {
     const Communicator comm = Communicator::world(way);
     std::vector<Size> counts;
     for (int rank = 0; rank < comm.size(); ++rank) counts.push_back(rank % 2 == 0 ? 0 : 97'003);
@@ -133,7 +133,7 @@ TEST(LongReduceScatterOf, LargestAndSmallestElements) {
 
 // Ranks start calls in the same order; they may wait in any, and be in other calls meanwhile.
 TEST(LongReduceScatterOf, RequestsInFlightWaitForNobodysWait) {
-  for (const CommOptions& way : ways()) {
+  for (const CommOptions& way : long_ways()) {
     const Communicator comm = Communicator::world(way);
     const Size n = extent<float>(comm);
     const auto a = own<float>(n, comm.rank()), b = own<float>(2 * n, comm.rank());

@@ -10,7 +10,7 @@ string(REPLACE ";" "," err "${err}")  # no list
 string(REGEX MATCHALL "tessera: [^\n]*" lines "${err}")
 list(LENGTH lines number)
 if(NOT number EQUAL LINES)
-  message(FATAL_ERROR "${number} lines, expected ${LINES}:\n${lines}")
+  message(FATAL_ERROR "${number} lines, expected ${LINES}:\n${lines}\n${err}")
 endif()
 foreach(line IN LISTS lines)
   message("${line}")

@@ -41,7 +41,7 @@ Size count_of(const HostView& view, double value) {
   return found;
 }
 
-std::vector<CommOptions> ways() {
+std::vector<CommOptions> scratch_ways() {
   std::vector<CommOptions> ways(3);
   ways[1].max_count = 1013;
   ways[2].check_collectives = true;
@@ -50,7 +50,7 @@ std::vector<CommOptions> ways() {
 
 // Every rank sends -1, so that what has arrived in the scratch is known.
 TEST(Scratch, AllOfItIsUsedAndNothingElseIsTaken) {
-  for (const CommOptions& way : ways()) {
+  for (const CommOptions& way : scratch_ways()) {
     const Communicator comm = Communicator::world(way);
     for (const Size n : extents(comm)) {
       const Split split = split_of(n, comm);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <limits>
 
 #include <tessera/config/config_rules.hpp>
@@ -140,7 +141,7 @@ TEST(ConfigRules, Model) {
       {"model.matmul_precision = \"tf32\"", "needs model.dtype = \"float32\""});
   refuse([](Config& c) { c.model.mlp.activation = static_cast<Activation>(99); },
          {"model.activation = 99", "must be one of identity, relu, tanh, sigmoid, gelu"});
-  refuse([](Config& c) { c.model.mlp.seed = Size{-1}; }, {"model.seed", "2^63 - 1"});
+  refuse([](Config& c) { c.model.mlp.seed = static_cast<std::uint64_t>(-1); }, {"model.seed", "2^63 - 1"});
 }
 
 TEST(ConfigRules, Batches) {

@@ -35,18 +35,18 @@ Experiment residual(Size batch = 13) {
   return setup;
 }
 
-struct Trained {
+struct TrainedAlone {
   std::vector<double> losses, gradients, parameters;
 };
 
 /// Whole batches on this rank alone.
-Trained train_alone(const ModelSpec& model, const Experiment& setup) {
+TrainedAlone train_alone(const ModelSpec& model, const Experiment& setup) {
   const train_test::Samples<double> all = train_test::samples_of<double>(setup);
   const TrainingConfig& training = setup.training;
   Optimizer<double> optimizer(training.optimizer, model.num_parameters());
   test::SerialModel<double> first(model, 0);
   const Vector<double> parameters = first.parameters();
-  Trained trained;
+  TrainedAlone trained;
   for (Size epoch = 0; epoch < training.num_epochs; ++epoch) {
     double sum = 0, batches = 0;
     for (Size begin = 0; begin < setup.data.samples; begin += training.batch_size, ++batches) {
@@ -66,7 +66,7 @@ Trained train_alone(const ModelSpec& model, const Experiment& setup) {
 }
 
 void expect_trains_like_one_rank(const Experiment& setup) {
-  const Trained alone = train_alone(make_model(setup.model), setup);
+  const TrainedAlone alone = train_alone(make_model(setup.model), setup);
   Trainer<double> trainer = train_test::trainer_of<double>(setup);
   const TrainingMetrics metrics = trainer.fit(setup.data);
   const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
@@ -133,7 +133,7 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
                  .dtype = DType::float64};
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
-  const Trained alone = train_alone(model, setup);
+  const TrainedAlone alone = train_alone(model, setup);
   const Config config{setup.model, setup.data, setup.training, {}};
   const Communicator world = Communicator::world();
   std::vector<Axis> axes;

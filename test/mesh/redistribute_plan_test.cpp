@@ -104,8 +104,8 @@ TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {
   }
 }
 
-// Why the order is searched for and not fixed: the smaller axis is gathered here, though it is not the
-// last, and the larger one exchanges what it has. The other way round moves half as much again.
+// Why the order is searched for and not fixed: the smaller axis is gathered here, though it is not
+// the last, and the larger one exchanges what it has. The other way round moves half as much again.
 TEST(PlanRedistribute, TakesAnOrderThatNoFixedOneGives) {
   const MeshShape mesh = MeshShape::parse("data=2,model=3", 6);
   EXPECT_EQ(plan_text({24, 48}, {S1, S0}, {S0, S1}, mesh),

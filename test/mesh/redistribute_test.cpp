@@ -8,19 +8,16 @@
 #include <tessera/mesh/redistribute.hpp>
 
 #include "device_data.hpp"
+#include "mesh/placements.hpp"
 
 namespace tessera {
 namespace {
 
 using test::to_device;
 using test::to_host;
+using namespace test::placements;
 using Element = std::int64_t;
 using Values = std::vector<Element>;
-
-const auto R = Placement::replicate();
-const auto S0 = Placement::shard(0);
-const auto S1 = Placement::shard(1);
-const auto X = Placement::partial();
 
 /// Element i of the term that the ranks with these coordinates along the Partial axes hold.
 Element term(Size i, Size number) { return (i + 1) * 1009 + number * number * 31 * (i % 7 + 1); }

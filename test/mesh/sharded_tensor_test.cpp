@@ -5,6 +5,7 @@
 
 #include "device_data.hpp"
 #include "expect_error.hpp"
+#include "mesh/placements.hpp"
 
 namespace tessera {
 namespace {
@@ -12,11 +13,7 @@ namespace {
 using test::error_of;
 using test::to_device;
 using test::to_host;
-
-const auto R = Placement::replicate();
-const auto S0 = Placement::shard(0);
-const auto S1 = Placement::shard(1);
-const auto X = Placement::partial();
+using namespace test::placements;
 
 struct Squares {
   KOKKOS_FUNCTION double operator()(Size i) const { return static_cast<double>(i * i); }

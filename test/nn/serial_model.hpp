@@ -13,6 +13,13 @@
 
 namespace tessera::test {
 
+/// to += from. No method, because nvcc takes lambdas for a device only from public ones.
+template <class T>
+void add_gradient(const Matrix<const T>& from, const Matrix<T>& to) {
+  Kokkos::parallel_for(
+      "add_gradient", to.span(), KOKKOS_LAMBDA(int e) { to.data()[e] += from.data()[e]; });
+}
+
 /// Losses and gradients of any model on one rank with nothing but its layers: every output and
 /// every gradient has memory of its own, and nothing of a plan is used.
 template <class T>
@@ -122,11 +129,9 @@ class SerialModel {
     backward(call);
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       if (layer.inputs[i] == LayerSpec::data) continue;
-      const Matrix<T> to = output_gradients_[static_cast<std::size_t>(layer.inputs[i])];
       const Matrix<const T> from =
           row.passes_gradient(layer) ? call.output_gradient : call.input_gradients[i];
-      Kokkos::parallel_for(
-          "add_gradient", to.span(), KOKKOS_LAMBDA(int e) { to.data()[e] += from.data()[e]; });
+      add_gradient(from, output_gradients_[static_cast<std::size_t>(layer.inputs[i])]);
     }
   }
 

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <Kokkos_Core.hpp>
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/gpu.hpp>
-
-#ifdef KOKKOS_ENABLE_CUDA
-#include <cuda_runtime_api.h>
-#endif
+#include <tessera/base/text.hpp>
 
 namespace tessera {
 
-int device_of_rank(int local_rank, int visible_devices) {
-  if (visible_devices < 1) {
-    throw Error(ExitCode::usage, fmt::format("rank {} of the node sees no GPU", local_rank));
-  }
-  return local_rank % visible_devices;
+int device_of_rank(int local_rank, int visible_devices, const std::optional<AskedNumber>& asked) {
+  if (visible_devices < 1)
+    throw Error(ExitCode::usage,
+                "this process sees no GPU, which this Tessera was built for: check what the job "
+                "asked for and CUDA_VISIBLE_DEVICES, or use what works without a GPU, `tessera "
+                "plan`, --help and --version");
+  if (!asked) return local_rank % visible_devices;
+  if (asked->number >= visible_devices)
+    throw ConfigError(
+        asked->name, std::to_string(asked->number),
+        fmt::format("this process sees {}, counted from 0", counted(visible_devices, "GPU")));
+  return asked->number;
 }
 
 std::optional<std::string> shared_device_error(std::span<const std::string> devices) {
@@ -30,37 +33,5 @@ std::optional<std::string> shared_device_error(std::span<const std::string> devi
   }
   return std::nullopt;
 }
-
-#ifdef KOKKOS_ENABLE_CUDA
-
-int visible_devices() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
-
-std::string device_identity(int device) {
-  cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    throw Error(ExitCode::usage, fmt::format("GPU {} is not responding", device));
-  }
-  std::string identity;
-  for (const char byte : properties.uuid.bytes) {
-    identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return identity;
-}
-
-std::string device_name(int device) {
-  cudaDeviceProp properties;
-  return cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name : "";
-}
-
-#else
-
-int visible_devices() { return 0; }
-std::string device_identity(int) { return ""; }
-std::string device_name(int) { return ""; }
-
-#endif
 
 }  // namespace tessera

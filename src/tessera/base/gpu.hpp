@@ -5,17 +5,19 @@
 #include <span>
 #include <string>
 
+#include <tessera/base/kokkos_start.hpp>
+
 namespace tessera {
 
-/// GPU of a rank: its rank within the node modulo the devices that it sees.
-/// Error (usage) if it sees none.
-int device_of_rank(int local_rank, int visible_devices);
+/// GPU of a rank: the one that the user asked for, else its rank within the node modulo the devices
+/// that it sees. Error (usage) if it does not see that one, or none.
+int device_of_rank(int local_rank, int visible_devices, const std::optional<AskedNumber>& asked);
 
 /// `devices[i]` identifies the GPU of the node's rank i. What is wrong if two ranks have the same.
 std::optional<std::string> shared_device_error(std::span<const std::string> devices);
 
-/// GPUs that this process sees; 0 when built without CUDA.
-int visible_devices();
+/// GPUs that this process sees; none when built without CUDA.
+std::optional<int> visible_devices();
 
 /// What tells physical devices (and slices of them) apart on a node; "" when built without CUDA.
 std::string device_identity(int device);

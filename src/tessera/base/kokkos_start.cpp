@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <iterator>
+#include <cctype>
+#include <charconv>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include <KokkosKernels_config.h>
 #include <Kokkos_Core.hpp>
@@ -21,33 +22,37 @@ constexpr std::string_view kokkos_prefix = "--kokkos-";
 
 bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
 
-constexpr std::array<std::string_view, 2> flags_with_number = {"num-threads", "device-id"};
-constexpr std::array<std::string_view, 8> other_flags = {
+// Which device a rank has, and so map-device-id-by, is decided here.
+constexpr std::array<std::string_view, 7> passed_on = {
     "help",       "disable-warnings", "print-configuration", "tune-internals",
-    "tools-help", "tools-libs",       "tools-args",          "map-device-id-by"};
+    "tools-help", "tools-libs",       "tools-args"};
+constexpr std::string_view device_id = "device-id", num_threads = "num-threads";
 
-// Kokkos ends the process where a number is none, and ignores what it does not know.
-void check_argument(std::string_view argument) {
+/// Name, without the prefix, and value of a flag.
+std::pair<std::string_view, std::string_view> name_and_value(std::string_view argument) {
+  argument.remove_prefix(kokkos_prefix.size());
   const std::size_t equals = argument.find('=');
-  const std::string_view flag = argument.substr(0, equals);
-  const std::string_view name = flag.substr(kokkos_prefix.size());
-  const auto is_one_of = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (is_one_of(flags_with_number)) {
-    const std::string_view value = equals == argument.npos ? "" : argument.substr(equals + 1);
-    const bool is_number =
-        !value.empty() && value.size() <= 6 && value.find_first_not_of("0123456789") == value.npos;
-    const bool may_be_zero = name == "device-id";
-    if (!is_number || (!may_be_zero && value.find_first_not_of('0') == value.npos))
-      throw ConfigError(flag, value,
-                        may_be_zero ? "must be a number" : "must be a positive number");
-  } else if (!is_one_of(other_flags)) {
-    std::vector<std::string> all(other_flags.begin(), other_flags.end());
-    all.insert(all.end(), flags_with_number.begin(), flags_with_number.end());
-    throw Error(ExitCode::usage, fmt::format("{} is not known; Kokkos takes {}{}", flag,
-                                             kokkos_prefix, join(all, ", ")));
-  }
+  return {argument.substr(0, equals), equals == argument.npos ? "" : argument.substr(equals + 1)};
+}
+
+/// KOKKOS_NUM_THREADS for num-threads.
+std::string variable_of(std::string_view setting) {
+  std::string name = fmt::format("KOKKOS_{}", setting);
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+AskedNumber parsed(std::string name, std::string_view value, std::string_view setting) {
+  AskedNumber asked{std::move(name)};
+  const auto [end, error] =
+      std::from_chars(value.data(), value.data() + value.size(), asked.number);
+  const int least = setting == device_id ? 0 : 1;
+  if (error != std::errc() || end != value.data() + value.size() || asked.number < least)
+    throw ConfigError(asked.name, value,
+                      least == 0 ? "must be a number" : "must be a positive number");
+  return asked;
 }
 
 std::string dotted(int version) {
@@ -60,21 +65,35 @@ std::string kokkos_version() { return dotted(KOKKOS_VERSION); }
 
 std::string kokkos_kernels_version() { return dotted(KOKKOSKERNELS_VERSION); }
 
+std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
+                                        const Environment& environment, std::string_view setting) {
+  std::optional<AskedNumber> asked;
+  for (const std::string& argument : arguments) {
+    if (!is_kokkos_argument(argument)) continue;
+    const auto [name, value] = name_and_value(argument);
+    if (name == setting) asked = parsed(fmt::format("{}{}", kokkos_prefix, name), value, setting);
+  }
+  const std::string variable = variable_of(setting);
+  const char* value = environment(variable.c_str());
+  if (!asked && value != nullptr) asked = parsed(variable, value, setting);
+  return asked;
+}
+
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
                                           const KokkosChoice& choice) {
   std::vector<std::string> result;
-  const auto is_given = [&](const char* flag, const char* variable) {
-    return std::getenv(variable) != nullptr ||
-           std::any_of(result.begin(), result.end(),
-                       [&](const std::string& argument) { return argument.starts_with(flag); });
-  };
-  std::copy_if(arguments.begin(), arguments.end(), std::back_inserter(result), is_kokkos_argument);
-  for (const std::string& argument : result) check_argument(argument);
-  if (choice.device && !is_given("--kokkos-device-id", "KOKKOS_DEVICE_ID") &&
-      !is_given("--kokkos-map-device-id-by", "KOKKOS_MAP_DEVICE_ID_BY"))
-    result.push_back(fmt::format("--kokkos-device-id={}", *choice.device));
-  if (choice.threads && !is_given("--kokkos-num-threads", "KOKKOS_NUM_THREADS"))
-    result.push_back(fmt::format("--kokkos-num-threads={}", *choice.threads));
+  for (const std::string& argument : arguments) {
+    if (!is_kokkos_argument(argument)) continue;
+    const std::string_view name = name_and_value(argument).first;
+    if (name == device_id || name == num_threads) continue;
+    if (std::find(passed_on.begin(), passed_on.end(), name) == passed_on.end())
+      throw Error(ExitCode::usage,
+                  fmt::format("{0}{1} is not known; known are {0}{2}, {3}, {4}", kokkos_prefix,
+                              name, join(passed_on, ", "), device_id, num_threads));
+    result.push_back(argument);
+  }
+  if (choice.device) result.push_back(fmt::format("--kokkos-device-id={}", *choice.device));
+  if (choice.threads) result.push_back(fmt::format("--kokkos-num-threads={}", *choice.threads));
   // They are about threads, which have been checked.
   result.emplace_back("--kokkos-disable-warnings");
   return result;

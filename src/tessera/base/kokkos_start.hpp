@@ -5,7 +5,10 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <tessera/base/launch.hpp>
 
 namespace tessera {
 
@@ -13,15 +16,27 @@ namespace tessera {
 std::string kokkos_version();
 std::string kokkos_kernels_version();
 
-/// What Kokkos is started with. None: it decides itself.
+/// A number that a user gives Kokkos.
+struct AskedNumber {
+  std::string name;  ///< of the flag or variable
+  int number = 0;
+};
+
+/// `setting` is "num-threads" or "device-id": the last flag --kokkos-num-threads=N, else the
+/// variable KOKKOS_NUM_THREADS. Throws Error (usage) for what is no such number, for which Kokkos
+/// would end the process.
+std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
+                                        const Environment& environment, std::string_view setting);
+
+/// What Kokkos is started with, whatever the user's flags and variables say. None: it decides
+/// itself.
 struct KokkosChoice {
   std::optional<int> device{};
   std::optional<int> threads{};
 };
 
-/// The arguments that Kokkos gets: those of `arguments` that begin with --kokkos-, and the choice,
-/// as far as neither they nor the user's environment have made it. Throws Error (usage) for a flag
-/// that Kokkos does not have, and one that lacks its number.
+/// The arguments that Kokkos gets: the choice, and those of `arguments` that begin with --kokkos-
+/// and are about neither threads nor device. Throws Error (usage) for a flag that it does not take.
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
                                           const KokkosChoice& choice);
 

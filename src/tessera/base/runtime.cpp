@@ -98,12 +98,15 @@ void on_all_ranks(const MpiSession& mpi, const F& f) {
   if (outcome.failed()) throw Error(outcome.code, outcome.message);
 }
 
-std::optional<int> choose_device([[maybe_unused]] const MpiSession& mpi) {
-#ifdef KOKKOS_ENABLE_CUDA
+/// None where Kokkos has no devices.
+std::optional<int> choose_device(const MpiSession& mpi, const std::vector<std::string>& arguments) {
+  const std::optional<int> visible = visible_devices();
+  if (!visible) return std::nullopt;
   int device = 0;
   std::string identity;
   on_all_ranks(mpi, [&] {
-    device = device_of_rank(mpi.local_rank, visible_devices());
+    device =
+        device_of_rank(mpi.local_rank, *visible, asked_number(arguments, std::getenv, "device-id"));
     identity = device_identity(device);
   });
   const std::vector<std::string> names = gather_texts(mpi.node, identity);
@@ -114,26 +117,23 @@ std::optional<int> choose_device([[maybe_unused]] const MpiSession& mpi) {
       throw Error(ExitCode::usage, *error);
   });
   return device;
-#else
-  return std::nullopt;
-#endif
 }
 
 /// None where Kokkos has no threads.
-std::optional<int> choose_threads([[maybe_unused]] const MpiSession& mpi,
+std::optional<int> choose_threads(const MpiSession& mpi,
                                   const std::vector<std::string>& arguments) {
 #if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
   constexpr bool has_threads = true;
 #else
   constexpr bool has_threads = false;
 #endif
-  AskedThreads asked;
+  std::optional<AskedNumber> asked;
   on_all_ranks(mpi, [&] {
     asked = asked_threads(arguments, std::getenv);
-    check_threads(asked, cpu_set(), has_threads);
+    if (asked) check_threads(*asked, cpu_set(), has_threads);
   });
   if (!has_threads) return std::nullopt;
-  if (asked.number > 0) return asked.number;
+  if (asked) return asked->number;
   std::vector<std::vector<int>> cores;
   for (const std::string& text : gather_texts(mpi.node, nlohmann::json(own_cores()).dump()))
     cores.push_back(nlohmann::json::parse(text));
@@ -177,7 +177,7 @@ struct Runtime::State {
       check_launch(*launch, mpi.size);
       set_log_rank(mpi.rank);
     }
-    device = choose_device(mpi);
+    device = choose_device(mpi, arguments);
     const KokkosChoice choice{device, choose_threads(mpi, arguments)};
     on_all_ranks(mpi, [&] {
       kokkos.emplace(argc, argv, choice);

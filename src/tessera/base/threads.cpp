@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -13,15 +14,6 @@
 
 namespace tessera {
 namespace {
-
-constexpr std::string_view flag = "--kokkos-num-threads";
-
-/// The number that `text` begins with; 0 if there is none.
-int leading_number(std::string_view text) {
-  int value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::max(value, 0);
-}
 
 bool share_a_core(const std::vector<int>& a, const std::vector<int>& b) {
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
@@ -58,26 +50,18 @@ int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   return std::max(1, static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers)));
 }
 
-AskedThreads asked_threads(const std::vector<std::string>& arguments,
-                           const Environment& environment) {
-  AskedThreads asked;
-  for (const std::string& argument : arguments) {
-    const std::string_view text = argument;
-    if (text.starts_with(flag) && text.substr(flag.size()).starts_with('='))
-      asked = {std::string(flag), leading_number(text.substr(flag.size() + 1))};
-  }
-  for (const char* name : {"KOKKOS_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    const char* value = environment(name);
-    if (asked.number > 0 || value == nullptr) continue;
-    asked = {name, leading_number(value)};
-    // Kokkos would end the process; OpenMP says that it ignores it.
-    if (asked.number == 0 && std::string_view(name) == "KOKKOS_NUM_THREADS")
-      throw ConfigError(name, value, "must be a positive number");
-  }
-  return asked.number == 0 ? AskedThreads{} : asked;
+std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
+                                         const Environment& environment) {
+  if (const auto asked = asked_number(arguments, environment, "num-threads")) return asked;
+  AskedNumber asked{"OMP_NUM_THREADS"};
+  const char* value = environment(asked.name.c_str());
+  if (value == nullptr) return std::nullopt;
+  std::from_chars(value, value + std::strlen(value), asked.number);
+  if (asked.number < 1) return std::nullopt;
+  return asked;
 }
 
-void check_threads(const AskedThreads& asked, std::span<const int> processors,
+void check_threads(const AskedNumber& asked, std::span<const int> processors,
                    bool kokkos_has_threads) {
   const int available = static_cast<int>(processors.size());
   // OMP_NUM_THREADS is for other libraries as well.

@@ -2,11 +2,13 @@
 // How many threads a rank's kernels use.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <tessera/base/launch.hpp>
+#include <tessera/base/kokkos_start.hpp>
 
 namespace tessera {
 
@@ -22,21 +24,15 @@ std::vector<int> own_cores();
 /// its node that may run there; at least 1. `cores[i]`: of the node's rank i, ascending.
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores);
 
-/// What a user has asked for.
-struct AskedThreads {
-  std::string name;  ///< of the flag or variable
-  int number = 0;
-};
-
-/// In the order in which Kokkos asks: --kokkos-num-threads, KOKKOS_NUM_THREADS, OMP_NUM_THREADS,
-/// of which the first level counts. None (empty name) for what is no number, of which OpenMP warns;
-/// Error (usage) for KOKKOS_NUM_THREADS.
-AskedThreads asked_threads(const std::vector<std::string>& arguments,
-                           const Environment& environment);
+/// What the user asked for, in the order in which Kokkos asks: --kokkos-num-threads,
+/// KOKKOS_NUM_THREADS, OMP_NUM_THREADS, of which the first level counts; none for one that is no
+/// number, of which OpenMP warns. Throws like asked_number().
+std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
+                                         const Environment& environment);
 
 /// Throws Error (usage) if `asked` is more than a rank has processors, or more than one where
 /// Kokkos has no threads.
-void check_threads(const AskedThreads& asked, std::span<const int> processors,
+void check_threads(const AskedNumber& asked, std::span<const int> processors,
                    bool kokkos_has_threads);
 
 }  // namespace tessera

@@ -22,7 +22,7 @@ std::string spell(const std::vector<Axis>& axes) {
   return text;
 }
 
-[[noreturn]] void reject(std::string_view value, std::string_view allowed) {
+[[noreturn]] void reject_mesh(std::string_view value, std::string_view allowed) {
   throw ConfigError("mesh", value, allowed);
 }
 
@@ -36,19 +36,20 @@ bool is_name(std::string_view name) {
 /// Names and sizes; -1 is left to the caller where `rest` allows it.
 void check_axes(const std::vector<Axis>& axes, bool rest) {
   const std::string text = spell(axes);
-  if (axes.empty()) reject("''", "must name at least one axis, as in data=4");
+  if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const Axis& axis = axes[a];
-    if (!is_name(axis.name)) reject(text, fmt::format("'{}' is not an axis name", axis.name));
+    if (!is_name(axis.name)) reject_mesh(text, fmt::format("'{}' is not an axis name", axis.name));
     for (std::size_t b = 0; b < a; ++b) {
       if (axes[b].name == axis.name) {
-        reject(text, fmt::format("axis names must be unique, but '{}' is given twice", axis.name));
+        reject_mesh(text,
+                    fmt::format("axis names must be unique, but '{}' is given twice", axis.name));
       }
     }
     if (axis.size <= 0 && !(rest && axis.size == -1)) {
-      reject(text,
-             fmt::format("sizes must be positive{}; '{}' has {}",
-                         rest ? " or one -1 (the remaining ranks)" : "", axis.name, axis.size));
+      reject_mesh(
+          text, fmt::format("sizes must be positive{}; '{}' has {}",
+                            rest ? " or one -1 (the remaining ranks)" : "", axis.name, axis.size));
     }
   }
 }
@@ -59,7 +60,7 @@ Size product(const std::vector<Axis>& axes) {
   for (const Axis& axis : axes) {
     if (axis.size <= 0) continue;
     if (ranks > std::numeric_limits<Size>::max() / axis.size) {
-      reject(spell(axes), "the product of the sizes is too large");
+      reject_mesh(spell(axes), "the product of the sizes is too large");
     }
     ranks *= axis.size;
   }
@@ -69,14 +70,14 @@ Size product(const std::vector<Axis>& axes) {
 Axis parse_axis(std::string_view part, std::string_view whole) {
   const auto equals = part.find('=');
   if (equals == std::string_view::npos) {
-    reject(whole, "must be axes and sizes, as in data=2,model=4");
+    reject_mesh(whole, "must be axes and sizes, as in data=2,model=4");
   }
   const std::string_view number = trim(part.substr(equals + 1));
   Axis axis{std::string(trim(part.substr(0, equals))), 0};
   const auto [end, failure] =
       std::from_chars(number.data(), number.data() + number.size(), axis.size);
   if (failure != std::errc{} || end != number.data() + number.size()) {
-    reject(whole, fmt::format("the size of '{}' must be a whole number", axis.name));
+    reject_mesh(whole, fmt::format("the size of '{}' must be a whole number", axis.name));
   }
   return axis;
 }
@@ -110,18 +111,18 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {
   Axis* rest = nullptr;
   for (Axis& axis : axes) {
     if (axis.size != -1) continue;
-    if (rest != nullptr) reject(text, "only one size may be -1 (the remaining ranks)");
+    if (rest != nullptr) reject_mesh(text, "only one size may be -1 (the remaining ranks)");
     rest = &axis;
   }
   if (rest != nullptr) {
     if (ranks < known || ranks % known != 0) {
-      reject(text, fmt::format("the other sizes multiply to {}, which must divide the {}", known,
-                               counted(ranks, "rank")));
+      reject_mesh(text, fmt::format("the other sizes multiply to {}, which must divide the {}",
+                                    known, counted(ranks, "rank")));
     }
     rest->size = ranks / known;
   } else if (known != ranks) {
-    reject(text, fmt::format("the sizes multiply to {}, which must equal the {}", known,
-                             counted(ranks, "rank")));
+    reject_mesh(text, fmt::format("the sizes multiply to {}, which must equal the {}", known,
+                                  counted(ranks, "rank")));
   }
   return MeshShape(std::move(axes));
 }

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-[[noreturn]] void reject(std::string_view spec, std::string_view allowed) {
+[[noreturn]] void reject_spec(std::string_view spec, std::string_view allowed) {
   throw ConfigError("partition_spec", spec, allowed);
 }
 
@@ -63,7 +63,7 @@ class Parser {
     return true;
   }
 
-  [[noreturn]] void fail() const { reject(text_, "must read like P('data', None)"); }
+  [[noreturn]] void fail() const { reject_spec(text_, "must read like P('data', None)"); }
 
   std::string_view text_;
   std::string_view rest_;
@@ -90,8 +90,9 @@ std::string PartitionSpec::to_string() const {
 Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
                          std::size_t tensor_rank) {
   if (spec.dims.size() > tensor_rank) {
-    reject(spec.to_string(), fmt::format("must be no longer than the {} of the tensor",
-                                         counted(static_cast<Size>(tensor_rank), "dimension")));
+    reject_spec(spec.to_string(),
+                fmt::format("must be no longer than the {} of the tensor",
+                            counted(static_cast<Size>(tensor_rank), "dimension")));
   }
   Placements placements = replicated(mesh);
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {
@@ -99,16 +100,16 @@ Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
     for (const std::string& name : spec.dims[d]) {
       const auto a = mesh.find(name);
       if (!a) {
-        reject(spec.to_string(),
-               fmt::format("'{}' is not an axis of the mesh {}", name, mesh.to_string()));
+        reject_spec(spec.to_string(),
+                    fmt::format("'{}' is not an axis of the mesh {}", name, mesh.to_string()));
       }
       if (!placements[*a].is_replicate()) {
-        reject(spec.to_string(), fmt::format("names the axis '{}' twice", name));
+        reject_spec(spec.to_string(), fmt::format("names the axis '{}' twice", name));
       }
       if (outer && *a < *outer) {
-        reject(spec.to_string(),
-               fmt::format("the axes of one dimension must be in the order of the mesh {}",
-                           mesh.to_string()));
+        reject_spec(spec.to_string(),
+                    fmt::format("the axes of one dimension must be in the order of the mesh {}",
+                                mesh.to_string()));
       }
       placements[*a] = Placement::shard(static_cast<int>(d));
       outer = a;

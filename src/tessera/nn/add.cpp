@@ -9,9 +9,9 @@
 namespace tessera {
 namespace {
 
-const std::string label = "tessera::add";  // made once: a launch then needs no memory for it
+const std::string add_label = "tessera::add";  // made once: a launch then needs no memory for it
 
-std::vector<Layout> layouts(const LayerSpec&) {
+std::vector<Layout> add_layouts(const LayerSpec&) {
   std::vector<Layout> all;
   for (const Placement p : {Placement::replicate(), Placement::shard(1), Placement::shard(0)})
     all.push_back({{}, {p, p}, p, p, {p, p}, {}});
@@ -20,30 +20,30 @@ std::vector<Layout> layouts(const LayerSpec&) {
 
 /// y may be b.
 template <class T>
-void forward(const LayerCall<T>& call) {
+void add_forward(const LayerCall<T>& call) {
   const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
   T* const y = call.output.data();
   for_each(
-      label, call.output.extent(0) * call.output.extent(1),
+      add_label, call.output.extent(0) * call.output.extent(1),
       KOKKOS_LAMBDA(Size i) { y[i] = a[i] + b[i]; });
 }
 
 /// Both gradients are that of the sum.
 template <class T>
-void backward(const LayerCall<T>&) {}
+void add_backward(const LayerCall<T>&) {}
 
-constexpr LayerRow row{.name = "add",
-                       .layouts = layouts,
-                       .in_place_of = 1,
-                       .gradient_in_place = true,
-                       .passes_gradient = always,
-                       .forward = {forward, forward},
-                       .backward = {backward, backward}};
+constexpr LayerRow add_row{.name = "add",
+                           .layouts = add_layouts,
+                           .in_place_of = 1,
+                           .gradient_in_place = true,
+                           .passes_gradient = always,
+                           .forward = {add_forward, add_forward},
+                           .backward = {add_backward, add_backward}};
 
 }  // namespace
 
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
-  return {&row, std::move(name), std::move(unit), {a, b}, width, width};
+  return {&add_row, std::move(name), std::move(unit), {a, b}, width, width};
 }
 
 }  // namespace tessera

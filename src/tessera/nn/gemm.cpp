@@ -18,17 +18,17 @@ namespace {
 // Made once: a launch then needs no memory for its label.
 const std::string round_to_tf32_label = "tessera::round_to_tf32";
 
-struct Shape {
+struct MatrixShape {
   Size rows, cols;
 };
 
 template <class T>
-Shape shape_of(Trans trans, const Matrix<T>& m) {
+MatrixShape shape_of(Trans trans, const Matrix<T>& m) {
   const Size rows = static_cast<Size>(m.extent(0)), cols = static_cast<Size>(m.extent(1));
-  return trans == Trans::no ? Shape{rows, cols} : Shape{cols, rows};
+  return trans == Trans::no ? MatrixShape{rows, cols} : MatrixShape{cols, rows};
 }
 
-std::string to_string(Shape s) {
+std::string to_string(MatrixShape s) {
   return "(" + std::to_string(s.rows) + ", " + std::to_string(s.cols) + ")";
 }
 
@@ -64,8 +64,8 @@ template <class T>
 void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<const T>& a,
                          const Matrix<const T>& b, T beta, const Matrix<T>& c) const {
   const Region region("tessera::gemm");
-  const Shape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
-              out = shape_of(Trans::no, c);
+  const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
+                    out = shape_of(Trans::no, c);
   if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
     throw Error(ExitCode::usage, "gemm: shapes " + to_string(op_a) + " x " + to_string(op_b) +
                                      " -> " + to_string(out) + " do not fit");

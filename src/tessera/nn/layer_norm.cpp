@@ -11,11 +11,11 @@ namespace tessera {
 namespace {
 
 // Made once: a launch then needs no memory for its label.
-const std::string forward_label = "tessera::layer_norm";
-const std::string input_label = "tessera::layer_norm_input_gradient";
-const std::string parameter_label = "tessera::layer_norm_parameter_gradients";
+const std::string layer_norm_forward_label = "tessera::layer_norm";
+const std::string layer_norm_input_label = "tessera::layer_norm_input_gradient";
+const std::string layer_norm_parameter_label = "tessera::layer_norm_parameter_gradients";
 
-std::vector<Layout> layouts(const LayerSpec&) {
+std::vector<Layout> layer_norm_layouts(const LayerSpec&) {
   constexpr Placement whole = Placement::replicate();
   constexpr Placement rows = Placement::shard(0);
   constexpr Placement terms = Placement::partial();
@@ -117,21 +117,21 @@ void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& 
 }
 
 template <class T>
-void forward(const LayerCall<T>& call) {
+void layer_norm_forward(const LayerCall<T>& call) {
   const Size rows = call.output.extent(0);
   if (rows == 0) return;
   for_each_row(
-      forward_label, rows, call.layer.in,
+      layer_norm_forward_label, rows, call.layer.in,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
                    call.output.data(), call.kept.data(), call.layer.in});
 }
 
 template <class T>
-void backward(const LayerCall<T>& call) {
+void layer_norm_backward(const LayerCall<T>& call) {
   const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
   const T *const x = call.inputs[0].data(), *const kept = call.kept.data();
   const T* const dy = call.output_gradient.data();
-  for_each(parameter_label, cols,
+  for_each(layer_norm_parameter_label, cols,
            ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
                                  call.parameter_gradients[1].data(), rows, cols,
                                  call.add_parameter_gradients},
@@ -139,24 +139,24 @@ void backward(const LayerCall<T>& call) {
   T* const dx = call.input_gradients[0].data();
   if (rows == 0 || dx == nullptr) return;
   for_each_row(
-      input_label, rows, cols,
+      layer_norm_input_label, rows, cols,
       InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
 }
 
-constexpr LayerRow row{.name = "layer_norm",
-                       .layouts = layouts,
-                       .prefers_rows = true,
-                       .reads_inputs = always,
-                       .kept_columns = 2,
-                       .adds_gradient = true,
-                       .forward = {forward, forward},
-                       .backward = {backward, backward}};
+constexpr LayerRow layer_norm_row{.name = "layer_norm",
+                                  .layouts = layer_norm_layouts,
+                                  .prefers_rows = true,
+                                  .reads_inputs = always,
+                                  .kept_columns = 2,
+                                  .adds_gradient = true,
+                                  .forward = {layer_norm_forward, layer_norm_forward},
+                                  .backward = {layer_norm_backward, layer_norm_backward}};
 
 }  // namespace
 
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis) {
-  LayerSpec layer{&row, std::move(name), std::move(unit), {input}, width, width};
+  LayerSpec layer{&layer_norm_row, std::move(name), std::move(unit), {input}, width, width};
   layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
                       {"bias", {width}, {logical_axis}, Initial::zeros}};
   return layer;

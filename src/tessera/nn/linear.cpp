@@ -14,21 +14,21 @@ constexpr Placement columns = Placement::shard(1);
 constexpr Placement terms = Placement::partial();
 
 /// Whole, column-parallel, row-parallel (Shoeybi et al. 2019, "Megatron-LM", section 3).
-std::vector<Layout> layouts(const LayerSpec&) {
+std::vector<Layout> linear_layouts(const LayerSpec&) {
   return {{{whole}, {whole}, whole, whole, {whole}, {whole}},
           {{columns}, {whole}, columns, columns, {terms}, {columns}},
           {{rows}, {columns}, terms, whole, {columns}, {rows}}};
 }
 
 /// The gradient of x is never wanted.
-LayerProducts products(const LayerSpec& layer, Size n) {
+LayerProducts linear_products(const LayerSpec& layer, Size n) {
   LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};
   if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, layer.in, layer.out});
   return all;
 }
 
 template <class T>
-void forward(const LayerCall<T>& call) {
+void linear_forward(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
   const auto kernel = alias_matrix(call.parameters[0].data(), layer.in, layer.out);
   call.gemm(Trans::no, Trans::no, 1, call.inputs[0], kernel, 0, call.output);
@@ -36,7 +36,7 @@ void forward(const LayerCall<T>& call) {
 
 /// dkernel = x^T dy, dx = dy kernel^T.
 template <class T>
-void backward(const LayerCall<T>& call) {
+void linear_backward(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
   const auto gradient = alias_matrix(call.parameter_gradients[0].data(), layer.in, layer.out);
   call.gemm(Trans::yes, Trans::no, 1, call.inputs[0], call.output_gradient,
@@ -47,20 +47,20 @@ void backward(const LayerCall<T>& call) {
             call.add_input_gradients ? 1 : 0, call.input_gradients[0]);
 }
 
-constexpr LayerRow row{.name = "linear",
-                       .layouts = layouts,
-                       .rules_choose = true,
-                       .products = products,
-                       .reads_inputs = always,
-                       .adds_gradient = true,
-                       .forward = {forward, forward},
-                       .backward = {backward, backward}};
+constexpr LayerRow linear_row{.name = "linear",
+                              .layouts = linear_layouts,
+                              .rules_choose = true,
+                              .products = linear_products,
+                              .reads_inputs = always,
+                              .adds_gradient = true,
+                              .forward = {linear_forward, linear_forward},
+                              .backward = {linear_backward, linear_backward}};
 
 }  // namespace
 
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel) {
   const Size in = kernel.shape[0], out = kernel.shape[1];
-  return {&row, std::move(name), std::move(unit), {input}, in, out, {std::move(kernel)}};
+  return {&linear_row, std::move(name), std::move(unit), {input}, in, out, {std::move(kernel)}};
 }
 
 }  // namespace tessera

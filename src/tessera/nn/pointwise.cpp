@@ -14,8 +14,8 @@ namespace tessera {
 namespace {
 
 // Made once: a launch then needs no memory for its label.
-const std::string forward_label = "tessera::bias_activation";
-const std::string backward_label = "tessera::bias_activation_backward";
+const std::string pointwise_forward_label = "tessera::bias_activation";
+const std::string pointwise_backward_label = "tessera::bias_activation_backward";
 
 template <class T, class Space>
 using Scratch =
@@ -112,7 +112,7 @@ T* data_or_null(const Vector<T>& v) {
   return v.extent(0) == 0 ? nullptr : v.data();
 }
 
-std::vector<Layout> layouts(const LayerSpec& layer) {
+std::vector<Layout> pointwise_layouts(const LayerSpec& layer) {
   constexpr Placement whole = Placement::replicate();
   constexpr Placement rows = Placement::shard(0);
   constexpr Placement columns = Placement::shard(1);
@@ -127,7 +127,7 @@ std::vector<Layout> layouts(const LayerSpec& layer) {
 bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
 
 template <class T>
-void forward(const LayerCall<T>& call) {
+void pointwise_forward(const LayerCall<T>& call) {
   const Matrix<const T>& x = call.inputs[0];
   const Size rows = call.output.extent(0), cols = call.output.extent(1);
   const T* const bias = data_or_null(call.parameters[0]);
@@ -140,7 +140,7 @@ void forward(const LayerCall<T>& call) {
         on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 1);
     dispatch(call.layer.activation, [&](auto a) {
       Kokkos::parallel_for(
-          forward_label, policy,
+          pointwise_forward_label, policy,
           BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
     });
   });
@@ -148,7 +148,7 @@ void forward(const LayerCall<T>& call) {
 
 /// With no rows, the gradient of the bias becomes zero or stays.
 template <class T>
-void backward(const LayerCall<T>& call) {
+void pointwise_backward(const LayerCall<T>& call) {
   const Activation activation = call.layer.activation;
   const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
   T* const dbias = data_or_null(call.parameter_gradients[0]);
@@ -164,7 +164,7 @@ void backward(const LayerCall<T>& call) {
         TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
             .set_scratch_size(0, Kokkos::PerTeam(scratch));
     dispatch(activation, [&](auto a) {
-      Kokkos::parallel_for(backward_label, policy,
+      Kokkos::parallel_for(pointwise_backward_label, policy,
                            BiasActivationBackward<T, decltype(a)::value>{
                                saved.data(), data_or_null(call.parameters[0]),
                                call.output_gradient.data(), call.input_gradients[0].data(), dbias,
@@ -173,23 +173,23 @@ void backward(const LayerCall<T>& call) {
   });
 }
 
-constexpr LayerRow row{
+constexpr LayerRow pointwise_row{
     .name = "pointwise",
-    .layouts = layouts,
+    .layouts = pointwise_layouts,
     .reads_inputs = keeps_input,
     .reads_output =
         [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },
     .in_place_of = 0,
     .gradient_in_place = true,
     .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
-    .forward = {forward, forward},
-    .backward = {backward, backward}};
+    .forward = {pointwise_forward, pointwise_forward},
+    .backward = {pointwise_backward, pointwise_backward}};
 
 }  // namespace
 
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation) {
-  LayerSpec layer{&row, std::move(name), std::move(unit), {input}, width, width};
+  LayerSpec layer{&pointwise_row, std::move(name), std::move(unit), {input}, width, width};
   layer.activation = activation;
   return layer;
 }

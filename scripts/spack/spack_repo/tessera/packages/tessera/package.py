@@ -64,8 +64,6 @@ class Tessera(CMakePackage, CudaPackage):
 
     def cmake_args(self):
         args = [
-            # nvcc_wrapper with +cuda, else Spack's compiler
-            self.define("CMAKE_CXX_COMPILER", self["kokkos"].kokkos_cxx),
             self.define_from_variant("TESSERA_ENABLE_NCCL", "nccl"),
             self.define_from_variant("TESSERA_BUILD_TESTS", "tests"),
             self.define_from_variant("TESSERA_BUILD_BENCHMARKS", "bench"),
@@ -74,6 +72,8 @@ class Tessera(CMakePackage, CudaPackage):
             self.define("TESSERA_WERROR", False),
         ]
         if self.spec.satisfies("+cuda"):
+            # nvcc_wrapper; without +cuda it is Spack's compiler, which an external Kokkos cannot tell.
+            args.append(self.define("CMAKE_CXX_COMPILER", self["kokkos"].kokkos_cxx))
             args.append(self.define("CUDAToolkit_ROOT", self.spec["cuda"].prefix))
         if self.spec.satisfies("+nccl"):
             args.append(self.define("NCCL_ROOT", self.spec["nccl"].prefix))
