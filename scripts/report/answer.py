@@ -10,7 +10,9 @@ from .series import facets, strategy_order
 from .style import PHASES
 
 def named(case):
-    return [Strategy(case.strategy), " on ", Code(case.mesh)]
+    threads = case.factors.get("distributed.threads")
+    with_threads = [f" with {plural(threads, 'thread')} a rank"] if threads else []
+    return [Strategy(case.strategy), " on ", Code(case.mesh), *with_threads]
 
 
 def best_of(cases):

@@ -22,6 +22,7 @@ COMPARABLE = {
     "kokkos_kernels.version": "Kokkos Kernels",
     "blas": "BLAS",
     "blas_library": "BLAS library",
+    "kokkos.concurrency": "threads of a rank",
     "mpi.library": "MPI library",
     "cuda_version": "CUDA",
     "nccl_version": "NCCL",
@@ -33,7 +34,6 @@ SHOWN = {
     "mpi.standard": "MPI standard",
     "mpi.thread_level": "MPI thread level",
     "kokkos.backends": "Kokkos backends",
-    "kokkos.concurrency": "threads of a rank",
     "kokkos.configuration": "Kokkos configuration",
     "kokkos_kernels.libraries": "Kokkos Kernels libraries",
     "world_size": "ranks of the launch",
@@ -88,9 +88,17 @@ def _values(cases, key):
     return Counter(value_of(case.launch, key) for case in cases)
 
 
+def _compared(case, key):
+    """What must be the same: threads, which the text about BLAS ends with, only where the study does not vary them."""
+    if key == "kokkos.concurrency" and "distributed.threads" in case.factors:
+        return "varied"
+    value = value_of(case.launch, key)
+    return re.sub(r", \d+ threads?$", "", value) if key == "blas" and value else value
+
+
 def mixed(study):
     """Names of what differs between measured cases, of the things that make them comparable."""
-    return [name for key, name in COMPARABLE.items() if len(_values(study.measured, key)) > 1]
+    return [name for key, name in COMPARABLE.items() if len({_compared(case, key) for case in study.measured}) > 1]
 
 
 WHAT = Column("what", lambda row: row[0], "")

@@ -27,6 +27,16 @@ def other_processor(launch):
         rank["cpu_model"] = "Another CPU"
 
 
+def two_threads(launch):
+    launch["provenance"]["blas"] += ", 2 threads"
+    launch["provenance"]["kokkos"]["concurrency"] = 2
+
+
+def vary_threads(study):
+    for case in study["cases"]:
+        case["factors"]["distributed.threads"] = 2
+
+
 def with_a_series(result):
     """A few cases, and a series that is long enough for Amdahl's law."""
     return small(result) or result["factors"]["strategy"] == "data"
@@ -65,6 +75,17 @@ class Mixed(WithDirectory):
         page = self.page_with(provenance("git_revision", "0123abcd"), "--allow-mixed")
         self.assertTrue(self.has_ratios(page))
         self.assertIn("Measured cases differ in revision.", "".join(page.text))
+
+    def test_threads_may_differ_where_the_study_varies_them(self):
+        page = self.page_with(two_threads)
+        self.assertFalse(self.has_ratios(page))
+        self.assertIn("Measured cases differ in threads of a rank.", "".join(page.text))
+        results = self.copy(with_a_series)
+        change_json(results / SECOND, two_threads)
+        change_json(results / "study.json", vary_threads)
+        page = self.report(results)
+        self.assertTrue(self.has_ratios(page))
+        self.assertIn("with 2 threads a rank", "".join(page.text))
 
     def test_nodes_of_one_cluster_are_one_machine(self):
         page = self.page_with(other_hosts)

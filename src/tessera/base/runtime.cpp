@@ -101,14 +101,19 @@ void on_all_ranks(const MpiSession& mpi, const F& f) {
 /// None where Kokkos has no devices.
 std::optional<int> choose_device(const MpiSession& mpi, const std::vector<std::string>& arguments) {
   const std::optional<int> visible = visible_devices();
-  if (!visible) return std::nullopt;
   int device = 0;
   std::string identity;
   on_all_ranks(mpi, [&] {
-    device =
-        device_of_rank(mpi.local_rank, *visible, asked_number(arguments, std::getenv, "device-id"));
+    const auto asked = asked_number(arguments, std::getenv, "device-id");
+    // A variable is for other programs as well.
+    if (!visible && asked && asked->name.starts_with("--"))
+      throw ConfigError(asked->name, std::to_string(asked->number),
+                        "this Tessera was built without GPUs");
+    if (!visible) return;
+    device = device_of_rank(mpi.local_rank, *visible, asked);
     identity = device_identity(device);
   });
+  if (!visible) return std::nullopt;
   const std::vector<std::string> names = gather_texts(mpi.node, identity);
   on_all_ranks(mpi, [&] {
     const std::optional<std::string> error = shared_device_error(names);
