@@ -57,7 +57,7 @@ void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
     const Json present = this->study();
     const bool is_small = present.value("small", false);
     const std::string name = present.value("name", "");
-    if (name != study.at("name") || is_small != study.at("small"))
+    if (study.at("name") != name || study.at("small") != is_small)
       throw ConfigError("-o", path_.string(),
                         "holds results of another study: " + name + (is_small ? " (small)" : ""));
   }

@@ -82,8 +82,8 @@ void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown)
     Size calls = 0, bytes = 0;
     Operation operation = Operation::barrier;
     for (const CollectivePlan& planned : plan.collectives(0)) {
-      if (planned.cadence != Cadence::step || planned.axis != row.at("axis") ||
-          name_of(planned.operation) != row.at("operation"))
+      if (planned.cadence != Cadence::step || row.at("axis") != planned.axis ||
+          row.at("operation") != name_of(planned.operation))
         continue;
       operation = planned.operation;
       calls += planned.calls;
@@ -97,7 +97,7 @@ void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown)
     row["rounds_per_step"] = static_cast<double>(calls) * rounds(operation, n);
     row["wire_bytes_per_step"] = static_cast<double>(bytes) * factor;
     for (const CallTime& time : breakdown.calls) {
-      if (time.axis != row.at("axis") || time.operation != operation) continue;
+      if (row.at("axis") != time.axis || time.operation != operation) continue;
       row["seconds_per_step"] = time.seconds;
       row["wait_seconds_per_step"] = time.waiting;
       if (time.seconds <= 0) continue;

@@ -89,7 +89,8 @@ TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
 TEST(Provenance, NamesTheBackendsOfKokkos) {
   const nlohmann::json kokkos = collected()["kokkos"];
   const std::vector<std::string> backends = kokkos["backends"];
-  EXPECT_NE(std::find(backends.begin(), backends.end(), kokkos["backend"]), backends.end());
+  EXPECT_NE(std::find(backends.begin(), backends.end(), kokkos["backend"].get<std::string>()),
+            backends.end());
   EXPECT_LT(backends.size(), 6U) << "nobody has built them all";
 }
 

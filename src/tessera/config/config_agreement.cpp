@@ -22,7 +22,7 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
   const nlohmann::json first = broadcast_json(world, mine);
   collectively(world, [&] {
     for (std::size_t i = 0; i < mine.size(); ++i) {
-      if (mine[i] == first[i]) continue;
+      if (first[i] == mine[i]) continue;
       throw ConfigError(settings()[i].key, mine[i],
                         fmt::format("on rank {}; must be the same on every rank, but rank 0 has {}",
                                     world.rank(), first[i].get<std::string>()));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/linear.hpp>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/mpi_error.hpp>
