@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
 
@@ -90,11 +91,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);
 
-  std::vector<std::string> reversed;  // as CLI11 wants them
-  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
-    if (!argument->starts_with("--kokkos-")) reversed.push_back(*argument);
   try {
-    app.parse(reversed);
+    app.parse(reversed_own_arguments(arguments));
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/launch.hpp>
 #include <tessera/base/text.hpp>
 
@@ -22,6 +23,18 @@ struct GoogleFlag {
   bool takes_value = true;
   CLI::Validator check{};
   std::string value{};  ///< "" unless it is given
+
+  std::string option() const { return std::string("--benchmark_") + name; }
+  std::string variable() const {
+    std::string variable = option().substr(2);
+    std::transform(variable.begin(), variable.end(), variable.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return variable;
+  }
+  /// What values are checked with, of flags without one as well.
+  CLI::Validator validator() const {
+    return takes_value ? check : CLI::Validator(CLI::IsMember({"true", "false"}));
+  }
 };
 
 std::vector<GoogleFlag> google_flags() {
@@ -48,14 +61,18 @@ std::vector<GoogleFlag> google_flags() {
 }
 
 void add_google_flag(CLI::App& app, GoogleFlag& flag) {
-  const std::string name = std::string("--benchmark_") + flag.name;
-  CLI::Option* const option = flag.takes_value ? app.add_option(name, flag.value, flag.help)
-                                               : app.add_flag(name, flag.value, flag.help);
-  std::string variable = name.substr(2);
-  std::transform(variable.begin(), variable.end(), variable.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  option->envname(variable)->group("Google Benchmark");
-  option->check(flag.takes_value ? flag.check : CLI::IsMember({"true", "false"}));
+  CLI::Option* const option = flag.takes_value
+                                  ? app.add_option(flag.option(), flag.value, flag.help)
+                                  : app.add_flag(flag.option(), flag.value, flag.help);
+  option->envname(flag.variable())->group("Google Benchmark")->check(flag.validator());
+}
+
+/// CLI11 2.7 passes over a variable whose value the option does not allow.
+void check_variable(const GoogleFlag& flag) {
+  const char* const value = std::getenv(flag.variable().c_str());
+  if (value == nullptr || *value == '\0' || !flag.value.empty()) return;
+  if (const std::string problem = flag.validator()(value); !problem.empty())
+    throw ConfigError(flag.variable(), value, problem);
 }
 
 void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
@@ -107,10 +124,8 @@ MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int 
   std::vector<GoogleFlag> flags = google_flags();
   add_own_flags(app, command.options, ranks);
   for (GoogleFlag& flag : flags) add_google_flag(app, flag);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  std::erase_if(reversed, [](const std::string& text) { return text.starts_with("--kokkos-"); });
   try {
-    app.parse(reversed);
+    app.parse(reversed_own_arguments(arguments));
   } catch (const CLI::CallForHelp&) {
     command.text = app.help();
     return command;
@@ -119,11 +134,12 @@ MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int 
   }
   // Launchers give their processes a terminal that nobody looks at.
   if (detect_launch(std::getenv)) command.google = {"--benchmark_color=false"};
-  for (const auto& [name, help, takes_value, check, value] : flags) {
-    if (value.empty()) continue;
-    check_flag(name, value, ranks);
-    if (name == std::string("out")) command.file = value;
-    command.google.push_back(std::string("--benchmark_") + name + "=" + value);
+  for (const GoogleFlag& flag : flags) {
+    check_variable(flag);
+    if (flag.value.empty()) continue;
+    check_flag(flag.name, flag.value, ranks);
+    if (flag.name == std::string("out")) command.file = flag.value;
+    command.google.push_back(flag.option() + "=" + flag.value);
   }
   if (rank > 0) command.google.push_back("--benchmark_out=");
   return command;

@@ -22,6 +22,11 @@ TEST(KokkosArguments, AreThoseWithThePrefixOnly) {
             (Words{"--kokkos-print-configuration", "--kokkos-disable-warnings"}));
 }
 
+TEST(KokkosArguments, AreTakenOutOfThoseOfTheProgram) {
+  EXPECT_EQ(reversed_own_arguments({"run", "--kokkos-num-threads=2", "a.toml", "--kokkos"}),
+            (Words{"--kokkos", "a.toml", "run"}));
+}
+
 TEST(KokkosArguments, CarryTheChoiceAndNotWhatItWasMadeFrom) {
   EXPECT_EQ(kokkos_arguments({"--kokkos-num-threads=2", "--kokkos-device-id=7"},
                              {.device = 1, .threads = 4}),

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include <tessera/app/command_line.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/plan/strategy.hpp>
@@ -95,12 +97,10 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_inspect(app, inspect);
   app.add_subcommand("info", "Show what this program was built with and what it runs on");
 
-  std::vector<std::string> reversed;  // as CLI11 wants them
-  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
-    if (!argument->starts_with("--kokkos-")) reversed.push_back(*argument);
+  std::vector<std::string> reversed = reversed_own_arguments(arguments);
   const bool for_kokkos = reversed.size() != arguments.size();
   try {
-    app.parse(reversed);
+    app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream unused;

@@ -79,6 +79,12 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
   return asked;
 }
 
+std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  std::erase_if(reversed, is_kokkos_argument);
+  return reversed;
+}
+
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
                                           const KokkosChoice& choice) {
   std::vector<std::string> result;

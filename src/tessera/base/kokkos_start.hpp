@@ -28,6 +28,9 @@ struct AskedNumber {
 std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
                                         const Environment& environment, std::string_view setting);
 
+/// Those that do not begin with --kokkos-, the last one first, as CLI11 takes them.
+std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
+
 /// What Kokkos is started with, whatever the user's flags and variables say. None: it decides
 /// itself.
 struct KokkosChoice {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/linear.hpp>
