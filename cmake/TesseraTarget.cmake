@@ -66,3 +66,15 @@ function(tessera_target target)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
+
+# tessera_unite_by_folder(<target>): where several sources are compiled at once, those of one folder are, in which names
+# without linkage differ.
+function(tessera_unite_by_folder target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${folder})
+  endforeach()
+endfunction()

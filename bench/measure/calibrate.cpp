@@ -40,17 +40,17 @@ bool is_known(const Calibration& calibration, const std::string& name, Size size
 void collect(const WorkOfCase& of, const Calibration& calibration, Wanted& wanted) {
   for (const Size rank : speakers(of.plan)) {
     const WorkSizes sizes = work_sizes(of.plan, rank);
-    for (const Action& action : of.plan.stages.front().actions)
+    for (const Action& action : of.plan.stage(rank).actions)
       for (const Work& work : work_of(action, of.plan, sizes)) {
         if (work.size == 0 || work.phase == Work::Phase::finishes) continue;
         const std::string name = curve_name(work, of);
         if (is_known(calibration, name, work.size)) continue;
-        const bool is_layer =
-            action.kind == ActionKind::forward || action.kind == ActionKind::backward;
+        const bool is_layer = row_of(action.kind).subject == ActionSubject::layer;
         wanted[name].try_emplace(
             work.size, PlannedWork{&of, &action, work,
                                    is_layer ? sizes.layers[static_cast<std::size_t>(action.index)]
-                                            : LayerSpec()});
+                                            : LayerSpec(),
+                                   sizes.calls.stage});
       }
   }
 }

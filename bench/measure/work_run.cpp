@@ -36,7 +36,7 @@ class WorkOperands {
       : planned_(planned),
         input_(planned.of->plan.input),
         work_(planned_.work),
-        stage_(planned.of->plan.stages.front()),
+        stage_(planned.of->plan.stages[static_cast<std::size_t>(planned.stage)]),
         gemm_(input_.precision, scratch().left, scratch().right),
         sums_("tessera::bench::sums", 1) {
     // A redistribution may be this rank's own business, but depends on its place all the same.
@@ -88,6 +88,7 @@ class WorkOperands {
 
   std::function<Request()> start() {
     if (work_.phase != Work::Phase::started) return {};
+    if (work_.kind == WorkKind::message) return message();
     const Size n = elements();
     const Vector<T> all = vector(n);
     const Communicator& ranks = *ranks_;
@@ -102,7 +103,9 @@ class WorkOperands {
   }
 
  private:
-  MatmulScratch scratch() const { return matmul_scratch(planned_.of->plan); }
+  MatmulScratch scratch() const {
+    return matmul_scratch(planned_.of->plan, planned_.of->plan.first_rank(planned_.stage));
+  }
   const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
   bool is_sharded() const { return sharding_on(input_.strategy, input_.mesh).gradients; }
   Size elements() const { return work_.size / size_of(dtype_of<T>()); }
@@ -121,7 +124,7 @@ class WorkOperands {
   }
   /// Where the plan has both in one place, so has this.
   Matrix<T> matrix_beside(Size columns, SlotId id, SlotId other, const Matrix<const T>& memory) {
-    if (other != no_slot && slot(other).in_frame() && slot(id).offset == slot(other).offset)
+    if (stage_.in_one_place(id, other))
       return alias_matrix(const_cast<T*>(memory.data()), work_.size, columns);
     return matrix(work_.size, columns);
   }
@@ -160,7 +163,8 @@ class WorkOperands {
     if (action.reads[2 + inputs] != no_slot)
       call.kept = matrix(work_.size, row_of(layer).kept_columns);
     call.add_input_gradients = action.adds;
-    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+    const bool weights = action.kind != ActionKind::backward_inputs;
+    for (std::size_t p = 0; weights && p < layer.parameters.size(); ++p)
       call.parameter_gradients[p] = vector(num_elements(layer.parameters[p].shape));
     return call;
   }
@@ -178,6 +182,24 @@ class WorkOperands {
     const Vector<T> packed =
         vector(packed_elements(before, after, group, ranks.size(), ranks.rank()));
     return [=] { redistribute_along(ranks, before, after, group, source, target, packed); };
+  }
+
+  /// Every stage sends to the next one at the same time, the last one to the first. What is sent
+  /// has left when the next one is to be sent.
+  std::function<Request()> message() {
+    const Communicator& ranks = *ranks_;
+    const int next = (ranks.rank() + 1) % ranks.size();
+    const int before = (ranks.rank() + ranks.size() - 1) % ranks.size();
+    const std::shared_ptr<Request> sent(new Request, [](Request* last) {
+      last->wait();
+      delete last;
+    });
+    return [=, out = vector(elements()), in = vector(elements())] {
+      sent->wait();
+      Request arrives = ranks.ireceive(in, before, 0);
+      *sent = ranks.isend(out, next, 0);
+      return arrives;
+    };
   }
 
   std::function<void()> call() {

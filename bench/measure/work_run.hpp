@@ -16,6 +16,7 @@ struct PlannedWork {
   const Action* action;
   Work work;
   LayerSpec layer;  ///< of forward and backward, with the rank's extents
+  Size stage = 0;   ///< whose action it is
 };
 
 /// Such a piece by itself, in memory of its own, to be carried out again and again.

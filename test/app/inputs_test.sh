@@ -43,6 +43,10 @@ for file in "$inputs"/*.toml; do
       alone=(--mesh "fsdp=1,model=1")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather model:all_reduce)
       ;;
+    workshop_pipeline)
+      alone=(--mesh "pipeline=1")
+      traffic=(pipeline:send pipeline:receive)
+      ;;
     *) fail "inputs/$input.toml: say in inputs_test.sh how it is made small, and what it sends" && continue ;;
   esac
   begin "input-$input"

@@ -79,14 +79,38 @@ TEST(StrategyRules, MeshesOfTensor) {
   EXPECT_EQ(planned_ranks(config), 6);
 }
 
-TEST(StrategyRules, PipelineIsNotAvailableWithAny) {
+TEST(StrategyRules, PipelineGoesWithAny) {
   for (const std::string& strategy : all_strategies) {
-    if (strategy == "hybrid") continue;  // wants a named mesh first
-    refuse(strategy, "", 4,
-           {"distributed.pipeline_parallel_size = 2", "larger than 1 is not available yet"},
-           [](auto& d) { d.pipeline_parallel_size = 2; });
-    refuse(strategy, "pipeline=2,model=2", 4, {"\"pipeline\"", "is not available yet"});
+    validate(on(strategy, "pipeline=2,data=1,fsdp=1,model=2"), 4);
+    validate(on(strategy, "model=2,fsdp=1,pipeline=2"), 4);
   }
+  Config config = on("data", "");
+  config.training.distributed.pipeline_parallel_size = 2;
+  EXPECT_EQ(resolve_mesh(config, 6).to_string(), "pipeline=2,data=3");
+  EXPECT_EQ(planned_ranks(config), 2);
+}
+
+TEST(StrategyRules, PipelinesNeedLayersAndMicrobatches) {
+  refuse("data", "pipeline=4", 4,
+         {"distributed.pipeline_parallel_size = 4: 4 pipeline stages need a layer each, and the "
+          "model has 2"});
+  Config chunks = on("data", "pipeline=2");
+  chunks.training.microbatches = 2;
+  chunks.training.distributed.schedule = PipelineSchedule::interleaved;
+  chunks.training.distributed.virtual_stages = 2;
+  expect_error([&] { validate(chunks, 2); },
+               {"distributed.virtual_stages = 2: 2 pipeline stages of 2 chunks need a layer each, "
+                "and the model has 2"});
+  refuse("data", "pipeline=2", 2, {"training.microbatches = 1: must be a multiple of the 2"},
+         [](auto& d) { d.schedule = PipelineSchedule::interleaved; });
+  refuse("data", "pipeline=2", 2, {"distributed.virtual_stages = 2: must be 1 with schedule 1f1b"},
+         [](auto& d) { d.virtual_stages = 2; });
+  refuse("data", "data=2", 2,
+         {"distributed.schedule = \"gpipe\": needs a mesh axis pipeline; the mesh is data=2"},
+         [](auto& d) { d.schedule = PipelineSchedule::gpipe; });
+  refuse("fsdp", "pipeline=2,fsdp=2", 4,
+         {"distributed.keep_last_unit = false: must be true with a mesh axis pipeline"},
+         [](auto& d) { d.keep_last_unit = false; });
 }
 
 TEST(StrategyRules, ResolvedMeshesResolveToThemselves) {

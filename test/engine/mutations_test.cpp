@@ -2,6 +2,7 @@
 // Plans with one mistake in them. The comparisons that the equivalence suite makes must see it.
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -190,6 +191,36 @@ TEST(Mutations, MeanOfMeansIsSeen) {
         });
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_GT(seen.parameters, wide_margin / 10);
+  }
+}
+
+/// What each microbatch keeps for its backward pass is overwritten by the next one; messages arrive
+/// where they should.
+void keep_one_microbatch(Plan& plan) {
+  Size shrunk = 0;
+  for (StagePlan& stage : plan.stages) {
+    std::set<Size> travel;
+    for (const Action& action : stage.actions)
+      if (action.peer >= 0) travel.insert(stage.slots[action.index].storage);
+    for (std::size_t s = 0; s < stage.storages.size(); ++s)
+      if (stage.storages[s].copies > 1 && !travel.contains(static_cast<Size>(s))) {
+        stage.storages[s].copies = 1;
+        ++shrunk;
+      }
+  }
+  ASSERT_GT(shrunk, 0);
+}
+
+TEST(Mutations, AStageThatOverwritesWhatAMicrobatchKeepsIsSeen) {
+  if (ranks() == 1 || ranks() > 4) GTEST_SKIP() << "five layers, and one stage keeps nothing";
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
+    SCOPED_TRACE(name_of(schedule));
+    Experiment setup = experiment({{"pipeline", ranks()}}, "data");
+    setup.training.microbatches = 4;
+    setup.training.distributed.schedule = schedule;
+    const Seen seen = run_changed(setup, keep_one_microbatch);
+    EXPECT_GT(seen.gradients, wide_margin);
+    EXPECT_TRUE(seen.traffic_as_planned);
   }
 }
 

@@ -41,10 +41,10 @@ class Random {
 };
 
 std::vector<Axis> random_mesh(Random& random, Size ranks) {
-  std::vector<std::string> names = {"data", "fsdp", "model"};
+  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline"};
   std::vector<Axis> axes;
   Size left = ranks;
-  for (Size count = random.number(1, 3); count > 0; --count) {
+  for (Size count = random.number(1, 4); count > 0; --count) {
     const Size at = random.number(0, static_cast<Size>(names.size()) - 1);
     std::vector<Size> sizes;
     for (Size n = 1; n <= left; ++n)
@@ -105,7 +105,16 @@ void randomize_sharding(Random& random, DistributedConfig& config, std::size_t l
     config.keep_last_unit = !config.reshard_after_forward || random.once_in(2);
   }
   const auto& axes = config.mesh_axis_names;
-  if (std::find(axes.begin(), axes.end(), "model") == axes.end()) return;
+  const auto has = [&](const char* axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  if (has("pipeline")) {
+    config.schedule = random.one_of(std::array{
+        PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble});
+    config.stage_balance = random.one_of(std::array{StageBalance::layers, StageBalance::flops});
+    config.reshard_after_forward = config.keep_last_unit = true;
+  }
+  if (!has("model")) return;
   if (random.once_in(4)) config.mesh_rules = {{"mlp", {}}, {"embed", {"model"}}};
   if (random.once_in(2))
     for (std::size_t l = 1; l <= layers; ++l)
@@ -130,8 +139,11 @@ Experiment random_experiment(Random& random, Size ranks) {
   setup.model.dtype = DType::float64;
   setup.data.kind = DataKind::random;
   const std::vector<Axis> axes = random_mesh(random, ranks);
-  setup = train_test::on_mesh(setup, axes, random_strategy(random, MeshShape(axes)));
+  const MeshShape mesh(axes);
+  setup = train_test::on_mesh(setup, axes, random_strategy(random, mesh));
   randomize_model(random, setup.model.mlp);
+  while (static_cast<Size>(setup.model.mlp.widths.size()) <= mesh.size_of("pipeline"))
+    setup.model.mlp.widths.push_back(random.number(1, 14));  // a layer for each stage
   randomize_training(random, setup.training, setup.data.samples);
   randomize_sharding(random, setup.training.distributed, setup.model.mlp.widths.size() - 1);
   drop_sequence_parallel_where_impossible(setup);

@@ -11,31 +11,10 @@
 namespace tessera {
 namespace {
 
+using train_test::expect_trains_like_one_rank;
 using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::primes;
-
-template <class T>
-void expect_trains_like_one_rank(const Experiment& setup, double tolerance) {
-  using namespace train_test;
-  const Samples<T> all = samples_of<T>(setup);
-  Reference reference = reference_of(setup);
-  const auto losses = reference.fit(to_table(all.x), to_table(all.y));
-  Trainer<T> trainer = trainer_of<T>(setup);
-  const TrainingMetrics metrics = trainer.fit(setup.data);
-  EXPECT_LE(relative_difference(metrics.epoch_losses, losses), tolerance);
-  // A gradient element of almost zero moves a parameter by a whole step of Adam, either way.
-  const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
-  EXPECT_LE(
-      relative_difference(to_host(trainer.gather(TensorRole::gradient)), reference.gradients()),
-      (adam ? 30 : 3) * tolerance);
-  const std::vector<double> parameters = to_host(trainer.gather());
-  EXPECT_LE(relative_difference(parameters, reference.parameters()), 10 * tolerance);
-  EXPECT_EQ(plan_violation(metrics), "");
-  std::vector<double> numbers = parameters;
-  numbers.insert(numbers.end(), metrics.epoch_losses.begin(), metrics.epoch_losses.end());
-  expect_same_on_all_ranks(trainer.mesh().world(), numbers, "parameters or losses");
-}
 
 /// One step of SGD: its gradient is that of the first batch, exactly.
 template <class T>

@@ -219,7 +219,7 @@ std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments)
   input.moments = moments;
   constexpr std::array names{"batch", "shard", "replica", "model", "split", "mesh"};
   std::string text;
-  for (const CheckCall& call : plan_replica_check(make_plan(input))) {
+  for (const CheckCall& call : plan_replica_check(make_plan(input), 0)) {
     text += std::string(names[static_cast<std::size_t>(call.ranks)]) + " " +
             n(call.checksums.begin) + "+" + n(call.checksums.count) + "; ";
     EXPECT_EQ(call.payload_bytes(), call.checksums.count * 16);

@@ -109,12 +109,17 @@ TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
         const auto bytes = [&](const Slot& slot) {
           return num_elements(local_block(slot.shape, slot.placements, input.mesh, 0).extent) * 4;
         };
-        EXPECT_LE(a.offset + bytes(a), stage.frame_bytes) << a.path;
-        EXPECT_EQ(a.offset % 64, 0);
+        const auto memory = [&](const Slot& slot) -> const Storage& {
+          return stage.storages[slot.storage];
+        };
+        EXPECT_LE(memory(a).offset + bytes(a), stage.frame_bytes) << a.path;
+        EXPECT_EQ(memory(a).offset % 64, 0);
         for (const Slot& b : stage.slots) {
-          const bool together = a.alive.begin < b.alive.end() && b.alive.begin < a.alive.end();
-          if (&a == &b || !b.in_frame() || !together || a.offset == b.offset) continue;
-          EXPECT_TRUE(a.offset + bytes(a) <= b.offset || b.offset + bytes(b) <= a.offset)
+          if (!b.in_frame() || a.storage == b.storage) continue;
+          const Range of_a = memory(a).alive[0], of_b = memory(b).alive[0];
+          if (of_a.begin >= of_b.end() || of_b.begin >= of_a.end()) continue;
+          EXPECT_TRUE(memory(a).offset + bytes(a) <= memory(b).offset ||
+                      memory(b).offset + bytes(b) <= memory(a).offset)
               << a.path << " and " << b.path;
         }
       }
@@ -123,11 +128,22 @@ TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
 
 TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
   // The first and the last never meet; the second meets both.
-  std::vector<Storage> storages{{100, {0, 2}}, {50, {1, 2}}, {100, {2, 2}}};
+  std::vector<Storage> storages{{100, {{0, 2}}}, {50, {{1, 2}}}, {100, {{2, 2}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 50);
   EXPECT_EQ(storages[0].offset, 0);
   EXPECT_EQ(storages[2].offset, 0);
   EXPECT_EQ(storages[1].offset, 128);
+}
+
+// Two microbatches at a time have two copies, of which a third takes the first one; what lives only
+// between them shares no copy.
+TEST(MemoryPlacement, HasAsManyCopiesAsMicrobatchesMeet) {
+  std::vector<Storage> storages{{100, {{0, 4}, {2, 4}, {4, 4}}}, {50, {{7, 1}, {8, 1}, {9, 1}}}};
+  EXPECT_EQ(place_in_memory(storages), 128 + 100 + 28 + 50);
+  EXPECT_EQ(storages[0].copies, 2);
+  EXPECT_EQ(storages[0].stride, 128);
+  EXPECT_EQ(storages[1].copies, 1);
+  EXPECT_EQ(storages[1].offset, 256) << "the last microbatch is alive up to 8";
 }
 
 TEST(PlanMemory, RankWithoutRowsKeepsTheState) {

@@ -37,7 +37,7 @@ inline std::string schedule(const PlanInput& input) {
   const Plan plan = make_plan(input);
   std::string text;
   for (const Action& action : plan.stages.front().actions)
-    text += (text.empty() ? "" : " ") + to_string(action, plan);
+    text += (text.empty() ? "" : " ") + to_string(action, plan, plan.stages.front());
   const auto replace = [&](const std::string& from, const std::string& to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at))
       text.replace(at, from.size(), to);

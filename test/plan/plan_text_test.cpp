@@ -117,7 +117,10 @@ TEST(PlanJson, HoldsWhatTheTextShows) {
      "cadence": "epoch", "what": "loss sums"}])"));
   ASSERT_EQ(plan["actions"].size(), 12u);
   EXPECT_EQ(plan["actions"][5],
-            (json{{"kind", "backward"}, {"text", "backward(layer2/output)"}, {"microbatch", 0}}));
+            (json{{"kind", "backward"},
+                  {"text", "backward(layer2/output)"},
+                  {"stage", 0},
+                  {"microbatch", 0}}));
 }
 
 // Login nodes plan for machines; the time is shown, not judged.

@@ -33,8 +33,8 @@ TEST(RankGroups, DescribesRanksInAFewWords) {
 
 TEST(RankGroups, GroupsEqualValuesInTheOrderOfTheirFirstRank) {
   const std::vector<int> values = {5, 5, 2, 5, 2, 9};
-  const auto groups =
-      group_ranks<int>(6, [&](Size rank) { return values[static_cast<std::size_t>(rank)]; });
+  const auto groups = group_ranks<int>(
+      {0, 1, 2, 3, 4, 5}, [&](Size rank) { return values[static_cast<std::size_t>(rank)]; });
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].value, 5);
   EXPECT_EQ(groups[0].ranks, (std::vector<int>{0, 1, 3}));
@@ -59,7 +59,7 @@ void expect_groups_right(const Plan& plan) {
   EXPECT_EQ(static_cast<Size>(seen.size()), ranks);
   const ParameterLayout& layout = plan.stages.front().parameters;
   for (const Slot& tensor : plan.stages.front().slots)
-    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor))
+    for (const RankGroup<LocalPart>& group : parts_of(plan, 0, tensor))
       for (const int rank : group.ranks) {
         const Block block = local_block(tensor.shape, tensor.placements, plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/plan/pipeline_timeline.hpp>
 #include <tessera/plan/simulate.hpp>
 
 #include "plan/plan_support.hpp"
@@ -156,6 +157,57 @@ TEST(Work, NamesWhatItsTimeDependsOn) {
                                           "all_reduce float32 1540",
                                           "update float32 385"};
   EXPECT_EQ(names, expected);
+}
+
+/// Layers of one second forward and two backward; messages of `message` seconds.
+CostOf layers_and_messages(double message) {
+  return [=](const Work& work) -> Cost {
+    if (work.kind == WorkKind::message) return {message};
+    if (!work.has_products) return {};
+    return {work.kind == WorkKind::forward ? 1.0 : 2.0};
+  };
+}
+
+PlanInput eight_layers(PipelineSchedule schedule, Size stages, Size microbatches, Size chunks) {
+  PlanInput input = tutorial();
+  input.model = mlp({.widths = std::vector<Size>(9, 16)});
+  input.mesh = MeshShape({{"pipeline", stages}});
+  input.schedule = schedule;
+  input.microbatches = microbatches;
+  input.virtual_stages = chunks;
+  return input;
+}
+
+// (m + (p - 1) / v) (t_f + t_b), as the timeline of the schedule alone has it.
+TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
+  for (const auto& [schedule, chunks] : {std::pair{PipelineSchedule::gpipe, Size{1}},
+                                         {PipelineSchedule::one_f_one_b, Size{1}},
+                                         {PipelineSchedule::interleaved, Size{2}}})
+    for (const Size stages : {2, 4})
+      for (const Size m : {4, 8}) {
+        SCOPED_TRACE(testing::Message() << name_of(schedule) << " " << stages << " " << m);
+        const PlanInput input = eight_layers(schedule, stages, m, chunks);
+        const double of_stage = 3 * 8 / static_cast<double>(stages);
+        const SimulatedStep step = simulated(input, layers_and_messages(0));
+        EXPECT_DOUBLE_EQ(step.step_seconds,
+                         of_stage * (static_cast<double>(m) + static_cast<double>(stages - 1) /
+                                                                  static_cast<double>(chunks)));
+        EXPECT_DOUBLE_EQ(step.products, of_stage * static_cast<double>(m));
+        EXPECT_NEAR(step.waiting() / step.step_seconds,
+                    time_passes(order_passes(input.pipeline()), input.pipeline(), {}).bubble,
+                    1e-12);
+      }
+}
+
+// Two stages, one microbatch: a message lies between the forward passes, and one between the
+// backward passes.
+TEST(Simulate, StagesWaitForMessages) {
+  const SimulatedStep step =
+      simulated(eight_layers(PipelineSchedule::one_f_one_b, 2, 1, 1), layers_and_messages(0.5));
+  EXPECT_DOUBLE_EQ(step.step_seconds, 8 + 16 + 2 * 0.5);
+  ASSERT_EQ(step.calls.size(), 1U);
+  EXPECT_EQ(step.calls[0].operation, Operation::receive);
+  EXPECT_DOUBLE_EQ(step.calls[0].seconds, 2 * 0.5 / 2) << "the mean of two ranks";
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
+#include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
 
@@ -48,6 +49,9 @@ struct DistributedConfig {
   bool reshard_after_forward = true;  ///< false: gathered units stay until their backward pass
   bool keep_last_unit = true;  ///< the last unit stays gathered between its forward and backward
   bool sequence_parallel = false;  ///< reduce-scatter and all-gather in place of an all-reduce
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
+  StageBalance stage_balance = StageBalance::layers;
 };
 
 struct TrainingConfig {

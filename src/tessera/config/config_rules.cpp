@@ -16,6 +16,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/plan/layouts.hpp>
+#include <tessera/plan/stages.hpp>
 
 namespace tessera {
 namespace {
@@ -109,9 +110,9 @@ void check_launch(const DistributedConfig& config, Size ranks) {
                        pipeline, ranks));
 }
 
-const KnownName& known_axis(const DistributedConfig& config, const std::string& name) {
+void check_axis(const DistributedConfig& config, const std::string& name) {
   for (const KnownName& axis : known_axes)
-    if (axis.name == name) return axis;
+    if (axis.name == name) return;
   reject("distributed.mesh_axis_names", config.mesh_axis_names,
          to_toml(name) + " " + must_be_one_of(name, names_in(known_axes)));
 }
@@ -126,7 +127,7 @@ MeshShape named_mesh(const DistributedConfig& config, Size ranks) {
            "must have one name for each size of distributed.mesh_shape = " + to_toml(sizes));
   std::vector<Axis> axes;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
-    known_axis(config, names[a]);
+    check_axis(config, names[a]);
     axes.push_back({names[a], sizes[a]});
   }
   try {
@@ -142,18 +143,6 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
     reject(key, *size,
            fmt::format("must equal the size of the mesh axis \"{}\", which is {}", axis,
                        mesh.size_of(axis)));
-}
-
-/// An axis that nothing uses yet must not be larger than 1. Blames the key that made it so.
-void check_available(const DistributedConfig& config, const MeshShape& mesh, bool named) {
-  for (const Axis& axis : mesh.axes()) {
-    const std::string_view unavailable = known_axis(config, axis.name).unavailable;
-    if (axis.size == 1 || unavailable.empty()) continue;
-    const std::string reason =
-        fmt::format("a mesh axis \"{}\" larger than 1 {}", axis.name, unavailable);
-    if (named) reject("distributed.mesh_shape", config.mesh_shape, reason);
-    reject("distributed.pipeline_parallel_size", axis.size, reason);
-  }
 }
 
 /// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
@@ -178,7 +167,6 @@ MeshShape resolve_mesh(const Config& config, Size ranks) {
                   distributed.tensor_parallel_size);
   check_axis_size(mesh, "pipeline", "distributed.pipeline_parallel_size",
                   distributed.pipeline_parallel_size);
-  check_available(distributed, mesh, named);
   check_mesh_of_strategy(distributed, mesh);
   return mesh;
 }
@@ -193,7 +181,10 @@ void validate(const Config& config, Size ranks) {
   const MeshShape mesh = resolve_mesh(config, ranks);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
-  choose_layouts(plan_input(config, mesh));  // specs and rules that do not go together
+  const PlanInput input = plan_input(config, mesh);
+  choose_layouts(input);  // specs and rules that do not go together
+  order_passes(input.pipeline());
+  split_into_stages(input);
 }
 
 void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node) {

@@ -42,10 +42,9 @@ inline constexpr std::array known_mixed_precisions{
     KnownName{"bf16", not_available_yet},
 };
 
-/// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them. One
-/// that is unavailable may only have size 1.
+/// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them.
 inline constexpr std::array known_axes{
-    KnownName{"pipeline", not_available_yet},
+    KnownName{"pipeline"},
     KnownName{"data"},
     KnownName{"fsdp"},
     KnownName{"model"},

@@ -186,6 +186,10 @@ std::vector<Setting> make_settings() {
                       "PartitionSpec per parameter, overriding the rules", check_parameter_specs),
       TESSERA_SETTING(distributed, sequence_parallel,
                       "reduce-scatter and all-gather instead of all-reduce along model"),
+      TESSERA_SETTING(distributed, schedule, "order of passes on pipeline stages"),
+      TESSERA_SETTING(distributed, virtual_stages,
+                      "chunks of layers on each pipeline stage; interleaved", positive),
+      TESSERA_SETTING(distributed, stage_balance, "what pipeline stages have alike"),
 
       TESSERA_SETTING(comm, timeout_seconds,
                       "abort the job when a collective takes longer; 0: never"),

@@ -69,6 +69,9 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.bucket_bytes", Applies::bucketing},
       {"distributed.overlap", Applies::splitting_batch},
       {"distributed.sequence_parallel", Applies::splitting_layers},
+      {"distributed.schedule", Applies::staging},
+      {"distributed.virtual_stages", Applies::staging},
+      {"distributed.stage_balance", Applies::staging},
   };
   return options;
 }
@@ -83,6 +86,7 @@ bool can_apply(Applies applies, Strategy strategy) {
     case Applies::splitting_batch:
       return row.splits_batch;
     case Applies::splitting_layers:
+    case Applies::staging:
       return true;
   }
   return true;
@@ -90,8 +94,9 @@ bool can_apply(Applies applies, Strategy strategy) {
 
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
   if (!can_apply(applies, strategy)) return false;
-  return applies == Applies::splitting_layers ? mesh.size_of("model") > 1
-                                              : mesh.group_size(batch_axes(mesh)) > 1;
+  if (applies == Applies::splitting_layers) return mesh.size_of("model") > 1;
+  if (applies == Applies::staging) return mesh.size_of("pipeline") > 1;
+  return mesh.group_size(batch_axes(mesh)) > 1;
 }
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
@@ -99,12 +104,22 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
   for (const StrategyOption& option : strategy_options()) {
     const Setting& setting = setting_of(option.key);
     const nlohmann::json value = setting.get(changed), standard = setting.get(unset);
+    if (value != standard && option.applies == Applies::staging && !mesh.find("pipeline"))
+      reject(option.key, value,
+             fmt::format("needs a mesh axis pipeline; the mesh is {}", mesh.to_string()));
     if (value == standard || can_apply(option.applies, strategy_of(config))) continue;
     reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,
            "must be true with distributed.reshard_after_forward = false, which keeps all units");
+  for (const auto& [key, value] :
+       {std::pair{"keep_last_unit", config.keep_last_unit},
+        std::pair{"reshard_after_forward", config.reshard_after_forward}})
+    if (!value && mesh.size_of("pipeline") > 1)
+      reject(fmt::format("distributed.{}", key), false,
+             "must be true with a mesh axis pipeline larger than 1, where gathered units stay to "
+             "the end of the step");
   if (config.sequence_parallel && !mesh.find("model"))
     reject("distributed.sequence_parallel", true,
            fmt::format("needs a mesh axis model; the mesh is {}", mesh.to_string()));

@@ -23,6 +23,7 @@ enum class Applies : std::uint8_t {
   bucketing,         ///< strategies that reduce gradients of several units in one call
   splitting_batch,   ///< gradients that are reduced
   splitting_layers,  ///< meshes with an axis `model`
+  staging,           ///< meshes with an axis `pipeline`
 };
 
 /// The options that do not act under every strategy and on every mesh.

@@ -28,6 +28,9 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.reshard_after_forward = distributed.reshard_after_forward;
   input.keep_last_unit = distributed.keep_last_unit;
   input.sequence_parallel = distributed.sequence_parallel;
+  input.schedule = distributed.schedule;
+  input.virtual_stages = distributed.virtual_stages;
+  input.stage_balance = distributed.stage_balance;
   input.check_finite = training.check_finite;
   input.clips_by_value = training.clip.value.has_value();
   input.clips_by_norm = training.clip.global_norm.has_value();

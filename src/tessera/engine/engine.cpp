@@ -28,8 +28,8 @@ std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>
 }
 
 template <class T>
-Gemm<T> make_gemm(const Plan& plan) {
-  const MatmulScratch scratch = matmul_scratch(plan);
+Gemm<T> make_gemm(const Plan& plan, Size rank) {
+  const MatmulScratch scratch = matmul_scratch(plan, rank);
   return Gemm<T>(plan.input.precision, scratch.left, scratch.right);
 }
 
@@ -38,11 +38,11 @@ Gemm<T> make_gemm(const Plan& plan) {
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
     : plan_(plan),
-      actions_(&plan_.stage(mesh.rank()).actions),
+      stage_(&plan_.stage(mesh.rank())),
       layers_(plan.local_layers(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
-      sums_plan_(plan_sums(plan)),
+      sums_plan_(plan_sums(plan, mesh.rank())),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
       gradients_(StateArena<State>::gradients(state_)),
@@ -54,8 +54,9 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       optimizer_(options.optimizer, state_.moments()),
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
-      gemm_(make_gemm<Compute>(plan)),
-      operands_(actions_->size()),
+      gemm_(make_gemm<Compute>(plan, mesh.rank())),
+      operands_(stage_->actions.size()),
+      evaluation_operands_(stage_->evaluation.size()),
       sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
       host_sums_(Kokkos::create_mirror_view(sums_)),
       reductions_(state_.buckets.size()) {
@@ -67,6 +68,10 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
     if (const Size rest = parameter.place.count - elements; rest > 0)
       padding_[bucket].push_back({parameter.place.begin + elements, rest});
   }
+  for (const Action& action : stage_->actions)
+    if (action.peer >= 0)
+      for (Size c = 0; c < stage_->storages[stage_->slots[action.index].storage].copies; ++c)
+        messages_.try_emplace({action.index, c});
   draw_parameters(plan, mesh.rank(), parameters_);
 }
 
@@ -76,10 +81,10 @@ void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rat
   gradient_scale_ = 1;
   ++steps_;
   Microbatch<Compute> part = microbatch_of(batch, 0);
-  for (std::size_t number = 0; number < actions_->size(); ++number) {
-    const Size microbatch = (*actions_)[number].microbatch;
-    if (microbatch != part.number) part = microbatch_of(batch, microbatch);
-    act(number, part, slot, learning_rate);
+  for (std::size_t number = 0; number < stage_->actions.size(); ++number) {
+    const Action& action = stage_->actions[number];
+    if (action.microbatch != part.number) part = microbatch_of(batch, action.microbatch);
+    act(action, operands_[number], part, slot, learning_rate);
     if (in_flight_ > 0) poll();
   }
 }
@@ -87,18 +92,15 @@ void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rat
 template <class T>
 void Engine<T>::evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take) {
   const Region region("tessera::evaluate");
-  Size done = -1;  // the microbatch whose loss has been found
-  for (std::size_t number = 0; number < actions_->size(); ++number) {
-    const Action& action = (*actions_)[number];
-    if (action.microbatch == done) continue;
+  for (std::size_t number = 0; number < stage_->evaluation.size(); ++number) {
+    const Action& action = stage_->evaluation[number];
     const Microbatch<Compute> part = microbatch_of(batch, action.microbatch);
     if (action.kind != ActionKind::loss) {
-      act(number, part, slot, 0);
+      act(action, evaluation_operands_[number], part, slot, 0);
       continue;
     }
     loss(action, part, slot, false);
     take(part, frame_.read(action.reads[0], part));
-    done = action.microbatch;
   }
 }
 
@@ -110,8 +112,8 @@ Microbatch<T> Engine<T>::microbatch_of(const Batch<Compute>& batch, Size number)
 }
 
 template <class T>
-void Engine<T>::act(std::size_t number, const Microbatch<Compute>& batch, Size slot, double rate) {
-  const Action& action = (*actions_)[number];
+void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<Compute>& batch,
+                    Size slot, double rate) {
   const Size index = action.index;
   switch (action.kind) {
     case ActionKind::gather:
@@ -126,14 +128,23 @@ void Engine<T>::act(std::size_t number, const Microbatch<Compute>& batch, Size s
       return accumulate_slots(action, batch);
     case ActionKind::forward: {
       const Region region("tessera::forward");
-      return forward(operands_of(number, batch));
+      return forward(operands_of(action, operands, batch));
     }
     case ActionKind::loss:
       return loss(action, batch, slot, true);
-    case ActionKind::backward: {
+    case ActionKind::backward:
+    case ActionKind::backward_inputs:
+    case ActionKind::backward_weights: {
       const Region region("tessera::backward");
-      return backward(operands_of(number, batch));
+      return backward(operands_of(action, operands, batch));
     }
+    case ActionKind::start_receive:
+      return start_receive(action, batch);
+    case ActionKind::start_send:
+      return start_send(action, batch);
+    case ActionKind::finish_receive:
+    case ActionKind::finish_send:
+      return finish(message_of(action, batch));
     case ActionKind::reduce_scatter:
       return reduce_scatter(index, batch.number);
     case ActionKind::start_reduce_scatter:
@@ -158,9 +169,8 @@ void Engine<T>::act(std::size_t number, const Microbatch<Compute>& batch, Size s
 }
 
 template <class T>
-const LayerCall<T>& Engine<T>::operands_of(std::size_t number, const Microbatch<Compute>& batch) {
-  const Action& action = (*actions_)[number];
-  Operands& made = operands_[number];
+const LayerCall<T>& Engine<T>::operands_of(const Action& action, Operands& made,
+                                           const Microbatch<Compute>& batch) {
   const bool is_forward = action.kind == ActionKind::forward;
   if (made.rows != batch.rows) {
     made.call.emplace(is_forward ? forward_operands(action, batch)
@@ -207,9 +217,10 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
   if (action.reads[2 + inputs] != no_slot) call.kept = frame_(action.reads[2 + inputs], batch);
   call.add_input_gradients = action.adds;
   const std::vector<ParameterView>& views = views_[action.index];
-  for (std::size_t p = 0; p < views.size(); ++p)
+  for (std::size_t p = 0; p < views.size() && action.kind != ActionKind::backward_inputs; ++p)
     call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
-  call.add_parameter_gradients = batch.number > 0 && !state_.sharding.gradients;
+  call.add_parameter_gradients =
+      batch.number > 0 && (!state_.sharding.gradients || plan_.input.has_stages());
   return call;
 }
 
@@ -263,9 +274,9 @@ double Engine<T>::sum_over(const Communicator& ranks, Size slot, ReduceOp op) {
 
 template <class T>
 Size Engine<T>::change_samples(Size samples) {
-  const Size before = plan_sums(plan_).total();
+  const Size before = sums_plan_.total();
   plan_.input.samples = samples;
-  sums_plan_ = plan_sums(plan_);
+  sums_plan_.losses = plan_.steps_per_epoch() * plan_.input.microbatches;
   if (sums_plan_.total() == before) return 0;
   sums_ = {};
   sums_ = allocate_zeros<double>("tessera::sums", sums_plan_.total());
@@ -277,8 +288,10 @@ template <class T>
 std::vector<double> Engine<T>::losses(const std::vector<Size>& global_rows) {
   const std::size_t steps = global_rows.size();
   const Size microbatches = plan_.input.microbatches;
-  communicators_[RankSet::batch].all_reduce(
-      alias_vector(sums_.data(), static_cast<Size>(steps) * microbatches));
+  const Vector<double> sums = alias_vector(sums_.data(), static_cast<Size>(steps) * microbatches);
+  // The last stage has them; the others still hold what they were told the time before.
+  if (stage_ != &plan_.stages.back()) Kokkos::deep_copy(ExecSpace(), sums, 0.0);
+  communicators_[RankSet::loss].all_reduce(sums);
   Kokkos::deep_copy(host_sums_, sums_);
   std::vector<double> losses(steps);
   for (std::size_t s = 0; s < steps; ++s) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -78,19 +79,29 @@ class Engine {
   const Optimizer<State>& optimizer() const { return optimizer_; }
 
  private:
-  /// `number`: of the action in the schedule.
-  void act(std::size_t number, const Microbatch<Compute>& batch, Size slot, double rate);
+  /// The operands of an action on a layer, made once for as long as the number of rows stays.
+  struct Operands {
+    Size rows = -1;
+    std::optional<LayerCall<Compute>> call{};
+  };
+
+  void act(const Action& action, Operands& operands, const Microbatch<Compute>& batch, Size slot,
+           double rate);
   Microbatch<Compute> microbatch_of(const Batch<Compute>& batch, Size number) const;
 
   void redistribute(const Action& action, const Microbatch<Compute>& batch) const;
   void accumulate_slots(const Action& action, const Microbatch<Compute>& batch) const;
-  const LayerCall<Compute>& operands_of(std::size_t number, const Microbatch<Compute>& batch);
+  const LayerCall<Compute>& operands_of(const Action& action, Operands& made,
+                                        const Microbatch<Compute>& batch);
   LayerCall<Compute> forward_operands(const Action& action, const Microbatch<Compute>& batch) const;
   LayerCall<Compute> backward_operands(const Action& action,
                                        const Microbatch<Compute>& batch) const;
   LayerCall<Compute> operands_of_layer(Size layer) const;
   void loss(const Action& action, const Microbatch<Compute>& batch, Size slot, bool gradient);
 
+  void start_receive(const Action& action, const Microbatch<Compute>& batch);
+  void start_send(const Action& action, const Microbatch<Compute>& batch);
+  Request& message_of(const Action& action, const Microbatch<Compute>& batch);
   void gather(Size bucket) const;
   void start_gather(Size bucket);
   void clear_padding(Size bucket) const;
@@ -99,6 +110,9 @@ class Engine {
   void finish_reduce_scatter(Size bucket, Size microbatch);
   Vector<State> scattered(Size bucket, Size microbatch) const;
   void add_incoming(Size bucket, Size microbatch) const;
+  /// Whether a reduced gradient comes on top of those of earlier microbatches; with a pipeline,
+  /// they are added up before they are reduced.
+  bool is_added(Size microbatch) const { return microbatch > 0 && !plan_.input.has_stages(); }
   void start_reduce(Size bucket);
   void reduce_rows(Size unit) const;
   void finish(Request& request);
@@ -114,15 +128,9 @@ class Engine {
     Range elements;  ///< of the bucket, without padding
   };
 
-  /// The operands of an action on a layer, made once for as long as the number of rows stays.
-  struct Operands {
-    Size rows = -1;
-    std::optional<LayerCall<Compute>> call{};
-  };
-
   Plan plan_;
-  const std::vector<Action>* actions_;  ///< of the plan
-  std::vector<LayerSpec> layers_;       ///< with this rank's extents
+  const StagePlan* stage_;         ///< of the plan
+  std::vector<LayerSpec> layers_;  ///< with this rank's extents
   StatePlan state_;
   StepOptions options_;
   SumsPlan sums_plan_;
@@ -138,14 +146,16 @@ class Engine {
   std::vector<ParameterRun<State>> runs_;  ///< what the optimizer updates
   std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
   Gemm<Compute> gemm_;
-  std::vector<Operands> operands_;  ///< by action
-  Vector<double> sums_;             ///< as SumsPlan says
+  std::vector<Operands> operands_;             ///< by action of a step
+  std::vector<Operands> evaluation_operands_;  ///< and of an evaluation
+  Vector<double> sums_;                        ///< as SumsPlan says
   Vector<double>::host_mirror_type host_sums_;
   Request gather_in_flight_;
   Request scatter_in_flight_;
-  std::vector<Request> reductions_;  ///< started ones, by bucket
-  Size in_flight_ = 0;               ///< requests that have been started and not finished
-  State gradient_scale_ = 1;         ///< what clipping by norm makes of the gradients
+  std::vector<Request> reductions_;                      ///< started ones, by bucket
+  std::map<std::pair<SlotId, Size>, Request> messages_;  ///< by tensor and copy of it
+  Size in_flight_ = 0;        ///< requests that have been started and not finished
+  State gradient_scale_ = 1;  ///< what clipping by norm makes of the gradients
   Size steps_ = 0;
 };
 

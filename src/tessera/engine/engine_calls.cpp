@@ -21,7 +21,7 @@ Vector<T> flat(const Matrix<T>& matrix) {
 template <class T>
 void Engine<T>::redistribute(const Action& action, const Microbatch<Compute>& batch) const {
   const Region region("tessera::redistribute");
-  const std::vector<Slot>& slots = plan_.stages.front().slots;
+  const std::vector<Slot>& slots = stage_->slots;
   const Slot& from = slots[static_cast<std::size_t>(action.reads[0])];
   const Slot& to = slots[static_cast<std::size_t>(action.writes[0])];
   const Matrix<const Compute> source = frame_.read(action.reads[0], batch);
@@ -45,6 +45,29 @@ void Engine<T>::accumulate_slots(const Action& action, const Microbatch<Compute>
 }
 
 template <class T>
+void Engine<T>::start_receive(const Action& action, const Microbatch<Compute>& batch) {
+  message_of(action, batch) = communicators_[RankSet::pipeline].ireceive(
+      flat(frame_(action.index, batch)), static_cast<int>(action.peer),
+      static_cast<int>(action.tag));
+  ++in_flight_;
+}
+
+template <class T>
+void Engine<T>::start_send(const Action& action, const Microbatch<Compute>& batch) {
+  message_of(action, batch) = communicators_[RankSet::pipeline].isend(
+      flat(frame_(action.index, batch)), static_cast<int>(action.peer),
+      static_cast<int>(action.tag));
+  ++in_flight_;
+}
+
+/// A tensor is received or sent, and as many microbatches of it as it has copies.
+template <class T>
+Request& Engine<T>::message_of(const Action& action, const Microbatch<Compute>& batch) {
+  const Storage& storage = stage_->storages[stage_->slots[action.index].storage];
+  return messages_.at({action.index, batch.number % storage.copies});
+}
+
+template <class T>
 void Engine<T>::gather(Size bucket) const {
   const Region region("tessera::gather");
   communicators_[RankSet::shard].all_gather(parameters_.share(bucket), parameters_.whole(bucket));
@@ -62,7 +85,7 @@ void Engine<T>::start_gather(Size bucket) {
 template <class T>
 Vector<T> Engine<T>::scattered(Size bucket, Size microbatch) const {
   const Vector<State> share = gradients_.share(bucket);
-  if (microbatch == 0) return share;
+  if (!is_added(microbatch)) return share;
   return alias_vector(incoming_.data(), static_cast<Size>(share.extent(0)));
 }
 
@@ -104,7 +127,7 @@ void Engine<T>::finish_reduce_scatter(Size bucket, Size microbatch) {
 
 template <class T>
 void Engine<T>::add_incoming(Size bucket, Size microbatch) const {
-  if (microbatch > 0)
+  if (is_added(microbatch))
     accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
 }
 
@@ -118,7 +141,7 @@ void Engine<T>::start_reduce(Size bucket) {
 /// Of what is whole along `model` while its layer's rows are split there.
 template <class T>
 void Engine<T>::reduce_rows(Size index) const {
-  const UnitPlan& unit = plan_.stages.front().parameters.units[index];
+  const UnitPlan& unit = stage_->parameters.units[index];
   const Range own = state_.owned_gradients(unit.bucket, unit.own_rows);
   if (own.count > 0) communicators_[RankSet::model].all_reduce(gradients_.range(own));
 }
@@ -136,6 +159,7 @@ void Engine<T>::poll() {
   gather_in_flight_.test();
   scatter_in_flight_.test();
   for (Request& request : reductions_) request.test();
+  for (auto& [tensor, request] : messages_) request.test();
 }
 
 template class Engine<float>;

@@ -25,18 +25,19 @@ template <class T>
 class Frame {
  public:
   Frame(const Plan& plan, Size rank)
-      : memory_(allocate_vector<char>("tessera::activations",
-                                      plan.stage(rank).frames * plan.stage(rank).frame_bytes)),
+      : memory_(allocate_vector<char>("tessera::activations", plan.stage(rank).frame_bytes)),
         model_ranks_(plan.input.mesh.size_of("model")),
         coordinate_(plan.model_coordinate(rank)) {
-    for (const Slot& slot : plan.stage(rank).slots)
-      if (slot.in_frame() || slot.role == TensorRole::batch) slots_.push_back(local(slot));
+    const StagePlan& stage = plan.stage(rank);
+    for (const Slot& slot : stage.slots)
+      if (slot.in_frame() || slot.role == TensorRole::batch) slots_.push_back(local(slot, stage));
   }
 
   /// (rows of the rank, columns of the rank)
   Matrix<T> operator()(SlotId id, const Microbatch<T>& batch) const {
     const LocalSlot& slot = slots_[static_cast<std::size_t>(id)];
-    return alias_matrix(slot.data, rows_of_slot(slot, batch), slot.columns);
+    return alias_matrix(slot.data + (batch.number % slot.copies) * slot.stride,
+                        rows_of_slot(slot, batch), slot.columns);
   }
   /// The same, only read; also of the batch itself.
   Matrix<const T> read(SlotId id, const Microbatch<T>& batch) const {
@@ -47,17 +48,21 @@ class Frame {
 
  private:
   struct LocalSlot {
-    T* data;  ///< none for the batch
+    T* data;  ///< of the first copy; none for the batch
+    Size copies, stride;
     Size columns;
     bool by_rows;
   };
 
-  LocalSlot local(const Slot& slot) const {
+  LocalSlot local(const Slot& slot, const StagePlan& stage) const {
     const Size columns = slot.along_model.is_shard(1)
                              ? balanced_split(slot.shape[1], model_ranks_, coordinate_).count
                              : slot.shape[1];
-    T* const data = slot.in_frame() ? reinterpret_cast<T*>(memory_.data() + slot.offset) : nullptr;
-    return {data, columns, slot.along_model.is_shard(0)};
+    const bool by_rows = slot.along_model.is_shard(0);
+    if (!slot.in_frame()) return {nullptr, 1, 0, columns, by_rows};
+    const Storage& storage = stage.storages[static_cast<std::size_t>(slot.storage)];
+    return {reinterpret_cast<T*>(memory_.data() + storage.offset), storage.copies,
+            storage.stride / static_cast<Size>(sizeof(T)), columns, by_rows};
   }
 
   Size rows_of_slot(const LocalSlot& slot, const Microbatch<T>& batch) const {

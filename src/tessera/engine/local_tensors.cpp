@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <string>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/engine/local_tensors.hpp>
@@ -56,20 +59,40 @@ std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Eng
   return tensors;
 }
 
+namespace {
+
+/// Where each tensor of a role begins, by its path, with all of the model's one behind the other;
+/// "" is the end.
+std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
+  std::multimap<std::pair<Size, Size>, const Slot*> in_order;  // by layer and number
+  for (const StagePlan& stage : plan.stages)
+    for (const Slot& slot : stage.slots) {
+      if (slot.role != role || slot.parameter < 0) continue;
+      const ParameterPlan& parameter = stage.parameters.parameters[slot.parameter];
+      in_order.emplace(std::pair{parameter.layer, parameter.number}, &slot);
+    }
+  std::map<std::string, Size> places;
+  Size end = 0;
+  for (const auto& [key, slot] : in_order) {
+    places[slot->path] = end;
+    end += num_elements(slot->shape);
+  }
+  places[""] = end;
+  return places;
+}
+
+}  // namespace
+
 template <class T>
 Vector<T> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
                         TensorRole role) {
   const std::vector<LocalTensor<T>> tensors = local_tensors(plan, mesh.rank(), engine, role);
-  Size elements = 0;
-  for (const LocalTensor<T>& tensor : tensors) elements += num_elements(tensor.slot.shape);
-  const Vector<T> all("tessera::whole_tensors", static_cast<std::size_t>(elements));
-  Size begin = 0;
-  for (const LocalTensor<T>& tensor : tensors) {
-    const Size n = num_elements(tensor.slot.shape);
+  const std::map<std::string, Size> places = places_of(plan, role);
+  const Vector<T> all("tessera::whole_tensors", static_cast<std::size_t>(places.at("")));
+  for (const LocalTensor<T>& tensor : tensors)
     if (tensor.counts && tensor.owned.count > 0)
-      copy_to_whole(tensor, alias_vector(all.data() + begin, n));
-    begin += n;
-  }
+      copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
+                                         num_elements(tensor.slot.shape)));
   // Each element is on one rank of those that split the state; zero on the others.
   engine.communicators()[RankSet::split].all_reduce(all);
   return all;

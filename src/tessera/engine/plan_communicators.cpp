@@ -4,9 +4,7 @@
 namespace tessera {
 
 PlanCommunicators::PlanCommunicators(const PlanInput& input, const Mesh& mesh) {
-  for (const RankSet ranks : {RankSet::batch, RankSet::shard, RankSet::replica, RankSet::model,
-                              RankSet::split, RankSet::mesh})
-    communicators_.push_back(mesh.over(axes_of(ranks, input)));
+  for (const RankSet ranks : rank_sets) communicators_.push_back(mesh.over(axes_of(ranks, input)));
 }
 
 }  // namespace tessera

@@ -29,6 +29,30 @@ KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// What the ranks hold of tensors, in their order: the first that has several checksums. "" if
+/// none.
+std::string first_difference(const std::vector<nlohmann::json>& ranks) {
+  // By the elements of a tensor, by checksum.
+  std::vector<std::pair<std::string, std::map<std::int64_t, std::vector<int>>>> holders;
+  std::map<nlohmann::json, std::size_t> place;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (const nlohmann::json& held : ranks[r]) {
+      const nlohmann::json key{held["tensor"], held["part"]};
+      const auto [at, is_new] = place.try_emplace(key, holders.size());
+      if (is_new) holders.push_back({held["tensor"], {}});
+      holders[at->second].second[held["sum"]].push_back(static_cast<int>(r));
+    }
+  for (const auto& [tensor, by_sum] : holders) {
+    if (by_sum.size() == 1) continue;
+    std::vector<std::string> texts;
+    for (const auto& [sum, of] : by_sum)
+      texts.push_back(
+          fmt::format("{:08x} on rank{} {}", sum, of.size() == 1 ? "" : "s", number_ranges(of)));
+    return fmt::format("{} has checksum {}", tensor, join(texts, ", "));
+  }
+  return "";
+}
+
 }  // namespace
 
 template <class T>
@@ -52,7 +76,7 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
     : mesh_(mesh),
       communicators_(engine.communicators()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
-      calls_(plan_replica_check(plan)) {
+      calls_(plan_replica_check(plan, mesh.rank())) {
   for (LocalTensor<T>& moment : local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
     tensors_.push_back(std::move(moment));
   const Size n = static_cast<Size>(tensors_.size());
@@ -109,26 +133,14 @@ void ReplicaCheck<T>::report(Size step) const {
   nlohmann::json mine;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const LocalTensor<T>& tensor = tensors_[i];
-    mine.push_back({{"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
+    mine.push_back({{"tensor", tensor.slot.path},
+                    {"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
                     {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
   }
-  const std::vector<nlohmann::json> ranks = gather_json(mesh_.world(), mine);
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    // By the elements that ranks hold, by checksum.
-    std::map<nlohmann::json, std::map<std::int64_t, std::vector<int>>> holders;
-    for (std::size_t r = 0; r < ranks.size(); ++r)
-      holders[ranks[r][i]["part"]][ranks[r][i]["sum"]].push_back(static_cast<int>(r));
-    for (const auto& [part, by_sum] : holders) {
-      if (by_sum.size() == 1) continue;
-      std::vector<std::string> texts;
-      for (const auto& [sum, of] : by_sum)
-        texts.push_back(
-            fmt::format("{:08x} on rank{} {}", sum, of.size() == 1 ? "" : "s", number_ranges(of)));
-      throw Error(ExitCode::wrong_result,
-                  fmt::format("replicas differ after step {}: {} has checksum {}", step,
-                              tensors_[i].slot.path, join(texts, ", ")));
-    }
-  }
+  const std::string difference = first_difference(gather_json(mesh_.world(), mine));
+  if (!difference.empty())
+    throw Error(ExitCode::wrong_result,
+                fmt::format("replicas differ after step {}: {}", step, difference));
   throw Error(ExitCode::wrong_result, fmt::format("replicas differ after step {}", step));
 }
 

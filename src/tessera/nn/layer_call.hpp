@@ -29,6 +29,7 @@ struct LayerCall {
   Matrix<const T> output_gradient{};                          ///< (rows, out)
   std::array<Matrix<T>, max_layer_inputs> input_gradients{};  ///< (rows, in)
   bool add_input_gradients = false;                           ///< to what input_gradients hold
+  /// Not wanted of layers with products when their two halves of a backward pass come apart.
   std::array<Vector<T>, max_layer_parameters> parameter_gradients{};
   bool add_parameter_gradients = false;  ///< to what parameter_gradients hold
 };

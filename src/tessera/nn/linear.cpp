@@ -38,9 +38,11 @@ void linear_forward(const LayerCall<T>& call) {
 template <class T>
 void linear_backward(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
-  const auto gradient = alias_matrix(call.parameter_gradients[0].data(), layer.in, layer.out);
-  call.gemm(Trans::yes, Trans::no, 1, call.inputs[0], call.output_gradient,
-            call.add_parameter_gradients ? 1 : 0, gradient);
+  if (call.parameter_gradients[0].data() != nullptr) {
+    const auto gradient = alias_matrix(call.parameter_gradients[0].data(), layer.in, layer.out);
+    call.gemm(Trans::yes, Trans::no, 1, call.inputs[0], call.output_gradient,
+              call.add_parameter_gradients ? 1 : 0, gradient);
+  }
   if (call.input_gradients[0].data() == nullptr) return;
   const auto kernel = alias_matrix(call.parameters[0].data(), layer.in, layer.out);
   call.gemm(Trans::no, Trans::yes, 1, call.output_gradient, kernel,

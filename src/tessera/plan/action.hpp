@@ -18,11 +18,18 @@ enum class ActionKind : std::uint8_t {
   start_gather,   ///< the same, started only
   finish_gather,  ///< waits for a started gather
 
-  redistribute,  ///< a tensor with other placements along `model`
-  accumulate,    ///< adds one tensor to another, or copies it
-  forward,       ///< one layer on one microbatch
-  loss,          ///< local loss sum and the gradient of the prediction
-  backward,      ///< one layer: gradients of its parameters, and of the inputs that need one
+  redistribute,      ///< a tensor with other placements along `model`
+  accumulate,        ///< adds one tensor to another, or copies it
+  forward,           ///< one layer on one microbatch
+  loss,              ///< local loss sum and the gradient of the prediction
+  backward,          ///< one layer: gradients of its parameters, and of the inputs that need one
+  backward_inputs,   ///< only those of the inputs
+  backward_weights,  ///< only those of the parameters
+
+  start_receive,   ///< a tensor from a neighbouring pipeline stage
+  finish_receive,  ///< waits for it
+  start_send,      ///< a tensor to a neighbouring pipeline stage
+  finish_send,     ///< waits until its memory may be written again
 
   reduce_scatter,         ///< a bucket's gradient, of which each rank keeps its share
   start_reduce_scatter,   ///< the same, started only
@@ -47,7 +54,7 @@ struct ActionRow {
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<ActionRow, 18> action_rows{{
+inline constexpr std::array<ActionRow, 24> action_rows{{
     {"gather", ActionSubject::bucket, false},
     {"start_gather", ActionSubject::bucket, false},
     {"finish_gather", ActionSubject::bucket, false},
@@ -56,6 +63,12 @@ inline constexpr std::array<ActionRow, 18> action_rows{{
     {"forward", ActionSubject::layer, true},
     {"loss", ActionSubject::none, true},
     {"backward", ActionSubject::layer, true},
+    {"backward_inputs", ActionSubject::layer, true},
+    {"backward_weights", ActionSubject::layer, true},
+    {"start_receive", ActionSubject::slot, true},
+    {"finish_receive", ActionSubject::slot, true},
+    {"start_send", ActionSubject::slot, true},
+    {"finish_send", ActionSubject::slot, true},
     {"reduce_scatter", ActionSubject::bucket, false},
     {"start_reduce_scatter", ActionSubject::bucket, false},
     {"finish_reduce_scatter", ActionSubject::bucket, false},
@@ -87,6 +100,8 @@ struct Action {
   std::vector<SlotId> writes{};
   SlotId scratch = no_slot;  ///< of a redistribution whose messages are packed
   bool adds = false;         ///< to what is in `writes`
+  Size peer = -1;            ///< of a message: the other stage
+  Size tag = 0;              ///< of a message: the same for its tensor in every microbatch
 
   friend bool operator==(const Action&, const Action&) = default;
 };

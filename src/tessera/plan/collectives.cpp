@@ -36,7 +36,7 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  CallSizes sizes{plan.state(rank), {}, plan.model_coordinate(rank)};
+  CallSizes sizes{plan.state(rank), {}, plan.model_coordinate(rank), plan.stage_number(rank)};
   for (Size m = 0; m < plan.input.microbatches; ++m)
     sizes.rows.push_back(plan.microbatch_rows(rank, m).count);
   return sizes;
@@ -59,9 +59,16 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
       return replica_axes(input.strategy, input.mesh);
     case RankSet::model:
       return {"model"};
+    case RankSet::pipeline:
+      return {"pipeline"};
     case RankSet::split: {
       std::vector<std::string> axes = shard_axes(input.strategy, input.mesh);
-      axes.push_back("model");
+      axes.insert(axes.end(), {"model", "pipeline"});
+      return axes;
+    }
+    case RankSet::loss: {
+      std::vector<std::string> axes = batch_axes(input.mesh);
+      axes.push_back("pipeline");
       return axes;
     }
     case RankSet::mesh:
@@ -71,7 +78,7 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
 }
 
 std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes) {
-  const StagePlan& stage = plan.stages.front();
+  const StagePlan& stage = plan.stages[static_cast<std::size_t>(sizes.stage)];
   const Size bytes = size_of(plan.input.state_type);
   const Size scalar = size_of(DType::float64);
   switch (action.kind) {
@@ -108,6 +115,15 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
           RankSet::model, *operation, elements * size_of(from.type),
           from.role == TensorRole::gradient ? "activation gradients" : "activations"};
     }
+    case ActionKind::start_send:
+    case ActionKind::start_receive: {
+      const bool sends = action.kind == ActionKind::start_send;
+      const Slot& slot = stage.slots[action.index];
+      return PlannedCall{
+          RankSet::pipeline, sends ? Operation::send : Operation::receive,
+          own_elements(slot, plan, sizes, action.microbatch) * size_of(slot.type),
+          slot.role == TensorRole::gradient ? "activation gradients" : "activations"};
+    }
     case ActionKind::check_finite:
       return PlannedCall{RankSet::mesh, Operation::all_reduce, scalar, "finite flag"};
     case ActionKind::clip:
@@ -121,14 +137,14 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   const CallSizes sizes = call_sizes(plan, rank);
   Collector collector(plan);
-  for (const Action& action : plan.stages.front().actions)
+  for (const Action& action : plan.stage(rank).actions)
     if (const auto call = call_of(action, plan, sizes)) collector.add(*call, Cadence::step);
   const Size scalar = size_of(DType::float64);
-  collector.add({RankSet::batch, Operation::all_reduce,
+  collector.add({RankSet::loss, Operation::all_reduce,
                  plan.steps_per_epoch() * plan.input.microbatches * scalar, "loss sums"},
                 Cadence::epoch);
   if (plan.input.check_replicas_every > 0)
-    for (const CheckCall& call : plan_replica_check(plan))
+    for (const CheckCall& call : plan_replica_check(plan, rank))
       collector.add({call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums"},
                     Cadence::check);
   return collector.rows();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,13 +20,18 @@ struct Plan;
 
 /// The ranks that a collective of a step runs over.
 enum class RankSet : std::uint8_t {
-  batch,    ///< all that have different rows
-  shard,    ///< those of them that share one replica of the training state
-  replica,  ///< those of them that hold the same state
-  model,    ///< those that split layers
-  split,    ///< all that together hold each parameter's state once: shard and model
-  mesh,     ///< all
+  batch,     ///< all that have different rows
+  shard,     ///< those of them that share one replica of the training state
+  replica,   ///< those of them that hold the same state
+  model,     ///< those that split layers
+  pipeline,  ///< the stages: messages only
+  split,     ///< all that together hold each parameter's state once: shard, model and pipeline
+  loss,      ///< all that hold terms of the loss, or nothing: batch and pipeline
+  mesh,      ///< all
 };
+inline constexpr std::array rank_sets{RankSet::batch, RankSet::shard,    RankSet::replica,
+                                      RankSet::model, RankSet::pipeline, RankSet::split,
+                                      RankSet::loss,  RankSet::mesh};
 /// The mesh axes of a set; those of size 1 do not count.
 std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
@@ -58,6 +64,7 @@ struct CallSizes {
   StatePlan state;
   std::vector<Size> rows;  ///< of each microbatch
   Size model_coordinate = 0;
+  Size stage = 0;
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 

@@ -7,16 +7,19 @@
 
 namespace tessera {
 
-MatmulScratch matmul_scratch(const Plan& plan) {
+MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   MatmulScratch scratch;
   if (plan.input.precision == MatmulPrecision::strict) return scratch;
+  // The first rank of a stage has the most rows and the largest layers.
   const Size rows = plan.microbatch_rows(0, 0).count;
-  for (const LayerSpec& layer : plan.local_layers(0))
-    for (const GemmShape& product : products_of(layer, rows)) {
-      if (product.m <= 1 || product.n <= 1 || product.k <= 1) continue;
-      scratch.left = std::max(scratch.left, product.m * product.k);
-      scratch.right = std::max(scratch.right, product.k * product.n);
-    }
+  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  for (const Range& chunk : plan.stage(rank).chunks)
+    for (Size l = chunk.begin; l < chunk.end(); ++l)
+      for (const GemmShape& product : products_of(layers[l], rows)) {
+        if (product.m <= 1 || product.n <= 1 || product.k <= 1) continue;
+        scratch.left = std::max(scratch.left, product.m * product.k);
+        scratch.right = std::max(scratch.right, product.k * product.n);
+      }
   return scratch;
 }
 
@@ -27,7 +30,7 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   const auto state = [&](Size elements) { return allocated_bytes(elements, state_bytes); };
   const auto compute = [&](Size elements) { return allocated_bytes(elements, compute_bytes); };
   const StatePlan kept = plan.state(rank);
-  const MatmulScratch scratch = matmul_scratch(plan);
+  const MatmulScratch scratch = matmul_scratch(plan, rank);
   const Size rows_of_data = plan.data_rows(rank);
   MemoryPlan memory;
   memory.parameters = state(kept.parameters());
@@ -36,10 +39,10 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.gathered_units = state(kept.gathered);
   memory.unit_gradients =
       state(kept.bucket_gradients) + state(kept.incoming) + state(kept.arriving);
-  memory.activations = allocated_bytes(stage.frames * stage.frame_bytes, 1);
+  memory.activations = allocated_bytes(stage.frame_bytes, 1);
   memory.scratch = compute(scratch.left) + compute(scratch.right);
-  memory.sums = allocated_bytes(plan_sums(plan).total(), size_of(DType::float64));
-  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan);
+  memory.sums = allocated_bytes(plan_sums(plan, rank).total(), size_of(DType::float64));
+  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
   memory.data = compute(rows_of_data * input.model.input_width) +
                 compute(rows_of_data * input.model.output_width());
   return memory;

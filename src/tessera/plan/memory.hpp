@@ -57,7 +57,7 @@ struct MatmulScratch {
   Size left = 0;
   Size right = 0;
 };
-MatmulScratch matmul_scratch(const Plan& plan);
+MatmulScratch matmul_scratch(const Plan& plan, Size rank);
 
 /// Bytes that one allocation of a View takes: Kokkos rounds up to a multiple of 8.
 Size allocated_bytes(Size elements, Size element_bytes);

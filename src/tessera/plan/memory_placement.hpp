@@ -8,11 +8,14 @@
 
 namespace tessera {
 
-/// Memory that is needed during some steps of a list.
+/// Memory that every microbatch needs during some steps of a list, each for as long as it lives.
 struct Storage {
   Size bytes = 0;
-  Range alive;      ///< steps, from the first to behind the last
+  /// By microbatch: steps, from the first to behind the last. Those that begin later end later.
+  std::vector<Range> alive{};
   Size offset = 0;  ///< where it has been put
+  Size copies = 1;  ///< as many as are alive at a time; microbatch m has copy m mod copies
+  Size stride = 0;  ///< bytes from one copy to the next
 };
 
 /// Puts each storage at an offset that is a multiple of 64 bytes, so that those alive at the same

@@ -6,7 +6,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layer_row.hpp>
 #include <tessera/plan/layouts.hpp>
-#include <tessera/plan/memory_placement.hpp>
 #include <tessera/plan/pass.hpp>
 
 namespace tessera {
@@ -28,29 +27,88 @@ class PassBuilder {
         layers_(input.model.layers),
         rows_(first_microbatch_rows(input)),
         splits_layers_(input.mesh.size_of("model") > 1),
-        made_(layers_.size(), no_slot),
-        kept_(layers_.size(), no_slot),
-        copies_(layers_.size()),
-        trains_(layers_.size()),
-        contributions_(layers_.size()) {}
-
-  PassPlan build() {
-    add_batch();
-    for (Size l = 0; l < size(); ++l) forward(l);
-    loss();
-    for (Size l = size() - 1; l >= 0; --l)
-      if (trains_[l]) backward(l);
-    pass_.frame_bytes = place_in_memory(storages_);
-    for (std::size_t s = 0; s < pass_.slots.size(); ++s) {
-      const Storage& storage = storages_[storage_of_[s]];
-      pass_.slots[s].offset = storage.offset;
-      pass_.slots[s].alive = storage.alive;
+        trains_(layers_.size()) {
+    for (Size l = 0; l < size(); ++l) {
+      const std::vector<Size>& inputs = layers_[l].inputs;
+      trains_[l] = !layers_[l].parameters.empty() ||
+                   std::any_of(inputs.begin(), inputs.end(),
+                               [&](Size i) { return i != LayerSpec::data && trains_[i]; });
     }
+  }
+
+  PassPlan build(const std::vector<Range>& chunks) {
+    add_batch();
+    for (const Range& layers : chunks) add_chunk(layers);
     return std::move(pass_);
   }
 
  private:
   Size size() const { return static_cast<Size>(layers_.size()); }
+
+  // Chunks and what travels between them.
+
+  void add_chunk(Range layers) {
+    made_.assign(layers_.size(), no_slot);
+    kept_.assign(layers_.size(), no_slot);
+    copies_.assign(layers_.size(), {});
+    copies_of_x_.clear();
+    contributions_.assign(layers_.size(), {});
+    last_copy_ = last_input_copy_ = no_slot;
+    pass_.chunks.emplace_back();
+
+    emit_to_ = &ChunkPass::forward;
+    for (const Size l : crossing(layers.begin))
+      chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
+                                tag_of(l, layers.begin, false)});
+    for (Size l = layers.begin; l < layers.end(); ++l) forward(l);
+    for (const Size l : crossing(layers.end()))
+      chunk().outputs.push_back(
+          {in_placement(l, sent_placement(l, layers.end())), tag_of(l, layers.end(), false)});
+    last_input_copy_ = last_copy_;
+    if (layers.end() == size()) loss();
+
+    emit_to_ = &ChunkPass::backward;
+    for (const Size l : crossing(layers.end())) {
+      if (!trains_[l]) continue;
+      const Placement placement = layouts_[l].output_gradient;
+      const SlotId gradient = new_gradient(l, placement);
+      chunk().output_gradients.push_back({gradient, tag_of(l, layers.end(), true)});
+      give(l, {gradient, placement});
+    }
+    for (Size l = layers.end() - 1; l >= layers.begin; --l)
+      if (trains_[l]) backward(l);
+    for (const Size l : crossing(layers.begin))
+      if (trains_[l])
+        chunk().input_gradients.push_back(
+            {gradient_of(l, layouts_[l].output_gradient), tag_of(l, layers.begin, true)});
+  }
+
+  ChunkPass& chunk() { return pass_.chunks.back(); }
+
+  /// The layers before `boundary` whose outputs those behind it read.
+  std::vector<Size> crossing(Size boundary) const {
+    std::vector<Size> crossing;
+    for (Size l = 0; l < boundary && boundary < size(); ++l)
+      if (first_reader(l, boundary)) crossing.push_back(l);
+    return crossing;
+  }
+
+  /// How the first layer from `boundary` on that reads the output of `producer` needs it.
+  std::optional<Placement> first_reader(Size producer, Size boundary) const {
+    for (Size l = boundary; l < size(); ++l)
+      for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+        if (layers_[l].inputs[i] == producer) return layouts_[l].inputs[i];
+    return std::nullopt;
+  }
+
+  Placement sent_placement(Size producer, Size boundary) const {
+    const Placement made = layouts_[producer].output;
+    return made.is_partial() ? *first_reader(producer, boundary) : made;
+  }
+
+  Size tag_of(Size producer, Size boundary, bool gradient) const {
+    return (boundary * size() + producer) * 2 + (gradient ? 1 : 0);
+  }
 
   // Slots and their memory.
 
@@ -62,14 +120,13 @@ class PassBuilder {
     if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
     Slot slot{std::move(path), role, {rows_, width}, placements, along_model, input_.compute_type};
     if (in_memory_of != no_slot) {
-      storage_of_.push_back(storage_of_[in_memory_of]);
-    } else {
+      slot.storage = storage_of(in_memory_of);
+    } else if (role != TensorRole::batch) {
       // The first rank has the largest block of everything.
       const Size elements =
           num_elements(local_block(slot.shape, slot.placements, input_.mesh, 0).extent);
-      const Size bytes = role == TensorRole::batch ? 0 : elements * size_of(slot.type);
-      storage_of_.push_back(storages_.size());
-      storages_.push_back({bytes, {}, 0});
+      slot.storage = static_cast<Size>(pass_.storages.size());
+      pass_.storages.push_back({elements * size_of(slot.type)});
       owners_.emplace_back();
     }
     pass_.slots.push_back(std::move(slot));
@@ -78,19 +135,9 @@ class PassBuilder {
 
   const Slot& slot(SlotId id) const { return pass_.slots[static_cast<std::size_t>(id)]; }
 
-  void emit(Action action) {
-    const Size now = static_cast<Size>(pass_.actions.size());
-    const auto touch = [&](SlotId id) {
-      if (id == no_slot) return;
-      Range& alive = storages_[storage_of_[id]].alive;
-      if (alive.count == 0) alive.begin = now;
-      alive.count = now + 1 - alive.begin;
-    };
-    std::for_each(action.reads.begin(), action.reads.end(), touch);
-    std::for_each(action.writes.begin(), action.writes.end(), touch);
-    touch(action.scratch);
-    pass_.actions.push_back(std::move(action));
-  }
+  Size storage_of(SlotId id) const { return slot(id).storage; }
+
+  void emit(Action action) { (chunk().*emit_to_).push_back(std::move(action)); }
 
   void redistribute(SlotId from, SlotId to) {
     const Placement before = slot(from).along_model, after = slot(to).along_model;
@@ -157,6 +204,11 @@ class PassBuilder {
     return copy;
   }
 
+  SlotId add_output(Size l, Placement along_model, SlotId in_memory_of = no_slot) {
+    return add_slot(layers_[l].name, TensorRole::activation, layers_[l].out, along_model,
+                    in_memory_of);
+  }
+
   SlotId copy_of(SlotId raw, Placement needed, bool in_place) {
     return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed,
                     in_place ? raw : no_slot);
@@ -179,15 +231,10 @@ class PassBuilder {
   void forward(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
-    trains_[l] = !layer.parameters.empty();
     std::vector<SlotId> inputs;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      const Size producer = layer.inputs[i];
-      if (producer != LayerSpec::data && trains_[producer]) trains_[l] = true;
-      inputs.push_back(in_placement(producer, layouts_[l].inputs[i]));
-    }
-    made_[l] = add_slot(layer.name, TensorRole::activation, layer.out, layouts_[l].output,
-                        replaced_input(l, inputs));
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      inputs.push_back(in_placement(layer.inputs[i], layouts_[l].inputs[i]));
+    made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
     std::vector<SlotId> writes{made_[l]};
     if (row.kept_columns > 0) {
       const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
@@ -198,7 +245,6 @@ class PassBuilder {
   }
 
   void loss() {
-    last_input_copy_ = last_copy_;
     const Size last = size() - 1;
     const SlotId prediction = in_placement(last, whole);
     const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
@@ -209,7 +255,7 @@ class PassBuilder {
 
   // Backward.
 
-  std::set<Size>& owners(SlotId id) { return owners_[storage_of_[id]]; }
+  std::set<Size>& owners(SlotId id) { return owners_[static_cast<std::size_t>(storage_of(id))]; }
   /// Nobody but `layer` still needs what is there.
   bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
 
@@ -248,7 +294,7 @@ class PassBuilder {
         sum = owned(l, sum, needed);
         accumulate(id, sum, true);
       }
-      if (id != one.slot && storage_of_[id] != storage_of_[one.slot]) owners(one.slot).erase(l);
+      if (id != one.slot && storage_of(id) != storage_of(one.slot)) owners(one.slot).erase(l);
     }
     return sum;
   }
@@ -268,7 +314,7 @@ class PassBuilder {
   SlotId input_again(Size l, std::size_t i) {
     const Size producer = layers_[l].inputs[i];
     const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
-    if (storage_of_[read] == storage_of_[raw] || read == last_input_copy_) return read;
+    if (storage_of(read) == storage_of(raw) || read == last_input_copy_) return read;
     const SlotId again = copy_of(raw, layouts_[l].inputs[i], false);
     redistribute(raw, again);
     return again;
@@ -280,9 +326,11 @@ class PassBuilder {
     const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
     contributions_[l].clear();
 
-    Action action{ActionKind::backward, l, 0, {dy}, {}};
+    const bool weights_apart = has_weights_apart(layer);
+    Action action{weights_apart ? ActionKind::backward_inputs : ActionKind::backward, l, 0, {dy}};
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      action.reads.push_back(row.reads_inputs(layer) ? input_again(l, i) : no_slot);
+      action.reads.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
+                                                                       : no_slot);
     action.reads.push_back(row.reads_output(layer) ? made_[l] : no_slot);
     action.reads.push_back(kept_[l]);
 
@@ -315,11 +363,32 @@ class PassBuilder {
       else
         give(producer, {dx, placement});
     }
-    if (!layer.parameters.empty() || !row.passes_gradient(layer)) emit(std::move(action));
+    const bool wants_inputs = std::any_of(action.writes.begin(), action.writes.end(),
+                                          [](SlotId id) { return id != no_slot; });
+    if (weights_apart ? wants_inputs : !layer.parameters.empty() || !row.passes_gradient(layer))
+      emit(std::move(action));
+    if (weights_apart) backward_weights(l, dy);
 
     for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
     if (added) join(added->first, added->second, layouts_[l].input_gradients[0]);
-    owners(dy).erase(l);
+    if (!weights_apart) owners(dy).erase(l);  // else it is read again
+  }
+
+  /// Only products are worth putting off; what backward reads of them is the inputs.
+  bool has_weights_apart(const LayerSpec& layer) const {
+    return input_.splits_backward() && !layer.parameters.empty() &&
+           !row_of(layer).products(layer, 1).backward.empty();
+  }
+
+  void backward_weights(Size l, SlotId dy) {
+    emit_to_ = &ChunkPass::weights;
+    Action action{ActionKind::backward_weights, l, 0, {dy}};
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+      action.reads.push_back(input_again(l, i));
+    action.reads.insert(action.reads.end(), {no_slot, kept_[l]});
+    action.writes.assign(layers_[l].inputs.size(), no_slot);
+    emit(std::move(action));
+    emit_to_ = &ChunkPass::backward;
   }
 
   std::optional<std::size_t> find_given(Size producer, Placement placement) const {
@@ -349,14 +418,13 @@ class PassBuilder {
   Size rows_;
   bool splits_layers_;
   PassPlan pass_;
-  std::vector<Storage> storages_;
-  std::vector<std::size_t> storage_of_;      ///< by slot
+  std::vector<Action> ChunkPass::*emit_to_ = &ChunkPass::forward;
   std::vector<std::set<Size>> owners_;       ///< by storage: layers whose gradient is there
   std::vector<SlotId> made_, kept_;          ///< by layer
   std::vector<std::vector<SlotId>> copies_;  ///< by layer: its output with other placements
   std::vector<SlotId> copies_of_x_;
   SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
-  std::vector<bool> trains_;  ///< by layer: its output depends on parameters
+  std::vector<char> trains_;  ///< by layer: its output depends on parameters
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
 };
 
@@ -373,8 +441,9 @@ Size first_microbatch_rows(const PlanInput& input) {
          (parts - extra) * balanced_split(base, input.microbatches, 0).count;
 }
 
-PassPlan make_pass(const PlanInput& input, const std::vector<Layout>& layouts) {
-  return PassBuilder(input, layouts).build();
+PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
+                     const std::vector<Range>& chunks) {
+  return PassBuilder(input, layouts).build(chunks);
 }
 
 }  // namespace tessera

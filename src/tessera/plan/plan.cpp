@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 #include <tessera/plan/schedule.hpp>
+#include <tessera/plan/stages.hpp>
 
 namespace tessera {
 namespace {
@@ -48,14 +50,37 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
   }
 }
 
-StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts) {
+/// How long each tensor lives in the lists gives its place in memory. Evaluation keeps a
+/// microbatch's tensors no longer than a step does.
+void place_tensors(StagePlan& stage, Size microbatches) {
+  for (Storage& storage : stage.storages) storage.alive.resize(microbatches);
+  for (std::size_t now = 0; now < stage.actions.size(); ++now) {
+    const Action& action = stage.actions[now];
+    const auto touch = [&](SlotId id) {
+      if (id == no_slot || stage.slots[id].storage < 0) return;
+      Range& alive = stage.storages[stage.slots[id].storage].alive[action.microbatch];
+      if (alive.count == 0) alive.begin = static_cast<Size>(now);
+      alive.count = static_cast<Size>(now) + 1 - alive.begin;
+    };
+    std::for_each(action.reads.begin(), action.reads.end(), touch);
+    std::for_each(action.writes.begin(), action.writes.end(), touch);
+    touch(action.scratch);
+  }
+  stage.frame_bytes = place_in_memory(stage.storages);
+}
+
+StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts, Size number,
+                     std::vector<Range> chunks) {
   StagePlan stage;
-  stage.layers = {0, static_cast<Size>(input.model.layers.size())};
-  stage.parameters = lay_out_parameters(input, layouts);
-  PassPlan pass = make_pass(input, layouts);
-  stage.actions = make_schedule(input, pass, stage.parameters);
+  stage.chunks = std::move(chunks);
+  stage.parameters = lay_out_parameters(input, layouts, stage.chunks);
+  PassPlan pass = make_passes(input, layouts, stage.chunks);
+  StageSchedule schedule = make_schedule(input, pass, stage.parameters, number);
+  stage.actions = std::move(schedule.step);
+  stage.evaluation = std::move(schedule.evaluation);
   stage.slots = std::move(pass.slots);
-  stage.frame_bytes = pass.frame_bytes;
+  stage.storages = std::move(pass.storages);
+  place_tensors(stage, input.microbatches);
   add_state_slots(input, stage);
   return stage;
 }
@@ -88,7 +113,25 @@ Size Plan::data_rows(Size rank) const {
   return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
-const StagePlan& Plan::stage(Size) const { return stages.front(); }
+bool StagePlan::in_one_place(SlotId a, SlotId b) const {
+  return a != no_slot && b != no_slot && slots[a].storage >= 0 &&
+         slots[a].storage == slots[b].storage;
+}
+
+Size Plan::stage_number(Size rank) const {
+  const auto pipeline = input.mesh.find("pipeline");
+  return pipeline ? input.mesh.coordinate(rank, *pipeline) : 0;
+}
+
+const StagePlan& Plan::stage(Size rank) const {
+  return stages[static_cast<std::size_t>(stage_number(rank))];
+}
+
+Size Plan::first_rank(Size stage) const {
+  std::vector<Size> at(input.mesh.axes().size());
+  if (const auto pipeline = input.mesh.find("pipeline")) at[*pipeline] = stage;
+  return input.mesh.rank_at(at);
+}
 
 Size Plan::model_coordinate(Size rank) const {
   const auto model = input.mesh.find("model");
@@ -134,8 +177,7 @@ std::vector<CollectivePlan> Plan::collectives(Size rank) const {
   return plan_collectives(*this, rank);
 }
 
-std::string to_string(const Action& action, const Plan& plan) {
-  const StagePlan& stage = plan.stages.front();
+std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage) {
   const ActionRow& row = row_of(action.kind);
   std::vector<std::string> details;
   if (row.subject == ActionSubject::layer)
@@ -148,18 +190,19 @@ std::string to_string(const Action& action, const Plan& plan) {
   if (action.kind == ActionKind::redistribute)
     details.emplace_back(name_of(transition(stage.slots[action.reads[0]].along_model,
                                             stage.slots[action.writes[0]].along_model)));
+  if (action.peer >= 0) details.push_back(fmt::format("stage {}", action.peer));
   if (row.of_microbatch && plan.input.microbatches > 1)
     details.push_back(fmt::format("m{}", action.microbatch));
   if (details.empty()) return std::string(row.name);
   return fmt::format("{}({})", row.name, join(details));
 }
 
-SumsPlan plan_sums(const Plan& plan) {
+SumsPlan plan_sums(const Plan& plan, Size rank) {
   SumsPlan sums;
   sums.losses = plan.steps_per_epoch() * plan.input.microbatches;
   // One of each parameter, if their parts do not lie one behind the other.
   if (plan.input.clips_by_norm)
-    sums.norms = static_cast<Size>(plan.stages.back().parameters.parameters.size());
+    sums.norms = static_cast<Size>(plan.stage(rank).parameters.parameters.size());
   if (plan.input.check_finite) sums.finite = 1;
   return sums;
 }
@@ -167,7 +210,10 @@ SumsPlan plan_sums(const Plan& plan) {
 Plan make_plan(const PlanInput& input) {
   check(input);
   Plan plan{input, choose_layouts(input), {}, {}};
-  plan.stages.push_back(make_stage(input, plan.layouts));
+  std::vector<std::vector<Range>> chunks = split_into_stages(input);
+  for (std::size_t s = 0; s < chunks.size(); ++s)
+    plan.stages.push_back(
+        make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s])));
   plan.flops = count_flops(input.model.layers, input.global_batch);
   return plan;
 }

@@ -10,6 +10,7 @@
 #include <tessera/plan/action.hpp>
 #include <tessera/plan/collectives.hpp>
 #include <tessera/plan/memory.hpp>
+#include <tessera/plan/memory_placement.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/plan/slot.hpp>
 #include <tessera/plan/units.hpp>
@@ -19,12 +20,16 @@ namespace tessera {
 /// What the ranks of one pipeline stage do in a step. Without an axis `pipeline` there is one
 /// stage, with all layers.
 struct StagePlan {
-  Range layers;                ///< of the model
+  std::vector<Range> chunks;   ///< of the model's layers; several with virtual stages
   ParameterLayout parameters;  ///< in units and buckets
   std::vector<Slot> slots;     ///< every tensor: batch, activations, parameters, gradients, moments
-  Size frame_bytes = 0;        ///< of the activations of one microbatch
-  Size frames = 1;             ///< microbatches whose activations are alive at the same time
-  std::vector<Action> actions;  ///< the schedule of one step, the same for every rank
+  std::vector<Storage> storages;   ///< memory of the slots in the frame
+  Size frame_bytes = 0;            ///< of all of it
+  std::vector<Action> actions;     ///< the schedule of one step, the same for every rank
+  std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
+
+  /// Whether two tensors of the pass lie in the same memory.
+  bool in_one_place(SlotId a, SlotId b) const;
 };
 
 /// What one training step does, on every rank, before anything runs.
@@ -34,8 +39,12 @@ struct Plan {
   std::vector<StagePlan> stages;
   FlopCount flops;  ///< of one step, over all ranks; matrix products only
 
+  /// The coordinate of a rank along `pipeline`, 0 without one.
+  Size stage_number(Size rank) const;
   /// The stage of a rank.
   const StagePlan& stage(Size rank) const;
+  /// The first rank of a stage.
+  Size first_rank(Size stage) const;
 
   /// Rows of the global batch that `rank` computes.
   Range rows(Size rank) const;
@@ -64,7 +73,7 @@ struct Plan {
 
 /// "forward(layer1/output)", with a microbatch "forward(layer1/output, m0)", "gather(layer1)",
 /// "redistribute(layer2/product, all_reduce)", "update".
-std::string to_string(const Action& action, const Plan& plan);
+std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
 /// The rows of a batch that `rank` computes: a balanced split along each batch axis in turn.
 Range batch_share(const MeshShape& mesh, Size batch, Size rank);
@@ -77,7 +86,7 @@ struct SumsPlan {
   Size finite = 0;
   Size total() const { return losses + norms + finite; }
 };
-SumsPlan plan_sums(const Plan& plan);
+SumsPlan plan_sums(const Plan& plan, Size rank);
 
 /// Makes the plan of one step. Throws ConfigError for an input that no plan can serve.
 Plan make_plan(const PlanInput& input);

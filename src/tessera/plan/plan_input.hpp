@@ -10,9 +10,18 @@
 #include <tessera/mesh/rules.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/model_spec.hpp>
+#include <tessera/plan/pipeline_schedule.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera {
+
+/// How layers are shared out among the stages of a pipeline.
+enum class StageBalance : std::uint8_t {
+  layers,  ///< as many on each stage, one more on the first ones
+  flops,   ///< so that the products of the busiest stage are as few as can be
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
 
 /// Everything that a plan depends on. No field needs MPI or a device, so plans are made on login
 /// nodes, for 8 ranks or for 100,000.
@@ -43,6 +52,19 @@ struct PlanInput {
   bool clips_by_value = false;
   bool clips_by_norm = false;
   Size check_replicas_every = 0;  ///< steps; 0: never
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  Size virtual_stages = 1;
+  StageBalance stage_balance = StageBalance::layers;
+
+  bool has_stages() const { return mesh.size_of("pipeline") > 1; }
+  /// One stage has nothing to schedule: each backward pass follows its forward pass.
+  PipelineShape pipeline() const {
+    if (!has_stages()) return {PipelineSchedule::one_f_one_b, 1, microbatches, 1};
+    return {schedule, mesh.size_of("pipeline"), microbatches, virtual_stages};
+  }
+  bool splits_backward() const {
+    return tessera::kinds_of(pipeline().schedule).back() == PassKind::weight_gradients;
+  }
 };
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/mesh/partition_spec.hpp>
+#include <tessera/plan/pipeline_timeline.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/plan/rank_groups.hpp>
 
@@ -26,6 +27,15 @@ std::string spec_of(const Plan& plan, const Slot& tensor) {
 /// The axes over which flat units are shared out.
 std::string shares_over(const Plan& plan) {
   return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
+}
+
+/// "layer1/product to layer2/output", of several chunks one after the other
+std::string layers_text(const Plan& plan, const StagePlan& stage) {
+  std::vector<std::string> chunks;
+  for (const Range& layers : stage.chunks)
+    chunks.push_back(fmt::format("{} to {}", plan.input.model.layers[layers.begin].name,
+                                 plan.input.model.layers[layers.end() - 1].name));
+  return join(chunks);
 }
 
 std::string part_text(const Slot& tensor, const LocalPart& part) {
@@ -71,17 +81,22 @@ void write_tensors(std::string& out, const Plan& plan) {
                  name_of(plan.input.compute_type), "  role", "path", "global shape",
                  "PartitionSpec", "local shape");
   bool in_shares = false;
-  for (const Slot& tensor : plan.stages.front().slots) {
-    std::string local;
-    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor)) {
-      if (!local.empty()) local += "; ";
-      local += part_text(tensor, group.value) + " on " +
-               describe_ranks(group.ranks, plan.input.mesh.num_ranks());
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    if (plan.stages.size() > 1)
+      fmt::format_to(std::back_inserter(out), " stage {}: {}\n", stage,
+                     layers_text(plan, plan.stages[stage]));
+    for (const Slot& tensor : plan.stages[stage].slots) {
+      std::string local;
+      for (const auto& group : parts_of(plan, static_cast<Size>(stage), tensor)) {
+        if (!local.empty()) local += "; ";
+        local += part_text(tensor, group.value) + " on " +
+                 describe_ranks(group.ranks, plan.input.mesh.num_ranks());
+      }
+      fmt::format_to(std::back_inserter(out), "  {:<10} {:<25} {:<14} {:<18} {}\n",
+                     name_of(tensor.role), tensor.path, to_string(tensor.shape),
+                     spec_of(plan, tensor), local);
+      in_shares = in_shares || tensor.in_shares;
     }
-    fmt::format_to(std::back_inserter(out), "  {:<10} {:<25} {:<14} {:<18} {}\n",
-                   name_of(tensor.role), tensor.path, to_string(tensor.shape),
-                   spec_of(plan, tensor), local);
-    in_shares = in_shares || tensor.in_shares;
   }
   if (in_shares)
     fmt::format_to(std::back_inserter(out),
@@ -117,11 +132,28 @@ void write_collectives(std::string& out, const Plan& plan,
   }
 }
 
-void write_schedule(std::string& out, const Plan& plan) {
-  out += "\nSchedule of a step\n ";
+/// Who computes what when, if a backward pass takes twice as long as a forward pass and messages
+/// take no time.
+void write_pipeline(std::string& out, const Plan& plan) {
+  const PipelineShape shape = plan.input.pipeline();
+  if (shape.stages == 1) return;
+  const PassLists passes = order_passes(shape);
+  const PipelineTimeline timeline = time_passes(passes, shape, {});
+  fmt::format_to(std::back_inserter(out),
+                 "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as "
+                 "forward\n{}",
+                 name_of(shape.schedule), 100 * timeline.bubble, draw(timeline, shape));
+  out += "  microbatches whose activations a stage keeps at a time:";
+  for (const std::vector<StagePass>& stage : passes)
+    fmt::format_to(std::back_inserter(out), " {}", peak_live(stage, shape.schedule));
+  out += "\n";
+}
+
+void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) {
+  out += "\n ";
   std::size_t column = 1;
-  for (const Action& action : plan.stages.front().actions) {
-    const std::string text = fmt::format(" {}", to_string(action, plan));
+  for (const Action& action : stage.actions) {
+    const std::string text = fmt::format(" {}", to_string(action, plan, stage));
     if (column + text.size() > 100) {
       out += "\n ";
       column = 1;
@@ -141,7 +173,12 @@ std::string to_text(const Plan& plan) {
   write_tensors(out, plan);
   write_memory(out, plan, alike);
   write_collectives(out, plan, alike);
-  write_schedule(out, plan);
+  write_pipeline(out, plan);
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    out += "\nSchedule of a step";
+    if (plan.stages.size() > 1) fmt::format_to(std::back_inserter(out), ", stage {}", stage);
+    write_schedule(out, plan, plan.stages[stage]);
+  }
   fmt::format_to(
       std::back_inserter(out),
       "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {})\n",
@@ -154,19 +191,21 @@ namespace {
 
 nlohmann::json tensors_json(const Plan& plan) {
   nlohmann::json tensors = nlohmann::json::array();
-  for (const Slot& tensor : plan.stages.front().slots) {
-    nlohmann::json local = nlohmann::json::array();
-    for (const RankGroup<LocalPart>& group : parts_of(plan, tensor)) {
-      local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
-      if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+    for (const Slot& tensor : plan.stages[stage].slots) {
+      nlohmann::json local = nlohmann::json::array();
+      for (const auto& group : parts_of(plan, static_cast<Size>(stage), tensor)) {
+        local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
+        if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
+      }
+      tensors.push_back({{"path", tensor.path},
+                         {"role", name_of(tensor.role)},
+                         {"shape", tensor.shape},
+                         {"spec", spec_of(plan, tensor)},
+                         {"stage", stage},
+                         {"local", local}});
+      if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
     }
-    tensors.push_back({{"path", tensor.path},
-                       {"role", name_of(tensor.role)},
-                       {"shape", tensor.shape},
-                       {"spec", spec_of(plan, tensor)},
-                       {"local", local}});
-    if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
-  }
   return tensors;
 }
 
@@ -200,10 +239,12 @@ nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<
 nlohmann::json to_json(const Plan& plan) {
   const std::vector<std::vector<int>> alike = ranks_alike(plan);
   nlohmann::json actions = nlohmann::json::array();
-  for (const Action& action : plan.stages.front().actions)
-    actions.push_back({{"kind", name_of(action.kind)},
-                       {"text", to_string(action, plan)},
-                       {"microbatch", action.microbatch}});
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+    for (const Action& action : plan.stages[stage].actions)
+      actions.push_back({{"kind", name_of(action.kind)},
+                         {"text", to_string(action, plan, plan.stages[stage])},
+                         {"stage", stage},
+                         {"microbatch", action.microbatch}});
   return {{"mesh", mesh_info(plan.input.mesh)},
           {"num_ranks", plan.input.mesh.num_ranks()},
           {"strategy", name_of(plan.input.strategy)},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,10 +13,11 @@ namespace {
 
 constexpr std::size_t shown_ranges = 6;
 
-/// Only what an all-to-all along `model` carries depends on the coordinate there: buckets and
-/// frames are equal on all its ranks.
+/// Only what an all-to-all along `model` carries, or a message with a rank's block, depends on the
+/// coordinate there: buckets and frames are equal on all its ranks.
 bool depends_on_model_coordinate(const StagePlan& stage) {
   return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
+    if (action.peer >= 0) return stage.slots[action.index].along_model.is_shard();
     return action.kind == ActionKind::redistribute &&
            transition(stage.slots[action.reads[0]].along_model,
                       stage.slots[action.writes[0]].along_model) == Transition::all_to_all;
@@ -37,11 +39,14 @@ std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
   return fmt::format("{},... ({} ranks)", text, with_thousands(static_cast<Size>(ranks.size())));
 }
 
-std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, const Slot& slot) {
+std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, Size stage, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
   const std::vector<std::size_t> sharding = mesh.effective(shard_axes(plan.input.strategy, mesh));
-  const ParameterLayout& layout = plan.stages.front().parameters;
-  return group_ranks<LocalPart>(mesh.num_ranks(), [&](Size rank) {
+  const ParameterLayout& layout = plan.stages[static_cast<std::size_t>(stage)].parameters;
+  std::vector<Size> ranks;
+  for (Size rank = 0; rank < mesh.num_ranks(); ++rank)
+    if (plan.stage_number(rank) == stage) ranks.push_back(rank);
+  return group_ranks<LocalPart>(ranks, [&](Size rank) {
     LocalPart part{local_block(slot.shape, slot.placements, mesh, rank).extent};
     part.kept = num_elements(part.shape);
     if (slot.in_shares) {
@@ -56,11 +61,16 @@ std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, const Slot& slot) {
 }
 
 std::vector<std::vector<int>> ranks_alike(const Plan& plan) {
-  const bool by_coordinate = depends_on_model_coordinate(plan.stages.front());
-  const ParameterLayout& layout = plan.stages.front().parameters;
+  std::vector<char> by_coordinate;  // of each stage
+  for (const StagePlan& stage : plan.stages)
+    by_coordinate.push_back(depends_on_model_coordinate(stage));
+  std::vector<Size> all(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  std::iota(all.begin(), all.end(), Size{0});
   std::vector<std::vector<int>> groups;
-  for (auto& group : group_ranks<std::vector<Size>>(plan.input.mesh.num_ranks(), [&](Size rank) {
-         std::vector<Size> key{by_coordinate ? plan.model_coordinate(rank) : 0,
+  for (auto& group : group_ranks<std::vector<Size>>(all, [&](Size rank) {
+         const Size stage = plan.stage_number(rank);
+         const ParameterLayout& layout = plan.stage(rank).parameters;
+         std::vector<Size> key{stage, by_coordinate[stage] ? plan.model_coordinate(rank) : 0,
                                plan.rows(rank).count, plan.data_rows(rank)};
          const StatePlan state = plan.state(rank);
          for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);

@@ -18,11 +18,11 @@ struct RankGroup {
 };
 
 template <class Value, class OfRank>
-std::vector<RankGroup<Value>> group_ranks(Size num_ranks, const OfRank& of_rank) {
+std::vector<RankGroup<Value>> group_ranks(const std::vector<Size>& ranks, const OfRank& of_rank) {
   std::vector<RankGroup<Value>> groups;
   std::map<Value, std::size_t> index;
   std::size_t last = 0;  // neighbours are often alike
-  for (Size rank = 0; rank < num_ranks; ++rank) {
+  for (const Size rank : ranks) {
     const Value value = of_rank(rank);
     if (groups.empty() || groups[last].value != value) {
       const auto [at, is_new] = index.try_emplace(value, groups.size());
@@ -46,8 +46,8 @@ struct LocalPart {
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
-/// What the ranks hold of a tensor of the plan.
-std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, const Slot& slot);
+/// What the ranks of a stage hold of one of its tensors.
+std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, Size stage, const Slot& slot);
 
 /// Groups of ranks that need the same memory and make the same calls: any of them speaks for all.
 std::vector<std::vector<int>> ranks_alike(const Plan& plan);

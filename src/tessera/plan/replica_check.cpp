@@ -8,18 +8,20 @@ namespace tessera {
 namespace {
 
 /// Of parameters and moments.
-Size num_checksums(const Plan& plan) {
-  return static_cast<Size>(plan.stages.front().parameters.parameters.size()) *
+Size num_checksums(const Plan& plan, Size rank) {
+  return static_cast<Size>(plan.stage(rank).parameters.parameters.size()) *
          (1 + plan.input.moments);
 }
 
 }  // namespace
 
-Size checksum_bytes(const Plan& plan) { return 3 * num_checksums(plan) * size_of(DType::int64); }
+Size checksum_bytes(const Plan& plan, Size rank) {
+  return 3 * num_checksums(plan, rank) * size_of(DType::int64);
+}
 
-std::vector<CheckCall> plan_replica_check(const Plan& plan) {
-  const std::vector<ParameterPlan>& parameters = plan.stages.front().parameters.parameters;
-  const Size all = num_checksums(plan), first_moment = static_cast<Size>(parameters.size());
+std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
+  const std::vector<ParameterPlan>& parameters = plan.stage(rank).parameters.parameters;
+  const Size all = num_checksums(plan, rank), first_moment = static_cast<Size>(parameters.size());
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
   std::vector<CheckCall> calls;
   if (sharding.moments && !sharding.parameters)

@@ -19,10 +19,10 @@ struct CheckCall {
 /// The calls of one check that replicas are equal. Shares are compared where they are replicated,
 /// parameters that moments alone are sharded of on all ranks of the batch, and what is whole along
 /// `model` there: buckets are equal on all its ranks, so gradients are added in one order and stay
-/// equal to the bit. Empty if nothing is there twice.
-std::vector<CheckCall> plan_replica_check(const Plan& plan);
+/// equal to the bit. Empty if nothing of the rank's stage is there twice.
+std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank);
 
 /// Bytes of the checksums on a rank: each once, and both limits of a comparison.
-Size checksum_bytes(const Plan& plan);
+Size checksum_bytes(const Plan& plan, Size rank);
 
 }  // namespace tessera

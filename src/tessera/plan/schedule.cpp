@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/pipeline_actions.hpp>
 #include <tessera/plan/schedule.hpp>
 
 namespace tessera {
@@ -9,8 +10,11 @@ using enum ActionKind;
 /// Writes the schedule of one step down, action by action.
 class Scheduler {
  public:
-  Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters)
+  Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters,
+            Size stage)
       : input_(input),
+        shape_(input.pipeline()),
+        stage_(stage),
         pass_(pass),
         units_(parameters.units),
         buckets_(parameters.buckets),
@@ -20,11 +24,18 @@ class Scheduler {
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
         if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
+    last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
+    for (const ChunkPass& chunk : pass.chunks)
+      for (const Action& action : chunk.weights)
+        if (action.kind == backward_weights)
+          last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
   }
 
   std::vector<Action> step() {
-    for (microbatch_ = 0; microbatch_ < input_.microbatches; ++microbatch_) pass();
-    --microbatch_;
+    const ActionLists lists = add_messages(order_passes(shape_), shape_);
+    check_pipeline(lists, shape_);
+    for (const PipelineAction& action : lists[stage_]) add(action);
+    finish_scatter();
     for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
       add(input_.overlap ? finish_reduce : reduce, b);
     if (input_.mesh.size_of("model") > 1)
@@ -34,33 +45,87 @@ class Scheduler {
     if (input_.clips_by_value || input_.clips_by_norm) add(clip);
     add(update);
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
-    return actions_;
+    return std::move(actions_);
+  }
+
+  /// Each microbatch goes through all chunks before the next one, so stages wait for each other in
+  /// one direction only.
+  std::vector<Action> evaluation() {
+    for (Size m = 0; m < shape_.microbatches; ++m)
+      for (Size chunk = 0; chunk < static_cast<Size>(pass_.chunks.size()); ++chunk)
+        for (const PipelineStep step :
+             {PipelineStep::start_receive, PipelineStep::finish_receive, PipelineStep::compute,
+              PipelineStep::start_send, PipelineStep::finish_send})
+          add({step, {PassKind::forward, m, chunk}});
+    return std::move(actions_);
   }
 
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
+
+  void add(const PipelineAction& action) {
+    microbatch_ = action.pass.microbatch;
+    const PlacedPass at{stage_, action.pass};
+    switch (action.step) {
+      case PipelineStep::start_receive:
+        return add_messages_of(start_receive, pass_before(at, shape_), received(action.pass));
+      case PipelineStep::finish_receive:
+        return add_messages_of(finish_receive, pass_before(at, shape_), received(action.pass));
+      case PipelineStep::compute:
+        return pass(action.pass);
+      case PipelineStep::start_send:
+        return add_messages_of(start_send, pass_behind(at, shape_), sent(action.pass));
+      case PipelineStep::finish_send:
+        return add_messages_of(finish_send, pass_behind(at, shape_), sent(action.pass));
+    }
+  }
+
+  const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
+  const std::vector<BoundaryTensor>& received(const StagePass& pass) const {
+    return pass.kind == PassKind::forward ? chunk(pass).inputs : chunk(pass).output_gradients;
+  }
+  const std::vector<BoundaryTensor>& sent(const StagePass& pass) const {
+    return pass.kind == PassKind::forward ? chunk(pass).outputs : chunk(pass).input_gradients;
+  }
+
+  void add_messages_of(ActionKind kind, const std::optional<PlacedPass>& other,
+                       const std::vector<BoundaryTensor>& tensors) {
+    for (const BoundaryTensor& tensor : tensors) {
+      Action action{kind, tensor.slot, microbatch_};
+      const bool receives = kind == start_receive || kind == finish_receive;
+      (receives ? action.writes : action.reads).push_back(tensor.slot);
+      action.peer = other->stage;
+      action.tag = tensor.tag;
+      actions_.push_back(std::move(action));
+    }
+  }
+
   void add(ActionKind kind, Size index = 0) { actions_.push_back({kind, index, microbatch_}); }
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
 
-  void pass() {
+  const std::vector<Action>& actions_of(const StagePass& pass) const {
+    if (pass.kind == PassKind::forward) return chunk(pass).forward;
+    return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
+  }
+
+  void pass(const StagePass& of) {
+    const bool backwards = of.kind != PassKind::forward;
     Size in_use = none;
-    bool backwards = false;
-    for (const Action& planned : pass_.actions) {
-      Action action = planned;
+    for (Action action : actions_of(of)) {
       action.microbatch = microbatch_;
-      const bool is_layer = action.kind == forward || action.kind == backward;
-      const Size bucket = is_layer ? bucket_of_layer_[action.index] : none;
-      if (action.kind == loss) backwards = true;
-      if (action.kind == loss) in_use = none;
+      const Size bucket = row_of(action.kind).subject == ActionSubject::layer
+                              ? bucket_of_layer_[action.index]
+                              : none;
       if (bucket != none && bucket != in_use) {
-        if (backwards) behind(in_use);
+        if (backwards) behind(in_use, of.kind);
         in_use = bucket;
         need(bucket, backwards);
       }
       actions_.push_back(std::move(action));
     }
-    behind(in_use);
-    finish_scatter();
+    if (!backwards) return;
+    behind(in_use, of.kind);
+    if (!input_.has_stages()) finish_scatter();
   }
 
   /// Whether the parameters that the forward pass has gathered are still there for the backward
@@ -72,6 +137,7 @@ class Scheduler {
   /// Parameters that are about to be used, and with prefetch those after them.
   void need(Size bucket, bool backwards) {
     if (!sharding_.parameters) return;
+    if (input_.has_stages()) return need_once(bucket);
     if (!backwards || !kept(bucket)) {
       add(in_flight_ == bucket ? finish_gather : gather, bucket);
       if (in_flight_ == bucket) in_flight_ = none;
@@ -83,10 +149,22 @@ class Scheduler {
     in_flight_ = next;
   }
 
-  /// Behind the last backward of a bucket.
-  void behind(Size bucket) {
-    if (bucket == none) return;
-    if (sharding_.gradients || (sharding_.moments && last_microbatch())) {
+  /// With a pipeline, microbatches take turns: what has been gathered stays to the end of the step.
+  void need_once(Size bucket) {
+    if (bucket < gathered_) return;
+    add(in_flight_ == bucket ? finish_gather : gather, bucket);
+    in_flight_ = none;
+    gathered_ = bucket + 1;
+    if (!input_.prefetch || gathered_ == size()) return;
+    add(start_gather, gathered_);
+    in_flight_ = gathered_;
+  }
+
+  /// Behind the last backward of a bucket in a pass of this kind.
+  void behind(Size bucket, PassKind kind) {
+    if (bucket == none || kind != last_kind_[bucket]) return;
+    const bool every_microbatch = sharding_.gradients && !input_.has_stages();
+    if (every_microbatch || (sharding_.moments && last_microbatch())) {
       if (!input_.overlap) return add(reduce_scatter, bucket);
       finish_scatter();
       add(start_reduce_scatter, bucket);
@@ -107,13 +185,17 @@ class Scheduler {
 
   static constexpr Size none = -1;
   const PlanInput& input_;
+  PipelineShape shape_;
+  Size stage_;
   const PassPlan& pass_;
   const std::vector<UnitPlan>& units_;
   const std::vector<BucketPlan>& buckets_;
   Sharding sharding_;
   bool has_replicas_;
   std::vector<Size> bucket_of_layer_;
+  std::vector<PassKind> last_kind_;  ///< by bucket: of the passes that complete its gradient
   Size microbatch_ = 0;
+  Size gathered_ = 0;       ///< buckets that stay to the end of the step
   Size in_flight_ = none;   ///< the bucket whose gather has been started
   Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
   std::vector<Action> actions_;
@@ -121,9 +203,10 @@ class Scheduler {
 
 }  // namespace
 
-std::vector<Action> make_schedule(const PlanInput& input, const PassPlan& pass,
-                                  const ParameterLayout& parameters) {
-  return Scheduler(input, pass, parameters).step();
+StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
+                            const ParameterLayout& parameters, Size stage) {
+  return {Scheduler(input, pass, parameters, stage).step(),
+          Scheduler(input, pass, parameters, stage).evaluation()};
 }
 
 }  // namespace tessera

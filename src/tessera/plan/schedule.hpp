@@ -10,9 +10,18 @@
 
 namespace tessera {
 
-/// The actions of one step: the pass of each microbatch, with gathers before a unit is used and
-/// reductions behind the last backward of a bucket, then clipping, update and what follows it.
-std::vector<Action> make_schedule(const PlanInput& input, const PassPlan& pass,
-                                  const ParameterLayout& parameters);
+/// What a stage does: lists of actions.
+struct StageSchedule {
+  /// One step: the passes of its microbatches, with gathers before a bucket is used, reductions
+  /// behind its last backward, and messages; then clipping, update and what follows it.
+  std::vector<Action> step;
+  /// The forward passes of a batch, with their losses, and nothing else.
+  std::vector<Action> evaluation;
+};
+
+/// `stage`: coordinate along `pipeline`. Throws Error (wrong_result) for an order of passes that
+/// could not be carried out.
+StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
+                            const ParameterLayout& parameters, Size stage);
 
 }  // namespace tessera

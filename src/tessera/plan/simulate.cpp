@@ -22,19 +22,28 @@ std::vector<Size> leaders(const MeshShape& mesh, const std::vector<std::string>&
 class Simulator {
  public:
   Simulator(const Plan& plan, const CostOf& cost)
-      : plan_(plan), cost_(cost), now_(num_ranks()), lag_(num_ranks()), class_of_(num_ranks()) {
+      : plan_(plan),
+        cost_(cost),
+        now_(num_ranks()),
+        lag_(num_ranks()),
+        class_of_(num_ranks()),
+        ranks_(plan.stages.size()) {
     const std::vector<Size> first = ranks_with_equal_work(plan);
     std::map<Size, std::size_t> classes;
     for (std::size_t r = 0; r < num_ranks(); ++r) {
       const auto [at, is_new] = classes.try_emplace(first[r], sizes_.size());
       if (is_new) sizes_.push_back(work_sizes(plan, first[r]));
       class_of_[r] = at->second;
+      ranks_[static_cast<std::size_t>(plan.stage_number(static_cast<Size>(r)))].push_back(r);
+      all_ranks_.push_back(r);
     }
   }
 
   /// The second step is measured: its ranks begin as far apart as a step leaves them.
   SimulatedStep step() {
-    const std::vector<CostedWork> works = costed_works();
+    std::vector<std::vector<CostedWork>> works;  // of each stage
+    for (std::size_t s = 0; s < ranks_.size(); ++s)
+      works.push_back(costed_works(static_cast<Size>(s)));
     carry_out(works);
     const double begin = *std::max_element(now_.begin(), now_.end());
     result_ = {};
@@ -45,51 +54,93 @@ class Simulator {
 
  private:
   using Seconds = std::vector<double>;  ///< seconds of each rank
+  using Ranks = std::vector<std::size_t>;
   std::size_t num_ranks() const { return static_cast<std::size_t>(plan_.input.mesh.num_ranks()); }
   double share() const { return 1 / static_cast<double>(num_ranks()); }
 
   struct CostedWork {
     Work work;
-    std::vector<Cost> costs;  ///< of each class
+    std::vector<Cost> costs;  ///< of each class; nothing where it belongs to another stage
   };
 
-  std::vector<CostedWork> costed_works() const {
+  std::vector<CostedWork> costed_works(Size stage) const {
     std::vector<CostedWork> all;
-    for (const Action& action : plan_.stages.front().actions) {
-      std::vector<std::vector<Work>> works;  // of each class
-      for (const WorkSizes& sizes : sizes_) works.push_back(work_of(action, plan_, sizes));
-      for (std::size_t i = 0; i < works.front().size(); ++i) {
-        std::vector<Cost> costs;
-        for (const auto& of_class : works)
-          costs.push_back(of_class[i].size > 0 ? cost_(of_class[i]) : Cost());
-        all.push_back({works.front()[i], std::move(costs)});
+    for (const Action& action : plan_.stages[static_cast<std::size_t>(stage)].actions) {
+      std::vector<Work> first;
+      std::vector<std::vector<Cost>> costs;  // by piece of work
+      for (std::size_t c = 0; c < sizes_.size(); ++c) {
+        if (sizes_[c].calls.stage != stage) continue;
+        const std::vector<Work> works = work_of(action, plan_, sizes_[c]);
+        if (first.empty()) {
+          first = works;
+          costs.assign(works.size(), std::vector<Cost>(sizes_.size()));
+        }
+        for (std::size_t i = 0; i < works.size(); ++i)
+          if (works[i].size > 0) costs[i][c] = cost_(works[i]);
       }
+      for (std::size_t i = 0; i < first.size(); ++i) all.push_back({first[i], std::move(costs[i])});
     }
     return all;
   }
 
-  void carry_out(const std::vector<CostedWork>& works) {
-    for (const CostedWork& one : works) work(one.work, one.costs);
-  }
-
-  /// `costs`: of each class.
-  void work(const Work& work, const std::vector<Cost>& costs) {
-    if (!work.ranks) return compute(work, costs);
-    switch (work.phase) {
-      case Work::Phase::whole:
-        return communicate(work, costs);
-      case Work::Phase::started:
-        return start(work, costs);
-      case Work::Phase::finishes:
-        return finish(work);
+  /// Stages go on until they wait for a message or for each other.
+  void carry_out(const std::vector<std::vector<CostedWork>>& works) {
+    std::vector<std::size_t> next(works.size());
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (std::size_t s = 0; s < works.size(); ++s)
+        while (next[s] < works[s].size()) {
+          const CostedWork& one = works[s][next[s]];
+          if (meets_other_stages(one.work) || !has_arrived(one.work, s)) break;
+          work(one.work, one.costs, ranks_[s], s);
+          ++next[s];
+          moves = true;
+        }
+      if (!moves && next[0] < works[0].size()) {
+        const CostedWork& common = works[0][next[0]];
+        std::vector<Cost> costs(sizes_.size());
+        for (std::size_t s = 0; s < works.size(); ++s) {
+          const std::vector<Cost>& own = works[s].at(next[s]++).costs;
+          for (std::size_t c = 0; c < costs.size(); ++c)
+            if (static_cast<std::size_t>(sizes_[c].calls.stage) == s) costs[c] = own[c];
+        }
+        work(common.work, costs, all_ranks_, 0);
+        moves = true;
+      }
     }
   }
 
-  void compute(const Work& work, const std::vector<Cost>& costs) {
+  bool meets_other_stages(const Work& work) const {
+    if (ranks_.size() == 1 || !work.ranks || work.kind == WorkKind::message) return false;
+    const std::vector<std::string> axes = axes_of(*work.ranks, plan_.input);
+    return std::find(axes.begin(), axes.end(), "pipeline") != axes.end();
+  }
+  bool has_arrived(const Work& work, std::size_t stage) const {
+    return work.kind != WorkKind::message || work.phase != Work::Phase::finishes ||
+           messages_.contains({stage, work.bucket});
+  }
+
+  /// `costs`: of each class.
+  void work(const Work& work, const std::vector<Cost>& costs, const Ranks& ranks,
+            std::size_t stage) {
+    if (!work.ranks) return compute(work, costs, ranks);
+    if (work.kind == WorkKind::message)
+      return work.phase == Work::Phase::started ? send(work, costs, stage) : receive(work, stage);
+    switch (work.phase) {
+      case Work::Phase::whole:
+        return communicate(work, costs, ranks);
+      case Work::Phase::started:
+        return start(work, costs, ranks);
+      case Work::Phase::finishes:
+        return finish(work, ranks);
+    }
+  }
+
+  void compute(const Work& work, const std::vector<Cost>& costs, const Ranks& ranks) {
     double& part = work.has_products               ? result_.products
                    : work.kind == WorkKind::update ? result_.update
                                                    : result_.kernels;
-    for (std::size_t r = 0; r < num_ranks(); ++r) {
+    for (const std::size_t r : ranks) {
       const double seconds = costs[class_of_[r]].seconds;
       now_[r] += seconds;
       lag_[r] += costs[class_of_[r]].lag;
@@ -115,12 +166,12 @@ class Simulator {
     Cost cost{};
   };
   /// When each group's call begins, which lasts as long as on the rank where it lasts longest.
-  std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs) {
+  std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs, const Ranks& ranks) {
     const std::vector<Size>& leader = groups(*work.ranks);
     std::vector<double>& busy_until = links_[*work.ranks];
     busy_until.resize(num_ranks());
     std::vector<Begin> begins(num_ranks());
-    for (std::size_t r = 0; r < num_ranks(); ++r) {
+    for (const std::size_t r : ranks) {
       const auto group = static_cast<std::size_t>(leader[r]);
       const Cost& cost = costs[class_of_[r]];
       Begin& begin = begins[group];
@@ -132,11 +183,11 @@ class Simulator {
     return begins;
   }
 
-  void communicate(const Work& work, const std::vector<Cost>& costs) {
+  void communicate(const Work& work, const std::vector<Cost>& costs, const Ranks& ranks) {
     const std::vector<Size>& leader = groups(*work.ranks);
-    const std::vector<Begin> begin = begins(work, costs);
+    const std::vector<Begin> begin = begins(work, costs, ranks);
     SimulatedStep::Call& total = row(work);
-    for (std::size_t r = 0; r < num_ranks(); ++r) {
+    for (const std::size_t r : ranks) {
       const Begin& mine = begin[static_cast<std::size_t>(leader[r])];
       if (mine.cost.seconds == 0) continue;
       total.calls += share();
@@ -148,30 +199,48 @@ class Simulator {
 
   using Flight = std::pair<RankSet, Size>;  ///< bucket
 
-  void start(const Work& work, const std::vector<Cost>& costs) {
-    std::vector<Begin> begin = begins(work, costs);
+  void start(const Work& work, const std::vector<Cost>& costs, const Ranks& ranks) {
+    const std::vector<Begin> begin = begins(work, costs, ranks);
     std::vector<double>& busy_until = links_[*work.ranks];
-    for (std::size_t r = 0; r < num_ranks(); ++r)
-      busy_until[r] = begin[r].at + begin[r].cost.seconds;  // read at the groups' first ranks only
-    row(work).calls += 1;
-    in_flight_[{*work.ranks, work.bucket}] = std::move(begin);
+    std::vector<Begin>& flight = in_flight_[{*work.ranks, work.bucket}];
+    flight.resize(num_ranks());
+    for (const std::size_t r : ranks) {  // read at the groups' first ranks only
+      busy_until[r] = begin[r].at + begin[r].cost.seconds;
+      flight[r] = begin[r];
+    }
+    row(work).calls += share() * static_cast<double>(ranks.size());
   }
 
-  void finish(const Work& work) {
+  void finish(const Work& work, const Ranks& ranks) {
     const std::vector<Size>& leader = groups(*work.ranks);
-    SimulatedStep::Call& total = row(work);
-    for (std::size_t r = 0; r < num_ranks(); ++r) {
-      const Begin& started =
-          in_flight_.at({*work.ranks, work.bucket})[static_cast<std::size_t>(leader[r])];
-      const double idle = std::max(0.0, started.at - now_[r]);  // for ranks that start it later
-      const double exposed = std::min(started.cost.exposed, started.cost.seconds);
-      const double ready = started.at + started.cost.seconds - exposed;
-      const double end = std::max(now_[r], ready) + exposed;
-      total.seconds += (end - now_[r] - idle) * share();
-      total.waiting += idle * share();
-      now_[r] = end;
-    }
-    in_flight_.erase({*work.ranks, work.bucket});
+    const std::vector<Begin>& flight = in_flight_.at({*work.ranks, work.bucket});
+    for (const std::size_t r : ranks)
+      arrive(r, flight[static_cast<std::size_t>(leader[r])], row(work));
+  }
+
+  /// The rank waits for what others have started, and takes the exposed part itself.
+  void arrive(std::size_t r, const Begin& started, SimulatedStep::Call& total) {
+    const double idle = std::max(0.0, started.at - now_[r]);  // for ranks that start it later
+    const double exposed = std::min(started.cost.exposed, started.cost.seconds);
+    const double ready = started.at + started.cost.seconds - exposed;
+    const double end = std::max(now_[r], ready) + exposed;
+    total.seconds += (end - now_[r] - idle) * share();
+    total.waiting += idle * share();
+    now_[r] = end;
+  }
+
+  /// Each rank of the stage to the one with its coordinates on the other.
+  void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
+    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.bucket}];
+    for (const std::size_t r : ranks_[stage])
+      flight.push_back({now_[r] + lag_[r], costs[class_of_[r]]});
+    row(work).calls += share() * static_cast<double>(ranks_[stage].size());
+  }
+
+  void receive(const Work& work, std::size_t stage) {
+    const auto flight = messages_.extract({stage, work.bucket});
+    for (std::size_t i = 0; i < ranks_[stage].size(); ++i)
+      arrive(ranks_[stage][i], flight.mapped()[i], row(work));
   }
 
   const Plan& plan_;
@@ -180,9 +249,13 @@ class Simulator {
   Seconds lag_;                        ///< that nobody has waited for yet
   std::vector<WorkSizes> sizes_;       ///< of each class of ranks that do equal work
   std::vector<std::size_t> class_of_;  ///< of each rank
+  std::vector<Ranks> ranks_;           ///< of each stage
+  Ranks all_ranks_;
   std::map<RankSet, std::vector<Size>> leaders_;
   std::map<RankSet, std::vector<double>> links_;  ///< when the group's latest call ends
   std::map<Flight, std::vector<Begin>> in_flight_;
+  /// By the stage that receives and number, of each of its ranks.
+  std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
   SimulatedStep result_;
 };
 

@@ -34,9 +34,8 @@ struct Slot {
   Size parameter = -1;     ///< position in StagePlan::parameters
   bool in_shares = false;  ///< a rank keeps of its block only its share of the flat bucket
 
-  // Of activations, their gradients and scratch, which lie in the frame of a microbatch.
-  Size offset = 0;  ///< bytes from the begin of the frame
-  Range alive{};    ///< actions of a pass, from the first that writes it to the last that reads it
+  // Of activations, their gradients and scratch, which lie in the frame of the stage.
+  Size storage = -1;  ///< position in StagePlan::storages; tensors may share one
 
   bool in_frame() const {
     return role == TensorRole::activation || role == TensorRole::scratch ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <tessera/comm/scratch.hpp>
 #include <tessera/plan/layouts.hpp>
@@ -63,13 +64,14 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
   }
 }
 
-/// Units join from the back; the front of a bucket grows.
-void fill_buckets(ParameterLayout& plan, const PlanInput& input) {
+/// Units join from the back; the front of a bucket grows. `first_units`: of each chunk.
+void fill_buckets(ParameterLayout& plan, const PlanInput& input,
+                  const std::set<Size>& first_units) {
   const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
   for (Size u = static_cast<Size>(plan.units.size()) - 1; u >= 0; --u) {
     const Size elements = plan.units[u].place.count;
     const bool joins =
-        !plan.buckets.empty() && !one_unit_each &&
+        !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
         (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
     if (!joins) plan.buckets.push_back({{u, 0}, 0});
     BucketPlan& bucket = plan.buckets.back();
@@ -103,11 +105,15 @@ void place(ParameterLayout& plan) {
 
 }  // namespace
 
-ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts) {
+ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
+                                   const std::vector<Range>& chunks) {
   ParameterLayout plan;
-  for (std::size_t l = 0; l < layouts.size(); ++l)
-    add_parameters(plan, input, static_cast<Size>(l), layouts[l]);
-  fill_buckets(plan, input);
+  std::set<Size> first_units;
+  for (const Range& layers : chunks) {
+    first_units.insert(static_cast<Size>(plan.units.size()));
+    for (Size l = layers.begin; l < layers.end(); ++l) add_parameters(plan, input, l, layouts[l]);
+  }
+  fill_buckets(plan, input, first_units);
   place(plan);
   return plan;
 }
@@ -152,7 +158,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     state.buckets.push_back(place);
   }
   if (state.sharding.parameters) {
-    state.gathered = !input.reshard_after_forward
+    state.gathered = !input.reshard_after_forward || input.has_stages()
                          ? all_at_once(state.buckets, &BucketPlace::gathered_begin)
                      : input.prefetch ? alternate_ends(state.buckets, &BucketPlace::gathered_begin)
                                       : one_at_a_time(state.buckets);
@@ -163,10 +169,11 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
           state.arriving,
           reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
   if (state.sharding.gradients) {
-    state.bucket_gradients = input.overlap
-                                 ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
-                                 : one_at_a_time(state.buckets);
-    if (input.microbatches > 1) state.incoming = largest_share;
+    state.bucket_gradients =
+        input.has_stages() ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
+        : input.overlap    ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
+                           : one_at_a_time(state.buckets);
+    if (input.microbatches > 1 && !input.has_stages()) state.incoming = largest_share;
   }
   return state;
 }

@@ -49,15 +49,16 @@ struct BucketPlan {
 };
 
 /// The parameters of the layers of a stage: in their order, so units are runs of parameters and
-/// buckets runs of units. Strategies that gather parameters have one unit in a bucket; else units
-/// join from the back, where gradients are ready first, as long as a bucket stays within
-/// `bucket_bytes`.
+/// buckets runs of units. Strategies that gather parameters have one unit in a bucket; else the
+/// units of a chunk join from the back, where gradients are ready first, as long as a bucket stays
+/// within `bucket_bytes`.
 struct ParameterLayout {
   std::vector<ParameterPlan> parameters;
   std::vector<UnitPlan> units;
   std::vector<BucketPlan> buckets;
 };
-ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts);
+ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
+                                   const std::vector<Range>& chunks);
 
 /// "layer1", or "layer1..layer3"
 std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units);

@@ -15,13 +15,27 @@ using Phase = Work::Phase;
 class WorkLister {
  public:
   WorkLister(const Action& action, const Plan& plan, const WorkSizes& sizes)
-      : action_(action), plan_(plan), stage_(plan.stages.front()), sizes_(sizes) {}
+      : action_(action),
+        plan_(plan),
+        stage_(plan.stages[static_cast<std::size_t>(sizes.calls.stage)]),
+        sizes_(sizes) {}
 
   std::vector<Work> list() {
     switch (action_.kind) {
       case ActionKind::forward:
       case ActionKind::backward:
+      case ActionKind::backward_inputs:
+      case ActionKind::backward_weights:
         layer();
+        break;
+      case ActionKind::start_send:
+        message(Phase::started);
+        break;
+      case ActionKind::finish_receive:
+        message(Phase::finishes);
+        break;
+      case ActionKind::start_receive:  // what they cost is part of the message
+      case ActionKind::finish_send:
         break;
       case ActionKind::loss:
         kernel(WorkKind::loss, elements_of(action_.reads[0]));
@@ -85,10 +99,6 @@ class WorkLister {
   Size elements_of(SlotId id) const {
     return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
   }
-  bool in_one_place(SlotId a, SlotId b) const {
-    return a != no_slot && b != no_slot && slot(a).in_frame() && slot(b).in_frame() &&
-           slot(a).offset == slot(b).offset;
-  }
 
   void kernel(WorkKind kind, Size elements) {
     works_.push_back({kind, std::string(name_of(plan_.input.state_type)), elements});
@@ -105,7 +115,8 @@ class WorkLister {
     for (std::size_t i = 0; !forwards && i < action_.writes.size(); ++i)
       if (action_.writes[i] == no_slot) shape += fmt::format(" without gradient {}", i);
     const auto& results = action_.writes;
-    if (!results.empty() && in_one_place(action_.reads[0], results[0])) shape += " in place";
+    if (action_.kind == ActionKind::backward_inputs) shape += " of inputs";
+    if (!results.empty() && stage_.in_one_place(action_.reads[0], results[0])) shape += " in place";
     if (action_.adds) shape += " adding";
     shape += fmt::format(" {}", name_of(plan_.input.compute_type));
     if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
@@ -113,6 +124,15 @@ class WorkLister {
     works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),
                       sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)],
                       !products.forward.empty()});
+  }
+
+  void message(Phase phase) {
+    const Slot& of = slot(action_.index);
+    const Size bytes = elements_of(action_.index) * size_of(of.type);
+    works_.push_back({WorkKind::message, std::string(name_of(of.type)),
+                      phase == Phase::started ? bytes : 0, false, RankSet::pipeline,
+                      Operation::receive, phase,
+                      action_.tag * plan_.input.microbatches + action_.microbatch, action_.peer});
   }
 
   /// A collective over `model`, or work of this rank alone.
@@ -153,7 +173,7 @@ class WorkLister {
   }
 
   void add_incoming() {
-    if (state().sharding.gradients && action_.microbatch > 0)
+    if (state().sharding.gradients && action_.microbatch > 0 && !plan_.input.has_stages())
       kernel(WorkKind::accumulate,
              state().buckets[static_cast<std::size_t>(action_.index)].share.count);
   }

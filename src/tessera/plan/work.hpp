@@ -24,12 +24,13 @@ enum class WorkKind : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_reduce,
+  message,  ///< from a neighbouring stage
 };
 template <>
-inline constexpr std::array<std::string_view, 13> names_of<WorkKind>{
+inline constexpr std::array<std::string_view, 14> names_of<WorkKind>{
     "forward",        "backward",        "loss",   "accumulate",   "copy",       "clip_by_value",
     "sum_of_squares", "find_not_finite", "update", "redistribute", "all_gather", "reduce_scatter",
-    "all_reduce"};
+    "all_reduce",     "message"};
 
 /// One kernel, or the kernels of a layer, or one call.
 struct Work {
@@ -45,7 +46,8 @@ struct Work {
   std::optional<RankSet> ranks{};
   Operation operation = Operation::all_reduce;
   enum class Phase : std::uint8_t { whole, started, finishes } phase = Phase::whole;
-  Size bucket = 0;
+  Size bucket = 0;  ///< or of a message its own number
+  Size peer = -1;   ///< of a message: the other stage
 
   /// "forward linear 256x512 float32"
   std::string name() const;

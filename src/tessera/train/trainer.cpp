@@ -220,8 +220,9 @@ Matrix<T> Trainer<T>::predict(const Matrix<T>& x) {
     const Size count = static_cast<Size>(prediction.extent(0));
     if (count > 0) Kokkos::deep_copy(rows_of(all, {first, count}), prediction);
   });
-  // Each row is on the ranks with one place among those that split the batch; zero on the others.
-  engine().communicators()[RankSet::batch].all_reduce(Vector<T>(all.data(), rows * columns));
+  // Each row is on the last stage's ranks with one place among those that split the batch; zero on
+  // the others.
+  engine().communicators()[RankSet::loss].all_reduce(Vector<T>(all.data(), rows * columns));
   return all;
 }
 

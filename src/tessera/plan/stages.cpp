@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/plan/stages.hpp>
+
+namespace tessera {
+namespace {
+
+/// Runs of layers that stay together: those of a unit, and what follows without parameters.
+std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
+  std::vector<Range> units;
+  std::string last;  // unit of the last layer with parameters
+  for (Size l = 0; l < static_cast<Size>(layers.size()); ++l) {
+    const LayerSpec& layer = layers[static_cast<std::size_t>(l)];
+    const bool begins =
+        units.empty() || (!layer.parameters.empty() && layer.unit != last && !last.empty());
+    if (begins) units.push_back({l, 0});
+    if (!layer.parameters.empty()) last = layer.unit;
+    ++units.back().count;
+  }
+  return units;
+}
+
+/// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of
+/// the busiest of k runs of the first n units.
+std::vector<std::size_t> split_by_flops(const std::vector<Size>& flops, std::size_t parts) {
+  const std::size_t n = flops.size();
+  constexpr Size never = std::numeric_limits<Size>::max();
+  std::vector<std::vector<Size>> best(parts + 1, std::vector<Size>(n + 1, never));
+  std::vector<std::vector<std::size_t>> begin(parts + 1, std::vector<std::size_t>(n + 1, 0));
+  best[0][0] = 0;
+  for (std::size_t part = 1; part <= parts; ++part)
+    for (std::size_t end = part; end <= n; ++end) {
+      Size own = 0;
+      for (std::size_t first = end; first-- >= part;) {
+        own += flops[first];
+        const Size busiest = std::max(best[part - 1][first], own);
+        if (busiest >= best[part][end]) continue;
+        best[part][end] = busiest;
+        begin[part][end] = first;
+      }
+    }
+  std::vector<std::size_t> firsts(parts);
+  for (std::size_t part = parts, end = n; part > 0; --part)
+    firsts[part - 1] = end = begin[part][end];
+  return firsts;
+}
+
+}  // namespace
+
+std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
+  const std::vector<LayerSpec>& layers = input.model.layers;
+  const PipelineShape shape = input.pipeline();
+  const std::vector<Range> units = units_of(layers);
+  const Size parts = shape.stages * shape.virtual_stages, n = static_cast<Size>(units.size());
+  if (n < parts)
+    throw ConfigError(
+        shape.virtual_stages > 1 ? "distributed.virtual_stages"
+                                 : "distributed.pipeline_parallel_size",
+        std::to_string(shape.virtual_stages > 1 ? shape.virtual_stages : shape.stages),
+        fmt::format(
+            "{} pipeline stages{} need a layer each, and the model has {}", shape.stages,
+            shape.virtual_stages > 1 ? fmt::format(" of {} chunks", shape.virtual_stages) : "", n));
+  std::vector<Size> firsts;  // unit of each part
+  if (input.stage_balance == StageBalance::layers) {
+    for (Size part = 0; part < parts; ++part)
+      firsts.push_back(balanced_split(n, parts, part).begin);
+  } else {
+    std::vector<Size> flops;
+    for (const Range& unit : units)
+      flops.push_back(count_flops({layers.begin() + unit.begin, layers.begin() + unit.end()},
+                                  input.global_batch)
+                          .total());
+    for (const std::size_t first : split_by_flops(flops, static_cast<std::size_t>(parts)))
+      firsts.push_back(static_cast<Size>(first));
+  }
+  std::vector<std::vector<Range>> stages(static_cast<std::size_t>(shape.stages));
+  for (Size part = 0; part < parts; ++part) {
+    const Size begin = units[firsts[part]].begin;
+    const Size end =
+        part + 1 < parts ? units[firsts[part + 1]].begin : static_cast<Size>(layers.size());
+    stages[part % shape.stages].push_back({begin, end - begin});
+  }
+  return stages;
+}
+
+}  // namespace tessera

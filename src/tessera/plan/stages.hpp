@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <tessera/base/split.hpp>
+#include <tessera/plan/plan_input.hpp>
+
+namespace tessera {
+
+/// The model's layers by stage, and on each stage by chunk: runs of units, so that no unit is cut.
+/// Throws ConfigError if there are fewer units with parameters than chunks.
+std::vector<std::vector<Range>> split_into_stages(const PlanInput& input);
+
+}  // namespace tessera

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/plan/pipeline_timeline.hpp>
+
+namespace tessera {
+namespace {
+
+using enum PipelineSchedule;
+
+/// Every shape that a schedule has, for up to 8 stages, 16 microbatches and 3 chunks.
+void for_each_shape(const std::function<void(const PipelineShape&)>& test) {
+  for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zero_bubble})
+    for (Size p = 1; p <= 8; ++p)
+      for (Size m = 1; m <= 16; ++m)
+        for (Size v = 1; v <= (schedule == interleaved ? 3 : 1); ++v) {
+          if (schedule == interleaved && m % p != 0) continue;
+          SCOPED_TRACE(fmt::format("{} p={} m={} v={}", name_of(schedule), p, m, v));
+          test({schedule, p, m, v});
+        }
+}
+
+PipelineTimeline timed(const PipelineShape& shape, const PipelineTimes& times = {}) {
+  return time_passes(order_passes(shape), shape, times);
+}
+
+/// What check_pipeline says; "" if it accepts.
+std::string verdict(const ActionLists& lists, const PipelineShape& shape) {
+  try {
+    check_pipeline(lists, shape);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PipelineSchedules, AreValidAndCannotDeadlock) {
+  for_each_shape([](const PipelineShape& shape) {
+    EXPECT_EQ(verdict(add_messages(order_passes(shape), shape), shape), "");
+  });
+}
+
+// ALGORITHMS.md, section 4.
+TEST(PipelineSchedules, KeepAsManyMicrobatchesAsTheClosedFormsSay) {
+  for_each_shape([](const PipelineShape& shape) {
+    const Size p = shape.stages, m = shape.microbatches, v = shape.virtual_stages;
+    const PassLists passes = order_passes(shape);
+    for (Size k = 0; k < p; ++k) {
+      Size peak = m;
+      if (shape.schedule == one_f_one_b) peak = std::min(p - k, m);
+      if (shape.schedule == interleaved) peak = std::min(2 * (p - k - 1) + (v - 1) * p + 1, m * v);
+      if (shape.schedule == zero_bubble) peak = std::min(p, m);
+      EXPECT_EQ(peak_live(passes[k], shape.schedule), peak) << "stage " << k;
+    }
+  });
+}
+
+TEST(PipelineTimelines, HaveTheBubblesOfTheClosedForms) {
+  const PipelineTimes times{2, 3, 1, 0};
+  for_each_shape([&](const PipelineShape& shape) {
+    const auto p = static_cast<double>(shape.stages), m = static_cast<double>(shape.microbatches);
+    const double whole = times.forward + times.input_gradients + times.weight_gradients;
+    const PipelineTimeline timeline = timed(shape, times);
+    if (shape.schedule == zero_bubble) {
+      if (m < p) return;
+      const double idle =
+          (p - 1) * (times.forward + times.input_gradients - times.weight_gradients);
+      EXPECT_NEAR(timeline.bubble, idle / (m * whole + idle), 1e-12);
+      return;
+    }
+    const double v = static_cast<double>(shape.virtual_stages);
+    EXPECT_NEAR(timeline.bubble, (p - 1) / (v * m + p - 1), 1e-12);
+    EXPECT_NEAR(timeline.makespan, (m + (p - 1) / v) * whole, 1e-9);
+  });
+}
+
+// Two stages, one microbatch: forward, message, forward, backward, message, backward.
+TEST(PipelineTimelines, WaitForMessages) {
+  const PipelineTimeline timeline = timed({gpipe, 2, 1}, {1, 1, 1, 0.5});
+  EXPECT_DOUBLE_EQ(timeline.makespan, 1 + 0.5 + 1 + 2 + 0.5 + 2);
+  EXPECT_DOUBLE_EQ(timeline.stages[1][0].begin, 1.5);
+  EXPECT_DOUBLE_EQ(timeline.stages[0][1].begin, 5);
+  EXPECT_DOUBLE_EQ(timeline.bubble, 1 - 6 / 14.0);
+}
+
+TEST(PipelineTimelines, AreDrawn) {
+  EXPECT_EQ(draw(timed({one_f_one_b, 2, 3}), {one_f_one_b, 2, 3}),
+            "  stage 0 F0 F1 .. .. B0 B0 F2 B1 B1 .. B2 B2\n"
+            "  stage 1 .. F0 B0 B0 F1 B1 B1 F2 B2 B2 .. ..\n");
+}
+
+TEST(PipelineTimelines, AreContinuedBelow) {
+  const PipelineShape shape{interleaved, 2, 2, 2};
+  const std::string text = draw(timed(shape), shape, 10 + 4 * 7);
+  EXPECT_EQ(text.find("  stage 0 F0a F1a F0b F1b"), 0U) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8)
+      << "15 units, of which 7 fit into a line\n"
+      << text;
+}
+
+TEST(PipelineSchedules, RejectWhatTheyDoNotHave) {
+  const auto message = [](const PipelineShape& shape) -> std::string {
+    try {
+      order_passes(shape);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({one_f_one_b, 4, 8, 2}),
+            "distributed.virtual_stages = 2: must be 1 with schedule 1f1b; interleaved has more");
+  EXPECT_EQ(message({interleaved, 4, 6, 2}),
+            "training.microbatches = 6: must be a multiple of the 4 pipeline stages with schedule "
+            "interleaved");
+}
+
+/// The position of an action in a list.
+std::size_t find(const std::vector<PipelineAction>& list, PipelineStep step,
+                 const StagePass& pass) {
+  const auto at = std::find(list.begin(), list.end(), PipelineAction{step, pass});
+  EXPECT_NE(at, list.end());
+  return static_cast<std::size_t>(at - list.begin());
+}
+
+// What must not run is refused, and the line names where.
+TEST(PipelineChecks, NameWhatIsWrong) {
+  using enum PipelineStep;
+  using enum PassKind;
+  const PipelineShape shape{one_f_one_b, 3, 4};
+  const ActionLists good = add_messages(order_passes(shape), shape);
+  const auto changed = [&](Size stage, const auto& change) {
+    ActionLists lists = good;
+    change(lists[stage]);
+    return verdict(lists, shape);
+  };
+  const auto swapped = [&](Size stage, PipelineAction one, PipelineAction other) {
+    return changed(stage, [&](auto& list) {
+      std::swap(list[find(list, one.step, one.pass)], list[find(list, other.step, other.pass)]);
+    });
+  };
+  const auto without = [&](Size stage, PipelineAction one) {
+    return changed(stage, [&](auto& list) { std::erase(list, one); });
+  };
+  const std::string of = "pipeline schedule 1f1b: ";
+  EXPECT_EQ(swapped(0, {compute, {forward, 1}}, {compute, {forward, 2}}),
+            of + "stage 0, forward of microbatch 2: is done where microbatch 1 is next");
+  EXPECT_EQ(swapped(2, {compute, {forward, 1}}, {compute, {backward, 1}}),
+            of + "stage 2, backward of microbatch 1: begins before its forward pass");
+  EXPECT_EQ(swapped(1, {finish_receive, {forward, 2}}, {compute, {forward, 2}}),
+            of + "stage 1, forward of microbatch 2: begins without its input");
+  EXPECT_EQ(swapped(0, {start_send, {forward, 2}}, {compute, {forward, 2}}),
+            of + "stage 0, forward of microbatch 2: sends an output that it does not have");
+  EXPECT_EQ(without(1, {compute, {backward, 3}}),
+            of + "stage 1, backward of microbatch 3: sends an output that it does not have");
+  EXPECT_EQ(without(0, {compute, {backward, 3}}),
+            of + "stage 0, backward of microbatch 3: is missing");
+  EXPECT_EQ(without(1, {finish_receive, {backward, 0}}),
+            of + "stage 1, backward of microbatch 0: begins without its input");
+  EXPECT_EQ(changed(0,
+                    [&](auto& list) {
+                      list.push_back({compute, {backward, 4}});
+                    }),
+            of + "stage 0, backward of microbatch 4: is no pass of this schedule");
+}
+
+// Blocking sends in the steady state of 1F1B: each waits for a receive behind the other's send.
+TEST(PipelineChecks, FindADeadlock) {
+  const PipelineShape shape{one_f_one_b, 2, 4};
+  ActionLists lists;
+  for (const std::vector<StagePass>& passes : order_passes(shape)) {
+    std::vector<PipelineAction> list;
+    const Size stage = static_cast<Size>(lists.size());
+    for (const StagePass& pass : passes) {
+      if (pass_before({stage, pass}, shape)) {
+        list.push_back({PipelineStep::start_receive, pass});
+        list.push_back({PipelineStep::finish_receive, pass});
+      }
+      list.push_back({PipelineStep::compute, pass});
+      if (pass_behind({stage, pass}, shape)) {
+        list.push_back({PipelineStep::start_send, pass});
+        list.push_back({PipelineStep::finish_send, pass});
+      }
+    }
+    lists.push_back(std::move(list));
+  }
+  EXPECT_EQ(verdict(lists, shape),
+            "pipeline schedule 1f1b: stage 0, forward of microbatch 1: finish_send never ends: the "
+            "stages wait for each other");
+}
+
+}  // namespace
+}  // namespace tessera

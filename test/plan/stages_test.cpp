@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of pipelines: what each stage has, sends, gathers and keeps.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/stages.hpp>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::tutorial;
+
+PlanInput deep(const std::vector<Axis>& axes, PipelineSchedule schedule, Size microbatches) {
+  PlanInput input = tutorial(axes);
+  input.model = mlp({.widths = {8, 16, 16, 16, 16, 16, 16, 16, 4}});
+  input.schedule = schedule;
+  input.microbatches = microbatches;
+  return input;
+}
+
+/// Calls and bytes of an operation on an axis in a step.
+std::pair<Size, Size> traffic(const Plan& plan, Size rank, const std::string& axis,
+                              Operation operation) {
+  std::pair<Size, Size> sum{0, 0};
+  for (const CollectivePlan& call : plan.collectives(rank))
+    if (call.axis == axis && call.operation == operation && call.cadence == Cadence::step) {
+      sum.first += call.calls;
+      sum.second += call.payload_bytes;
+    }
+  return sum;
+}
+
+/// The layers of each stage by name, chunks one after the other.
+std::vector<std::string> layers_of(const PlanInput& input) {
+  std::vector<std::string> text;
+  for (const std::vector<Range>& stage : split_into_stages(input)) {
+    text.emplace_back();
+    for (const Range& chunk : stage)
+      for (Size l = chunk.begin; l < chunk.end(); ++l)
+        if (!input.model.layers[l].parameters.empty() && input.model.layers[l].in > 0 &&
+            input.model.layers[l].name.ends_with("/product"))
+          text.back() += input.model.layers[l].unit.substr(5);
+  }
+  return text;
+}
+
+TEST(Stages, HaveAsManyLayersOrAsManyFlops) {
+  using Names = std::vector<std::string>;
+  PlanInput input = deep({{"pipeline", 3}}, PipelineSchedule::one_f_one_b, 1);
+  EXPECT_EQ(layers_of(input), (Names{"123", "456", "78"}));
+  input.model = mlp({.widths = {8, 64, 64, 8, 8, 8}});
+  EXPECT_EQ(layers_of(input), (Names{"12", "34", "5"}));
+  input.stage_balance = StageBalance::flops;
+  EXPECT_EQ(layers_of(input), (Names{"1", "2", "345"})) << "64 x 64 is most of it";
+
+  input = deep({{"pipeline", 2}}, PipelineSchedule::interleaved, 2);
+  input.virtual_stages = 2;
+  EXPECT_EQ(layers_of(input), (Names{"1256", "3478"}));
+}
+
+// ALGORITHMS.md, section 2: the tutorial cut at width 64, 32 rows of 4 bytes.
+TEST(Stages, MessagesOfTheTutorialAreAsWideAsTheCut) {
+  for (const Size m : {1, 2, 4}) {
+    PlanInput input = tutorial({{"pipeline", 2}});
+    input.microbatches = m;
+    const Plan plan = make_plan(input);
+    for (const Size rank : {0, 1}) {
+      EXPECT_EQ(traffic(plan, rank, "pipeline", Operation::send), std::pair(m, Size{8192}));
+      EXPECT_EQ(traffic(plan, rank, "pipeline", Operation::receive), std::pair(m, Size{8192}));
+    }
+  }
+}
+
+// Section 2: m ([k < p-1] + [k > 0]) sends; interleaved, 2 m (p v - 1) messages in all.
+TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
+  const Size p = 4, m = 8;
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble}) {
+    const Plan plan = make_plan(deep({{"pipeline", p}}, schedule, m));
+    for (Size k = 0; k < p; ++k)
+      EXPECT_EQ(traffic(plan, k, "pipeline", Operation::send).first, m * ((k < p - 1) + (k > 0)));
+  }
+  PlanInput input = deep({{"pipeline", p}}, PipelineSchedule::interleaved, m);
+  input.virtual_stages = 2;
+  const Plan plan = make_plan(input);
+  Size messages = 0;
+  for (Size k = 0; k < p; ++k) messages += traffic(plan, k, "pipeline", Operation::send).first;
+  EXPECT_EQ(messages, 2 * m * (p * 2 - 1));
+}
+
+// A residual crosses every cut beside what its block computes.
+TEST(Stages, EverythingThatLaterLayersReadCrossesACut) {
+  PlanInput input = tutorial({{"pipeline", 3}});
+  input.model = residual_mlp({5, 7, 11, 1, 2}, {.activation = Activation::tanh});
+  input.microbatches = 2;
+  // input, ln | fc1, fc2 with the sum | output: the norm and x, then the sum alone.
+  input.stage_balance = StageBalance::layers;
+  const Plan plan = make_plan(input);
+  EXPECT_EQ(traffic(plan, 0, "pipeline", Operation::send),
+            std::pair(Size{4}, Size{2 * 32 * 7 * 4}));
+  EXPECT_EQ(traffic(plan, 1, "pipeline", Operation::send),
+            std::pair(Size{2 + 4}, Size{3 * 32 * 7 * 4}));
+}
+
+// Section 4: gathered and reduced once per step, for any number of microbatches.
+TEST(Stages, GatherAndReduceOncePerStep) {
+  for (const Size m : {1, 6}) {
+    PlanInput input = deep({{"pipeline", 2}, {"fsdp", 2}}, PipelineSchedule::one_f_one_b, m);
+    input.strategy = Strategy::fsdp;
+    const Plan plan = make_plan(input);
+    for (Size rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(traffic(plan, rank, "fsdp", Operation::all_gather).first, 4);
+      EXPECT_EQ(traffic(plan, rank, "fsdp", Operation::reduce_scatter).first, 4);
+    }
+  }
+}
+
+// 1F1B keeps fewer microbatches on later stages than GPipe, which keeps all.
+TEST(Stages, KeepAsManyMicrobatchesAsTheScheduleSays) {
+  const auto most_copies = [](PipelineSchedule schedule, Size rank) {
+    Size most = 0;
+    const Plan plan = make_plan(deep({{"pipeline", 4}}, schedule, 8));
+    for (const Storage& storage : plan.stage(rank).storages) most = std::max(most, storage.copies);
+    return most;
+  };
+  for (Size k = 0; k < 4; ++k) {
+    EXPECT_EQ(most_copies(PipelineSchedule::gpipe, k), 8);
+    // What arrives from the stage before is there one pass early.
+    EXPECT_EQ(most_copies(PipelineSchedule::one_f_one_b, k), k == 0 ? 4 : 4 - k + 1);
+  }
+  const auto activations = [](PipelineSchedule schedule, Size rank) {
+    return make_plan(deep({{"pipeline", 4}}, schedule, 8)).memory(rank).activations;
+  };
+  for (Size k = 0; k < 4; ++k)
+    EXPECT_LT(activations(PipelineSchedule::one_f_one_b, k),
+              activations(PipelineSchedule::gpipe, k));
+}
+
+TEST(Stages, OneStageIsScheduledAsWithoutAPipeline) {
+  PlanInput input = tutorial({{"data", 1}});
+  input.microbatches = 3;
+  const std::vector<Action> without = make_plan(input).stages.front().actions;
+  input.mesh = MeshShape({{"pipeline", 1}, {"data", 1}});
+  input.schedule = PipelineSchedule::zero_bubble;
+  EXPECT_TRUE(make_plan(input).stages.front().actions == without);
+}
+
+}  // namespace
+}  // namespace tessera
