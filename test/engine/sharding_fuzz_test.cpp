@@ -87,7 +87,8 @@ void randomize_training(Random& random, TrainingConfig& training, Size& samples)
   training.optimizer.kind = random.one_of(kinds);
   if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
     training.optimizer.momentum = 0.9;
-  if (random.once_in(3)) training.clip.global_norm = 0.1;
+  if (random.once_in(3)) training.activation_checkpointing.units = random.number(1, 3);
+if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
 }

@@ -65,6 +65,7 @@ struct TrainingConfig {
   ClipConfig clip{};
   bool check_finite = false;      ///< stop at the first gradient that is not finite
   Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
+  Recomputation activation_checkpointing{};
   DistributedConfig distributed{};
 };
 

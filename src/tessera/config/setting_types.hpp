@@ -84,6 +84,19 @@ void assign(std::string_view key, const nlohmann::json& value, T& member) {
   }
 }
 
+inline void assign(std::string_view key, const nlohmann::json& value, Recomputation& member) {
+  if (value == "none") {
+    member.units = 0;
+  } else if (value == "full") {
+    member.units = 1;
+  } else {
+    if (!value.is_number_integer() || value.get<Size>() < 1)
+      throw ConfigError(key, to_toml(value),
+                        "must be \"none\", \"full\" or the number of layers of a segment");
+    member.units = value.get<Size>();
+  }
+}
+
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, std::optional<T>& member) {
   T given{};
@@ -130,6 +143,11 @@ nlohmann::json as_json(const T& member) {
   } else {
     return member;
   }
+}
+
+inline nlohmann::json as_json(const Recomputation& member) {
+  if (member.units == 0) return "none";
+  return member.units == 1 ? nlohmann::json("full") : nlohmann::json(member.units);
 }
 
 /// An object also where it is empty.

@@ -127,6 +127,9 @@ std::vector<Setting> make_settings() {
                       positive),
       TESSERA_SETTING(training, loss, "loss over the global batch"),
       TESSERA_SETTING(training, check_finite, "stop at the first non-finite gradient"),
+      TESSERA_SETTING(training, activation_checkpointing,
+                      "layers whose activations are computed again: none, full (all), or segments "
+                      "of so many layers, of which only the inputs are kept"),
       TESSERA_SETTING(training, check_replicas_every, "steps between replica checks; 0: never",
                       not_negative),
 

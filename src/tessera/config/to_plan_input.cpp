@@ -31,6 +31,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.schedule = distributed.schedule;
   input.virtual_stages = distributed.virtual_stages;
   input.stage_balance = distributed.stage_balance;
+  input.recomputation = training.activation_checkpointing;
   input.check_finite = training.check_finite;
   input.clips_by_value = training.clip.value.has_value();
   input.clips_by_norm = training.clip.global_norm.has_value();

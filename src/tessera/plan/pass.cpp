@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layer_row.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/pass.hpp>
+#include <tessera/plan/stages.hpp>
 
 namespace tessera {
 namespace {
@@ -38,7 +40,10 @@ class PassBuilder {
 
   PassPlan build(const std::vector<Range>& chunks) {
     add_batch();
-    for (const Range& layers : chunks) add_chunk(layers);
+    for (const Range& layers : chunks) {
+      find_segments(layers);
+      add_chunk(layers);
+    }
     return std::move(pass_);
   }
 
@@ -68,6 +73,8 @@ class PassBuilder {
     if (layers.end() == size()) loss();
 
     emit_to_ = &ChunkPass::backward;
+    first_of_backward_ = static_cast<SlotId>(pass_.slots.size());
+    forget(layers);
     for (const Size l : crossing(layers.end())) {
       if (!trains_[l]) continue;
       const Placement placement = layouts_[l].output_gradient;
@@ -84,6 +91,46 @@ class PassBuilder {
   }
 
   ChunkPass& chunk() { return pass_.chunks.back(); }
+
+  // Recomputation.
+
+  /// The last segment of the model is needed again at once, and has none.
+  void find_segments(Range layers) {
+    segment_of_.assign(layers_.size(), no_segment);
+    if (input_.recomputation.units == 0) return;
+    Size units = 0;
+    for (const Range& unit : units_of(layers_)) {
+      if (unit.begin < layers.begin || unit.begin >= layers.end()) continue;
+      const Size segment = units++ / input_.recomputation.units;
+      for (Size l = unit.begin; l < unit.end(); ++l) segment_of_[l] = segment;
+    }
+    if (const Size last = segment_of_[size() - 1]; layers.end() == size())
+      std::replace(segment_of_.begin(), segment_of_.end(), last, no_segment);
+  }
+
+  /// What only the own segment reads is not kept: made() computes it again.
+  void forget(Range layers) {
+    for (Size l = layers.begin; l < layers.end(); ++l) {
+      if (segment_of_[l] == no_segment) continue;
+      kept_[l] = no_slot;
+      bool is_kept = false;
+      for (Size reader = l + 1; reader < layers.end(); ++reader) {
+        const std::vector<Size>& inputs = layers_[reader].inputs;
+        is_kept = is_kept || (segment_of_[reader] != segment_of_[l] &&
+                              std::find(inputs.begin(), inputs.end(), l) != inputs.end());
+      }
+      if (is_kept) continue;
+      made_[l] = no_slot;
+      copies_[l].clear();
+    }
+  }
+
+  /// In the backward pass, even if only gradients of weights, which come later, should need it.
+  void compute_again(Size l) {
+    const auto emit_to = std::exchange(emit_to_, &ChunkPass::backward);
+    forward(l);
+    emit_to_ = emit_to;
+  }
 
   /// The layers before `boundary` whose outputs those behind it read.
   std::vector<Size> crossing(Size boundary) const {
@@ -178,8 +225,10 @@ class PassBuilder {
     return readers;
   }
 
-  SlotId made(Size producer) const {
-    return producer == LayerSpec::data ? slot_of_x : made_[producer];
+  SlotId made(Size producer) {
+    if (producer == LayerSpec::data) return slot_of_x;
+    if (made_[producer] == no_slot) compute_again(producer);
+    return made_[producer];
   }
 
   bool as_needed(SlotId id, Placement needed) const {
@@ -221,7 +270,9 @@ class PassBuilder {
     if (row.in_place_of < 0 || row.reads_inputs(layer)) return no_slot;
     const auto i = static_cast<std::size_t>(row.in_place_of);
     const Size producer = layer.inputs[i];
-    if (producer == LayerSpec::data || readers_of(producer).size() > 1) return no_slot;
+    if (producer == LayerSpec::data || readers_of(producer).size() > 1 ||
+        segment_of_[producer] != segment_of_[l])
+      return no_slot;
     const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
     const bool same_shape =
         layer.in == layer.out && (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
@@ -232,8 +283,10 @@ class PassBuilder {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
     std::vector<SlotId> inputs;
+    const bool again = emit_to_ != &ChunkPass::forward;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      inputs.push_back(in_placement(layer.inputs[i], layouts_[l].inputs[i]));
+      inputs.push_back(again ? input_again(l, i)
+                             : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
     made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
     std::vector<SlotId> writes{made_[l]};
     if (row.kept_columns > 0) {
@@ -314,7 +367,9 @@ class PassBuilder {
   SlotId input_again(Size l, std::size_t i) {
     const Size producer = layers_[l].inputs[i];
     const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
-    if (storage_of(read) == storage_of(raw) || read == last_input_copy_) return read;
+    if (storage_of(read) == storage_of(raw) || read == last_input_copy_ ||
+        read >= first_of_backward_)
+      return read;
     const SlotId again = copy_of(raw, layouts_[l].inputs[i], false);
     redistribute(raw, again);
     return again;
@@ -331,7 +386,8 @@ class PassBuilder {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       action.reads.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
                                                                        : no_slot);
-    action.reads.push_back(row.reads_output(layer) ? made_[l] : no_slot);
+    if (row.kept_columns > 0 && kept_[l] == no_slot) compute_again(l);
+    action.reads.push_back(row.reads_output(layer) ? made(l) : no_slot);
     action.reads.push_back(kept_[l]);
 
     std::vector<Size> passed_to;
@@ -424,6 +480,9 @@ class PassBuilder {
   std::vector<std::vector<SlotId>> copies_;  ///< by layer: its output with other placements
   std::vector<SlotId> copies_of_x_;
   SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
+  static constexpr Size no_segment = -1;
+  std::vector<Size> segment_of_;  ///< by layer of the chunk, where it is computed again
+  SlotId first_of_backward_ = no_slot;
   std::vector<char> trains_;  ///< by layer: its output depends on parameters
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -67,6 +68,19 @@ void place_tensors(StagePlan& stage, Size microbatches) {
     touch(action.scratch);
   }
   stage.frame_bytes = place_in_memory(stage.storages);
+}
+
+/// Of layers whose forward pass a microbatch runs more than once.
+Size recomputed_flops(const PlanInput& input, const StagePlan& stage) {
+  std::set<Size> seen;
+  Size flops = 0;
+  for (const Action& action : stage.actions)
+    if (action.kind == ActionKind::forward && action.microbatch == 0 &&
+        !seen.insert(action.index).second)
+      flops += count_flops({input.model.layers[static_cast<std::size_t>(action.index)]},
+                           input.global_batch)
+                   .forward;
+  return flops;
 }
 
 StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts, Size number,
@@ -209,12 +223,13 @@ SumsPlan plan_sums(const Plan& plan, Size rank) {
 
 Plan make_plan(const PlanInput& input) {
   check(input);
-  Plan plan{input, choose_layouts(input), {}, {}};
+  Plan plan{input, choose_layouts(input), {}, {}, 0};
   std::vector<std::vector<Range>> chunks = split_into_stages(input);
   for (std::size_t s = 0; s < chunks.size(); ++s)
     plan.stages.push_back(
         make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s])));
   plan.flops = count_flops(input.model.layers, input.global_batch);
+  for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
   return plan;
 }
 

@@ -23,6 +23,14 @@ enum class StageBalance : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
 
+/// What a backward pass computes again in place of keeping it (Chen et al. 2016).
+struct Recomputation {
+  /// Units of a segment, of which only the inputs are kept, in all segments but the last of the
+  /// model; 0: everything is kept.
+  Size units = 0;
+  friend bool operator==(const Recomputation&, const Recomputation&) = default;
+};
+
 /// Everything that a plan depends on. No field needs MPI or a device, so plans are made on login
 /// nodes, for 8 ranks or for 100,000.
 struct PlanInput {
@@ -55,6 +63,7 @@ struct PlanInput {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;
   StageBalance stage_balance = StageBalance::layers;
+  Recomputation recomputation;
 
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// One stage has nothing to schedule: each backward pass follows its forward pass.

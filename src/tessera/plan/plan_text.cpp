@@ -181,9 +181,12 @@ std::string to_text(const Plan& plan) {
   }
   fmt::format_to(
       std::back_inserter(out),
-      "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {})\n",
+      "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {}){}\n",
       plan.steps_per_epoch(), with_thousands(plan.flops.total()),
-      with_thousands(plan.flops.forward), with_thousands(plan.flops.backward));
+      with_thousands(plan.flops.forward), with_thousands(plan.flops.backward),
+      plan.recomputed == 0
+          ? ""
+          : fmt::format(", and {} computed again", with_thousands(plan.recomputed)));
   return out;
 }
 
@@ -255,7 +258,10 @@ nlohmann::json to_json(const Plan& plan) {
           {"memory", memory_json(plan, alike)},
           {"collectives", collectives_json(plan, alike)},
           {"actions", actions},
-          {"flops", {{"forward", plan.flops.forward}, {"backward", plan.flops.backward}}}};
+          {"flops",
+           {{"forward", plan.flops.forward},
+            {"backward", plan.flops.backward},
+            {"recomputed", plan.recomputed}}}};
 }
 
 }  // namespace tessera

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <utility>
+
 #include <tessera/plan/pipeline_actions.hpp>
 #include <tessera/plan/schedule.hpp>
 
@@ -108,24 +111,41 @@ class Scheduler {
     return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
   }
 
+  /// The bucket of an action on a layer, or none.
+  Size bucket_of(const Action& action) const {
+    return row_of(action.kind).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
+                                                               : none;
+  }
+
   void pass(const StagePass& of) {
     const bool backwards = of.kind != PassKind::forward;
-    Size in_use = none;
-    for (Action action : actions_of(of)) {
-      action.microbatch = microbatch_;
-      const Size bucket = row_of(action.kind).subject == ActionSubject::layer
-                              ? bucket_of_layer_[action.index]
-                              : none;
+    const std::vector<Action>& planned = actions_of(of);
+    std::map<Size, std::size_t> last;  // action that adds to the gradient of a bucket
+    for (std::size_t i = 0; i < planned.size(); ++i)
+      if (planned[i].kind != forward) last[bucket_of(planned[i])] = i;
+    Size in_use = none, complete = none;
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      const Size bucket = bucket_of(planned[i]);
       if (bucket != none && bucket != in_use) {
-        if (backwards) behind(in_use, of.kind);
+        if (backwards) behind(std::exchange(complete, none), of.kind);
         in_use = bucket;
-        need(bucket, backwards);
+        need(bucket, next_bucket(planned, i), backwards);
       }
-      actions_.push_back(std::move(action));
+      if (bucket != none && backwards && last[bucket] == i) complete = bucket;
+      actions_.push_back(planned[i]);
+      actions_.back().microbatch = microbatch_;
     }
     if (!backwards) return;
-    behind(in_use, of.kind);
+    behind(complete, of.kind);
     if (!input_.has_stages()) finish_scatter();
+  }
+
+  /// The one that is used after that of action `i`.
+  Size next_bucket(const std::vector<Action>& planned, std::size_t i) const {
+    const Size bucket = bucket_of(planned[i]);
+    for (; i < planned.size(); ++i)
+      if (const Size next = bucket_of(planned[i]); next != none && next != bucket) return next;
+    return none;
   }
 
   /// Whether the parameters that the forward pass has gathered are still there for the backward
@@ -134,17 +154,17 @@ class Scheduler {
     return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
   }
 
-  /// Parameters that are about to be used, and with prefetch those after them.
-  void need(Size bucket, bool backwards) {
+  /// Parameters that are about to be used, and with prefetch those after them. Buckets take turns
+  /// at the two ends of the memory where they are gathered.
+  void need(Size bucket, Size next, bool backwards) {
     if (!sharding_.parameters) return;
     if (input_.has_stages()) return need_once(bucket);
     if (!backwards || !kept(bucket)) {
       add(in_flight_ == bucket ? finish_gather : gather, bucket);
       if (in_flight_ == bucket) in_flight_ = none;
     }
-    if (!input_.prefetch) return;
-    const Size next = backwards ? bucket - 1 : bucket + 1;
-    if (next < 0 || next == size() || (backwards && kept(next))) return;
+    if (!input_.prefetch || next == none || (backwards && kept(next))) return;
+    if ((next - bucket) % 2 == 0) return;
     add(start_gather, next);
     in_flight_ = next;
   }

@@ -10,21 +10,6 @@
 namespace tessera {
 namespace {
 
-/// Runs of layers that stay together: those of a unit, and what follows without parameters.
-std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
-  std::vector<Range> units;
-  std::string last;  // unit of the last layer with parameters
-  for (Size l = 0; l < static_cast<Size>(layers.size()); ++l) {
-    const LayerSpec& layer = layers[static_cast<std::size_t>(l)];
-    const bool begins =
-        units.empty() || (!layer.parameters.empty() && layer.unit != last && !last.empty());
-    if (begins) units.push_back({l, 0});
-    if (!layer.parameters.empty()) last = layer.unit;
-    ++units.back().count;
-  }
-  return units;
-}
-
 /// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of
 /// the busiest of k runs of the first n units.
 std::vector<std::size_t> split_by_flops(const std::vector<Size>& flops, std::size_t parts) {
@@ -51,6 +36,20 @@ std::vector<std::size_t> split_by_flops(const std::vector<Size>& flops, std::siz
 }
 
 }  // namespace
+
+std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
+  std::vector<Range> units;
+  std::string last;  // unit of the last layer with parameters
+  for (Size l = 0; l < static_cast<Size>(layers.size()); ++l) {
+    const LayerSpec& layer = layers[static_cast<std::size_t>(l)];
+    const bool begins =
+        units.empty() || (!layer.parameters.empty() && layer.unit != last && !last.empty());
+    if (begins) units.push_back({l, 0});
+    if (!layer.parameters.empty()) last = layer.unit;
+    ++units.back().count;
+  }
+  return units;
+}
 
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   const std::vector<LayerSpec>& layers = input.model.layers;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::tutorial;
+
+PlanInput nine_layers(Size units, Activation activation = Activation::gelu) {
+  PlanInput input = tutorial({{"data", 1}});
+  input.model = mlp({.widths = std::vector<Size>(10, 16), .activation = activation});
+  input.recomputation.units = units;
+  return input;
+}
+
+// gelu keeps its output, which the next layer reads, and what goes into it.
+TEST(Recomputation, KeepsInputsOfSegmentsAndTheLastSegmentWhole) {
+  const auto tensors = [](Size units) {
+    return static_cast<double>(make_plan(nine_layers(units)).memory(0).activations) / (32 * 16 * 4);
+  };
+  EXPECT_NEAR(tensors(0), 2 * 8 + 2, 0.5);
+  EXPECT_LT(tensors(1), 8 + 5);
+  EXPECT_LT(tensors(3), 2 + 2 * 3 + 3) << "of nine layers, three";
+  EXPECT_LT(tensors(3), tensors(1));
+  EXPECT_LT(tensors(3), tensors(6));
+}
+
+// Another forward pass of all but the last segment; nothing is needed of what a segment passes on,
+// but gelu's preactivations.
+TEST(Recomputation, CostsAForwardPassOfAllButTheLastSegment) {
+  const Size layer = 2 * 32 * 16 * 16;
+  EXPECT_EQ(make_plan(nine_layers(0)).recomputed, 0);
+  EXPECT_EQ(make_plan(nine_layers(1)).recomputed, 8 * layer);
+  EXPECT_EQ(make_plan(nine_layers(3)).recomputed, 6 * layer);
+  EXPECT_EQ(make_plan(nine_layers(9)).recomputed, 0);
+  EXPECT_EQ(make_plan(nine_layers(3, Activation::tanh)).recomputed, 4 * layer)
+      << "outputs are enough, and those of segments are there";
+  EXPECT_EQ(make_plan(nine_layers(1)).flops.total(), make_plan(nine_layers(0)).flops.total());
+}
+
+// The second of two segments of one unit: nothing; the first one is gathered to be computed again,
+// and stays for its own backward pass.
+TEST(Recomputation, GathersWhatIsComputedAgain) {
+  PlanInput input = tutorial({{"fsdp", 2}});
+  input.strategy = Strategy::fsdp;
+  input.model = mlp({.widths = {4, 8, 8, 8, 2}, .activation = Activation::gelu});
+  input.prefetch = false;
+  input.recomputation.units = 2;
+  const Plan plan = make_plan(input);
+  std::string text;
+  for (const Action& action : plan.stages.front().actions)
+    if (action.kind == ActionKind::gather || action.kind == ActionKind::reduce_scatter)
+      text += (action.kind == ActionKind::gather ? "g" : "r") + std::to_string(action.index + 1);
+  EXPECT_EQ(text, "g1g2g3g4r4g3r3g1g2r2g1r1");
+}
+
+}  // namespace
+}  // namespace tessera
