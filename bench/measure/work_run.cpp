@@ -81,14 +81,15 @@ class WorkOperands {
       }
       case WorkKind::redistribute:
         return redistribution();
+      case WorkKind::message:
+        return messages();
       default:
         return call();
     }
   }
 
   std::function<Request()> start() {
-    if (work_.phase != Work::Phase::started) return {};
-    if (work_.kind == WorkKind::message) return message();
+    if (work_.phase != Work::Phase::started || work_.kind == WorkKind::message) return {};
     const Size n = elements();
     const Vector<T> all = vector(n);
     const Communicator& ranks = *ranks_;
@@ -184,21 +185,17 @@ class WorkOperands {
     return [=] { redistribute_along(ranks, before, after, group, source, target, packed); };
   }
 
-  /// Every stage sends to the next one at the same time, the last one to the first. What is sent
-  /// has left when the next one is to be sent.
-  std::function<Request()> message() {
+  /// Every stage sends to the next one at the same time, the last one to the first, and waits for
+  /// both: a message moves only while its sender and its receiver are inside MPI.
+  std::function<void()> messages() {
     const Communicator& ranks = *ranks_;
     const int next = (ranks.rank() + 1) % ranks.size();
     const int before = (ranks.rank() + ranks.size() - 1) % ranks.size();
-    const std::shared_ptr<Request> sent(new Request, [](Request* last) {
-      last->wait();
-      delete last;
-    });
     return [=, out = vector(elements()), in = vector(elements())] {
-      sent->wait();
       Request arrives = ranks.ireceive(in, before, 0);
-      *sent = ranks.isend(out, next, 0);
-      return arrives;
+      Request leaves = ranks.isend(out, next, 0);
+      arrives.wait();
+      leaves.wait();
     };
   }
 
