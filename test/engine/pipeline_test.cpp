@@ -71,6 +71,26 @@ TEST(Pipelines, TrainLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
     }
 }
 
+// The network of the seeds' guide, one layer on each of four stages.
+TEST(Pipelines, TrainTheSeedsFourStages) {
+  if (Communicator::world().size() != 4) GTEST_SKIP() << "four stages";
+  Experiment base;
+  base.model.mlp.widths = {784, 512, 512, 256, 10};
+  base.data.kind = DataKind::random;
+  base.data.samples = 16;
+  base.training.batch_size = 8;
+  base.training.num_epochs = 1;
+  base.training.optimizer.kind = OptimizerKind::sgd;
+  base = train_test::on_mesh(base, {{"pipeline", 4}}, "data");
+  for (const Size microbatches : {4, 8})
+    for (const std::string_view schedule : names_of<PipelineSchedule>) {
+      SCOPED_TRACE(testing::Message() << schedule << ", microbatches " << microbatches);
+      base.training.microbatches = microbatches;
+      base.training.distributed.schedule = *value_named<PipelineSchedule>(schedule);
+      expect_trains_like_one_rank<float>(base, 1e-5);
+    }
+}
+
 TEST(Pipelines, OptionsChangeNothing) {
   for (const bool overlap : {false, true}) {
     Experiment base = primes(13);

@@ -113,6 +113,30 @@ TEST(ResidualMlp, SequenceParallelNormsAndSumsWorkOnTheirOwnRows) {
     }
 }
 
+// A norm and the stream beside it cross a cut, and their gradients on the way back.
+TEST(ResidualMlp, TrainsLikeOneRankOnAPipeline) {
+  const Size ranks = Communicator::world().size();
+  std::vector<train_test::Axes> meshes;
+  if (ranks < 5) meshes.push_back({{"pipeline", ranks}});
+  const Size model = ranks == 6 ? 3 : 2;
+  if (ranks > 2 && ranks % 2 == 0)
+    meshes.push_back({{"pipeline", 2}, {"fsdp", ranks / 2 / model}, {"model", model}});
+  for (const train_test::Axes& axes : meshes)
+    for (const PipelineSchedule schedule :
+         {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble})
+      for (const Activation activation : {Activation::tanh, Activation::gelu}) {
+        Experiment setup = train_test::on_mesh(residual(), axes, "fsdp");
+        setup.model.mlp.activation = activation;
+        setup.training.microbatches = 3;
+        setup.training.check_replicas_every = 1;
+        setup.training.distributed.schedule = schedule;
+        setup.training.distributed.sequence_parallel = axes.back().name == "model";
+        SCOPED_TRACE(testing::Message() << MeshShape(axes).to_string() << ", " << name_of(schedule)
+                                        << ", " << name_of(activation));
+        expect_trains_like_one_rank(setup);
+      }
+}
+
 TEST(ResidualMlp, BucketsOfEverySize) {
   for (const Size bytes : {1, 700, 2000}) {
     Experiment base = residual();

@@ -104,6 +104,13 @@ TEST(PipelineTimelines, AreContinuedBelow) {
       << text;
 }
 
+TEST(PipelineTimelines, ThatAreLongEndEarly) {
+  const PipelineShape shape{one_f_one_b, 2, 100};
+  const std::string text = draw(timed(shape), shape);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 20);
+  EXPECT_TRUE(text.ends_with("  ... and so on, up to unit 303\n")) << text;
+}
+
 TEST(PipelineSchedules, RejectWhatTheyDoNotHave) {
   const auto message = [](const PipelineShape& shape) -> std::string {
     try {

@@ -25,6 +25,12 @@ std::string strategies_that_gather() {
   return names;
 }
 
+/// The mesh axis without which an option does nothing; "" for what acts on the axes of the batch.
+std::string axis_of(Applies applies) {
+  if (applies == Applies::splitting_layers) return "model";
+  return applies == Applies::staging ? "pipeline" : "";
+}
+
 /// What the value of an option that would not be looked at must be.
 std::string allowed_of(Applies applies, const nlohmann::json& standard,
                        const std::string& strategy) {
@@ -94,9 +100,8 @@ bool can_apply(Applies applies, Strategy strategy) {
 
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
   if (!can_apply(applies, strategy)) return false;
-  if (applies == Applies::splitting_layers) return mesh.size_of("model") > 1;
-  if (applies == Applies::staging) return mesh.size_of("pipeline") > 1;
-  return mesh.group_size(batch_axes(mesh)) > 1;
+  const std::string axis = axis_of(applies);
+  return axis.empty() ? mesh.group_size(batch_axes(mesh)) > 1 : mesh.size_of(axis) > 1;
 }
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
@@ -104,11 +109,12 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
   for (const StrategyOption& option : strategy_options()) {
     const Setting& setting = setting_of(option.key);
     const nlohmann::json value = setting.get(changed), standard = setting.get(unset);
-    if (value != standard && option.applies == Applies::staging && !mesh.find("pipeline"))
+    if (value == standard) continue;
+    if (!can_apply(option.applies, strategy_of(config)))
+      reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
+    if (const std::string axis = axis_of(option.applies); !axis.empty() && !mesh.find(axis))
       reject(option.key, value,
-             fmt::format("needs a mesh axis pipeline; the mesh is {}", mesh.to_string()));
-    if (value == standard || can_apply(option.applies, strategy_of(config))) continue;
-    reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
+             fmt::format("needs a mesh axis {}; the mesh is {}", axis, mesh.to_string()));
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,
@@ -120,9 +126,6 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
       reject(fmt::format("distributed.{}", key), false,
              "must be true with a mesh axis pipeline larger than 1, where gathered units stay to "
              "the end of the step");
-  if (config.sequence_parallel && !mesh.find("model"))
-    reject("distributed.sequence_parallel", true,
-           fmt::format("needs a mesh axis model; the mesh is {}", mesh.to_string()));
 }
 
 }  // namespace tessera

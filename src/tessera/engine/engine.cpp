@@ -72,6 +72,9 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
     if (action.peer >= 0)
       for (Size c = 0; c < stage_->storages[stage_->slots[action.index].storage].copies; ++c)
         messages_.try_emplace({action.index, c});
+  if (plan.input.has_stages())
+    for (const PassSpan& span : stage_->passes)
+      pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
   draw_parameters(plan, mesh.rank(), parameters_);
 }
 
@@ -81,7 +84,16 @@ void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rat
   gradient_scale_ = 1;
   ++steps_;
   Microbatch<Compute> part = microbatch_of(batch, 0);
+  std::size_t pass = 0;
+  std::optional<Region> of_pass;
   for (std::size_t number = 0; number < stage_->actions.size(); ++number) {
+    if (pass < pass_names_.size()) {
+      const Range span = stage_->passes[pass].actions;
+      if (static_cast<Size>(number) == span.end()) of_pass.reset(), ++pass;
+      if (pass < pass_names_.size() &&
+          static_cast<Size>(number) == stage_->passes[pass].actions.begin)
+        of_pass.emplace(pass_names_[pass].c_str());
+    }
     const Action& action = stage_->actions[number];
     if (action.microbatch != part.number) part = microbatch_of(batch, action.microbatch);
     act(action, operands_[number], part, slot, learning_rate);
@@ -139,9 +151,8 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<C
       return backward(operands_of(action, operands, batch));
     }
     case ActionKind::start_receive:
-      return start_receive(action, batch);
     case ActionKind::start_send:
-      return start_send(action, batch);
+      return start_message(action, batch);
     case ActionKind::finish_receive:
     case ActionKind::finish_send:
       return finish(message_of(action, batch));
@@ -219,8 +230,7 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size() && action.kind != ActionKind::backward_inputs; ++p)
     call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
-  call.add_parameter_gradients =
-      batch.number > 0 && (!state_.sharding.gradients || plan_.input.has_stages());
+  call.add_parameter_gradients = batch.number > 0 && !state_.reduces_every_microbatch;
   return call;
 }
 

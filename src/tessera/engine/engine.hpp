@@ -99,8 +99,7 @@ class Engine {
   LayerCall<Compute> operands_of_layer(Size layer) const;
   void loss(const Action& action, const Microbatch<Compute>& batch, Size slot, bool gradient);
 
-  void start_receive(const Action& action, const Microbatch<Compute>& batch);
-  void start_send(const Action& action, const Microbatch<Compute>& batch);
+  void start_message(const Action& action, const Microbatch<Compute>& batch);
   Request& message_of(const Action& action, const Microbatch<Compute>& batch);
   void gather(Size bucket) const;
   void start_gather(Size bucket);
@@ -110,9 +109,8 @@ class Engine {
   void finish_reduce_scatter(Size bucket, Size microbatch);
   Vector<State> scattered(Size bucket, Size microbatch) const;
   void add_incoming(Size bucket, Size microbatch) const;
-  /// Whether a reduced gradient comes on top of those of earlier microbatches; with a pipeline,
-  /// they are added up before they are reduced.
-  bool is_added(Size microbatch) const { return microbatch > 0 && !plan_.input.has_stages(); }
+  /// Whether a reduced gradient comes on top of those of earlier microbatches.
+  bool is_added(Size microbatch) const { return microbatch > 0 && state_.reduces_every_microbatch; }
   void start_reduce(Size bucket);
   void reduce_rows(Size unit) const;
   void finish(Request& request);
@@ -146,6 +144,8 @@ class Engine {
   std::vector<ParameterRun<State>> runs_;  ///< what the optimizer updates
   std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
   Gemm<Compute> gemm_;
+  /// Regions of the passes, to see stages and microbatches in a trace; none without a pipeline.
+  std::vector<std::string> pass_names_;
   std::vector<Operands> operands_;             ///< by action of a step
   std::vector<Operands> evaluation_operands_;  ///< and of an evaluation
   Vector<double> sums_;                        ///< as SumsPlan says

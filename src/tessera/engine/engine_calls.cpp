@@ -45,18 +45,13 @@ void Engine<T>::accumulate_slots(const Action& action, const Microbatch<Compute>
 }
 
 template <class T>
-void Engine<T>::start_receive(const Action& action, const Microbatch<Compute>& batch) {
-  message_of(action, batch) = communicators_[RankSet::pipeline].ireceive(
-      flat(frame_(action.index, batch)), static_cast<int>(action.peer),
-      static_cast<int>(action.tag));
-  ++in_flight_;
-}
-
-template <class T>
-void Engine<T>::start_send(const Action& action, const Microbatch<Compute>& batch) {
-  message_of(action, batch) = communicators_[RankSet::pipeline].isend(
-      flat(frame_(action.index, batch)), static_cast<int>(action.peer),
-      static_cast<int>(action.tag));
+void Engine<T>::start_message(const Action& action, const Microbatch<Compute>& batch) {
+  const Communicator& stages = communicators_[RankSet::pipeline];
+  const Vector<Compute> tensor = flat(frame_(action.index, batch));
+  const int peer = static_cast<int>(action.peer), tag = static_cast<int>(action.tag);
+  message_of(action, batch) = action.kind == ActionKind::start_send
+                                  ? stages.isend(tensor, peer, tag)
+                                  : stages.ireceive(tensor, peer, tag);
   ++in_flight_;
 }
 

@@ -33,6 +33,10 @@ class Collector {
   std::vector<CollectivePlan> rows_;
 };
 
+std::string_view what_is(const Slot& slot) {
+  return slot.role == TensorRole::gradient ? "activation gradients" : "activations";
+}
+
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
@@ -111,18 +115,15 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
       const Size elements = change == Transition::all_to_all
                                 ? own_elements(from, plan, sizes, action.microbatch)
                                 : sizes.rows[action.microbatch] * from.shape[1];
-      return PlannedCall{
-          RankSet::model, *operation, elements * size_of(from.type),
-          from.role == TensorRole::gradient ? "activation gradients" : "activations"};
+      return PlannedCall{RankSet::model, *operation, elements * size_of(from.type), what_is(from)};
     }
     case ActionKind::start_send:
     case ActionKind::start_receive: {
       const bool sends = action.kind == ActionKind::start_send;
       const Slot& slot = stage.slots[action.index];
-      return PlannedCall{
-          RankSet::pipeline, sends ? Operation::send : Operation::receive,
-          own_elements(slot, plan, sizes, action.microbatch) * size_of(slot.type),
-          slot.role == TensorRole::gradient ? "activation gradients" : "activations"};
+      return PlannedCall{RankSet::pipeline, sends ? Operation::send : Operation::receive,
+                         own_elements(slot, plan, sizes, action.microbatch) * size_of(slot.type),
+                         what_is(slot)};
     }
     case ActionKind::check_finite:
       return PlannedCall{RankSet::mesh, Operation::all_reduce, scalar, "finite flag"};

@@ -115,6 +115,14 @@ std::string to_string(const StagePass& pass, const PipelineShape& shape) {
   return shape.virtual_stages == 1 ? text : fmt::format("{} in chunk {}", text, pass.chunk);
 }
 
+std::string short_name(const StagePass& pass, const PipelineShape& shape) {
+  constexpr std::array letters{'F', 'B', 'B', 'W'};
+  const char letter = letters[static_cast<std::size_t>(pass.kind)];
+  std::string name = fmt::format("{}{}", letter, pass.microbatch);
+  if (shape.virtual_stages > 1) name += static_cast<char>('a' + pass.chunk);
+  return name;
+}
+
 std::span<const PassKind> kinds_of(PipelineSchedule schedule) { return row_of(schedule).kinds; }
 
 PassLists order_passes(const PipelineShape& shape) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 
 namespace tessera {
@@ -52,8 +53,15 @@ struct StagePass {
   // nvcc declares the one that follows from <=> and does not define it.
   friend bool operator==(const StagePass&, const StagePass&) = default;
 };
+/// Where a pass stands in the actions of its stage.
+struct PassSpan {
+  StagePass pass{};
+  Range actions{};
+};
 using PassLists = std::vector<std::vector<StagePass>>;  ///< by stage
 
+/// "F3", with several chunks "F3b"; "B" of a backward pass or of its first half, "W" of its second.
+std::string short_name(const StagePass& pass, const PipelineShape& shape);
 /// "forward of microbatch 3", with several chunks "forward of microbatch 3 in chunk 1"
 std::string to_string(const StagePass& pass, const PipelineShape& shape);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -63,7 +61,6 @@ PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape
 }
 
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {
-  constexpr std::array letters{'F', 'B', 'B', 'W'};
   // Chunks are the shortest passes; a unit is one of them.
   const double units = static_cast<double>(shape.virtual_stages);
   const auto width = static_cast<Size>(std::llround(timeline.makespan * units));
@@ -72,9 +69,7 @@ std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, S
   for (const std::vector<TimedPass>& stage : timeline.stages) {
     std::vector<std::string>& row = cells.emplace_back(width, "..");
     for (const TimedPass& timed : stage) {
-      std::string cell = fmt::format("{}{}", letters[static_cast<std::size_t>(timed.pass.kind)],
-                                     timed.pass.microbatch);
-      if (shape.virtual_stages > 1) cell += static_cast<char>('a' + timed.pass.chunk);
+      const std::string cell = short_name(timed.pass, shape);
       cell_width = std::max(cell_width, cell.size());
       std::fill(row.begin() + std::llround(timed.begin * units),
                 row.begin() + std::llround(timed.end * units), cell);
@@ -82,8 +77,11 @@ std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, S
   }
   const Size in_a_line = std::max<Size>(1, (columns - 10) / static_cast<Size>(cell_width + 1));
   std::string text;
+  constexpr Size most_blocks = 5;
   for (Size begin = 0; begin < width; begin += in_a_line) {
     if (begin > 0) text += "\n";
+    if (begin == most_blocks * in_a_line)
+      return text + fmt::format("  ... and so on, up to unit {}\n", width);
     for (std::size_t k = 0; k < cells.size(); ++k) {
       std::string line = fmt::format("  stage {}", k);
       for (Size i = begin; i < std::min(width, begin + in_a_line); ++i)

@@ -40,7 +40,7 @@ PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape
 
 /// A line for each stage, a column for each unit of time: the microbatch of each pass, in capitals
 /// what it is: "F0 F1 .. B0 B0". Times are rounded to units. Lines of more than `columns` are
-/// continued below.
+/// continued below, up to four times.
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns = 100);
 
 }  // namespace tessera

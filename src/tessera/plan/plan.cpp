@@ -58,7 +58,7 @@ void place_tensors(StagePlan& stage, Size microbatches) {
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
     const Action& action = stage.actions[now];
     const auto touch = [&](SlotId id) {
-      if (id == no_slot || stage.slots[id].storage < 0) return;
+      if (id == no_slot || !stage.slots[id].in_frame()) return;
       Range& alive = stage.storages[stage.slots[id].storage].alive[action.microbatch];
       if (alive.count == 0) alive.begin = static_cast<Size>(now);
       alive.count = static_cast<Size>(now) + 1 - alive.begin;
@@ -84,13 +84,14 @@ Size recomputed_flops(const PlanInput& input, const StagePlan& stage) {
 }
 
 StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts, Size number,
-                     std::vector<Range> chunks) {
+                     std::vector<Range> chunks, const std::vector<PipelineAction>& list) {
   StagePlan stage;
   stage.chunks = std::move(chunks);
   stage.parameters = lay_out_parameters(input, layouts, stage.chunks);
   PassPlan pass = make_passes(input, layouts, stage.chunks);
-  StageSchedule schedule = make_schedule(input, pass, stage.parameters, number);
+  StageSchedule schedule = make_schedule(input, pass, stage.parameters, number, list);
   stage.actions = std::move(schedule.step);
+  stage.passes = std::move(schedule.passes);
   stage.evaluation = std::move(schedule.evaluation);
   stage.slots = std::move(pass.slots);
   stage.storages = std::move(pass.storages);
@@ -128,7 +129,7 @@ Size Plan::data_rows(Size rank) const {
 }
 
 bool StagePlan::in_one_place(SlotId a, SlotId b) const {
-  return a != no_slot && b != no_slot && slots[a].storage >= 0 &&
+  return a != no_slot && b != no_slot && slots[a].in_frame() &&
          slots[a].storage == slots[b].storage;
 }
 
@@ -224,10 +225,13 @@ SumsPlan plan_sums(const Plan& plan, Size rank) {
 Plan make_plan(const PlanInput& input) {
   check(input);
   Plan plan{input, choose_layouts(input), {}, {}, 0};
+  const PipelineShape shape = input.pipeline();
+  const ActionLists lists = add_messages(order_passes(shape), shape);
+  check_pipeline(lists, shape);
   std::vector<std::vector<Range>> chunks = split_into_stages(input);
   for (std::size_t s = 0; s < chunks.size(); ++s)
     plan.stages.push_back(
-        make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s])));
+        make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s]), lists[s]));
   plan.flops = count_flops(input.model.layers, input.global_batch);
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
   return plan;

@@ -26,6 +26,7 @@ struct StagePlan {
   std::vector<Storage> storages;   ///< memory of the slots in the frame
   Size frame_bytes = 0;            ///< of all of it
   std::vector<Action> actions;     ///< the schedule of one step, the same for every rank
+  std::vector<PassSpan> passes;    ///< in these actions
   std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
 
   /// Whether two tensors of the pass lie in the same memory.

@@ -65,6 +65,11 @@ struct PlanInput {
   StageBalance stage_balance = StageBalance::layers;
   Recomputation recomputation;
 
+  /// Gradients are reduced behind each microbatch and added up in shares; else they are added up
+  /// first, and reduced once per step.
+  bool reduces_every_microbatch() const {
+    return sharding_on(strategy, mesh).gradients && !has_stages();
+  }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// One stage has nothing to schedule: each backward pass follows its forward pass.
   PipelineShape pipeline() const {

@@ -2,7 +2,6 @@
 #include <map>
 #include <utility>
 
-#include <tessera/plan/pipeline_actions.hpp>
 #include <tessera/plan/schedule.hpp>
 
 namespace tessera {
@@ -34,10 +33,8 @@ class Scheduler {
           last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
   }
 
-  std::vector<Action> step() {
-    const ActionLists lists = add_messages(order_passes(shape_), shape_);
-    check_pipeline(lists, shape_);
-    for (const PipelineAction& action : lists[stage_]) add(action);
+  std::vector<Action> step(const std::vector<PipelineAction>& list) {
+    for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
       add(input_.overlap ? finish_reduce : reduce, b);
@@ -50,6 +47,8 @@ class Scheduler {
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
     return std::move(actions_);
   }
+
+  const std::vector<PassSpan>& passes() const { return passes_; }
 
   /// Each microbatch goes through all chunks before the next one, so stages wait for each other in
   /// one direction only.
@@ -74,8 +73,12 @@ class Scheduler {
         return add_messages_of(start_receive, pass_before(at, shape_), received(action.pass));
       case PipelineStep::finish_receive:
         return add_messages_of(finish_receive, pass_before(at, shape_), received(action.pass));
-      case PipelineStep::compute:
-        return pass(action.pass);
+      case PipelineStep::compute: {
+        const Size begin = static_cast<Size>(actions_.size());
+        pass(action.pass);
+        passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
+        return;
+      }
       case PipelineStep::start_send:
         return add_messages_of(start_send, pass_behind(at, shape_), sent(action.pass));
       case PipelineStep::finish_send:
@@ -183,8 +186,7 @@ class Scheduler {
   /// Behind the last backward of a bucket in a pass of this kind.
   void behind(Size bucket, PassKind kind) {
     if (bucket == none || kind != last_kind_[bucket]) return;
-    const bool every_microbatch = sharding_.gradients && !input_.has_stages();
-    if (every_microbatch || (sharding_.moments && last_microbatch())) {
+    if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
       if (!input_.overlap) return add(reduce_scatter, bucket);
       finish_scatter();
       add(start_reduce_scatter, bucket);
@@ -219,14 +221,20 @@ class Scheduler {
   Size in_flight_ = none;   ///< the bucket whose gather has been started
   Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
   std::vector<Action> actions_;
+  std::vector<PassSpan> passes_;
 };
 
 }  // namespace
 
 StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
-                            const ParameterLayout& parameters, Size stage) {
-  return {Scheduler(input, pass, parameters, stage).step(),
-          Scheduler(input, pass, parameters, stage).evaluation()};
+                            const ParameterLayout& parameters, Size stage,
+                            const std::vector<PipelineAction>& list) {
+  Scheduler step(input, pass, parameters, stage);
+  StageSchedule schedule;
+  schedule.step = step.step(list);
+  schedule.passes = step.passes();
+  schedule.evaluation = Scheduler(input, pass, parameters, stage).evaluation();
+  return schedule;
 }
 
 }  // namespace tessera

@@ -61,6 +61,7 @@ class Simulator {
   struct CostedWork {
     Work work;
     std::vector<Cost> costs;  ///< of each class; nothing where it belongs to another stage
+    bool meets_other_stages = false;
   };
 
   std::vector<CostedWork> costed_works(Size stage) const {
@@ -78,7 +79,8 @@ class Simulator {
         for (std::size_t i = 0; i < works.size(); ++i)
           if (works[i].size > 0) costs[i][c] = cost_(works[i]);
       }
-      for (std::size_t i = 0; i < first.size(); ++i) all.push_back({first[i], std::move(costs[i])});
+      for (std::size_t i = 0; i < first.size(); ++i)
+        all.push_back({first[i], std::move(costs[i]), meets_other_stages(first[i])});
     }
     return all;
   }
@@ -91,7 +93,7 @@ class Simulator {
       for (std::size_t s = 0; s < works.size(); ++s)
         while (next[s] < works[s].size()) {
           const CostedWork& one = works[s][next[s]];
-          if (meets_other_stages(one.work) || !has_arrived(one.work, s)) break;
+          if (one.meets_other_stages || !has_arrived(one.work, s)) break;
           work(one.work, one.costs, ranks_[s], s);
           ++next[s];
           moves = true;

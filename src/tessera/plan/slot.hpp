@@ -37,10 +37,7 @@ struct Slot {
   // Of activations, their gradients and scratch, which lie in the frame of the stage.
   Size storage = -1;  ///< position in StagePlan::storages; tensors may share one
 
-  bool in_frame() const {
-    return role == TensorRole::activation || role == TensorRole::scratch ||
-           (role == TensorRole::gradient && parameter < 0);
-  }
+  bool in_frame() const { return storage >= 0; }
 };
 
 }  // namespace tessera

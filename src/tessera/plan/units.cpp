@@ -146,6 +146,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
                      Size shard) {
   StatePlan state;
   state.sharding = sharding_on(input.strategy, input.mesh);
+  state.reduces_every_microbatch = input.reduces_every_microbatch();
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
@@ -173,7 +174,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
         input.has_stages() ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
         : input.overlap    ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
                            : one_at_a_time(state.buckets);
-    if (input.microbatches > 1 && !input.has_stages()) state.incoming = largest_share;
+    if (input.microbatches > 1 && state.reduces_every_microbatch) state.incoming = largest_share;
   }
   return state;
 }

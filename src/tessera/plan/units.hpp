@@ -80,6 +80,7 @@ struct BucketPlace {
 /// same time, one lies at the buffer's begin and the other at its end.
 struct StatePlan {
   Sharding sharding;
+  bool reduces_every_microbatch = false;  ///< as PlanInput says
   std::vector<BucketPlace> buckets;
   Size whole = 0;             ///< elements of all buckets
   Size shares = 0;            ///< elements of all shares

@@ -173,7 +173,7 @@ class WorkLister {
   }
 
   void add_incoming() {
-    if (state().sharding.gradients && action_.microbatch > 0 && !plan_.input.has_stages())
+    if (state().reduces_every_microbatch && action_.microbatch > 0)
       kernel(WorkKind::accumulate,
              state().buckets[static_cast<std::size_t>(action_.index)].share.count);
   }

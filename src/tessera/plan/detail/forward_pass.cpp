@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <tessera/nn/layer_row.hpp>
+#include <tessera/plan/detail/forward_pass.hpp>
+#include <tessera/plan/stages.hpp>
+
+namespace tessera::detail {
+
+void ForwardPass::add_batch() {
+  add_slot("batch/x", TensorRole::batch, input_.model.input_width, whole);
+  add_slot("batch/y", TensorRole::batch, input_.model.output_width(), whole);
+}
+
+/// The last segment of the model is needed again at once, and has none.
+void ForwardPass::find_segments(Range layers) {
+  segment_of_.assign(layers_.size(), no_segment);
+  if (input_.recomputation.units == 0) return;
+  Size units = 0;
+  for (const Range& unit : units_of(layers_)) {
+    if (unit.begin < layers.begin || unit.begin >= layers.end()) continue;
+    const Size segment = units++ / input_.recomputation.units;
+    for (Size l = unit.begin; l < unit.end(); ++l) segment_of_[l] = segment;
+  }
+  if (const Size last = segment_of_[size() - 1]; layers.end() == size())
+    std::replace(segment_of_.begin(), segment_of_.end(), last, no_segment);
+}
+
+/// What only the own segment reads is not kept: made() computes it again.
+void ForwardPass::forget(Range layers) {
+  for (Size l = layers.begin; l < layers.end(); ++l) {
+    if (segment_of_[l] == no_segment) continue;
+    kept_[l] = no_slot;
+    bool is_kept = false;
+    for (Size reader = l + 1; reader < layers.end(); ++reader) {
+      const std::vector<Size>& inputs = layers_[reader].inputs;
+      is_kept = is_kept || (segment_of_[reader] != segment_of_[l] &&
+                            std::find(inputs.begin(), inputs.end(), l) != inputs.end());
+    }
+    if (is_kept) continue;
+    made_[l] = no_slot;
+    copies_[l].clear();
+  }
+}
+
+/// In the backward pass, even if only gradients of weights, which come later, should need it.
+void ForwardPass::compute_again(Size l) {
+  const auto emit_to = std::exchange(emit_to_, &ChunkPass::backward);
+  forward(l);
+  emit_to_ = emit_to;
+}
+
+/// The layers before `boundary` whose outputs those behind it read.
+std::vector<Size> ForwardPass::crossing(Size boundary) const {
+  std::vector<Size> crossing;
+  for (Size l = 0; l < boundary && boundary < size(); ++l)
+    if (first_reader(l, boundary)) crossing.push_back(l);
+  return crossing;
+}
+
+/// How the first layer from `boundary` on that reads the output of `producer` needs it.
+std::optional<Placement> ForwardPass::first_reader(Size producer, Size boundary) const {
+  for (Size l = boundary; l < size(); ++l)
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+      if (layers_[l].inputs[i] == producer) return layouts_[l].inputs[i];
+  return std::nullopt;
+}
+
+Placement ForwardPass::sent_placement(Size producer, Size boundary) const {
+  const Placement made = layouts_[producer].output;
+  return made.is_partial() ? *first_reader(producer, boundary) : made;
+}
+
+Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
+  return (boundary * size() + producer) * 2 + (gradient ? 1 : 0);
+}
+
+/// The layers that read an output, as they need it; the loss needs it whole.
+std::vector<Placement> ForwardPass::readers_of(Size producer) const {
+  std::vector<Placement> readers;
+  for (Size l = 0; l < size(); ++l)
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+      if (layers_[l].inputs[i] == producer) readers.push_back(layouts_[l].inputs[i]);
+  if (producer == size() - 1) readers.push_back(whole);
+  return readers;
+}
+
+SlotId ForwardPass::made(Size producer) {
+  if (producer == LayerSpec::data) return slot_of_x;
+  if (made_[producer] == no_slot) compute_again(producer);
+  return made_[producer];
+}
+
+/// The output of `producer` with the placement that a reader needs, made if it is not there.
+SlotId ForwardPass::in_placement(Size producer, Placement needed) {
+  const SlotId raw = made(producer);
+  if (as_needed(raw, needed)) return raw;
+  auto& copies = producer == LayerSpec::data ? copies_of_x_ : copies_[producer];
+  for (const SlotId copy : copies)
+    if (slot(copy).along_model == needed) return copy;
+  const std::vector<Placement> readers = readers_of(producer);
+  const bool in_place = slot(raw).along_model.is_partial() && needed.is_replicate() &&
+                        std::count(readers.begin(), readers.end(), needed) ==
+                            static_cast<std::ptrdiff_t>(readers.size());
+  const SlotId copy = copy_of(raw, needed, in_place);
+  redistribute(raw, copy);
+  copies.push_back(copy);
+  if (!in_place) last_copy_ = copy;
+  return copy;
+}
+
+SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_of) {
+  return add_slot(layers_[l].name, TensorRole::activation, layers_[l].out, along_model,
+                  in_memory_of);
+}
+
+SlotId ForwardPass::copy_of(SlotId raw, Placement needed, bool in_place) {
+  return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed,
+                  in_place ? raw : no_slot);
+}
+
+/// The input whose memory the output of layer `l` takes, if nobody reads it again.
+SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) const {
+  const LayerSpec& layer = layers_[l];
+  const LayerRow& row = row_of(layer);
+  if (row.in_place_of < 0 || row.reads_inputs(layer)) return no_slot;
+  const auto i = static_cast<std::size_t>(row.in_place_of);
+  const Size producer = layer.inputs[i];
+  if (producer == LayerSpec::data || readers_of(producer).size() > 1 ||
+      segment_of_[producer] != segment_of_[l])
+    return no_slot;
+  const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
+  const bool same_shape =
+      layer.in == layer.out && (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
+  return read_again || !same_shape ? no_slot : inputs[i];
+}
+
+void ForwardPass::forward(Size l) {
+  const LayerSpec& layer = layers_[l];
+  const LayerRow& row = row_of(layer);
+  std::vector<SlotId> inputs;
+  const bool again = emit_to_ != &ChunkPass::forward;
+  for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+    inputs.push_back(again ? input_again(l, i)
+                           : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
+  made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
+  std::vector<SlotId> writes{made_[l]};
+  if (row.kept_columns > 0) {
+    const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
+    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation, row.kept_columns, rows);
+    writes.push_back(kept_[l]);
+  }
+  emit({ActionKind::forward, l, 0, std::move(inputs), std::move(writes)});
+}
+
+/// An input as forward has read it. One that was redistributed is made again, unless it was the
+/// last one.
+SlotId ForwardPass::input_again(Size l, std::size_t i) {
+  const Size producer = layers_[l].inputs[i];
+  const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
+  if (storage_of(read) == storage_of(raw) || read == last_input_copy_ || read >= first_of_backward_)
+    return read;
+  const SlotId again = copy_of(raw, layouts_[l].inputs[i], false);
+  redistribute(raw, again);
+  return again;
+}
+
+SlotId ForwardPass::loss() {
+  const Size last = size() - 1;
+  const SlotId prediction = in_placement(last, whole);
+  const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
+                                   slot(prediction).shape[1], whole);
+  emit({ActionKind::loss, 0, 0, {prediction, slot_of_y}, {gradient}});
+  return gradient;
+}
+
+SlotId ForwardPass::kept(Size layer) {
+  if (row_of(layers_[layer]).kept_columns > 0 && kept_[layer] == no_slot) compute_again(layer);
+  return kept_[layer];
+}
+
+SlotId ForwardPass::forward_chunk(Range layers) {
+  find_segments(layers);
+  made_.assign(layers_.size(), no_slot);
+  kept_.assign(layers_.size(), no_slot);
+  copies_.assign(layers_.size(), {});
+  copies_of_x_.clear();
+  last_copy_ = no_slot;
+  pass_.chunks.emplace_back();
+  emit_to_ = &ChunkPass::forward;
+  for (const Size l : crossing(layers.begin))
+    chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
+                              tag_of(l, layers.begin, false)});
+  for (Size l = layers.begin; l < layers.end(); ++l) forward(l);
+  for (const Size l : crossing(layers.end()))
+    chunk().outputs.push_back(
+        {in_placement(l, sent_placement(l, layers.end())), tag_of(l, layers.end(), false)});
+  last_input_copy_ = last_copy_;
+  return layers.end() == size() ? loss() : no_slot;
+}
+
+void ForwardPass::begin_backward(Range layers) {
+  emit_to_ = &ChunkPass::backward;
+  first_of_backward_ = static_cast<SlotId>(pass_.slots.size());
+  forget(layers);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a pass as it is lowered, and the actions that only move them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/pass.hpp>
+
+namespace tessera::detail {
+
+class PassTensors {
+ protected:
+  explicit PassTensors(const PlanInput& input)
+      : input_(input),
+        layers_(input.model.layers),
+        rows_(first_microbatch_rows(input)),
+        splits_layers_(input.mesh.size_of("model") > 1) {}
+
+  static constexpr Placement whole = Placement::replicate();
+
+  Size size() const { return static_cast<Size>(layers_.size()); }
+  ChunkPass& chunk() { return pass_.chunks.back(); }
+  void emit(Action action) { (chunk().*emit_to_).push_back(std::move(action)); }
+
+  SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model,
+                  SlotId in_memory_of = no_slot) {
+    Placements placements = replicated(input_.mesh);
+    for (const std::string& axis : batch_axes(input_.mesh))
+      placements[*input_.mesh.find(axis)] = Placement::shard(0);
+    if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
+    Slot slot{std::move(path), role, {rows_, width}, placements, along_model, input_.compute_type};
+    if (in_memory_of != no_slot) {
+      slot.storage = storage_of(in_memory_of);
+    } else if (role != TensorRole::batch) {
+      // The first rank has the largest block of everything.
+      const Size elements =
+          num_elements(local_block(slot.shape, slot.placements, input_.mesh, 0).extent);
+      slot.storage = static_cast<Size>(pass_.storages.size());
+      pass_.storages.push_back({elements * size_of(slot.type)});
+    }
+    pass_.slots.push_back(std::move(slot));
+    return static_cast<SlotId>(pass_.slots.size()) - 1;
+  }
+
+  const Slot& slot(SlotId id) const { return pass_.slots[static_cast<std::size_t>(id)]; }
+
+  Size storage_of(SlotId id) const { return slot(id).storage; }
+
+  void redistribute(SlotId from, SlotId to) {
+    const Placement before = slot(from).along_model, after = slot(to).along_model;
+    const Shape group = group_of(slot(from));
+    SlotId scratch = no_slot;
+    if (packed_elements(before, after, group, input_.mesh.size_of("model"), 0) > 0)
+      scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, group[1],
+                         packed_placement(before, after));
+    emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
+  }
+
+  /// What the first ranks along `model`, which have the largest blocks, hold together.
+  Shape group_of(const Slot& of) const {
+    Placements placements = of.placements;
+    if (const auto model = input_.mesh.find("model")) placements[*model] = whole;
+    return local_block(of.shape, placements, input_.mesh, 0).extent;
+  }
+
+  /// An all-to-all packs its part of the rows, everything else the whole.
+  static Placement packed_placement(Placement before, Placement after) {
+    return transition(before, after) == Transition::all_to_all ? Placement::shard(0) : whole;
+  }
+
+  bool as_needed(SlotId id, Placement needed) const {
+    return !splits_layers_ || slot(id).along_model == needed;
+  }
+
+  const PlanInput& input_;
+  const std::vector<LayerSpec>& layers_;
+  Size rows_;
+  bool splits_layers_;
+  PassPlan pass_;
+  std::vector<Action> ChunkPass::*emit_to_ = &ChunkPass::forward;
+};
+
+}  // namespace tessera::detail
