@@ -34,8 +34,15 @@ void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
     for (TracedCall& call : ranks[r].calls) calls[r][{call.axis, call.operation}].push_back(&call);
   for (std::size_t r = 0; r < ranks.size(); ++r)
     for (const auto& [kind, mine] : calls[r]) {
-      if (is_point_to_point(kind.second)) continue;
       const std::vector<Size> group = group_of(mesh, kind.first, static_cast<Size>(r));
+      if (is_point_to_point(kind.second)) {
+        double shortest = mine.front()->seconds;
+        for (const Size member : group)
+          for (const TracedCall* call : calls[member][kind])
+            shortest = std::min(shortest, call->seconds);
+        for (TracedCall* call : mine) call->waiting = call->seconds - shortest;
+        continue;
+      }
       const std::size_t n = mine.size();
       if (!std::all_of(group.begin(), group.end(),
                        [&, &kind = kind](Size member) { return calls[member][kind].size() == n; }))

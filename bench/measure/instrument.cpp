@@ -68,7 +68,7 @@ class State {
       trace.step += seconds;
     } else if (region.name == "tessera::update") {
       trace.optimizer += own;
-    } else {
+    } else if (!region.name.starts_with(pass_prefix)) {
       trace.compute += own;
       // Kokkos Kernels opens regions inside it; no call of a communicator is in there.
       if (region.name == "tessera::gemm") trace.products += seconds;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -19,6 +20,9 @@ struct TracedCall {
   double waiting = 0;  ///< of `seconds`; find_waits() tells
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting)
+
+/// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".
+inline constexpr std::string_view pass_prefix = "tessera::pass ";
 
 /// One region of a step that is no call: "tessera::forward", or the step itself.
 struct TracedRegion {

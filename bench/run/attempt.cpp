@@ -14,6 +14,7 @@
 #include <tessera/comm/share_json.hpp>
 
 #include "results/documents.hpp"
+#include "run/pipeline_result.hpp"
 #include "run/reference.hpp"
 #include "run/sleeping.hpp"
 
@@ -100,6 +101,7 @@ void Attempt::begin(const Json& taken) {
   if (!state_.rounds.empty()) result["rounds"] = state_.rounds;
   const Plan plan = plan_of(point_->config, point_->ranks());
   result["memory"] = memory_json(largest_memory(plan).memory, context_->study.limits);
+  result["pipeline"] = pipeline_json(plan);
   const Json& memory = result["memory"];
   if (memory.at("predicted_oom") != true) return;
   state_.is_done = true;

@@ -22,6 +22,7 @@
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
 #include "run/explanation.hpp"
+#include "run/pipeline_result.hpp"
 #include "run/reference.hpp"
 #include "run/traffic_rows.hpp"
 
@@ -166,6 +167,8 @@ void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
   const Breakdown breakdown = break_down(traces, steps);
   if (attempt.options.traces && context.ranks.rank() == 0)
     attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
+  if (run.plan().input.has_stages())
+    result["pipeline"]["timeline"] = timeline_json(run.plan(), traces);
   result["breakdown"] = breakdown;
   result["explanation"] =
       explanation_json(predicted(point, run.plan(), attempt, now), breakdown, run.plan());

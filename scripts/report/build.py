@@ -13,6 +13,7 @@ from .figure_drift import drift
 from .figure_fits import alpha_beta, amdahl
 from .figure_heatmap import heatmap
 from .figure_loss import losses
+from .figure_pipeline import pipeline
 from .figure_predicted import predicted
 from .figure_scaling import batch, efficiency, speedup
 from .layout import NothingToShow
@@ -23,7 +24,7 @@ from .style import STATUSES
 SECTIONS = {
     "Scaling": [speedup, efficiency, batch],
     "Strategies and meshes": [heatmap],
-    "Where the time goes": [breakdown, tables.phases, bandwidth],
+    "Where the time goes": [breakdown, pipeline, tables.pipelines, tables.phases, bandwidth],
     "Plan and measurement": [accuracy, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],

@@ -38,6 +38,13 @@ PHASES = {
     "idle": ("idle", ("#f2b49b", "#8a4a34")),
 }
 
+# Of the passes of a pipeline, by the first letter of their names.
+PASSES = {
+    "F": ("forward", ("#8cb4e0", "#2f5f94")),
+    "B": ("backward, or gradients of inputs", ("#f3b77a", "#87521a")),
+    "W": ("gradients of weights", ("#a3cfa0", "#3b6d3d")),
+}
+
 GOOD = ("#18794e", "#4cc38a")
 WARNING = ("#9a5b00", "#f1b555")
 BAD = ("#c4261d", "#ff8b82")
@@ -111,7 +118,7 @@ def pairs():
     fixed = [SURFACE, INK, MUTED, GRID, REFERENCE, BAD, _OTHER[0]]
     cells = [*CELLS, CELL_INK, CELL_STRONG_INK, CELL_EDGE]
     cells += [cell for _, cell, _ in STATUSES.values() if cell]
-    phases = [pair for _, pair in PHASES.values()]
+    phases = [pair for _, pair in (*PHASES.values(), *PASSES.values())]
     return fixed + [pair for pair, _ in _PALETTE] + phases + cells
 
 

@@ -160,6 +160,42 @@ def predictions(study):
     return Table(cases, columns, caption, folded="Predicted and measured, case by case")
 
 
+def pipelines(study):
+    """Stages of a pipeline wait: as their schedule has it, as predicted, and as measured."""
+
+    def idle(of, *path):
+        def cell(case):
+            step, seconds = number(case.result, of, "step_seconds"), number(case.result, of, *path)
+            return numbers.percent(seconds / step if step and seconds is not None else None)
+
+        return cell
+
+    def live(case):
+        found = get(case.result, "pipeline", "live_microbatches")
+        known = isinstance(found, list) and all(isinstance(one, int) for one in found)
+        return ", ".join(map(str, found)) if known and found else numbers.UNKNOWN
+
+    columns = [
+        CASE,
+        Column("schedule", lambda case: text(case.result, "pipeline", "schedule"), ""),
+        _shown("stages", numbers.count, "pipeline", "stages"),
+        _shown("microbatches", numbers.count, "pipeline", "microbatches"),
+        STEP,
+        _shown("bubble of the schedule", numbers.percent, "pipeline", "bubble"),
+        Column("idle, predicted", idle("prediction", "idle_seconds")),
+        Column("idle, measured", idle("breakdown", "idle", "mean_rank_seconds")),
+        Column("microbatches kept by stage", live),
+        _shown("activations", numbers.bytes_, "memory", "parts", "activations"),
+    ]
+    cases = [case for case in study.measured if number(case.result, "pipeline", "stages")]
+    caption = (
+        "Part of a step in which a stage waits. Of the schedule: if backward passes take twice as long "
+        "as forward passes, and messages no time. Predicted: with calibrated costs. Measured: in the "
+        "instrumented run, the mean over ranks. Activations: on the rank that needs most memory."
+    )
+    return Table(cases, columns, caption)
+
+
 def phases(study):
     columns = [
         _shown(f"{words}: {of}", numbers.seconds, "breakdown", name, f"{of}_rank_seconds")

@@ -181,6 +181,44 @@ class Kinds(WithDirectory):
         text = "".join(self.report(results).text)
         self.assertIn("the batch per rank is fixed", text)
 
+    def test_a_pipeline_waits_as_scheduled_predicted_and_measured(self):
+        results = self.copy(small)
+        name = read_json(results / "summary.json")["best"]
+
+        def change(result):
+            result["pipeline"] = {"schedule": "1f1b", "stages": 4, "virtual_stages": 1,
+                                  "microbatches": 8, "bubble": 3 / 11,
+                                  "live_microbatches": [4, 3, 2, 1]}  # fmt: skip
+            result["prediction"].update({"step_seconds": 2.0, "idle_seconds": 0.5})
+            result["breakdown"]["step_seconds"] = 4.0
+            result["breakdown"]["idle"]["mean_rank_seconds"] = 1.2
+
+        change_json(results / "cases" / name / "result.json", change)
+        (row,) = self.report(results).table("case", "bubble of the schedule")
+        self.assertEqual(row["case"], name)
+        wanted = {"schedule": "1f1b", "stages": "4", "microbatches": "8",
+                  "bubble of the schedule": "27 %", "idle, predicted": "25 %",
+                  "idle, measured": "30 %", "microbatches kept by stage": "4, 3, 2, 1"}  # fmt: skip
+        self.assertEqual({key: row[key] for key in wanted}, wanted)
+
+    def test_the_passes_of_a_pipeline_are_drawn_if_they_are_there(self):
+        results = self.copy(small)
+        name = read_json(results / "summary.json")["best"]
+        file = results / "cases" / name / "result.json"
+        passes = [[["F0", 0.0, 1.0], ["B0", 3.0, 5.0]], [["F0", 1.0, 2.0], ["B0", 2.0, 3.0]]]
+        pipeline = {"schedule": "gpipe", "stages": 2, "microbatches": 1}
+
+        def figures():
+            with quietly():
+                return [figure.name for figure in figures_of(build(Study(results)))]
+
+        change_json(file, with_value(("pipeline",), {**pipeline, "timeline":
+                                     {"measured": passes, "ideal": passes}}))  # fmt: skip
+        self.assertIn("pipeline", figures())
+        for bad in (None, [], [1], [[["F0", 0.0]]], [[["?0", 0.0, 1.0]]], [[["F0", 0.0, "x"]]]):
+            change_json(file, with_value(("pipeline", "timeline", "measured"), bad))
+            self.assertNotIn("pipeline", figures(), bad)
+
     def test_a_case_is_running_while_its_launch_holds_the_lock(self):
         results = self.copy()
         (name,) = [n for n, r in results_of(results).items() if r["status"] == "running"]

@@ -65,6 +65,18 @@ TEST(Breakdown, SharesAddUpToTheStep) {
   EXPECT_DOUBLE_EQ(b.calls[1].waiting, (1 + 0 + 0 + 1) / 8.0);
 }
 
+// Stage 0 asks late and finds its message there; stage 1 has asked early and waits.
+TEST(Breakdown, AMessageTakesAsLongAsTheShortest) {
+  const Breakdown b = break_down_on(
+      MeshShape({{"pipeline", 2}}),
+      {trace(4, {{"pipeline", Operation::receive, 1}}),
+       trace(2, {{"pipeline", Operation::receive, 4}, {"pipeline", Operation::receive, 2}})},
+      1);
+  EXPECT_DOUBLE_EQ(b.communication.mean_rank_seconds, 3 / 2.0);
+  EXPECT_DOUBLE_EQ(b.idle.mean_rank_seconds, (3 + 1) / 2.0);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 4);
+}
+
 TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
   const Breakdown b = break_down_on(
       two,

@@ -83,7 +83,8 @@ TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
        {"schema_version", "id",      "study",  "label",   "status",       "reason",
         "exit_code",      "attempt", "launch", "started", "finished",     "wall_seconds",
         "factors",        "case",    "config", "loss",    "step_seconds", "samples_per_second",
-        "breakdown",      "traffic", "memory", "compute", "prediction",   "explanation"})
+        "breakdown",      "traffic", "memory", "compute", "prediction",   "explanation",
+        "pipeline"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_TRUE(finite(NAN).is_null());
   EXPECT_TRUE(finite(INFINITY).is_null());
