@@ -68,3 +68,4 @@ tessera_stop_if_missing()
 
 include(TesseraKokkos)
 include(TesseraNccl)
+include(TesseraShortProducts)

@@ -32,7 +32,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 take_arguments "$@"
 input=${input:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$input" .toml)}
-install_missing Matplotlib
+install_missing dnnl Matplotlib
 build release tessera_bench_cli
 status=0
 launch tessera-bench run "$input" -o "$results" "${options[@]}" || status=$?

@@ -79,7 +79,7 @@ class Interlude {
     for_each(
         "tessera::bench::interlude", floats,
         KOKKOS_LAMBDA(Size i) { numbers(i) = 0.5F * numbers(i) + 1; });
-    gemm_(Trans::no, Trans::no, 1, a_, a_, 0, c_);
+    gemm_(Trans::no, Trans::no, a_, a_, 0, c_);
   }
 
  private:

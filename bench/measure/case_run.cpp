@@ -30,9 +30,10 @@ template <class T>
 CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
     : config_(resolve(config, ranks.size())),
       mesh_(ranks, resolve_mesh(config_, ranks.size())),
-      session_(
-          config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
-          [&](const Plan& plan) { return Dataset<T>::generate(plan, mesh_.rank(), config_.data); }),
+      session_(config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
+               [&](const Plan& plan) {
+                 return Dataset<StateOf<T>>::generate(plan, mesh_.rank(), config_.data);
+               }),
       full_batches_(config_.data.samples / config_.training.batch_size) {}
 
 template <class T>
@@ -103,5 +104,7 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
 
 template class CaseRun<float>;
 template class CaseRun<double>;
+template class CaseRun<BFloat16>;
+template class CaseRun<Float16>;
 
 }  // namespace tessera::bench

@@ -19,9 +19,12 @@ double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
       c("tessera::bench::c", n, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
-  const Gemm<T> gemm;
+  const bool is_emulated =
+      is_short_v<T> && short_products(dtype_of<T>()) == ShortProducts::emulated;
+  const Gemm<T> gemm(MatmulPrecision::strict,
+                     is_emulated ? MatmulScratch{n * n, n * n, n * n} : MatmulScratch{});
   const std::vector<double> seconds =
-      repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, 1, a, b, 0, c); });
+      repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); });
   const double best = slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
   return static_cast<double>(GemmShape{n, n, n}.flops()) / best;
 }
@@ -29,8 +32,8 @@ double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
 }  // namespace
 
 double gemm_peak(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions) {
-  return dtype == DType::float64 ? typed_gemm_peak<double>(ranks, gemm_size, repetitions)
-                                 : typed_gemm_peak<float>(ranks, gemm_size, repetitions);
+  return with_compute_type(
+      dtype, [&](auto t) { return typed_gemm_peak<decltype(t)>(ranks, gemm_size, repetitions); });
 }
 
 }  // namespace tessera::bench

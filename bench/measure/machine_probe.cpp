@@ -64,7 +64,7 @@ MachineSpeed MachineProbe::measure(const Communicator& ranks) const {
             for (Size i = 0; i < products; ++i) multiply(a_, b_, c_);
           }),
           typical([&] { sweep(from_, to_); }),
-          typical([&] { gemm_(Trans::no, Trans::no, 1, left_, left_, 0, right_); })};
+          typical([&] { gemm_(Trans::no, Trans::no, left_, left_, 0, right_); })};
 }
 
 }  // namespace tessera::bench

@@ -10,6 +10,7 @@
 #include <tessera/comm/scratch.hpp>
 #include <tessera/mesh/redistribute.hpp>
 #include <tessera/mesh/redistribute_plan.hpp>
+#include <tessera/nn/convert.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/optim/clipping.hpp>
@@ -24,20 +25,23 @@ template <class T>
 void refill(const Vector<T>& values) {
   T* const data = values.data();
   for_each(
-      "tessera::bench::refill", values.extent(0),
-      KOKKOS_LAMBDA(Size i) { data[i] = static_cast<T>((i * 37) % 101 - 50) / T(50); });
+      "tessera::bench::refill", values.extent(0), KOKKOS_LAMBDA(Size i) {
+        data[i] = static_cast<StateOf<T>>((i * 37) % 101 - 50) / StateOf<T>(50);
+      });
 }
 
 /// Memory of one piece of work; what it writes is filled again between blocks of repetitions.
 template <class T>
 class WorkOperands {
  public:
+  using State = StateOf<T>;
+
   explicit WorkOperands(const PlannedWork& planned, const Mesh& mesh)
       : planned_(planned),
         input_(planned.of->plan.input),
         work_(planned_.work),
         stage_(planned.of->plan.stages[static_cast<std::size_t>(planned.stage)]),
-        gemm_(input_.precision, scratch().left, scratch().right),
+        gemm_(input_.precision, scratch()),
         sums_("tessera::bench::sums", 1) {
     // A redistribution may be this rank's own business, but depends on its place all the same.
     ranks_ = mesh.over(axes_of(work_.ranks.value_or(RankSet::model), input_));
@@ -47,6 +51,7 @@ class WorkOperands {
 
   void refresh() const {
     for (const Vector<T>& memory : memory_) refill(memory);
+    for (const Vector<State>& memory : sums_memory_) refill(memory);
   }
 
   std::function<void()> once() {
@@ -59,25 +64,31 @@ class WorkOperands {
         return [call = backward_call()] { backward(call); };
       case WorkKind::loss: {
         const Size columns = slot(planned_.action->reads[0]).shape[1];
-        const Matrix<T> p = matrix(n / columns, columns), t = matrix(n / columns, columns),
-                        g = matrix(n / columns, columns);
+        const Matrix<T> p = matrix(n / columns, columns), g = matrix(n / columns, columns);
+        const Matrix<State> t = state_matrix(n / columns, columns);
         return [=, kind = training.loss, sums = sums_] {
           loss_and_gradient<T>(kind, p, t, n, sums, 0, g);
         };
       }
       case WorkKind::accumulate:
+        if (is_of_state_type())
+          return [from = state_vector(n), to = state_vector(n)] { accumulate<State>(from, to); };
         return [from = vector(n), to = vector(n)] { accumulate<T>(from, to); };
       case WorkKind::copy:
+        if constexpr (is_short_v<T>)
+          if (work_.shape != name_of(dtype_of<T>()))
+            return [from = state_vector(n), to = vector(n)] { convert<State, T>(from, to); };
         return [from = vector(n), to = vector(n)] { Kokkos::deep_copy(ExecSpace(), to, from); };
       case WorkKind::clip_by_value:
-        return [v = vector(n)] { clip_by_value<T>(v, T(0.5)); };
+        return [v = state_vector(n)] { clip_by_value<State>(v, State(0.5)); };
       case WorkKind::sum_of_squares:
-        return [v = vector(n), sums = sums_] { sum_of_squares<T>(v, sums, 0); };
+        return [v = state_vector(n), sums = sums_] { sum_of_squares<State>(v, sums, 0); };
       case WorkKind::find_not_finite:
-        return [v = vector(n), sums = sums_] { find_not_finite<T>(v, sums, 0); };
+        return [v = state_vector(n), sums = sums_] { find_not_finite<State>(v, sums, 0); };
       case WorkKind::update: {
-        const auto optimizer = std::make_shared<Optimizer<T>>(training.optimizer, n);
-        return [=, p = vector(n), g = vector(n)] { optimizer->step(p, g, T(1e-6)); };
+        const auto optimizer = std::make_shared<Optimizer<State>>(training.optimizer, n);
+        return
+            [=, p = state_vector(n), g = state_vector(n)] { optimizer->step(p, g, State(1e-6)); };
       }
       case WorkKind::redistribute:
         return redistribution();
@@ -90,16 +101,17 @@ class WorkOperands {
 
   std::function<Request()> start() {
     if (work_.phase != Work::Phase::started || work_.kind == WorkKind::message) return {};
-    const Size n = elements();
-    const Vector<T> all = vector(n);
     const Communicator& ranks = *ranks_;
-    const Vector<T> mine = share(all);
-    if (work_.kind == WorkKind::all_gather) return [=] { return ranks.iall_gather(mine, all); };
+    if (work_.kind == WorkKind::all_gather)
+      return [=, all = vector(elements()), this] { return ranks.iall_gather(share_of(all), all); };
+    const Size n = sums();
+    const Vector<State> all = state_vector(n);
     if (work_.kind == WorkKind::all_reduce) return [=] { return ranks.iall_reduce(all); };
     const Size share = balanced_split(n, ranks.size(), 0).count;
-    const Scratch room{vector(reduce_scatter_scratch(n, share, ranks.size(), dtype_of<T>()))};
+    const Scratch room{
+        state_vector(reduce_scatter_scratch(n, share, ranks.size(), dtype_of<State>()))};
     if (!is_sharded()) return [=] { return ranks.ireduce_scatter(all, room); };
-    const Vector<T> out = vector(static_cast<Size>(mine.extent(0)));
+    const Vector<State> out = state_vector(static_cast<Size>(share_of(all).extent(0)));
     return [=] { return ranks.ireduce_scatter(all, out, room); };
   }
 
@@ -110,19 +122,30 @@ class WorkOperands {
   const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
   bool is_sharded() const { return sharding_on(input_.strategy, input_.mesh).gradients; }
   Size elements() const { return work_.size / size_of(dtype_of<T>()); }
+  Size sums() const { return work_.size / size_of(dtype_of<State>()); }
+  bool is_of_state_type() const { return work_.shape == name_of(dtype_of<State>()); }
 
   Vector<T> vector(Size n) {
     memory_.push_back(allocate_vector<T>("tessera::bench::work", n));
     return memory_.back();
   }
+  Vector<State> state_vector(Size n) {
+    sums_memory_.push_back(allocate_vector<State>("tessera::bench::work", n));
+    return sums_memory_.back();
+  }
   Matrix<T> matrix(Size rows, Size columns) {
     return alias_matrix(vector(rows * columns).data(), rows, columns);
   }
-  Vector<T> share(const Vector<T>& all) const {
+  Matrix<State> state_matrix(Size rows, Size columns) {
+    return alias_matrix(state_vector(rows * columns).data(), rows, columns);
+  }
+  template <class E>
+  Vector<E> share_of(const Vector<E>& all) const {
     const Range own =
         balanced_split(static_cast<Size>(all.extent(0)), ranks_->size(), ranks_->rank());
     return alias_vector(all.data() + own.begin, own.count);
   }
+  bool holds_sums(SlotId id) const { return slot(id).type != dtype_of<T>(); }
   /// Where the plan has both in one place, so has this.
   Matrix<T> matrix_beside(Size columns, SlotId id, SlotId other, const Matrix<const T>& memory) {
     if (stage_.in_one_place(id, other))
@@ -143,10 +166,13 @@ class WorkOperands {
   LayerCall<T> forward_call() {
     const Action& action = *planned_.action;
     LayerCall<T> call = parameters_and_inputs();
-    call.output =
-        matrix_beside(planned_.layer.out, action.writes[0], action.reads[0], call.inputs[0]);
+    if (holds_sums(action.writes[0]))
+      call.output_terms = state_matrix(work_.size, planned_.layer.out);
+    else
+      call.output =
+          matrix_beside(planned_.layer.out, action.writes[0], action.reads[0], call.inputs[0]);
     if (action.writes.size() > 1)
-      call.kept = matrix(work_.size, row_of(planned_.layer).kept_columns);
+      call.kept = state_matrix(work_.size, row_of(planned_.layer).kept_columns);
     return call;
   }
 
@@ -156,17 +182,21 @@ class WorkOperands {
     LayerCall<T> call = parameters_and_inputs();
     const std::size_t inputs = action.writes.size();
     call.output_gradient = matrix(work_.size, layer.out);
-    for (std::size_t i = 0; i < inputs; ++i)
-      if (action.writes[i] != no_slot)
+    for (std::size_t i = 0; i < inputs; ++i) {
+      if (action.writes[i] == no_slot) continue;
+      if (holds_sums(action.writes[i]))
+        call.input_gradient_terms[i] = state_matrix(work_.size, layer.in);
+      else
         call.input_gradients[i] =
             matrix_beside(layer.in, action.writes[i], action.reads[0], call.output_gradient);
+    }
     if (action.reads[1 + inputs] != no_slot) call.output = matrix(work_.size, layer.out);
     if (action.reads[2 + inputs] != no_slot)
-      call.kept = matrix(work_.size, row_of(layer).kept_columns);
+      call.kept = state_matrix(work_.size, row_of(layer).kept_columns);
     call.add_input_gradients = action.adds;
     const bool weights = action.kind != ActionKind::backward_inputs;
     for (std::size_t p = 0; weights && p < layer.parameters.size(); ++p)
-      call.parameter_gradients[p] = vector(num_elements(layer.parameters[p].shape));
+      call.parameter_gradients[p] = state_vector(num_elements(layer.parameters[p].shape));
     return call;
   }
 
@@ -179,10 +209,13 @@ class WorkOperands {
     const auto block = [&](Placement placement) {
       return num_elements(parameter_block(group, placement, ranks.size(), ranks.rank()).extent);
     };
-    const Vector<T> source = vector(block(before)), target = vector(block(after));
-    const Vector<T> packed =
-        vector(packed_elements(before, after, group, ranks.size(), ranks.rank()));
-    return [=] { redistribute_along(ranks, before, after, group, source, target, packed); };
+    const Size packed = packed_elements(before, after, group, ranks.size(), ranks.rank());
+    const auto run = [=](const auto& source, const auto& target, const auto& room) {
+      return [=] { redistribute_along(ranks, before, after, group, source, target, room); };
+    };
+    if (holds_sums(planned_.action->reads[0]))
+      return run(state_vector(block(before)), state_vector(block(after)), state_vector(packed));
+    return run(vector(block(before)), vector(block(after)), vector(packed));
   }
 
   /// Every stage sends to the next one at the same time, the last one to the first, and waits for
@@ -203,12 +236,12 @@ class WorkOperands {
     const Communicator& ranks = *ranks_;
     if (work_.shape == name_of(DType::float64) && dtype_of<T>() != DType::float64)
       return [ranks, sum = sums_] { ranks.all_reduce(sum); };
-    const Vector<T> all = vector(elements());
-    const Vector<T> mine = share(all);
-    if (work_.kind == WorkKind::all_gather) return [=] { ranks.all_gather(mine, all); };
+    if (work_.kind == WorkKind::all_gather)
+      return [=, all = vector(elements()), this] { ranks.all_gather(share_of(all), all); };
+    const Vector<State> all = state_vector(sums());
     if (work_.kind == WorkKind::all_reduce) return [=] { ranks.all_reduce(all); };
     if (!is_sharded()) return [=] { ranks.reduce_scatter(all); };
-    const Vector<T> out = vector(static_cast<Size>(mine.extent(0)));
+    const Vector<State> out = state_vector(static_cast<Size>(share_of(all).extent(0)));
     return [=] { ranks.reduce_scatter(all, out); };
   }
 
@@ -220,6 +253,7 @@ class WorkOperands {
   Vector<double> sums_;
   std::optional<Communicator> ranks_;
   std::vector<Vector<T>> memory_;
+  std::vector<Vector<State>> sums_memory_;
 };
 
 template <class T>
@@ -236,8 +270,8 @@ WorkRun make_typed(const PlannedWork& planned, const Mesh& mesh) {
 }  // namespace
 
 WorkRun make_work_run(const PlannedWork& planned, const Mesh& mesh) {
-  return planned.of->plan.input.compute_type == DType::float64 ? make_typed<double>(planned, mesh)
-                                                               : make_typed<float>(planned, mesh);
+  return with_compute_type(planned.of->plan.input.compute_type,
+                           [&](auto t) { return make_typed<decltype(t)>(planned, mesh); });
 }
 
 }  // namespace tessera::bench

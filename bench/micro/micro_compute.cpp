@@ -54,9 +54,8 @@ struct Operands {
 };
 
 std::function<void()> through_gemm(const Product& p) {
-  return [p, o = Operands(p), gemm = Gemm<float>()] {
-    gemm(p.trans_a, p.trans_b, 1, o.a, o.b, 0, o.c);
-  };
+  return
+      [p, o = Operands(p), gemm = Gemm<float>()] { gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c); };
 }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.

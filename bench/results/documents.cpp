@@ -23,6 +23,12 @@ Json axes_json(const MeshShape& mesh) {
   return axes;
 }
 
+/// What multiplies 16-bit operands, if there are some.
+Json short_products_of(const Config& config) {
+  const DType type = compute_type(config);
+  return is_short(type) ? Json(name_of(short_products(type))) : Json();
+}
+
 Json case_json(const Case& point) {
   const ModelConfig& model = point.config.model;
   return {
@@ -32,7 +38,8 @@ Json case_json(const Case& point) {
       {"global_batch", point.batch()},
       {"batch_per_rank", static_cast<double>(point.batch()) / static_cast<double>(point.ranks())},
       {"microbatches", point.config.training.microbatches},
-      {"dtype", name_of(model.dtype)},
+      {"dtype", name_of(compute_type(point.config))},
+      {"short_products", short_products_of(point.config)},
       {"matmul_precision", name_of(model.matmul_precision)},
       {"samples", point.config.data.samples},
       {"parameters", make_model(model).num_parameters()}};

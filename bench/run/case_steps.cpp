@@ -118,11 +118,12 @@ Json compute_json(const Plan& plan, const CaseContext& context, std::optional<do
 
 /// Loss, traffic and memory; what is wrong with them becomes the end of the case.
 template <class T>
-bool verify(CaseRun<T>& run, const CaseContext& context, const Json& reference,
-            const std::string& reference_name, Json& result) {
+bool verify(CaseRun<T>& run, const Config& config, const CaseContext& context,
+            const Json& reference, const std::string& reference_name, Json& result) {
   const bool memory_as_planned = check_memory(run, context, result);
   const Verification verification = run.train([&] { check_time(context); });
-  LossVerdict loss = judge_losses(verification, reference, reference_name, context.study.tolerance);
+  LossVerdict loss = judge_losses(verification, reference, reference_name,
+                                  loss_tolerance(config, context.study.tolerance));
   // Ranks along `model` compute their losses apart: the first one with a problem speaks for all.
   std::string problem;
   const std::vector<Json> all =
@@ -185,7 +186,7 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
       predicted(point, run.plan(), attempt, attempt.launch.calibration(point).machine));
   result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
   attempt.last_word.enter("verification");
-  if (!verify(run, context, reference, reference_name(point.config), result)) return false;
+  if (!verify(run, point.config, context, reference, reference_name(point.config), result)) return false;
   attempt.last_word.enter("warm-up");
   inject_failure(attempt.options, context.ranks.rank());
   run.warm_up(rules.warm_up, [&] { check_time(context); });
@@ -236,13 +237,12 @@ void run_round(const Case& point, const AttemptContext& context, const Json& ref
     // If the machine was busy before, the case must not seem faster than possible.
     state.gemm_peak =
         std::max(context.launch.peak(point),
-                 gemm_peak(ranks, point.config.model.dtype, context.study.measure.gemm_size, 3));
-  if (is_new && point.config.model.dtype == DType::float64)
-    state.run =
-        std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<double>>, point.config, ranks);
-  else if (is_new)
-    state.run =
-        std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<float>>, point.config, ranks);
+                 gemm_peak(ranks, compute_type(point.config), context.study.measure.gemm_size, 3));
+  if (is_new)
+    state.run = with_compute_type(compute_type(point.config), [&](auto t) {
+      return std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<decltype(t)>>, point.config,
+                                          ranks);
+    });
   std::visit([&](auto& run) { run_typed(run, is_new, point, context, reference, state); },
              *state.run);
 }

@@ -28,7 +28,8 @@ struct AttemptContext {
   const RunOptions& options;
 };
 
-using AnyCaseRun = std::variant<CaseRun<float>, CaseRun<double>>;
+using AnyCaseRun =
+    std::variant<CaseRun<float>, CaseRun<double>, CaseRun<BFloat16>, CaseRun<Float16>>;
 
 /// A case between its rounds, on a rank of its group.
 struct CaseState {

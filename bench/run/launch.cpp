@@ -114,7 +114,7 @@ void LaunchState::prepare(const Case& point, const Study& study, const Communica
   const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
   if (!is_new) return;
   if (inside)
-    peak->second = gemm_peak(groups_.at(key).ranks, point.config.model.dtype,
+    peak->second = gemm_peak(groups_.at(key).ranks, compute_type(point.config),
                              study.measure.gemm_size, gemm_repetitions);
   sleep_until_all_arrive();
   document_["calibration"].push_back({{"ranks", n},

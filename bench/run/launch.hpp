@@ -58,7 +58,7 @@ class LaunchState {
   MachineProbe probe_;
   nlohmann::json document_;
   using PeakKey = std::pair<Size, DType>;
-  static PeakKey peak_key(const Case& point) { return {point.ranks(), point.config.model.dtype}; }
+  static PeakKey peak_key(const Case& point) { return {point.ranks(), compute_type(point.config)}; }
   GroupKey key_of(const Case& point) const {
     return {point.ranks(), choose_backend(comm_options(point.config).backend, facts_).backend};
   }

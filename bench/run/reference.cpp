@@ -71,14 +71,25 @@ Json find_reference(const Config& config, const ResultsDirectory& results,
                   fmt::format("would need {}, the limit is {}", human_bytes(bytes),
                               human_bytes(*limits.memory_bytes)));
     const Communicator alone = world.alone("reference");
-    made = reference.model.dtype == DType::float64
-               ? train_alone<double>(reference, alone, check_time)
-               : train_alone<float>(reference, alone, check_time);
+    made = with_compute_type(compute_type(reference), [&](auto t) {
+      return train_alone<decltype(t)>(reference, alone, check_time);
+    });
     results.write(name, made);
   });
   if (outcome.code == ExitCode::out_of_memory) return {{"problem", "one rank: " + outcome.message}};
   if (!outcome.failed()) return made;
   return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
+}
+
+double loss_tolerance(const Config& config, double asked) {
+  switch (compute_type(config)) {
+    case DType::bfloat16:
+      return std::max(asked, 0x1p-8);
+    case DType::float16:
+      return std::max(asked, 0x1p-11);
+    default:
+      return asked;
+  }
 }
 
 LossVerdict judge_losses(const Verification& verification, const Json& reference,

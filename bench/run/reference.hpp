@@ -28,6 +28,11 @@ struct LossVerdict {
   nlohmann::json document;
   std::string problem;
 };
+/// The relative difference of losses that is allowed, `asked` or more: with 16-bit activations a
+/// difference of float32 in an order of additions may make any of them round the other way, so that
+/// losses may differ by the unit roundoff of their type, 2^-8 of bfloat16 and 2^-11 of float16.
+double loss_tolerance(const Config& config, double asked);
+
 /// `reference` as from find_reference.
 LossVerdict judge_losses(const Verification& verification, const nlohmann::json& reference,
                          const std::string& reference_name, double tolerance);

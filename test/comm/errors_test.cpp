@@ -68,6 +68,30 @@ TEST(CallErrors, ExtentsMustMatchTheShares) {
   EXPECT_TRUE(comm.ledger().rows().empty()) << "what is refused is not counted";
 }
 
+/// Half of the bytes of a float, bit by bit.
+template <class T>
+void expect_moved_not_added_up() {
+  const Communicator comm = Communicator::world(with_check(false));
+  const Vector<T> all("all", static_cast<std::size_t>(comm.size())), own("own", 1);
+  Kokkos::deep_copy(own, T(0.5f + static_cast<float>(comm.rank())));
+  comm.ledger().reset();
+  comm.all_gather(own, all);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all);
+  for (int rank = 0; rank < comm.size(); ++rank)
+    EXPECT_EQ(static_cast<float>(host(rank)), 0.5f + static_cast<float>(rank));
+  if (comm.size() > 1) {
+    EXPECT_EQ(comm.ledger().rows().at(0).payload_bytes, 2 * comm.size());
+  }
+  const std::string name(name_of(dtype_of<T>()));
+  expect_contains(message_of([&] { comm.all_reduce(all); }), name + " is not added up");
+  expect_contains(message_of([&] { comm.reduce_scatter(all); }), name + " is not added up");
+}
+
+TEST(CallErrors, ShortNumbersAreMovedNotAddedUp) {
+  expect_moved_not_added_up<BFloat16>();
+  expect_moved_not_added_up<Float16>();
+}
+
 TEST(CallErrors, RanksAndTagsMustExist) {
   const Communicator comm = Communicator::world(with_check(false));
   const Vector<float> v("v", 3);

@@ -171,10 +171,22 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
                      {"distributed.backend = \"gloo\": is not available, use mpi"});
   refuse_distributed([](auto& d) { d.backend = "tcp"; },
                      {"distributed.backend = \"tcp\": must be one of auto, mpi, nccl, gloo"});
-  for (const char* precision : {"fp16", "bf16"})
-    refuse_distributed([&](auto& d) { d.mixed_precision = precision; },
-                       {"distributed.mixed_precision = ", precision, "is not available yet"});
-  refuse_distributed([](auto& d) { d.mixed_precision = "fp8"; }, {"must be one of no, fp16, bf16"});
+  refuse_distributed([](auto& d) { d.mixed_precision = static_cast<MixedPrecision>(3); },
+                     {"distributed.mixed_precision = 3", "must be one of no, fp16, bf16"});
+  for (const MixedPrecision mixed : {MixedPrecision::fp16, MixedPrecision::bf16}) {
+    refuse(
+        [&](Config& c) {
+          c.training.distributed.mixed_precision = mixed;
+          c.model.dtype = DType::float64;
+        },
+        {"distributed.mixed_precision", "needs model.dtype = \"float32\""});
+    refuse(
+        [&](Config& c) {
+          c.training.distributed.mixed_precision = mixed;
+          c.model.matmul_precision = MatmulPrecision::tf32;
+        },
+        {"model.matmul_precision", "needs distributed.mixed_precision = \"no\""});
+  }
   refuse_distributed([](auto& d) { d.gradient_reduce_type = "max"; },
                      {"distributed.gradient_reduce_type = \"max\": must be one of mean, sum"});
   Config sum = tutorial();

@@ -29,7 +29,7 @@ class SerialModel {
               MatmulPrecision precision = MatmulPrecision::strict)
       : model_(model),
         loss_kind_(loss),
-        gemm_(precision, scratch(rows), scratch(rows)),
+        gemm_(precision, {scratch(rows), scratch(rows)}),
         parameters_("parameters", model.num_parameters()),
         gradients_("gradients", model.num_parameters()),
         loss_("loss", 1) {

@@ -54,11 +54,13 @@ TEST(PlanMemory, BytesAreThoseOfTheSlotsType) {
   const MemoryPlan state = make_plan(input).memory(0);
   EXPECT_EQ(state.parameters, 3080);
   EXPECT_EQ(state.moments, 6160);
-  EXPECT_EQ(state.activations, 5680);
+  EXPECT_EQ(state.copies, 1544);
+  EXPECT_EQ(state.activations, 5680 + 192);  // with 11 rows of x in the compute type
   EXPECT_EQ(state.sums, 64);
-  EXPECT_EQ(state.data, 1760);
+  EXPECT_EQ(state.data, 3520);
   input.compute_type = DType::float64;
   const MemoryPlan both = make_plan(input).memory(0);
+  EXPECT_EQ(both.copies, 0);
   EXPECT_EQ(both.activations, 2 * 5632 + 88);
   EXPECT_EQ(both.data, 3520);
 }

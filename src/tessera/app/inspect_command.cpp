@@ -19,7 +19,7 @@ void inspect(const Communicator& world, const Config& config) {
   const Mesh mesh(world, resolve_mesh(config, world.size()));
   const Plan plan =
       collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
-  const Dataset<T> data = Dataset<T>::generate(plan, mesh.rank(), config.data);
+  const Dataset<StateOf<T>> data = Dataset<StateOf<T>>::generate(plan, mesh.rank(), config.data);
   const Engine<T> engine(plan, mesh, StepOptions::of(config.training));
   const std::vector<nlohmann::json> ranks =
       gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));
@@ -36,10 +36,7 @@ ExitCode inspect_command(Runtime&, const InspectOptions& options) {
   const Config config = agreed_config(world, options.source);
   check_nodes(config.training.distributed, ranks_by_node(world));
   collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
-  if (config.model.dtype == DType::float64)
-    inspect<double>(world, config);
-  else
-    inspect<float>(world, config);
+  with_compute_type(compute_type(config), [&](auto t) { inspect<decltype(t)>(world, config); });
   return ExitCode::ok;
 }
 

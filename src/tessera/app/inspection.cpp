@@ -88,16 +88,16 @@ std::string parts_text(const std::string& path, const std::vector<nlohmann::json
 
 template <class T>
 nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
-                                     const Dataset<T>& data) {
-  const Batch<T> batch = data.batch(0);
+                                     const Dataset<StateOf<T>>& data) {
+  const Batch<StateOf<T>> batch = data.batch(0);
   const Size first_row = plan.rows(rank).begin;
   nlohmann::json tensors = nlohmann::json::array();
-  tensors.push_back(batch_json<T>("batch/x", batch.x, first_row));
-  tensors.push_back(batch_json<T>("batch/y", batch.y, first_row));
+  tensors.push_back(batch_json<StateOf<T>>("batch/x", batch.x, first_row));
+  tensors.push_back(batch_json<StateOf<T>>("batch/y", batch.y, first_row));
   for (const TensorRole role : {TensorRole::parameter, TensorRole::gradient, TensorRole::moment})
-    for (const LocalTensor<T>& tensor : local_tensors(plan, rank, engine, role))
+    for (const LocalTensor<StateOf<T>>& tensor : local_tensors(plan, rank, engine, role))
       tensors.push_back(part_json(tensor.slot.path, tensor.block, tensor.kept,
-                                  checksum_of<T>(tensor.values, tensor.kept.begin)));
+                                  checksum_of<StateOf<T>>(tensor.values, tensor.kept.begin)));
   return tensors;
 }
 
@@ -118,9 +118,13 @@ std::string inspection_text(const Plan& plan, const std::vector<nlohmann::json>&
   return text;
 }
 
-template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<float>&,
-                                              const Dataset<float>&);
-template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<double>&,
-                                              const Dataset<double>&);
+#define TESSERA_INSTANTIATE(T)                                                       \
+  template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<T>&, \
+                                                const Dataset<StateOf<T>>&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -15,7 +15,7 @@ namespace tessera {
 /// path, block, the elements of the block that are kept, and their checksum.
 template <class T>
 nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
-                                     const Dataset<T>& data);
+                                     const Dataset<StateOf<T>>& data);
 
 /// The tensors of all ranks as a person reads them: each global block with the ranks that hold it.
 /// Ranks with the same block whose checksums differ stand in lines of their own. `ranks`:

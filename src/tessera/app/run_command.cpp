@@ -42,6 +42,8 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
   document["provenance"] = provenance;
+  if (const DType type = compute_type(config); is_short(type))
+    document["provenance"]["products"] = name_of(short_products(type));
   document["provenance"]["ranks"] = ranks;
   return document;
 }
@@ -93,8 +95,8 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
-  return config.model.dtype == DType::float64 ? train<double>(runtime, config, options)
-                                              : train<float>(runtime, config, options);
+  return with_compute_type(compute_type(config),
+                           [&](auto t) { return train<decltype(t)>(runtime, config, options); });
 }
 
 }  // namespace tessera

@@ -74,6 +74,18 @@ nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
 
 }  // namespace
 
+namespace {
+
+std::string precision_text(const Config& config) {
+  const DType type = compute_type(config);
+  if (!is_short(type)) return "";
+  return fmt::format("Precision:    {} ({} products: {})\n",
+                     name_of(config.training.distributed.mixed_precision), name_of(type),
+                     name_of(short_products(type)));
+}
+
+}  // namespace
+
 std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
   const ModelSpec model = make_model(config.model);
   const std::string& strategy = config.training.distributed.strategy;
@@ -85,34 +97,40 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  "Model parameters: {3}\n"
                  "Mesh shape:   {4}\n"
                  "Axis names:   {5}\n"
-                 "Strategy:     {6}\n"
+                 "Strategy:     {6}\n{11}"
                  "Trainer created with distributed config\n"
                  "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
                  "Training...\n",
                  rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh),
                  names_text(mesh), strategy, config.data.samples, model.input_width,
-                 model.output_width(), strategy == "data" ? "Data-Parallel " : "");
+                 model.output_width(), strategy == "data" ? "Data-Parallel " : "",
+                 precision_text(config));
   return out;
 }
 
 std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned) {
   std::string out;
-  fmt::format_to(std::back_inserter(out),
-                 "\n{0}\nRESULTS\n{0}\n"
-                 "  Devices used:    {1}\n"
-                 "  Initial loss:    {2:.6f}\n"
-                 "  Final loss:      {3:.6f}\n"
-                 "  Wall time:       {4}\n"
-                 "  Time per step:   {5}\n"
-                 "  Samples/s:       {6}\n"
-                 "  Memory:          {7} per rank\n"
-                 "  As planned:      {8}\n\n"
-                 "{9}{0}\n\nDistributed training complete!\n",
-                 rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
-                 human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
-                 with_thousands(static_cast<Size>(metrics.samples_per_second())),
-                 human_bytes(metrics.measured_bytes),
-                 as_planned ? "yes: calls, bytes and memory" : "no", comparison_text(metrics));
+  fmt::format_to(
+      std::back_inserter(out),
+      "\n{0}\nRESULTS\n{0}\n"
+      "  Devices used:    {1}\n"
+      "  Initial loss:    {2:.6f}\n"
+      "  Final loss:      {3:.6f}\n"
+      "  Wall time:       {4}\n"
+      "  Time per step:   {5}\n"
+      "  Samples/s:       {6}\n"
+      "  Memory:          {7} per rank\n{10}"
+      "  As planned:      {8}\n\n"
+      "{9}{0}\n\nDistributed training complete!\n",
+      rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
+      human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
+      with_thousands(static_cast<Size>(metrics.samples_per_second())),
+      human_bytes(metrics.measured_bytes), as_planned ? "yes: calls, bytes and memory" : "no",
+      comparison_text(metrics),
+      metrics.skipped_steps == 0
+          ? ""
+          : fmt::format("  Skipped steps:   {} (gradients overflowed; loss scale {:g})\n",
+                        metrics.skipped_steps, metrics.loss_scale));
   return out;
 }
 
@@ -126,6 +144,8 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"stepping_seconds", metrics.stepping_seconds},
           {"seconds_per_step", metrics.seconds_per_step()},
           {"samples_per_second", metrics.samples_per_second()},
+          {"loss_scale", metrics.loss_scale},
+          {"skipped_steps", metrics.skipped_steps},
           {"planned",
            {{"traffic", traffic_json(metrics.planned_traffic)},
             {"device_bytes", metrics.planned_bytes}}},

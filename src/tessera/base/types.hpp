@@ -12,30 +12,52 @@ namespace tessera {
 /// Counts of elements, ranks and bytes: signed, so that differences are safe, and 64 bits wide.
 using Size = std::int64_t;
 
+// Numbers of 16 bits: <tessera/base/short_float.hpp>.
+template <class Format>
+class ShortFloat;
+namespace detail {
+struct BFloat16Format;
+struct Float16Format;
+}  // namespace detail
+using BFloat16 = ShortFloat<detail::BFloat16Format>;
+using Float16 = ShortFloat<detail::Float16Format>;
+template <class T>
+inline constexpr bool is_short_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+
+/// What activations of type T go with: the type of parameters as the optimizer sees them, of their
+/// gradients and moments, and of everything that is summed over ranks.
+template <class T>
+using StateOf = std::conditional_t<is_short_v<T>, float, T>;
+
 /// Element types that tensors hold and communicators move.
-enum class DType : std::uint8_t { float32, float64, int32, int64 };
+enum class DType : std::uint8_t { float32, float64, int32, int64, bfloat16, float16 };
 
 template <class T>
 inline constexpr bool is_element_v =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-    std::is_same_v<T, std::int64_t>;
+    std::is_same_v<T, std::int64_t> || is_short_v<T>;
 
 template <class T>
 constexpr DType dtype_of() {
-  static_assert(is_element_v<T>, "elements are float, double, int32 or int64");
+  static_assert(is_element_v<T>, "elements are float, double, int32, int64, BFloat16 or Float16");
   if constexpr (std::is_same_v<T, float>) return DType::float32;
   if constexpr (std::is_same_v<T, double>) return DType::float64;
   if constexpr (std::is_same_v<T, std::int32_t>) return DType::int32;
+  if constexpr (std::is_same_v<T, BFloat16>) return DType::bfloat16;
+  if constexpr (std::is_same_v<T, Float16>) return DType::float16;
   return DType::int64;
 }
 
+constexpr bool is_short(DType type) { return type == DType::bfloat16 || type == DType::float16; }
+
 /// Bytes of one element.
 constexpr Size size_of(DType type) {
+  if (is_short(type)) return 2;
   return type == DType::float32 || type == DType::int32 ? 4 : 8;
 }
 
 template <>
-inline constexpr std::array<std::string_view, 4> names_of<DType>{"float32", "float64", "int32",
-                                                                 "int64"};
+inline constexpr std::array<std::string_view, 6> names_of<DType>{"float32", "float64",  "int32",
+                                                                 "int64",   "bfloat16", "float16"};
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/short_float.hpp>
+
 namespace tessera {
 
 using ExecSpace = Kokkos::DefaultExecutionSpace;

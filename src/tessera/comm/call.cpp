@@ -76,6 +76,10 @@ bool is_even(const Call& call, int size) { return call.balanced && call.full().c
 
 Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
+  const bool reduces =
+      call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter;
+  if (reduces && is_short(call.in.type))
+    return fmt::format("{} is not added up between ranks; reduce float32", name_of(call.in.type));
   switch (call.operation) {
     case Operation::reduce_scatter:
       if (Problem problem = share_problem(call, call.out, call.in, size, rank)) return problem;

@@ -33,7 +33,8 @@ Scratch(V) -> Scratch<V>;
 /// Elements of each rank's share, the same on all ranks; none: the balanced split.
 using ShareCounts = std::optional<std::span<const Size>>;
 
-/// A group of ranks that exchange Views of float, double, int32 or int64: a handle, cheap to copy.
+/// A group of ranks that exchange Views of float, double, int32 or int64, and of BFloat16 or
+/// Float16, which are only moved: their sums would depend on the order. A handle, cheap to copy.
 ///
 /// Views are contiguous, in any layout and memory space; elements are moved in the order of memory.
 /// Count and type come from the View. Every rank makes the same collective calls in the same order;

@@ -21,6 +21,12 @@
 
 namespace tessera {
 
+/// The type of activations and of the operands of products. Parameters and moments stay float32, as
+/// do gradients of parameters and everything that is summed.
+enum class MixedPrecision : std::uint8_t { no, fp16, bf16 };
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<MixedPrecision>{"no", "fp16", "bf16"};
+
 /// How the ranks are arranged and what travels between them. Names are checked against the tables
 /// of known names when the configuration is validated; sizes left out follow from the launch.
 struct DistributedConfig {
@@ -38,7 +44,7 @@ struct DistributedConfig {
   /// "mean": gradient of the mean loss over the global batch. "sum": gradient of the sum of the
   /// batch's losses, not divided by anything. Neither depends on the mesh.
   std::string gradient_reduce_type = "mean";
-  std::string mixed_precision = "no";
+  MixedPrecision mixed_precision = MixedPrecision::no;
   Size bucket_bytes = 25 * 1024 * 1024;  ///< most bytes of gradients reduced in one call
   bool overlap = false;                  ///< start a bucket as soon as its gradients are ready
   /// Logical name of a dimension -> mesh axes; replaces the rule that the name has by default.
@@ -101,6 +107,9 @@ struct Config {
   TrainingConfig training{};
   CommOptions comm{};  ///< keys: timeout_seconds, check_collectives
 };
+
+/// The type that layers compute with.
+DType compute_type(const Config& config);
 
 /// `comm` with the backend of `training.distributed`, unless that is "auto" or not known, which
 /// validate() rejects.

@@ -51,6 +51,14 @@ void check_network(const Config& all) {
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
+  const MixedPrecision mixed = all.training.distributed.mixed_precision;
+  if (mixed == MixedPrecision::no) return;
+  if (config.dtype != DType::float32)
+    reject("distributed.mixed_precision", name_of(mixed),
+           fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
+  if (config.matmul_precision != MatmulPrecision::strict)
+    reject("model.matmul_precision", name_of(config.matmul_precision),
+           fmt::format("needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no)));
 }
 
 void check_data(const Config& config) {
@@ -206,6 +214,18 @@ void check_threads(const DistributedConfig& config, Size threads) {
            fmt::format("must equal the threads of a rank, of which this launch has {}; set "
                        "OMP_NUM_THREADS={}",
                        threads, *config.threads));
+}
+
+DType compute_type(const Config& config) {
+  switch (config.training.distributed.mixed_precision) {
+    case MixedPrecision::bf16:
+      return DType::bfloat16;
+    case MixedPrecision::fp16:
+      return DType::float16;
+    case MixedPrecision::no:
+      break;
+  }
+  return config.model.dtype;
 }
 
 CommOptions comm_options(const Config& config) {

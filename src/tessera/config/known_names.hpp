@@ -18,8 +18,6 @@ struct KnownName {
   std::string_view unavailable = "";
 };
 
-inline constexpr std::string_view not_available_yet = "is not available yet";
-
 /// Every strategy that plans know.
 inline constexpr auto known_strategies = [] {
   std::array<KnownName, names_of<Strategy>.size()> known{};
@@ -35,12 +33,6 @@ inline constexpr std::array known_backends{
 };
 
 inline constexpr std::array known_gradient_reduce_types{KnownName{"mean"}, KnownName{"sum"}};
-
-inline constexpr std::array known_mixed_precisions{
-    KnownName{"no"},
-    KnownName{"fp16", not_available_yet},
-    KnownName{"bf16", not_available_yet},
-};
 
 /// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them.
 inline constexpr std::array known_axes{

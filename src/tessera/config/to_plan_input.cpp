@@ -13,7 +13,10 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.mesh = mesh;
   input.threads = distributed.threads.value_or(0);
   input.strategy = strategy_of(distributed);
-  input.state_type = input.compute_type = config.model.dtype;
+  input.state_type = config.model.dtype;
+  input.compute_type = compute_type(config);
+  input.emulates_products =
+      is_short(input.compute_type) && short_products(input.compute_type) == ShortProducts::emulated;
   input.precision = config.model.matmul_precision;
   input.global_batch = training.batch_size;
   input.microbatches = training.microbatches;

@@ -6,8 +6,22 @@ namespace tessera {
 
 template <class T>
 StateArena<T> StateArena<T>::parameters(const StatePlan& state) {
-  return {"tessera::parameters", "tessera::gathered_units",   state, state.sharding.parameters,
-          state.gathered,        &BucketPlace::gathered_begin};
+  return {"tessera::parameters",
+          "tessera::gathered_units",
+          state,
+          state.parameters_in_shares(),
+          state.has_copies ? 0 : state.gathered,
+          &BucketPlace::gathered_begin};
+}
+
+template <class T>
+StateArena<T> StateArena<T>::copies(const StatePlan& state) {
+  return {"tessera::parameter_copies",
+          "tessera::gathered_units",
+          state,
+          state.sharding.parameters,
+          state.gathered,
+          &BucketPlace::gathered_begin};
 }
 
 template <class T>
@@ -23,7 +37,9 @@ StateArena<T>::StateArena(const std::string& label, const std::string& buffer_la
     : flat_(allocate_zeros<T>(label, sharded ? state.shares : state.whole)),
       buffer_(allocate_zeros<T>(buffer_label, sharded ? buffer : 0)) {
   for (const BucketPlace& place : state.buckets) {
-    T* const whole = sharded ? buffer_.data() + place.*begin : flat_.data() + place.whole.begin;
+    T* const whole = !sharded     ? flat_.data() + place.whole.begin
+                     : buffer > 0 ? buffer_.data() + place.*begin
+                                  : nullptr;
     T* const share = sharded ? flat_.data() + place.share_begin : whole + place.share.begin;
     buckets_.push_back({whole, share, place.whole.count, place.share.count});
   }
@@ -51,5 +67,7 @@ Vector<T> StateArena<T>::part(Size bucket, Range elements) const {
 
 template class StateArena<float>;
 template class StateArena<double>;
+template class StateArena<BFloat16>;
+template class StateArena<Float16>;
 
 }  // namespace tessera

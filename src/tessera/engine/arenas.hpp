@@ -11,12 +11,15 @@ namespace tessera {
 
 /// Parameters, or their gradients, of one rank: buckets one behind the other, as StatePlan places
 /// them. What is sharded is kept as shares, and whole buckets of it exist only while they are used,
-/// in a buffer that buckets take in turn. T: the state type.
+/// in a buffer that buckets take in turn. T: the state type, or
+/// that of copies.
 template <class T>
 class StateArena {
  public:
-  /// Parameters of `state`; zero.
+  /// Parameters of `state`; zero. Where layers use copies of them, they are never gathered.
   static StateArena parameters(const StatePlan& state);
+  /// Those copies; zero.
+  static StateArena copies(const StatePlan& state);
   /// Gradients of `state`; zero.
   static StateArena gradients(const StatePlan& state);
 

@@ -18,7 +18,7 @@ BlockRun run_of(const Shape& shape, const Block& block, Size first) {
 }  // namespace
 
 template <class T>
-void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters) {
+void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares) {
   const ModelSpec& model = plan.input.model;
   const StatePlan state = plan.state(rank);
   const ParameterLayout& layout = plan.stage(rank).parameters;
@@ -27,10 +27,9 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     const Block block = plan.block(rank, parameter);
     const Size bucket = parameter.bucket;
     const Range elements{parameter.place.begin, num_elements(block.extent)};
-    const bool sharded = state.sharding.parameters;
-    const Range kept = sharded ? intersection(elements, state.buckets[bucket].share) : elements;
+    const Range kept = in_shares ? intersection(elements, state.buckets[bucket].share) : elements;
     if (kept.count == 0 || spec.initial == Initial::zeros) continue;
-    const Vector<T> values = parameters.range(state.kept(bucket, kept, sharded));
+    const Vector<T> values = parameters.range(state.kept(bucket, kept, in_shares));
     if (spec.initial == Initial::ones)
       Kokkos::deep_copy(values, T(1));
     else
@@ -40,7 +39,9 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
   }
 }
 
-template void draw_parameters<float>(const Plan&, Size, const StateArena<float>&);
-template void draw_parameters<double>(const Plan&, Size, const StateArena<double>&);
+template void draw_parameters(const Plan&, Size, const StateArena<float>&, bool);
+template void draw_parameters(const Plan&, Size, const StateArena<double>&, bool);
+template void draw_parameters(const Plan&, Size, const StateArena<BFloat16>&, bool);
+template void draw_parameters(const Plan&, Size, const StateArena<Float16>&, bool);
 
 }  // namespace tessera

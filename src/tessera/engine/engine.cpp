@@ -8,29 +8,41 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
+#include <tessera/nn/convert.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {
 namespace {
 
-/// What the optimizer updates: one run where the own parameters and gradients lie together, else a
-/// run for each bucket.
+/// The elements of an arena that the optimizer updates: one run where the own parameters and
+/// gradients lie together, else a run for each bucket.
 template <class T>
-std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>& parameters,
-                                     const StateArena<T>& gradients) {
+std::vector<Vector<T>> runs_of(const StatePlan& state, const StateArena<T>& arena) {
   const Sharding& sharding = state.sharding;
-  if (sharding.parameters || !sharding.moments) return {{parameters.flat(), gradients.flat()}};
-  std::vector<ParameterRun<T>> runs;
-  for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b)
-    runs.push_back({parameters.share(b), gradients.share(b)});
+  if (sharding.parameters || !sharding.moments) return {arena.flat()};
+  std::vector<Vector<T>> runs;
+  for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b) runs.push_back(arena.share(b));
   return runs;
 }
 
 template <class T>
-Gemm<T> make_gemm(const Plan& plan, Size rank) {
-  const MatmulScratch scratch = matmul_scratch(plan, rank);
-  return Gemm<T>(plan.input.precision, scratch.left, scratch.right);
+std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>& parameters,
+                                     const StateArena<T>& gradients) {
+  std::vector<ParameterRun<T>> runs;
+  const std::vector<Vector<T>> of_gradients = runs_of(state, gradients);
+  for (const Vector<T>& run : runs_of(state, parameters))
+    runs.push_back({run, of_gradients[runs.size()]});
+  return runs;
+}
+
+/// What layers use of the parameters: them, or new memory.
+template <class T>
+StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T>>& parameters) {
+  if constexpr (std::is_same_v<T, StateOf<T>>)
+    return parameters;
+  else
+    return StateArena<T>::copies(state);
 }
 
 }  // namespace
@@ -45,6 +57,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       sums_plan_(plan_sums(plan, mesh.rank())),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
+      used_(used_parameters<Compute>(state_, parameters_)),
       gradients_(StateArena<State>::gradients(state_)),
       incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
       arriving_(allocate_vector<State>("tessera::arriving_gradients", state_.arriving)),
@@ -54,12 +67,13 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       optimizer_(options.optimizer, state_.moments()),
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
-      gemm_(make_gemm<Compute>(plan, mesh.rank())),
+      gemm_(plan.input.precision, matmul_scratch(plan, mesh.rank())),
       operands_(stage_->actions.size()),
       evaluation_operands_(stage_->evaluation.size()),
       sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
       host_sums_(Kokkos::create_mirror_view(sums_)),
-      reductions_(state_.buckets.size()) {
+      reductions_(state_.buckets.size()),
+      loss_scale_(plan.input.scales_loss()) {
   const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
   for (const ParameterPlan& parameter : layout.parameters) {
     const Size bucket = parameter.bucket;
@@ -75,15 +89,19 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_->passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
-  draw_parameters(plan, mesh.rank(), parameters_);
+  draw_parameters(plan, mesh.rank(), parameters_, state_.parameters_in_shares());
+  if (!state_.has_copies) return;
+  draw_parameters(plan, mesh.rank(), used_, state_.sharding.parameters);
+  copies_ = runs_of(state_, used_);
 }
 
 template <class T>
-void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rate) {
+void Engine<T>::step(const Batch<State>& batch, Size slot, double learning_rate) {
   const Region region("tessera::step");
-  gradient_scale_ = 1;
+  gradient_scale_ = static_cast<State>(1 / loss_scale_.value());
+  overflows_ = false;
   ++steps_;
-  Microbatch<Compute> part = microbatch_of(batch, 0);
+  Microbatch<State> part = microbatch_of(batch, 0);
   std::size_t pass = 0;
   std::optional<Region> of_pass;
   for (std::size_t number = 0; number < stage_->actions.size(); ++number) {
@@ -102,11 +120,11 @@ void Engine<T>::step(const Batch<Compute>& batch, Size slot, double learning_rat
 }
 
 template <class T>
-void Engine<T>::evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take) {
+void Engine<T>::evaluate(const Batch<State>& batch, Size slot, const TakePrediction& take) {
   const Region region("tessera::evaluate");
   for (std::size_t number = 0; number < stage_->evaluation.size(); ++number) {
     const Action& action = stage_->evaluation[number];
-    const Microbatch<Compute> part = microbatch_of(batch, action.microbatch);
+    const Microbatch<State> part = microbatch_of(batch, action.microbatch);
     if (action.kind != ActionKind::loss) {
       act(action, evaluation_operands_[number], part, slot, 0);
       continue;
@@ -117,14 +135,14 @@ void Engine<T>::evaluate(const Batch<Compute>& batch, Size slot, const TakePredi
 }
 
 template <class T>
-Microbatch<T> Engine<T>::microbatch_of(const Batch<Compute>& batch, Size number) const {
+auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> Microbatch<State> {
   const Size all = static_cast<Size>(batch.x.extent(0));
   const Range rows = balanced_split(all, plan_.input.microbatches, number);
   return {rows_of(batch.x, rows), rows_of(batch.y, rows), rows.count, batch.global_rows, number};
 }
 
 template <class T>
-void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<Compute>& batch,
+void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<State>& batch,
                     Size slot, double rate) {
   const Size index = action.index;
   switch (action.kind) {
@@ -175,13 +193,13 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<C
     case ActionKind::clip:
       return clip();
     case ActionKind::update:
-      return optimizer_.step(runs_, static_cast<State>(rate), gradient_scale_);
+      return update(static_cast<State>(rate));
   }
 }
 
 template <class T>
 const LayerCall<T>& Engine<T>::operands_of(const Action& action, Operands& made,
-                                           const Microbatch<Compute>& batch) {
+                                           const Microbatch<State>& batch) {
   const bool is_forward = action.kind == ActionKind::forward;
   if (made.rows != batch.rows) {
     made.call.emplace(is_forward ? forward_operands(action, batch)
@@ -189,8 +207,9 @@ const LayerCall<T>& Engine<T>::operands_of(const Action& action, Operands& made,
     made.rows = batch.rows;
   }
   // The batch is somewhere else in every step.
-  for (std::size_t i = is_forward ? 0 : 1; i < action.reads.size(); ++i)
-    if (action.reads[i] == slot_of_x) made.call->inputs[is_forward ? i : i - 1] = batch.x;
+  if constexpr (std::is_same_v<State, Compute>)
+    for (std::size_t i = is_forward ? 0 : 1; i < action.reads.size(); ++i)
+      if (action.reads[i] == slot_of_x) made.call->inputs[is_forward ? i : i - 1] = batch.x;
   return *made.call;
 }
 
@@ -199,33 +218,41 @@ LayerCall<T> Engine<T>::operands_of_layer(Size layer) const {
   LayerCall<Compute> call{layers_[layer], gemm_};
   const std::vector<ParameterView>& views = views_[layer];
   for (std::size_t p = 0; p < views.size(); ++p)
-    call.parameters[p] = parameters_.part(views[p].bucket, views[p].elements);
+    call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
   return call;
 }
 
 template <class T>
 LayerCall<T> Engine<T>::forward_operands(const Action& action,
-                                         const Microbatch<Compute>& batch) const {
+                                         const Microbatch<State>& batch) const {
   LayerCall<Compute> call = operands_of_layer(action.index);
   for (std::size_t i = 0; i < action.reads.size(); ++i)
     call.inputs[i] = frame_.read(action.reads[i], batch);
-  call.output = frame_(action.writes[0], batch);
-  if (action.writes.size() > 1) call.kept = frame_(action.writes[1], batch);
+  if (const SlotId output = action.writes[0]; frame_.holds_sums(output))
+    call.output_terms = frame_.sums(output, batch);
+  else
+    call.output = frame_(output, batch);
+  if (action.writes.size() > 1) call.kept = frame_.sums(action.writes[1], batch);
   return call;
 }
 
 template <class T>
 LayerCall<T> Engine<T>::backward_operands(const Action& action,
-                                          const Microbatch<Compute>& batch) const {
+                                          const Microbatch<State>& batch) const {
   LayerCall<Compute> call = operands_of_layer(action.index);
   const std::size_t inputs = action.writes.size();
   call.output_gradient = frame_.read(action.reads[0], batch);
   for (std::size_t i = 0; i < inputs; ++i) {
     if (action.reads[1 + i] != no_slot) call.inputs[i] = frame_.read(action.reads[1 + i], batch);
-    if (action.writes[i] != no_slot) call.input_gradients[i] = frame_(action.writes[i], batch);
+    const SlotId gradient = action.writes[i];
+    if (gradient == no_slot) continue;
+    if (frame_.holds_sums(gradient))
+      call.input_gradient_terms[i] = frame_.sums(gradient, batch);
+    else
+      call.input_gradients[i] = frame_(gradient, batch);
   }
   if (action.reads[1 + inputs] != no_slot) call.output = frame_(action.reads[1 + inputs], batch);
-  if (action.reads[2 + inputs] != no_slot) call.kept = frame_(action.reads[2 + inputs], batch);
+  if (action.reads[2 + inputs] != no_slot) call.kept = frame_.sums(action.reads[2 + inputs], batch);
   call.add_input_gradients = action.adds;
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size() && action.kind != ActionKind::backward_inputs; ++p)
@@ -235,7 +262,7 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
 }
 
 template <class T>
-void Engine<T>::loss(const Action& action, const Microbatch<Compute>& batch, Size slot,
+void Engine<T>::loss(const Action& action, const Microbatch<State>& batch, Size slot,
                      bool gradient) {
   const Region region("tessera::loss");
   const Matrix<const Compute> prediction = frame_.read(action.reads[0], batch);
@@ -244,7 +271,8 @@ void Engine<T>::loss(const Action& action, const Microbatch<Compute>& batch, Siz
                                                          static_cast<Size>(prediction.extent(1)));
   loss_and_gradient<Compute>(options_.loss, prediction, batch.y, count, sums_,
                              slot * plan_.input.microbatches + batch.number,
-                             gradient ? frame_(action.writes[0], batch) : Matrix<Compute>());
+                             gradient ? frame_(action.writes[0], batch) : Matrix<Compute>(),
+                             loss_scale_.value());
 }
 
 template <class T>
@@ -253,7 +281,8 @@ void Engine<T>::check_finite() {
   const Size slot = sums_plan_.losses + sums_plan_.norms;
   Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_, slot), 0.0);
   for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_, slot);
-  if (sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0)
+  overflows_ = sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0;
+  if (overflows_ && !loss_scale_.can_shrink())
     throw Error(ExitCode::wrong_result,
                 fmt::format("training diverged: the gradient of step {} is not finite", steps_));
 }
@@ -262,8 +291,9 @@ void Engine<T>::check_finite() {
 template <class T>
 void Engine<T>::clip() {
   const Region region("tessera::clip");
+  const double scale = loss_scale_.value();
   if (options_.clip.value)
-    clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value));
+    clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value * scale));
   if (!options_.clip.global_norm) return;
   const Size first = sums_plan_.losses;
   Size slot = first;
@@ -271,7 +301,20 @@ void Engine<T>::clip() {
   if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_, slot++);
   if (slot > first + 1) add_up(sums_, first, slot - first);
   const double squared_norm = sum_over(communicators_[RankSet::split], first, ReduceOp::sum);
-  gradient_scale_ = static_cast<State>(clip_scale(options_.clip, squared_norm));
+  gradient_scale_ =
+      static_cast<State>(clip_scale(options_.clip, squared_norm / (scale * scale)) / scale);
+}
+
+/// A step whose gradients overflow leaves parameters, moments and their count as they are.
+template <class T>
+void Engine<T>::update(State rate) {
+  if (!overflows_) {
+    optimizer_.step(runs_, rate, gradient_scale_);
+    if constexpr (!std::is_same_v<State, Compute>)
+      for (std::size_t r = 0; r < runs_.size(); ++r)
+        convert<State, Compute>(runs_[r].params, copies_[r]);
+  }
+  loss_scale_.step(overflows_);
 }
 
 template <class T>
@@ -314,5 +357,7 @@ std::vector<double> Engine<T>::losses(const std::vector<Size>& global_rows) {
 
 template class Engine<float>;
 template class Engine<double>;
+template class Engine<BFloat16>;
+template class Engine<Float16>;
 
 }  // namespace tessera

@@ -16,6 +16,7 @@
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/gemm.hpp>
 #include <tessera/nn/layer_call.hpp>
+#include <tessera/optim/loss_scale.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -34,14 +35,15 @@ struct StepOptions {
   }
 };
 
-/// Carries a plan out on this rank: the one training step of every strategy and model. All memory
+/// Carries a plan out on this rank: the one training step of every strategy and model. T: the
+/// compute type. All memory
 /// is allocated here, once. A step allocates nothing, and waits for the device only where a
 /// collective, the norm of the gradient or the finite flag needs it.
 template <class T>
 class Engine {
  public:
-  using State = T;    ///< of parameters, gradients, moments and what is sent of them
-  using Compute = T;  ///< of activations and products
+  using State = StateOf<T>;  ///< of parameters, gradients, moments and sums over ranks
+  using Compute = T;         ///< of activations and of the operands of products
 
   /// `plan` is that of the largest batch that will be stepped; parameters are drawn from its
   /// model's seed. The mesh must outlive the engine. Collective over the mesh unless it has made
@@ -53,14 +55,14 @@ class Engine {
   /// One optimizer step on this rank's rows of a batch: the plan's actions, in their order. The
   /// batch's loss sums are kept under `slot`, the number of the step in its epoch. Throws Error
   /// (wrong_result) on all ranks if the plan checks that the gradient is finite and it is not.
-  void step(const Batch<Compute>& batch, Size slot, double learning_rate);
+  void step(const Batch<State>& batch, Size slot, double learning_rate);
 
   /// Forward and loss of this rank's rows of a batch, in microbatches as in a step, without
   /// gradients; the loss sums are kept under `slot`. `take` sees each prediction, all its columns.
   /// Collective like a step.
   using TakePrediction =
-      std::function<void(const Microbatch<Compute>&, const Matrix<const Compute>&)>;
-  void evaluate(const Batch<Compute>& batch, Size slot, const TakePrediction& take);
+      std::function<void(const Microbatch<State>&, const Matrix<const Compute>&)>;
+  void evaluate(const Batch<State>& batch, Size slot, const TakePrediction& take);
 
   /// From here on epochs have this many samples; returns by how many bytes the sums have grown.
   Size change_samples(Size samples);
@@ -72,11 +74,14 @@ class Engine {
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
   const PlanCommunicators& communicators() const { return communicators_; }
+  /// As the optimizer sees them.
   const StateArena<State>& parameters() const { return parameters_; }
-  /// Of the last step, over the whole batch, before clipping by norm. Where moments alone are
-  /// sharded, only the own share of each bucket is.
+  /// Of the last step, over the whole batch, before clipping by norm, times the loss scale. Where
+  /// moments alone are sharded, only the own share of each bucket is.
   const StateArena<State>& gradients() const { return gradients_; }
   const Optimizer<State>& optimizer() const { return optimizer_; }
+  /// 1 and nothing skipped unless the plan scales the loss.
+  const LossScale& loss_scale() const { return loss_scale_; }
 
  private:
   /// The operands of an action on a layer, made once for as long as the number of rows stays.
@@ -85,22 +90,21 @@ class Engine {
     std::optional<LayerCall<Compute>> call{};
   };
 
-  void act(const Action& action, Operands& operands, const Microbatch<Compute>& batch, Size slot,
+  void act(const Action& action, Operands& operands, const Microbatch<State>& batch, Size slot,
            double rate);
-  Microbatch<Compute> microbatch_of(const Batch<Compute>& batch, Size number) const;
+  Microbatch<State> microbatch_of(const Batch<State>& batch, Size number) const;
 
-  void redistribute(const Action& action, const Microbatch<Compute>& batch) const;
-  void accumulate_slots(const Action& action, const Microbatch<Compute>& batch) const;
+  void redistribute(const Action& action, const Microbatch<State>& batch) const;
+  void accumulate_slots(const Action& action, const Microbatch<State>& batch) const;
   const LayerCall<Compute>& operands_of(const Action& action, Operands& made,
-                                        const Microbatch<Compute>& batch);
-  LayerCall<Compute> forward_operands(const Action& action, const Microbatch<Compute>& batch) const;
-  LayerCall<Compute> backward_operands(const Action& action,
-                                       const Microbatch<Compute>& batch) const;
+                                        const Microbatch<State>& batch);
+  LayerCall<Compute> forward_operands(const Action& action, const Microbatch<State>& batch) const;
+  LayerCall<Compute> backward_operands(const Action& action, const Microbatch<State>& batch) const;
   LayerCall<Compute> operands_of_layer(Size layer) const;
-  void loss(const Action& action, const Microbatch<Compute>& batch, Size slot, bool gradient);
+  void loss(const Action& action, const Microbatch<State>& batch, Size slot, bool gradient);
 
-  void start_message(const Action& action, const Microbatch<Compute>& batch);
-  Request& message_of(const Action& action, const Microbatch<Compute>& batch);
+  void start_message(const Action& action, const Microbatch<State>& batch);
+  Request& message_of(const Action& action, const Microbatch<State>& batch);
   void gather(Size bucket) const;
   void start_gather(Size bucket);
   void clear_padding(Size bucket) const;
@@ -117,6 +121,7 @@ class Engine {
 
   void check_finite();
   void clip();
+  void update(State rate);
   double sum_over(const Communicator& ranks, Size slot, ReduceOp op);
   void poll();
 
@@ -134,6 +139,7 @@ class Engine {
   SumsPlan sums_plan_;
   PlanCommunicators communicators_;
   StateArena<State> parameters_;
+  StateArena<Compute> used_;  ///< what layers read of them and ranks gather: the same, or copies
   StateArena<State> gradients_;
   Vector<State> incoming_;  ///< share of a microbatch's gradient, to be added to the others
   Vector<State> arriving_;  ///< other ranks' shares while a reduction goes on
@@ -142,6 +148,7 @@ class Engine {
   std::vector<std::vector<Range>> padding_;        ///< by bucket: what no parameter fills
   Optimizer<State> optimizer_;
   std::vector<ParameterRun<State>> runs_;  ///< what the optimizer updates
+  std::vector<Vector<Compute>> copies_;    ///< of each run, if they are other memory
   std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
   Gemm<Compute> gemm_;
   /// Regions of the passes, to see stages and microbatches in a trace; none without a pipeline.
@@ -154,8 +161,10 @@ class Engine {
   Request scatter_in_flight_;
   std::vector<Request> reductions_;                      ///< started ones, by bucket
   std::map<std::pair<SlotId, Size>, Request> messages_;  ///< by tensor and copy of it
-  Size in_flight_ = 0;        ///< requests that have been started and not finished
-  State gradient_scale_ = 1;  ///< what clipping by norm makes of the gradients
+  Size in_flight_ = 0;  ///< requests that have been started and not finished
+  LossScale loss_scale_;
+  bool overflows_ = false;    ///< the step's gradients do, on some rank
+  State gradient_scale_ = 1;  ///< what the update multiplies gradients by
   Size steps_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
 #include <tessera/mesh/redistribute.hpp>
+#include <tessera/nn/convert.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {
@@ -19,33 +20,51 @@ Vector<T> flat(const Matrix<T>& matrix) {
 }  // namespace
 
 template <class T>
-void Engine<T>::redistribute(const Action& action, const Microbatch<Compute>& batch) const {
+void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batch) const {
   const Region region("tessera::redistribute");
   const std::vector<Slot>& slots = stage_->slots;
   const Slot& from = slots[static_cast<std::size_t>(action.reads[0])];
   const Slot& to = slots[static_cast<std::size_t>(action.writes[0])];
-  const Matrix<const Compute> source = frame_.read(action.reads[0], batch);
-  // Only read, unless it is a sum; but Views of one type go both ways in packing.
-  const Vector<Compute> data = alias_vector(const_cast<Compute*>(source.data()),
-                                            static_cast<Size>(source.extent(0) * source.extent(1)));
-  redistribute_along(
-      communicators_[RankSet::model], from.along_model, to.along_model, {batch.rows, from.shape[1]},
-      data, flat(frame_(action.writes[0], batch)),
-      action.scratch == no_slot ? Vector<Compute>() : flat(frame_(action.scratch, batch)));
-}
-
-template <class T>
-void Engine<T>::accumulate_slots(const Action& action, const Microbatch<Compute>& batch) const {
-  const Vector<Compute> from = flat(frame_(action.reads[0], batch));
-  const Vector<Compute> to = flat(frame_(action.writes[0], batch));
-  if (action.adds)
-    accumulate<Compute>(Vector<const Compute>(from), to);
+  const auto run = [&](const auto& source, const auto& tensor) {
+    using E = typename std::decay_t<decltype(source)>::non_const_value_type;
+    // Only read, unless it is a sum; but Views of one type go both ways in packing.
+    const Vector<E> data =
+        flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
+                          static_cast<Size>(source.extent(1))));
+    redistribute_along(communicators_[RankSet::model], from.along_model, to.along_model,
+                       {batch.rows, from.shape[1]}, data, flat(tensor(action.writes[0])),
+                       action.scratch == no_slot ? Vector<E>() : flat(tensor(action.scratch)));
+  };
+  if (frame_.holds_sums(action.reads[0]))
+    run(frame_.read_sums(action.reads[0], batch),
+        [&](SlotId id) { return frame_.sums(id, batch); });
   else
-    Kokkos::deep_copy(ExecSpace(), to, from);
+    run(frame_.read(action.reads[0], batch), [&](SlotId id) { return frame_(id, batch); });
+}
+
+/// Between tensors of one type, or a copy in the other.
+template <class T>
+void Engine<T>::accumulate_slots(const Action& action, const Microbatch<State>& batch) const {
+  const SlotId from = action.reads[0], to = action.writes[0];
+  const auto combine = [&](const auto& source, const auto& target) {
+    using E = typename std::decay_t<decltype(target)>::value_type;
+    if (action.adds)
+      accumulate<E>(source, target);
+    else
+      Kokkos::deep_copy(ExecSpace(), target, source);
+  };
+  if constexpr (!std::is_same_v<State, Compute>) {
+    const bool holds_sums = frame_.holds_sums(from);
+    if (holds_sums && frame_.holds_sums(to))
+      return combine(flat(frame_.sums(from, batch)), flat(frame_.sums(to, batch)));
+    if (holds_sums)
+      return convert<State, Compute>(flat(frame_.read_sums(from, batch)), flat(frame_(to, batch)));
+  }
+  combine(flat(frame_(from, batch)), flat(frame_(to, batch)));
 }
 
 template <class T>
-void Engine<T>::start_message(const Action& action, const Microbatch<Compute>& batch) {
+void Engine<T>::start_message(const Action& action, const Microbatch<State>& batch) {
   const Communicator& stages = communicators_[RankSet::pipeline];
   const Vector<Compute> tensor = flat(frame_(action.index, batch));
   const int peer = static_cast<int>(action.peer), tag = static_cast<int>(action.tag);
@@ -57,7 +76,7 @@ void Engine<T>::start_message(const Action& action, const Microbatch<Compute>& b
 
 /// A tensor is received or sent, and as many microbatches of it as it has copies.
 template <class T>
-Request& Engine<T>::message_of(const Action& action, const Microbatch<Compute>& batch) {
+Request& Engine<T>::message_of(const Action& action, const Microbatch<State>& batch) {
   const Storage& storage = stage_->storages[stage_->slots[action.index].storage];
   return messages_.at({action.index, batch.number % storage.copies});
 }
@@ -65,29 +84,29 @@ Request& Engine<T>::message_of(const Action& action, const Microbatch<Compute>& 
 template <class T>
 void Engine<T>::gather(Size bucket) const {
   const Region region("tessera::gather");
-  communicators_[RankSet::shard].all_gather(parameters_.share(bucket), parameters_.whole(bucket));
+  communicators_[RankSet::shard].all_gather(used_.share(bucket), used_.whole(bucket));
 }
 
 template <class T>
 void Engine<T>::start_gather(Size bucket) {
-  gather_in_flight_ = communicators_[RankSet::shard].iall_gather(parameters_.share(bucket),
-                                                                 parameters_.whole(bucket));
+  gather_in_flight_ =
+      communicators_[RankSet::shard].iall_gather(used_.share(bucket), used_.whole(bucket));
   ++in_flight_;
 }
 
 /// Where the own share of a microbatch's gradient arrives: the first one's where gradients are
 /// kept, the others' beside them.
 template <class T>
-Vector<T> Engine<T>::scattered(Size bucket, Size microbatch) const {
+auto Engine<T>::scattered(Size bucket, Size microbatch) const -> Vector<State> {
   const Vector<State> share = gradients_.share(bucket);
   if (!is_added(microbatch)) return share;
   return alias_vector(incoming_.data(), static_cast<Size>(share.extent(0)));
 }
 
-/// Buckets that take turns in one buffer leave something where no parameter of the next one lies.
+/// Buckets that take turns in one buffer, and reductions in place, leave something where no
+/// parameter lies.
 template <class T>
 void Engine<T>::clear_padding(Size bucket) const {
-  if (!state_.sharding.gradients) return;
   for (const Range& range : padding_[bucket])
     Kokkos::deep_copy(ExecSpace(), gradients_.part(bucket, range), State(0));
 }
@@ -96,8 +115,8 @@ template <class T>
 void Engine<T>::reduce_scatter(Size bucket, Size microbatch) const {
   const Region region("tessera::reduce_scatter");
   const Communicator& ranks = communicators_[RankSet::shard];
-  if (!state_.sharding.gradients) return ranks.reduce_scatter(gradients_.whole(bucket));
   clear_padding(bucket);
+  if (!state_.sharding.gradients) return ranks.reduce_scatter(gradients_.whole(bucket));
   ranks.reduce_scatter(gradients_.whole(bucket), scattered(bucket, microbatch));
   add_incoming(bucket, microbatch);
 }
@@ -159,5 +178,7 @@ void Engine<T>::poll() {
 
 template class Engine<float>;
 template class Engine<double>;
+template class Engine<BFloat16>;
+template class Engine<Float16>;
 
 }  // namespace tessera

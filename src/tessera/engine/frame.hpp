@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// One microbatch of a step on this rank.
+/// One microbatch of a step on this rank. T: the state type.
 template <class T>
 struct Microbatch {
   Matrix<const T> x, y;  ///< its rows
@@ -24,6 +24,8 @@ struct Microbatch {
 template <class T>
 class Frame {
  public:
+  using State = StateOf<T>;
+
   Frame(const Plan& plan, Size rank)
       : memory_(allocate_vector<char>("tessera::activations", plan.stage(rank).frame_bytes)),
         model_ranks_(plan.input.mesh.size_of("model")),
@@ -33,25 +35,35 @@ class Frame {
       if (slot.in_frame() || slot.role == TensorRole::batch) slots_.push_back(local(slot, stage));
   }
 
-  /// (rows of the rank, columns of the rank)
-  Matrix<T> operator()(SlotId id, const Microbatch<T>& batch) const {
-    const LocalSlot& slot = slots_[static_cast<std::size_t>(id)];
-    return alias_matrix(slot.data + (batch.number % slot.copies) * slot.stride,
-                        rows_of_slot(slot, batch), slot.columns);
+  /// (rows of the rank, columns of the rank) of a slot of the compute type
+  Matrix<T> operator()(SlotId id, const Microbatch<State>& batch) const {
+    return matrix<T>(id, batch);
   }
-  /// The same, only read; also of the batch itself.
-  Matrix<const T> read(SlotId id, const Microbatch<T>& batch) const {
-    const LocalSlot& slot = slots_[static_cast<std::size_t>(id)];
-    if (slot.data != nullptr || slot.columns == 0) return (*this)(id, batch);
-    return id == slot_of_x ? batch.x : batch.y;
+  /// The same of one of the state type.
+  Matrix<State> sums(SlotId id, const Microbatch<State>& batch) const {
+    return matrix<State>(id, batch);
+  }
+  /// Whether what a slot holds has the state type, and that is not the compute type.
+  bool holds_sums(SlotId id) const { return slot(id).type != dtype_of<T>(); }
+
+  /// Only read: also the batch itself, where its type is that of layers.
+  Matrix<const T> read(SlotId id, const Microbatch<State>& batch) const {
+    if constexpr (std::is_same_v<T, State>)
+      if (is_batch(id)) return batch_itself(id, batch);
+    return (*this)(id, batch);
+  }
+  Matrix<const State> read_sums(SlotId id, const Microbatch<State>& batch) const {
+    return is_batch(id) ? batch_itself(id, batch) : sums(id, batch);
   }
 
  private:
   struct LocalSlot {
-    T* data;  ///< of the first copy; none for the batch
+    char* data;  ///< of the first copy; none for the batch
     Size copies, stride;
     Size columns;
     bool by_rows;
+    bool is_batch;
+    DType type;
   };
 
   LocalSlot local(const Slot& slot, const StagePlan& stage) const {
@@ -59,13 +71,31 @@ class Frame {
                              ? balanced_split(slot.shape[1], model_ranks_, coordinate_).count
                              : slot.shape[1];
     const bool by_rows = slot.along_model.is_shard(0);
-    if (!slot.in_frame()) return {nullptr, 1, 0, columns, by_rows};
+    if (!slot.in_frame()) return {nullptr, 1, 0, columns, by_rows, true, slot.type};
     const Storage& storage = stage.storages[static_cast<std::size_t>(slot.storage)];
-    return {reinterpret_cast<T*>(memory_.data() + storage.offset), storage.copies,
-            storage.stride / static_cast<Size>(sizeof(T)), columns, by_rows};
+    return {memory_.data() + storage.offset,
+            storage.copies,
+            storage.stride,
+            columns,
+            by_rows,
+            false,
+            slot.type};
   }
 
-  Size rows_of_slot(const LocalSlot& slot, const Microbatch<T>& batch) const {
+  const LocalSlot& slot(SlotId id) const { return slots_[static_cast<std::size_t>(id)]; }
+  bool is_batch(SlotId id) const { return slot(id).is_batch; }
+  static Matrix<const State> batch_itself(SlotId id, const Microbatch<State>& batch) {
+    return id == slot_of_x ? batch.x : batch.y;
+  }
+
+  template <class E>
+  Matrix<E> matrix(SlotId id, const Microbatch<State>& batch) const {
+    const LocalSlot& of = slot(id);
+    char* const data = of.data + (batch.number % of.copies) * of.stride;
+    return alias_matrix(reinterpret_cast<E*>(data), rows_of_slot(of, batch), of.columns);
+  }
+
+  Size rows_of_slot(const LocalSlot& slot, const Microbatch<State>& batch) const {
     return slot.by_rows ? balanced_split(batch.rows, model_ranks_, coordinate_).count : batch.rows;
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 /// The flat buffer that keeps tensors of a role; `moment` counts from 0.
 template <class T>
-Vector<T> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
+Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
   if (role == TensorRole::parameter) return engine.parameters().flat();
   if (role == TensorRole::gradient) return engine.gradients().flat();
   return engine.optimizer().moment(moment);
@@ -33,11 +33,11 @@ void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
 }  // namespace
 
 template <class T>
-std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
-                                          TensorRole role) {
+std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
+                                                   const Engine<T>& engine, TensorRole role) {
   const StatePlan& state = engine.state();
   const ParameterLayout& layout = plan.stage(rank).parameters;
-  std::vector<LocalTensor<T>> tensors;
+  std::vector<LocalTensor<StateOf<T>>> tensors;
   Size moment = 0;  // of the parameter whose moments are being listed
   for (const Slot& slot : plan.stage(rank).slots) {
     if (slot.parameter < 0) continue;
@@ -50,7 +50,8 @@ std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Eng
     const Range owned = intersection(elements, state.buckets[bucket].share);
     const Range kept = slot.in_shares ? owned : elements;
     const Range at = kept.count == 0 ? Range{} : state.kept(bucket, kept, slot.in_shares);
-    const Vector<T> buffer = buffer_of(engine, role, role == TensorRole::moment ? moment++ : 0);
+    const Vector<StateOf<T>> buffer =
+        buffer_of(engine, role, role == TensorRole::moment ? moment++ : 0);
     const bool counts = slot.along_model.is_shard() || plan.model_coordinate(rank) == 0;
     tensors.push_back({slot, block, Range{kept.begin - begin, kept.count},
                        Range{owned.begin - begin, owned.count}, counts,
@@ -84,12 +85,13 @@ std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
 }  // namespace
 
 template <class T>
-Vector<T> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
-                        TensorRole role) {
-  const std::vector<LocalTensor<T>> tensors = local_tensors(plan, mesh.rank(), engine, role);
+Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
+                                 TensorRole role) {
+  const std::vector<LocalTensor<StateOf<T>>> tensors =
+      local_tensors(plan, mesh.rank(), engine, role);
   const std::map<std::string, Size> places = places_of(plan, role);
-  const Vector<T> all("tessera::whole_tensors", static_cast<std::size_t>(places.at("")));
-  for (const LocalTensor<T>& tensor : tensors)
+  const Vector<StateOf<T>> all("tessera::whole_tensors", static_cast<std::size_t>(places.at("")));
+  for (const LocalTensor<StateOf<T>>& tensor : tensors)
     if (tensor.counts && tensor.owned.count > 0)
       copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
                                          num_elements(tensor.slot.shape)));
@@ -98,12 +100,14 @@ Vector<T> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& eng
   return all;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                            \
-  template std::vector<LocalTensor<T>> local_tensors(const Plan&, Size, const Engine<T>&, \
-                                                     TensorRole);                         \
-  template Vector<T> whole_tensors(const Plan&, const Mesh&, const Engine<T>&, TensorRole);
+#define TESSERA_INSTANTIATE(T)                                                                     \
+  template std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan&, Size, const Engine<T>&, \
+                                                              TensorRole);                         \
+  template Vector<StateOf<T>> whole_tensors(const Plan&, const Mesh&, const Engine<T>&, TensorRole);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// What one rank holds of a parameter, its gradient or a moment of it: an alias.
+/// What one rank holds of a parameter, its gradient or a moment of it: an alias. T: the state type.
 template <class T>
 struct LocalTensor {
   Slot slot;
@@ -23,14 +23,13 @@ struct LocalTensor {
 
 /// The tensors of `role` that live in the engine of `rank`, in the order of the plan.
 template <class T>
-std::vector<LocalTensor<T>> local_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
-                                          TensorRole role);
+std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
+                                                   const Engine<T>& engine, TensorRole role);
 
 /// All elements of the tensors of `role`, one tensor after the other, each row-major and whole, on
-/// every rank. Collective over the mesh; sent as one all-reduce, which the ledger counts. T: float,
-/// double.
+/// every rank. Collective over the mesh; sent as one all-reduce, which the ledger counts.
 template <class T>
-Vector<T> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
-                        TensorRole role);
+Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
+                                 TensorRole role);
 
 }  // namespace tessera

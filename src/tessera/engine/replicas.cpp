@@ -77,7 +77,8 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
       communicators_(engine.communicators()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
       calls_(plan_replica_check(plan, mesh.rank())) {
-  for (LocalTensor<T>& moment : local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
+  for (LocalTensor<StateOf<T>>& moment :
+       local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
     tensors_.push_back(std::move(moment));
   const Size n = static_cast<Size>(tensors_.size());
   sums_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
@@ -88,8 +89,9 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
 template <class T>
 void ReplicaCheck<T>::sum_up() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const LocalTensor<T>& tensor = tensors_[i];
-    checksum<T>(Vector<const T>(tensor.values), tensor.kept.begin, sums_, static_cast<Size>(i));
+    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
+    checksum<StateOf<T>>(Vector<const StateOf<T>>(tensor.values), tensor.kept.begin, sums_,
+                         static_cast<Size>(i));
   }
 }
 
@@ -132,7 +134,7 @@ void ReplicaCheck<T>::report(Size step) const {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
   nlohmann::json mine;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const LocalTensor<T>& tensor = tensors_[i];
+    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
     mine.push_back({{"tensor", tensor.slot.path},
                     {"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
                     {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
@@ -146,6 +148,8 @@ void ReplicaCheck<T>::report(Size step) const {
 
 template class ReplicaCheck<float>;
 template class ReplicaCheck<double>;
+template class ReplicaCheck<BFloat16>;
+template class ReplicaCheck<Float16>;
 template void checksum(const Vector<const float>&, Size, const Vector<std::int64_t>&, Size);
 template void checksum(const Vector<const double>&, Size, const Vector<std::int64_t>&, Size);
 

@@ -28,7 +28,7 @@ class ReplicaCheck {
 
   Mesh mesh_;
   PlanCommunicators communicators_;
-  std::vector<LocalTensor<T>> tensors_;  ///< parameters, then moments
+  std::vector<LocalTensor<StateOf<T>>> tensors_;  ///< parameters, then moments
   std::vector<CheckCall> calls_;
   Vector<std::int64_t> sums_;    ///< by tensor
   Vector<std::int64_t> limits_;  ///< of a comparison

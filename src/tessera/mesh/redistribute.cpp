@@ -148,11 +148,19 @@ Vector<T> to_global(const ShardedTensor<T>& tensor) {
 
 #define TESSERA_INSTANTIATE(T)                                                              \
   template void redistribute_along(const Communicator&, Placement, Placement, const Shape&, \
-                                   const Vector<T>&, const Vector<T>&, const Vector<T>&);   \
-  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&);       \
-  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);            \
-  template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&,       \
-                                        const Vector<T>&);                                  \
+                                   const Vector<T>&, const Vector<T>&, const Vector<T>&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::int32_t)
+TESSERA_INSTANTIATE(std::int64_t)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
+#undef TESSERA_INSTANTIATE
+#define TESSERA_INSTANTIATE(T)                                                        \
+  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&); \
+  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);      \
+  template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&, \
+                                        const Vector<T>&);                            \
   template Vector<T> to_global(const ShardedTensor<T>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

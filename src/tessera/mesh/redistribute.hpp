@@ -10,7 +10,8 @@ namespace tessera {
 /// say where everything lies. `group` is the block that the ranks of `ranks` hold together, `from`
 /// this rank's part of it (its term, where Partial) and `to` what becomes of it. `to` may be `from`
 /// for an all-reduce. The terms in `from` are lost in a reduce-scatter. `packed` has
-/// packed_elements(), and no memory where there are none. Collective over `ranks`. T as below.
+/// packed_elements(), and no memory where there are none. Collective over `ranks`. Also for
+/// BFloat16 and Float16, which no reduction takes.
 template <class T>
 void redistribute_along(const Communicator& ranks, Placement before, Placement after,
                         const Shape& group, const Vector<T>& from, const Vector<T>& to,

@@ -25,7 +25,7 @@ void add_forward(const LayerCall<T>& call) {
   T* const y = call.output.data();
   for_each(
       add_label, call.output.extent(0) * call.output.extent(1),
-      KOKKOS_LAMBDA(Size i) { y[i] = a[i] + b[i]; });
+      KOKKOS_LAMBDA(Size i) { y[i] = static_cast<StateOf<T>>(a[i]) + b[i]; });
 }
 
 /// Both gradients are that of the sum.
@@ -37,8 +37,8 @@ constexpr LayerRow add_row{.name = "add",
                            .in_place_of = 1,
                            .gradient_in_place = true,
                            .passes_gradient = always,
-                           .forward = {add_forward, add_forward},
-                           .backward = {add_backward, add_backward}};
+                           .forward = [](const auto& call) { add_forward(call); },
+                           .backward = [](const auto& call) { add_backward(call); }};
 
 }  // namespace
 

@@ -5,11 +5,14 @@
 #include <type_traits>
 
 #include <KokkosBlas3_gemm.hpp>
+#include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/region.hpp>
+#include <tessera/nn/convert.hpp>
+#include <tessera/nn/detail/short_product.hpp>
 #include <tessera/nn/gemm.hpp>
 
 namespace tessera {
@@ -17,6 +20,7 @@ namespace {
 
 // Made once: a launch then needs no memory for its label.
 const std::string round_to_tf32_label = "tessera::round_to_tf32";
+const std::string round_sum_label = "tessera::round_sum";
 
 struct MatrixShape {
   Size rows, cols;
@@ -28,54 +32,90 @@ MatrixShape shape_of(Trans trans, const Matrix<T>& m) {
   return trans == Trans::no ? MatrixShape{rows, cols} : MatrixShape{cols, rows};
 }
 
-std::string to_string(MatrixShape s) {
-  return "(" + std::to_string(s.rows) + ", " + std::to_string(s.cols) + ")";
+std::string to_string(MatrixShape s) { return fmt::format("({}, {})", s.rows, s.cols); }
+
+/// `scratch` in the shape of `m`.
+template <class T, class Of>
+Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
+  const Size n = static_cast<Size>(m.span());
+  if (n > static_cast<Size>(scratch.extent(0)))
+    throw Error(ExitCode::usage, fmt::format("gemm: {} elements need more scratch memory than {}",
+                                             n, scratch.extent(0)));
+  return alias_matrix(scratch.data(), static_cast<Size>(m.extent(0)),
+                      static_cast<Size>(m.extent(1)));
 }
 
+/// An operand as the product takes it: rounded to TF32, or widened.
 template <class T>
-Matrix<const T> rounded(const Matrix<const T>& m, const Vector<T>& scratch) {
-  if constexpr (std::is_same_v<T, float>) {
-    const Size n = static_cast<Size>(m.span());
-    if (n > static_cast<Size>(scratch.extent(0))) {
-      throw Error(ExitCode::usage, "gemm: an operand of " + std::to_string(n) +
-                                       " elements needs more scratch memory than " +
-                                       std::to_string(scratch.extent(0)));
-    }
-    round_to_tf32(Vector<const float>(m.data(), n), Vector<float>(scratch.data(), n));
-    return Matrix<const float>(scratch.data(), m.extent(0), m.extent(1));
-  } else {
+Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf<T>>& scratch) {
+  if constexpr (std::is_same_v<T, double>) {
     return m;
+  } else {
+    const Matrix<float> copy = shaped_like(m, scratch);
+    const Size n = static_cast<Size>(m.span());
+    if constexpr (is_short_v<T>)
+      convert<T, float>(Vector<const T>(m.data(), n), alias_vector(copy.data(), n));
+    else
+      round_to_tf32(Vector<const float>(m.data(), n), alias_vector(copy.data(), n));
+    return copy;
   }
+}
+
+/// c = round(sums + beta c)
+template <class T>
+void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
+  const float* const in = sums.data();
+  T* const out = c.data();
+  for_each(
+      round_sum_label, c.span(), KOKKOS_LAMBDA(Size i) {
+        out[i] = beta == 0 ? in[i] : in[i] + beta * static_cast<float>(out[i]);
+      });
 }
 
 }  // namespace
 
 template <class T>
-Gemm<T>::Gemm(MatmulPrecision precision, Size scratch_a, Size scratch_b) : precision_(precision) {
-  if (precision == MatmulPrecision::strict) return;
-  if (!std::is_same_v<T, float>) {
+Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, ShortProducts products)
+    : precision_(precision),
+      products_(products),
+      left_(allocate_vector<Sum>("tessera::gemm_scratch_a", scratch.left)),
+      right_(allocate_vector<Sum>("tessera::gemm_scratch_b", scratch.right)),
+      result_(allocate_vector<Sum>("tessera::gemm_scratch_c", scratch.result)) {
+  if (precision == MatmulPrecision::tf32 && !std::is_same_v<T, float>)
     throw ConfigError("model.matmul_precision", name_of(precision), "needs dtype float32");
-  }
-  scratch_a_ = allocate_vector<T>("tessera::gemm_scratch_a", scratch_a);
-  scratch_b_ = allocate_vector<T>("tessera::gemm_scratch_b", scratch_b);
 }
 
 template <class T>
-void Gemm<T>::operator()(Trans trans_a, Trans trans_b, T alpha, const Matrix<const T>& a,
-                         const Matrix<const T>& b, T beta, const Matrix<T>& c) const {
+template <class C>
+void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c) const {
   const Region region("tessera::gemm");
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
   if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
-    throw Error(ExitCode::usage, "gemm: shapes " + to_string(op_a) + " x " + to_string(op_b) +
-                                     " -> " + to_string(out) + " do not fit");
+    throw Error(ExitCode::usage, fmt::format("gemm: shapes {} x {} -> {} do not fit",
+                                             to_string(op_a), to_string(op_b), to_string(out)));
   }
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
-  const bool product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
-  if (precision_ == MatmulPrecision::tf32 && product) {
-    KokkosBlas::gemm(ta, tb, alpha, rounded<T>(a, scratch_a_), rounded<T>(b, scratch_b_), beta, c);
+  if constexpr (!is_short_v<T>) {
+    const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
+    if (precision_ == MatmulPrecision::tf32 && is_product)
+      KokkosBlas::gemm(ta, tb, T(1), prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
+    else
+      KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
   } else {
-    KokkosBlas::gemm(ta, tb, alpha, a, b, beta, c);
+    if (out.rows == 0 || out.cols == 0) return;
+    if (products_ != ShortProducts::emulated && op_a.cols > 0)
+      return detail::multiply(
+          {trans_a, trans_b, out.rows, out.cols, op_a.cols, beta, dtype_of<T>(), dtype_of<C>()},
+          a.data(), b.data(), c.data());
+    if constexpr (std::is_same_v<C, Sum>) {
+      KokkosBlas::gemm(ta, tb, Sum(1), prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
+    } else {
+      const Matrix<Sum> sums = shaped_like(c, result_);
+      KokkosBlas::gemm(ta, tb, Sum(1), prepared<T>(a, left_), prepared<T>(b, right_), Sum(0), sums);
+      round_sums(sums, beta, c);
+    }
   }
 }
 
@@ -95,5 +135,15 @@ void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
 
 template class Gemm<float>;
 template class Gemm<double>;
+#define TESSERA_INSTANTIATE(T)                                                                     \
+  template class Gemm<T>;                                                                          \
+  template void Gemm<T>::multiply<T>(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
+                                     float, const Matrix<T>&) const;                               \
+  template void Gemm<T>::multiply<float>(Trans, Trans, const Matrix<const T>&,                     \
+                                         const Matrix<const T>&, float, const Matrix<float>&)      \
+      const;
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -26,8 +26,10 @@ std::vector<Layout> layer_norm_layouts(const LayerSpec&) {
 /// A team per row. Keeps (mean, 1 / deviation) of each.
 template <class T>
 struct Normalize {
+  using Math = StateOf<T>;
   const T *x, *scale, *bias;
-  T *y, *kept;
+  T* y;
+  Math* kept;
   Size cols;
 
   template <class Team>
@@ -36,16 +38,17 @@ struct Normalize {
     const T* const in = x + i * cols;
     T* const out = y + i * cols;
     const T *const s = scale, *const b = bias;
-    T mean = 0, square = 0;
+    Math mean = 0, square = 0;
     Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols), [=](Size j, T& sum) { sum += in[j]; }, mean);
-    mean /= static_cast<T>(cols);
+        Kokkos::TeamVectorRange(team, cols), [=](Size j, Math& sum) { sum += in[j]; }, mean);
+    mean /= static_cast<Math>(cols);
     Kokkos::parallel_reduce(
         Kokkos::TeamVectorRange(team, cols),
-        [=](Size j, T& sum) { sum += (in[j] - mean) * (in[j] - mean); }, square);
+        [=](Size j, Math& sum) { sum += (in[j] - mean) * (in[j] - mean); }, square);
     using std::sqrt;
-    const T inverse = T(1) / sqrt(square / static_cast<T>(cols) + T(layer_norm_epsilon));
-    T* const keep = kept + 2 * i;
+    const Math inverse =
+        Math(1) / sqrt(square / static_cast<Math>(cols) + Math(layer_norm_epsilon));
+    Math* const keep = kept + 2 * i;
     Kokkos::single(Kokkos::PerTeam(team), [=]() {
       keep[0] = mean;
       keep[1] = inverse;
@@ -58,7 +61,10 @@ struct Normalize {
 /// dx = (1 / deviation) (g - mean(g) - n mean(g n)) with g = dy scale, n the normalized row.
 template <class T>
 struct InputGradient {
-  const T *x, *scale, *kept, *dy;
+  using Math = StateOf<T>;
+  const T *x, *scale;
+  const Math* kept;
+  const T* dy;
   T* dx;
   Size cols;
   bool add;
@@ -68,18 +74,18 @@ struct InputGradient {
     const Size i = team.league_rank();
     const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
     T* const out = dx + i * cols;
-    const T mean = kept[2 * i], inverse = kept[2 * i + 1];
-    T sum = 0, product = 0;
+    const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+    Math sum = 0, product = 0;
     Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols), [=](Size j, T& t) { t += d[j] * s[j]; }, sum);
+        Kokkos::TeamVectorRange(team, cols), [=](Size j, Math& t) { t += d[j] * s[j]; }, sum);
     Kokkos::parallel_reduce(
         Kokkos::TeamVectorRange(team, cols),
-        [=](Size j, T& t) { t += d[j] * s[j] * (in[j] - mean) * inverse; }, product);
-    const T n = static_cast<T>(cols);
-    const T average = sum / n, along = product / n;
+        [=](Size j, Math& t) { t += d[j] * s[j] * (in[j] - mean) * inverse; }, product);
+    const Math n = static_cast<Math>(cols);
+    const Math average = sum / n, along = product / n;
     const bool adds = add;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
-      const T gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
+      const Math gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
       out[j] = adds ? out[j] + gradient : gradient;
     });
   }
@@ -88,15 +94,18 @@ struct InputGradient {
 /// A column each: rows are added in their order, whatever the number of threads.
 template <class T>
 struct ParameterGradients {
-  const T *x, *kept, *dy;
-  T *dscale, *dbias;
+  using Math = StateOf<T>;
+  const T* x;
+  const Math* kept;
+  const T* dy;
+  Math *dscale, *dbias;
   Size rows, cols;
   bool add;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size j) const {
-    T scale = add ? dscale[j] : T(0), bias = add ? dbias[j] : T(0);
+    Math scale = add ? dscale[j] : Math(0), bias = add ? dbias[j] : Math(0);
     for (Size i = 0; i < rows; ++i) {
-      const T d = dy[i * cols + j];
+      const Math d = dy[i * cols + j];
       scale += d * (x[i * cols + j] - kept[2 * i]) * kept[2 * i + 1];
       bias += d;
     }
@@ -129,7 +138,8 @@ void layer_norm_forward(const LayerCall<T>& call) {
 template <class T>
 void layer_norm_backward(const LayerCall<T>& call) {
   const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
-  const T *const x = call.inputs[0].data(), *const kept = call.kept.data();
+  const T* const x = call.inputs[0].data();
+  const StateOf<T>* const kept = call.kept.data();
   const T* const dy = call.output_gradient.data();
   for_each(layer_norm_parameter_label, cols,
            ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
@@ -149,8 +159,8 @@ constexpr LayerRow layer_norm_row{.name = "layer_norm",
                                   .reads_inputs = always,
                                   .kept_columns = 2,
                                   .adds_gradient = true,
-                                  .forward = {layer_norm_forward, layer_norm_forward},
-                                  .backward = {layer_norm_backward, layer_norm_backward}};
+                                  .forward = [](const auto& call) { layer_norm_forward(call); },
+                                  .backward = [](const auto& call) { layer_norm_backward(call); }};
 
 }  // namespace
 

@@ -50,10 +50,21 @@ struct LayerRow {
   /// Backward can add to the gradients of its inputs what they already hold.
   bool adds_gradient = false;
 
-  /// For every compute type: one function template.
+  /// A function for each compute type, of one generic lambda without captures.
   struct Kernel {
+    template <class F>
+    constexpr Kernel(F f) : of_float(f), of_double(f), of_bfloat16(f), of_float16(f) {}
+
+    void run(const LayerCall<float>& call) const { of_float(call); }
+    void run(const LayerCall<double>& call) const { of_double(call); }
+    void run(const LayerCall<BFloat16>& call) const { of_bfloat16(call); }
+    void run(const LayerCall<Float16>& call) const { of_float16(call); }
+
+   private:
     void (*of_float)(const LayerCall<float>& call);
     void (*of_double)(const LayerCall<double>& call);
+    void (*of_bfloat16)(const LayerCall<BFloat16>& call);
+    void (*of_float16)(const LayerCall<Float16>& call);
   };
   Kernel forward, backward;
 };

@@ -27,26 +27,42 @@ LayerProducts linear_products(const LayerSpec& layer, Size n) {
   return all;
 }
 
+/// result (+)= op(a) op(b), in `terms` where that is what is wanted.
+template <class T>
+void product(const LayerCall<T>& call, Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+             const Matrix<const T>& b, bool adds, const Matrix<T>& result,
+             const Matrix<StateOf<T>>& terms) {
+  const StateOf<T> beta = adds ? 1 : 0;
+  if (terms.data() != nullptr)
+    call.gemm(trans_a, trans_b, a, b, beta, terms);
+  else
+    call.gemm(trans_a, trans_b, a, b, beta, result);
+}
+
+template <class T>
+Matrix<const T> kernel_of(const LayerCall<T>& call) {
+  return alias_matrix(call.parameters[0].data(), call.layer.in, call.layer.out);
+}
+
 template <class T>
 void linear_forward(const LayerCall<T>& call) {
-  const LayerSpec& layer = call.layer;
-  const auto kernel = alias_matrix(call.parameters[0].data(), layer.in, layer.out);
-  call.gemm(Trans::no, Trans::no, 1, call.inputs[0], kernel, 0, call.output);
+  product(call, Trans::no, Trans::no, call.inputs[0], kernel_of(call), false, call.output,
+          call.output_terms);
 }
 
 /// dkernel = x^T dy, dx = dy kernel^T.
 template <class T>
 void linear_backward(const LayerCall<T>& call) {
-  const LayerSpec& layer = call.layer;
   if (call.parameter_gradients[0].data() != nullptr) {
-    const auto gradient = alias_matrix(call.parameter_gradients[0].data(), layer.in, layer.out);
-    call.gemm(Trans::yes, Trans::no, 1, call.inputs[0], call.output_gradient,
+    const auto gradient =
+        alias_matrix(call.parameter_gradients[0].data(), call.layer.in, call.layer.out);
+    call.gemm(Trans::yes, Trans::no, call.inputs[0], call.output_gradient,
               call.add_parameter_gradients ? 1 : 0, gradient);
   }
-  if (call.input_gradients[0].data() == nullptr) return;
-  const auto kernel = alias_matrix(call.parameters[0].data(), layer.in, layer.out);
-  call.gemm(Trans::no, Trans::yes, 1, call.output_gradient, kernel,
-            call.add_input_gradients ? 1 : 0, call.input_gradients[0]);
+  if (call.input_gradients[0].data() == nullptr && call.input_gradient_terms[0].data() == nullptr)
+    return;
+  product(call, Trans::no, Trans::yes, call.output_gradient, kernel_of(call),
+          call.add_input_gradients, call.input_gradients[0], call.input_gradient_terms[0]);
 }
 
 constexpr LayerRow linear_row{.name = "linear",
@@ -55,8 +71,8 @@ constexpr LayerRow linear_row{.name = "linear",
                               .products = linear_products,
                               .reads_inputs = always,
                               .adds_gradient = true,
-                              .forward = {linear_forward, linear_forward},
-                              .backward = {linear_backward, linear_backward}};
+                              .forward = [](const auto& call) { linear_forward(call); },
+                              .backward = [](const auto& call) { linear_backward(call); }};
 
 }  // namespace
 

@@ -18,13 +18,15 @@ using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
 /// One pass: reads p and t, writes the gradient, adds up the loss.
 template <class T>
-void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g, bool squared) {
+void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g,
+                  bool squared) {
+  using Math = StateOf<T>;
   if (squared) {
     sum_each(
         mse_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
-          const T d = p[i] - t[i];
-          if (g) g[i] = T(2) * d * scale;
+          const Math d = p[i] - t[i];
+          if (g) g[i] = Math(2) * d * scale;
           s += static_cast<double>(d) * d;
         },
         sum);
@@ -33,8 +35,8 @@ void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g,
         mae_label, n,
         KOKKOS_LAMBDA(Size i, double& s) {
           using std::fabs;
-          const T d = p[i] - t[i];
-          if (g) g[i] = scale * static_cast<T>((d > T(0)) - (d < T(0)));
+          const Math d = p[i] - t[i];
+          if (g) g[i] = scale * static_cast<Math>((d > Math(0)) - (d < Math(0)));
           s += fabs(static_cast<double>(d));
         },
         sum);
@@ -43,13 +45,15 @@ void element_loss(Size n, const T* p, const T* t, T scale, const Sum& sum, T* g,
 
 /// d|p - t| / dp = (p - t) / |p - t|, over |t|.
 template <class T>
-void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Sum& sum, T* g) {
+void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
+                 const Sum& sum, T* g) {
+  using Math = StateOf<T>;
   sum_each(
       relative_l2_label, rows,
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::sqrt;
         const T* const pi = p + i * cols;
-        const T* const ti = t + i * cols;
+        const Math* const ti = t + i * cols;
         double difference = 0, target = 0;
         for (Size j = 0; j < cols; ++j) {
           const double d = static_cast<double>(pi[j]) - ti[j];
@@ -60,7 +64,8 @@ void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Su
         s += sqrt(difference) / sqrt(target);
         if (!g) return;
         const double factor = difference == 0 ? 0 : scale / norms;
-        for (Size j = 0; j < cols; ++j) g[i * cols + j] = static_cast<T>((pi[j] - ti[j]) * factor);
+        for (Size j = 0; j < cols; ++j)
+          g[i * cols + j] = static_cast<Math>((pi[j] - ti[j]) * factor);
       },
       sum, rows * cols);
 }
@@ -69,14 +74,16 @@ void relative_l2(Size rows, Size cols, const T* p, const T* t, T scale, const Su
 
 template <class T>
 void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
-                       const Matrix<const T>& target, Size global_count, const Vector<double>& sums,
-                       Size slot, const Matrix<T>& gradient) {
+                       const Matrix<const StateOf<T>>& target, Size global_count,
+                       const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
+                       double loss_scale) {
   const Size rows = prediction.extent(0), cols = prediction.extent(1);
   if (target.extent(0) != prediction.extent(0) || target.extent(1) != prediction.extent(1)) {
     throw Error(ExitCode::usage, "loss: prediction and target differ in shape");
   }
   const Sum sum(sums.data() + slot);
-  const T scale = T(1) / static_cast<T>(global_count);
+  const StateOf<T> scale =
+      static_cast<StateOf<T>>(loss_scale) / static_cast<StateOf<T>>(global_count);
   if (kind == LossKind::relative_l2) {
     relative_l2(rows, cols, prediction.data(), target.data(), scale, sum, gradient.data());
   } else {
@@ -85,11 +92,14 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   }
 }
 
-template void loss_and_gradient<float>(LossKind, const Matrix<const float>&,
-                                       const Matrix<const float>&, Size, const Vector<double>&,
-                                       Size, const Matrix<float>&);
-template void loss_and_gradient<double>(LossKind, const Matrix<const double>&,
-                                        const Matrix<const double>&, Size, const Vector<double>&,
-                                        Size, const Matrix<double>&);
+#define TESSERA_INSTANTIATE(T)                                                                  \
+  template void loss_and_gradient(LossKind, const Matrix<const T>&,                             \
+                                  const Matrix<const StateOf<T>>&, Size, const Vector<double>&, \
+                                  Size, const Matrix<T>&, double);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -13,5 +14,25 @@ enum class MatmulPrecision : std::uint8_t { strict, tf32 };
 
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<MatmulPrecision>{"strict", "tf32"};
+
+/// What multiplies 16-bit operands. The emulation widens them to float32, multiplies and rounds the
+/// result: sums are of float32 everywhere, so only the order of additions differs.
+enum class ShortProducts : std::uint8_t { emulated, onednn, cublas };
+
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<ShortProducts>{"emulated", "oneDNN",
+                                                                         "cuBLAS"};
+
+/// What this build has for operands of `type`, BFloat16 or Float16, on the processor or device that
+/// it runs on.
+ShortProducts short_products(DType type);
+
+/// Elements, in the type of sums, of copies that products make of their operands and results; the
+/// largest of all products.
+struct MatmulScratch {
+  Size left = 0;
+  Size right = 0;
+  Size result = 0;
+};
 
 }  // namespace tessera

@@ -35,7 +35,8 @@ struct BiasActivation {
     T* const y_row = y + team.league_rank() * cols;
     const T* const b = bias;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
-      y_row[j] = detail::value_of<A>(b ? x_row[j] + b[j] : x_row[j]);
+      const StateOf<T> z = x_row[j];
+      y_row[j] = detail::value_of<A>(b ? z + b[j] : z);
     });
   }
 };
@@ -49,7 +50,7 @@ struct BiasActivationBackward {
   const T* bias;
   const T* dy;
   T* dx;
-  T* dbias;
+  StateOf<T>* dbias;
   Size rows, cols, block;
   bool accumulate;
   static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
@@ -59,9 +60,10 @@ struct BiasActivationBackward {
     const Size first = team.league_rank() * block;
     const Size width = first + block < cols ? block : cols - first;
     const Size threads = team.team_size();
-    T* const partial =
-        Scratch<T, typename Team::execution_space>(team.team_scratch(0), threads * block).data();
-    T* const mine = partial + team.team_rank() * block;
+    using Math = StateOf<T>;
+    Math* const partial =
+        Scratch<Math, typename Team::execution_space>(team.team_scratch(0), threads * block).data();
+    Math* const mine = partial + team.team_rank() * block;
     const T* const b = of_sum && bias ? bias + first : nullptr;
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
     for (Size i = team.team_rank(); i < rows; i += threads) {
@@ -69,9 +71,10 @@ struct BiasActivationBackward {
       const T* const d = dy + i * cols + first;
       T* const out = dx + i * cols + first;
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
-        T dz = d[j];
+        Math dz = d[j];
         if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
-          dz *= detail::slope_of<A>(b ? s[j] + b[j] : s[j]);
+          const Math from = s[j];
+          dz *= detail::slope_of<A>(b ? from + b[j] : from);
           out[j] = dz;
         }
         mine[j] += dz;
@@ -79,11 +82,11 @@ struct BiasActivationBackward {
     }
     team.team_barrier();
     if (dbias == nullptr) return;
-    T* const out = dbias + first;
+    Math* const out = dbias + first;
     const bool add = accumulate;
     const Size stride = block;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
-      T sum = add ? out[j] : T(0);
+      Math sum = add ? out[j] : Math(0);
       for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
       out[j] = sum;
     });
@@ -151,7 +154,7 @@ template <class T>
 void pointwise_backward(const LayerCall<T>& call) {
   const Activation activation = call.layer.activation;
   const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
-  T* const dbias = data_or_null(call.parameter_gradients[0]);
+  StateOf<T>* const dbias = data_or_null(call.parameter_gradients[0]);
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
@@ -159,7 +162,7 @@ void pointwise_backward(const LayerCall<T>& call) {
     using Space = std::decay_t<decltype(space)>;
     const Size block = column_block(cols, space.concurrency());
     const int threads = on_host ? 1 : 8;
-    const Size scratch = Scratch<T, Space>::shmem_size(threads * block);
+    const Size scratch = Scratch<StateOf<T>, Space>::shmem_size(threads * block);
     const auto policy =
         TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
             .set_scratch_size(0, Kokkos::PerTeam(scratch));
@@ -182,8 +185,8 @@ constexpr LayerRow pointwise_row{
     .in_place_of = 0,
     .gradient_in_place = true,
     .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
-    .forward = {pointwise_forward, pointwise_forward},
-    .backward = {pointwise_backward, pointwise_backward}};
+    .forward = [](const auto& call) { pointwise_forward(call); },
+    .backward = [](const auto& call) { pointwise_backward(call); }};
 
 }  // namespace
 

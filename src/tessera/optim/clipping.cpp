@@ -75,7 +75,8 @@ void accumulate(const Vector<const T>& from, const Vector<T>& to) {
   const T* const in = from.data();
   T* const out = to.data();
   for_each(
-      accumulate_label, to.extent(0), KOKKOS_LAMBDA(Size i) { out[i] += in[i]; });
+      accumulate_label, to.extent(0),
+      KOKKOS_LAMBDA(Size i) { out[i] = static_cast<StateOf<T>>(out[i]) + in[i]; });
 }
 
 template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);
@@ -86,5 +87,7 @@ template void find_not_finite<float>(const Vector<const float>&, const Vector<do
 template void find_not_finite<double>(const Vector<const double>&, const Vector<double>&, Size);
 template void accumulate<float>(const Vector<const float>&, const Vector<float>&);
 template void accumulate<double>(const Vector<const double>&, const Vector<double>&);
+template void accumulate<BFloat16>(const Vector<const BFloat16>&, const Vector<BFloat16>&);
+template void accumulate<Float16>(const Vector<const Float16>&, const Vector<Float16>&);
 
 }  // namespace tessera

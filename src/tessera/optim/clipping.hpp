@@ -20,7 +20,7 @@ void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size 
 /// sums(first) = sums(first) + ... + sums(first + count - 1), one after the other.
 void add_up(const Vector<double>& sums, Size first, Size count);
 
-/// to += from, elementwise. T: float, double.
+/// to += from, elementwise. T: float, double, BFloat16, Float16.
 template <class T>
 void accumulate(const Vector<const T>& from, const Vector<T>& to);
 

@@ -88,8 +88,10 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
   switch (action.kind) {
     case ActionKind::gather:
     case ActionKind::start_gather:
-      return PlannedCall{RankSet::shard, Operation::all_gather,
-                         stage.parameters.buckets[action.index].elements * bytes, "parameters"};
+      return PlannedCall{
+          RankSet::shard, Operation::all_gather,
+          stage.parameters.buckets[action.index].elements * size_of(plan.input.compute_type),
+          "parameters"};
     case ActionKind::reduce_scatter:
     case ActionKind::start_reduce_scatter:
       return PlannedCall{RankSet::shard, Operation::reduce_scatter,

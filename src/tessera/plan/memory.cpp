@@ -9,16 +9,19 @@ namespace tessera {
 
 MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   MatmulScratch scratch;
-  if (plan.input.precision == MatmulPrecision::strict) return scratch;
+  const bool rounds = plan.input.precision != MatmulPrecision::strict;
+  if (!rounds && !plan.input.emulates_products) return scratch;
   // The first rank of a stage has the most rows and the largest layers.
   const Size rows = plan.microbatch_rows(0, 0).count;
   const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
       for (const GemmShape& product : products_of(layers[l], rows)) {
-        if (product.m <= 1 || product.n <= 1 || product.k <= 1) continue;
+        const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
+        if (rounds && is_vector) continue;
         scratch.left = std::max(scratch.left, product.m * product.k);
         scratch.right = std::max(scratch.right, product.k * product.n);
+        if (!rounds) scratch.result = std::max(scratch.result, product.m * product.n);
       }
   return scratch;
 }
@@ -36,15 +39,16 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.parameters = state(kept.parameters());
   memory.gradients = state(kept.gradients());
   memory.moments = state(input.moments * kept.moments());
-  memory.gathered_units = state(kept.gathered);
+  memory.copies = compute(kept.copies());
+  memory.gathered_units = compute(kept.gathered);
   memory.unit_gradients =
       state(kept.bucket_gradients) + state(kept.incoming) + state(kept.arriving);
   memory.activations = allocated_bytes(stage.frame_bytes, 1);
-  memory.scratch = compute(scratch.left) + compute(scratch.right);
+  memory.scratch = state(scratch.left) + state(scratch.right) + state(scratch.result);
   memory.sums = allocated_bytes(plan_sums(plan, rank).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
-  memory.data = compute(rows_of_data * input.model.input_width) +
-                compute(rows_of_data * input.model.output_width());
+  memory.data = state(rows_of_data * input.model.input_width) +
+                state(rows_of_data * input.model.output_width());
   return memory;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <tessera/base/types.hpp>
+#include <tessera/nn/matmul_precision.hpp>
 
 namespace tessera {
 
@@ -14,14 +15,15 @@ struct MemoryPlan {
   Size parameters = 0;
   Size gradients = 0;
   Size moments = 0;
+  Size copies = 0;          ///< of parameters in the shorter type that layers compute with
   Size gathered_units = 0;  ///< sharded parameters while they are used
   Size unit_gradients = 0;  ///< sharded gradients before they are reduced, and as they arrive
   Size activations = 0;     ///< outputs, their gradients, and what redistributions need
-  Size scratch = 0;         ///< rounded copies of the operands of products
+  Size scratch = 0;         ///< rounded or widened operands of products
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums
   Size data = 0;            ///< this rank's rows of the data set
   /// What training state needs, whatever the batch.
-  Size persistent() const { return parameters + gradients + moments; }
+  Size persistent() const { return parameters + gradients + moments + copies; }
   Size total() const;
 };
 
@@ -30,10 +32,11 @@ struct MemoryRow {
   const char* name;
   Size MemoryPlan::*bytes;
 };
-inline constexpr std::array<MemoryRow, 9> memory_rows{{
+inline constexpr std::array<MemoryRow, 10> memory_rows{{
     {"parameters", &MemoryPlan::parameters},
     {"gradients", &MemoryPlan::gradients},
     {"moments", &MemoryPlan::moments},
+    {"copies", &MemoryPlan::copies},
     {"gathered_units", &MemoryPlan::gathered_units},
     {"unit_gradients", &MemoryPlan::unit_gradients},
     {"activations", &MemoryPlan::activations},
@@ -50,13 +53,8 @@ inline Size MemoryPlan::total() const {
 
 MemoryPlan plan_memory(const Plan& plan, Size rank);
 
-/// Elements of the rounded copies of a product's left and right operand, over all products of a
-/// step, on the rank that has most. Nothing is rounded in strict precision, nor where a product is
-/// no matrix-matrix product.
-struct MatmulScratch {
-  Size left = 0;
-  Size right = 0;
-};
+/// On the rank that has most. Nothing is rounded in strict precision, nor where a product is no
+/// matrix-matrix product; everything is widened where 16-bit products are emulated.
 MatmulScratch matmul_scratch(const Plan& plan, Size rank);
 
 /// Bytes that one allocation of a View takes: Kokkos rounds up to a multiple of 8.

@@ -88,8 +88,8 @@ class PassBuilder : detail::ForwardPass {
       if (!as_needed(id, needed)) {
         const bool in_place =
             one.placement.is_partial() && needed.is_replicate() && belongs_to(id, l);
-        id = new_gradient(l, needed, in_place ? id : no_slot);
-        redistribute(one.slot, id);
+        id = new_gradient(l, needed, in_place && type_of(needed) == slot(id).type ? id : no_slot);
+        redistribute(one.slot, id, in_place);
         owners(id).insert(l);
       }
       if (sum == no_slot) {

@@ -44,7 +44,7 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
       slot.in_shares = in_shares;
       stage.slots.push_back(slot);
     };
-    add(TensorRole::parameter, "", sharding.parameters);
+    add(TensorRole::parameter, "", input.has_copies() ? sharding.moments : sharding.parameters);
     add(TensorRole::gradient, ".gradient", sharding.gradients);
     for (Size k = 1; k <= input.moments; ++k)
       add(TensorRole::moment, ".moment" + std::to_string(k), sharding.moments);
@@ -218,7 +218,7 @@ SumsPlan plan_sums(const Plan& plan, Size rank) {
   // One of each parameter, if their parts do not lie one behind the other.
   if (plan.input.clips_by_norm)
     sums.norms = static_cast<Size>(plan.stage(rank).parameters.parameters.size());
-  if (plan.input.check_finite) sums.finite = 1;
+  if (plan.input.looks_for_infinities()) sums.finite = 1;
   return sums;
 }
 

@@ -42,13 +42,14 @@ struct PlanInput {
   /// which win.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
-  DType state_type = DType::float32;    ///< of parameters, gradients and moments
-  DType compute_type = DType::float32;  ///< of activations, and of products
+  DType state_type = DType::float32;    ///< of parameters, gradients and moments, and of all sums
+  DType compute_type = DType::float32;  ///< of activations, and of the operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
-  Size global_batch = 32;  ///< rows of one optimizer step, over all ranks
-  Size microbatches = 1;   ///< forward-backward passes per step on each rank
-  Size samples = 32;       ///< rows of the data set; an epoch visits each once
-  Size moments = 2;        ///< optimizer moments per parameter
+  bool emulates_products = false;  ///< their operands are widened to the state type first
+  Size global_batch = 32;          ///< rows of one optimizer step, over all ranks
+  Size microbatches = 1;           ///< forward-backward passes per step on each rank
+  Size samples = 32;               ///< rows of the data set; an epoch visits each once
+  Size moments = 2;                ///< optimizer moments per parameter
   Size bucket_bytes =
       25 << 20;          ///< most bytes of gradients reduced in one call, unless a unit is larger
   bool overlap = false;  ///< reductions start while the backward pass goes on
@@ -70,6 +71,11 @@ struct PlanInput {
   bool reduces_every_microbatch() const {
     return sharding_on(strategy, mesh).gradients && !has_stages();
   }
+  /// Layers compute with copies of the parameters in a shorter type.
+  bool has_copies() const { return state_type != compute_type; }
+  /// Small gradients would vanish; those that overflow skip the step.
+  bool scales_loss() const { return compute_type == DType::float16; }
+  bool looks_for_infinities() const { return check_finite || scales_loss(); }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// One stage has nothing to schedule: each backward pass follows its forward pass.
   PipelineShape pipeline() const {

@@ -75,11 +75,17 @@ void write_mesh(std::string& out, const Plan& plan) {
       name_of(plan.input.strategy), layout_text(plan.input.mesh));
 }
 
+std::string types_text(const PlanInput& input) {
+  if (!input.has_copies()) return std::string(name_of(input.compute_type));
+  return fmt::format(
+      "{}{}; parameters, gradients, moments and sums {}", name_of(input.compute_type),
+      input.emulates_products ? ", products emulated" : "", name_of(input.state_type));
+}
+
 void write_tensors(std::string& out, const Plan& plan) {
-  fmt::format_to(std::back_inserter(out),
-                 "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
-                 name_of(plan.input.compute_type), "  role", "path", "global shape",
-                 "PartitionSpec", "local shape");
+  fmt::format_to(
+      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
+      types_text(plan.input), "  role", "path", "global shape", "PartitionSpec", "local shape");
   bool in_shares = false;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (plan.stages.size() > 1)
@@ -205,6 +211,7 @@ nlohmann::json tensors_json(const Plan& plan) {
                          {"role", name_of(tensor.role)},
                          {"shape", tensor.shape},
                          {"spec", spec_of(plan, tensor)},
+                         {"dtype", name_of(tensor.type)},
                          {"stage", stage},
                          {"local", local}});
       if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
@@ -252,6 +259,8 @@ nlohmann::json to_json(const Plan& plan) {
           {"num_ranks", plan.input.mesh.num_ranks()},
           {"strategy", name_of(plan.input.strategy)},
           {"dtype", name_of(plan.input.compute_type)},
+          {"state_dtype", name_of(plan.input.state_type)},
+          {"emulates_products", plan.input.emulates_products},
           {"parameters", plan.input.model.num_parameters()},
           {"steps_per_epoch", plan.steps_per_epoch()},
           {"tensors", tensors_json(plan)},

@@ -24,7 +24,7 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   const Size all = num_checksums(plan, rank), first_moment = static_cast<Size>(parameters.size());
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
   std::vector<CheckCall> calls;
-  if (sharding.moments && !sharding.parameters)
+  if (sharding.moments && !sharding.parameters && !plan.input.has_copies())
     calls = {{RankSet::batch, {0, first_moment}},
              {RankSet::replica, {first_moment, all - first_moment}}};
   else

@@ -19,7 +19,8 @@ struct CheckCall {
 /// The calls of one check that replicas are equal. Shares are compared where they are replicated,
 /// parameters that moments alone are sharded of on all ranks of the batch, and what is whole along
 /// `model` there: buckets are equal on all its ranks, so gradients are added in one order and stay
-/// equal to the bit. Empty if nothing of the rank's stage is there twice.
+/// equal to the bit. Copies of parameters in a shorter type are made anew in every step, and not
+/// compared. Empty if nothing of the rank's stage is there twice.
 std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank);
 
 /// Bytes of the checksums on a rank: each once, and both limits of a comparison.

@@ -41,7 +41,7 @@ class Scheduler {
     if (input_.mesh.size_of("model") > 1)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].own_rows.count > 0) add(reduce_rows, u);
-    if (input_.check_finite) add(check_finite);
+    if (input_.looks_for_infinities()) add(check_finite);
     if (input_.clips_by_value || input_.clips_by_norm) add(clip);
     add(update);
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);

@@ -147,6 +147,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   StatePlan state;
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
+  state.has_copies = input.has_copies();
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;

@@ -81,6 +81,7 @@ struct BucketPlace {
 struct StatePlan {
   Sharding sharding;
   bool reduces_every_microbatch = false;  ///< as PlanInput says
+  bool has_copies = false;                ///< as PlanInput says
   std::vector<BucketPlace> buckets;
   Size whole = 0;             ///< elements of all buckets
   Size shares = 0;            ///< elements of all shares
@@ -89,7 +90,10 @@ struct StatePlan {
   Size incoming = 0;  ///< share of a gradient that is to be added to those of microbatches before
   Size arriving = 0;  ///< the other ranks' shares of a gradient whose reduction has been started
 
-  Size parameters() const { return sharding.parameters ? shares : whole; }
+  /// With copies for layers to use, a rank keeps of the parameters themselves what it updates.
+  bool parameters_in_shares() const { return has_copies ? sharding.moments : sharding.parameters; }
+  Size parameters() const { return parameters_in_shares() ? shares : whole; }
+  Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }
   Size gradients() const { return sharding.gradients ? shares : whole; }
   Size moments() const { return sharding.moments ? shares : whole; }
   /// What of `part`, elements of a bucket, the rank keeps: in a flat buffer of shares or of whole

@@ -38,19 +38,19 @@ class WorkLister {
       case ActionKind::finish_send:
         break;
       case ActionKind::loss:
-        kernel(WorkKind::loss, elements_of(action_.reads[0]));
+        kernel(WorkKind::loss, elements_of(action_.reads[0]), compute_type());
         break;
       case ActionKind::accumulate:
-        kernel(action_.adds ? WorkKind::accumulate : WorkKind::copy, elements_of(action_.reads[0]));
+        accumulate();
         break;
       case ActionKind::redistribute:
         redistribute();
         break;
       case ActionKind::gather:
-        call(WorkKind::all_gather, Phase::whole);
+        call(WorkKind::all_gather, Phase::whole, compute_type());
         break;
       case ActionKind::start_gather:
-        call(WorkKind::all_gather, Phase::started);
+        call(WorkKind::all_gather, Phase::started, compute_type());
         break;
       case ActionKind::finish_gather:
         finish(WorkKind::all_gather, RankSet::shard, Operation::all_gather);
@@ -88,20 +88,37 @@ class WorkLister {
         break;
       case ActionKind::update:
         kernel(WorkKind::update, state().moments());
+        if (state().has_copies)
+          conversion(state().moments(), plan_.input.state_type, compute_type());
         break;
     }
     return std::move(works_);
   }
 
  private:
+  DType compute_type() const { return plan_.input.compute_type; }
   const StatePlan& state() const { return sizes_.calls.state; }
   const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
   Size elements_of(SlotId id) const {
     return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
   }
 
-  void kernel(WorkKind kind, Size elements) {
-    works_.push_back({kind, std::string(name_of(plan_.input.state_type)), elements});
+  void kernel(WorkKind kind, Size elements, DType type) {
+    works_.push_back({kind, std::string(name_of(type)), elements});
+  }
+  void kernel(WorkKind kind, Size elements) { kernel(kind, elements, plan_.input.state_type); }
+
+  void conversion(Size elements, DType from, DType to) {
+    works_.push_back(
+        {WorkKind::copy, fmt::format("{} to {}", name_of(from), name_of(to)), elements});
+  }
+
+  /// Of one tensor to another, or a conversion.
+  void accumulate() {
+    const Size elements = elements_of(action_.reads[0]);
+    const DType from = slot(action_.reads[0]).type, to = slot(action_.writes[0]).type;
+    if (from != to) return conversion(elements, from, to);
+    kernel(action_.adds ? WorkKind::accumulate : WorkKind::copy, elements, from);
   }
 
   void layer() {
@@ -118,7 +135,9 @@ class WorkLister {
     if (action_.kind == ActionKind::backward_inputs) shape += " of inputs";
     if (!results.empty() && stage_.in_one_place(action_.reads[0], results[0])) shape += " in place";
     if (action_.adds) shape += " adding";
-    shape += fmt::format(" {}", name_of(plan_.input.compute_type));
+    if (!results.empty() && results[0] != no_slot && slot(results[0]).type != compute_type())
+      shape += " in sums";
+    shape += fmt::format(" {}", name_of(compute_type()));
     if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
       shape += fmt::format(" {}", name_of(plan_.input.precision));
     works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),

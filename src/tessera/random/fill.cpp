@@ -108,6 +108,8 @@ void initialize_run(const Vector<T>& local, Initializer initializer, Key key, co
   template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -96,5 +96,7 @@ std::vector<LedgerRow> TrainingSession<T>::planned_traffic() const {
 
 template class TrainingSession<float>;
 template class TrainingSession<double>;
+template class TrainingSession<BFloat16>;
+template class TrainingSession<Float16>;
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ namespace tessera {
 template <class T>
 class TrainingSession {
  public:
-  using MakeData = std::function<Dataset<T>(const Plan&)>;
+  using MakeData = std::function<Dataset<StateOf<T>>(const Plan&)>;
 
   /// Allocates engine and data, together on all ranks or, with the same error, on none. `plan` is
   /// that of a full batch. Parameters are those that the model begins with.
@@ -40,7 +40,7 @@ class TrainingSession {
   std::vector<double> losses();
 
   const Plan& plan() const { return plan_; }
-  const Dataset<T>& data() const { return *data_; }
+  const Dataset<StateOf<T>>& data() const { return *data_; }
   Engine<T>& engine() { return *engine_; }
   const Engine<T>& engine() const { return *engine_; }
   Size steps() const { return steps_; }
@@ -63,7 +63,7 @@ class TrainingSession {
   Mesh mesh_;
   Plan plan_;
   Plan last_plan_;  ///< of an epoch's last batch, which may be smaller
-  std::optional<Dataset<T>> data_;
+  std::optional<Dataset<StateOf<T>>> data_;
   std::optional<Engine<T>> engine_;
   std::optional<ReplicaCheck<T>> replicas_are_equal_;
   std::vector<Size> global_rows_;  ///< of each batch of an epoch

@@ -16,6 +16,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/nn/convert.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -45,10 +46,16 @@ MeshShape valid_mesh(const Config& config, const Communicator& world) {
 }
 
 template <class T>
-void check_dtype(DType dtype) {
-  if (dtype != dtype_of<T>())
+void check_types(const Config& config) {
+  const DType dtype = config.model.dtype, wanted = dtype_of<StateOf<T>>();
+  if (dtype != wanted)
     throw ConfigError("model.dtype", name_of(dtype),
-                      fmt::format("must be {}, the trainer's", name_of(dtype_of<T>())));
+                      fmt::format("must be {}, the trainer's", name_of(wanted)));
+  if (compute_type(config) != dtype_of<T>())
+    throw ConfigError("distributed.mixed_precision",
+                      name_of(config.training.distributed.mixed_precision),
+                      fmt::format("needs a trainer that computes with {}, not {}",
+                                  name_of(compute_type(config)), name_of(dtype_of<T>())));
 }
 
 /// Throws the same ConfigError on every rank unless all of them give the same value.
@@ -60,6 +67,15 @@ void check_same_everywhere(const Communicator& world, const char* key, Size valu
   if (largest(0) != -largest(1))
     throw ConfigError(key, std::to_string(-largest(1)),
                       fmt::format("must be the same on every rank, but one has {}", largest(0)));
+}
+
+template <class T>
+void copy_rows(const Matrix<const T>& from, const Matrix<StateOf<T>>& to) {
+  if constexpr (is_short_v<T>)
+    convert<T, float>(Vector<const T>(from.data(), from.span()),
+                      Vector<float>(to.data(), to.span()));
+  else
+    Kokkos::deep_copy(to, from);
 }
 
 /// Seconds of the slowest rank; nobody waits for a clock while steps are timed.
@@ -81,7 +97,7 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
       world_(Communicator::world(agreed_options(config_))),
       mesh_(world_, valid_mesh(config_, world_)),
       model_(make_model(config_.model)) {
-  check_dtype<T>(model.dtype);
+  check_types<T>(config_);
 }
 
 template <class T>
@@ -93,12 +109,12 @@ Plan Trainer<T>::plan(Size samples) const {
 }
 
 template <class T>
-TrainingMetrics Trainer<T>::fit(const Matrix<T>& x, const Matrix<T>& y,
+TrainingMetrics Trainer<T>::fit(const Matrix<Data>& x, const Matrix<Data>& y,
                                 const EpochObserver& observe) {
   const Plan common = collectively(world_, [&] { return plan(static_cast<Size>(x.extent(0))); });
   check_same_everywhere(world_, "rows of x", common.input.samples);
   return train(
-      common, [&](const Plan& plan) { return Dataset<T>::wrap(plan, mesh_.rank(), x, y); },
+      common, [&](const Plan& plan) { return Dataset<Data>::wrap(plan, mesh_.rank(), x, y); },
       observe);
 }
 
@@ -110,11 +126,11 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
   validate(config, mesh_.shape().num_ranks());
   return train(
       plan(data.samples),
-      [&](const Plan& plan) { return Dataset<T>::generate(plan, mesh_.rank(), data); }, observe);
+      [&](const Plan& plan) { return Dataset<Data>::generate(plan, mesh_.rank(), data); }, observe);
 }
 
 template <class T>
-Vector<T> Trainer<T>::gather(TensorRole role) const {
+auto Trainer<T>::gather(TensorRole role) const -> Vector<Data> {
   return whole_tensors(session_->plan(), mesh_, engine(), role);
 }
 
@@ -130,8 +146,11 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.measured_bytes = session_->measured_bytes();
   metrics.planned_bytes = session_->planned_bytes();
 
+  const LossScale before = engine().loss_scale();
   session_->begin_traffic();
   run_epochs(observe, metrics);
+  metrics.loss_scale = engine().loss_scale().value();
+  metrics.skipped_steps = engine().loss_scale().skipped_steps() - before.skipped_steps();
   metrics.planned_traffic = session_->planned_traffic();
   metrics.measured_traffic = session_->measured_traffic();
   metrics.wall_seconds = wall.seconds();
@@ -170,14 +189,14 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
 
 /// Runs the model over all rows, in batches as large as those of a step; returns the mean loss.
 template <class T>
-double Trainer<T>::forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRows& take) {
-  const Dataset<T> data = collectively(world_, [&] {
+double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take) {
+  const Dataset<Data> data = collectively(world_, [&] {
     if (!session_)
       throw Error(ExitCode::usage, "trainer: nothing has been trained yet; call fit()");
     Plan plan = session_->plan();
     plan.input.samples = static_cast<Size>(x.extent(0));
     if (plan.input.samples < 1) throw ConfigError("rows of x", "0", "must be positive");
-    return Dataset<T>::wrap(plan, mesh_.rank(), x, y);
+    return Dataset<Data>::wrap(plan, mesh_.rank(), x, y);
   });
   check_same_everywhere(world_, "rows of x", data.num_samples());
   Engine<T>& engine = session_->engine();
@@ -187,7 +206,7 @@ double Trainer<T>::forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRow
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> rows;
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
-      const Batch<T> batch = data.batch(b);
+      const Batch<Data> batch = data.batch(b);
       rows.push_back(batch.global_rows);
       const Size first =
           b * batch_rows + batch_share(mesh_.shape(), batch.global_rows, mesh_.rank()).begin;
@@ -207,26 +226,28 @@ double Trainer<T>::forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRow
 }
 
 template <class T>
-double Trainer<T>::evaluate(const Matrix<T>& x, const Matrix<T>& y) {
+double Trainer<T>::evaluate(const Matrix<Data>& x, const Matrix<Data>& y) {
   return forward(x, y, {});
 }
 
 template <class T>
-Matrix<T> Trainer<T>::predict(const Matrix<T>& x) {
+auto Trainer<T>::predict(const Matrix<Data>& x) -> Matrix<Data> {
   const std::size_t rows = x.extent(0), columns = static_cast<std::size_t>(model_.output_width());
-  const Matrix<T> all("tessera::predictions", rows, columns),
+  const Matrix<Data> all("tessera::predictions", rows, columns),
       nothing("tessera::no_target", rows, columns);
   forward(x, nothing, [&](Size first, const Matrix<const T>& prediction) {
-    const Size count = static_cast<Size>(prediction.extent(0));
-    if (count > 0) Kokkos::deep_copy(rows_of(all, {first, count}), prediction);
+    const Range taken{first, static_cast<Size>(prediction.extent(0))};
+    if (taken.count > 0) copy_rows(prediction, rows_of(all, taken));
   });
   // Each row is on the last stage's ranks with one place among those that split the batch; zero on
   // the others.
-  engine().communicators()[RankSet::loss].all_reduce(Vector<T>(all.data(), rows * columns));
+  engine().communicators()[RankSet::loss].all_reduce(Vector<Data>(all.data(), rows * columns));
   return all;
 }
 
 template class Trainer<float>;
 template class Trainer<double>;
+template class Trainer<BFloat16>;
+template class Trainer<Float16>;
 
 }  // namespace tessera

@@ -28,6 +28,9 @@ struct TrainingMetrics {
 
   double initial_loss() const { return epoch_losses.front(); }
   double final_loss() const { return epoch_losses.back(); }
+  double loss_scale = 1;   ///< at the end
+  Size skipped_steps = 0;  ///< of this fit(): their gradients overflowed, and nothing was updated
+
   double seconds_per_step() const { return stepping_seconds / static_cast<double>(steps); }
   double samples_per_second() const { return static_cast<double>(samples) / stepping_seconds; }
 };
@@ -35,8 +38,9 @@ struct TrainingMetrics {
 /// Called on every rank after each epoch with its number, from 1, and its loss.
 using EpochObserver = std::function<void(Size epoch, double loss)>;
 
-/// Trains a model on the mesh that a configuration describes. T is float or double. Constructing
-/// it and all its functions that take data are collective over all ranks of the job.
+/// Trains a model on the mesh that a configuration describes. T is what layers compute with: float,
+/// double, or BFloat16 and Float16 for mixed precision, with data and parameters of float.
+/// Constructing it and all its functions that take data are collective over all ranks of the job.
 ///
 ///     tessera::Trainer trainer(model, training);   // float
 ///     const auto metrics = trainer.fit(x, y);
@@ -45,6 +49,8 @@ using EpochObserver = std::function<void(Size epoch, double loss)>;
 template <class T = float>
 class Trainer {
  public:
+  using Data = StateOf<T>;
+
   /// Validates the configurations against the launched ranks and makes the mesh. Throws
   /// ConfigError, the same on every rank; also where ranks were given different ones.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
@@ -54,7 +60,8 @@ class Trainer {
   /// width): batches are shared out over the mesh, nothing is copied. The first call starts from
   /// the model's initial parameters; another one goes on, with the optimizer and the schedule where
   /// they are. Throws Error (wrong_result) when the loss is no longer finite.
-  TrainingMetrics fit(const Matrix<T>& x, const Matrix<T>& y, const EpochObserver& observe = {});
+  TrainingMetrics fit(const Matrix<Data>& x, const Matrix<Data>& y,
+                      const EpochObserver& observe = {});
 
   /// The same on generated data, of which each rank holds its own rows only.
   TrainingMetrics fit(const DataConfig& data, const EpochObserver& observe = {});
@@ -64,10 +71,10 @@ class Trainer {
 
   /// The mean loss over arrays that every rank holds whole, the same on every rank. Any number of
   /// rows from 1. After fit().
-  double evaluate(const Matrix<T>& x, const Matrix<T>& y);
+  double evaluate(const Matrix<Data>& x, const Matrix<Data>& y);
 
   /// The predictions for x, (rows of x, output width), whole on every rank. After fit().
-  Matrix<T> predict(const Matrix<T>& x);
+  Matrix<Data> predict(const Matrix<Data>& x);
 
   const Mesh& mesh() const { return mesh_; }
   const ModelSpec& model() const { return model_; }
@@ -78,14 +85,14 @@ class Trainer {
   /// After fit(): the trained parameters, the gradients of the last step or the moments, each
   /// tensor row-major and whole, one after the other, on every rank whatever the strategy.
   /// Collective.
-  Vector<T> gather(TensorRole role = TensorRole::parameter) const;
+  Vector<Data> gather(TensorRole role = TensorRole::parameter) const;
 
  private:
   using MakeData = typename TrainingSession<T>::MakeData;
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
   using TakeRows = std::function<void(Size first_row, const Matrix<const T>& prediction)>;
-  double forward(const Matrix<T>& x, const Matrix<T>& y, const TakeRows& take);
+  double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take);
 
   Config config_;
   Communicator world_;

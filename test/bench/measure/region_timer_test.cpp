@@ -53,7 +53,7 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     const Region step("tessera::step");
     {
       const Region forward("tessera::forward");
-      Gemm<float>()(Trans::no, Trans::no, 1, a, b, 0, c);
+      Gemm<float>()(Trans::no, Trans::no, a, b, 0, c);
       world.all_reduce(values);
     }
     const Region update("tessera::update");

@@ -93,15 +93,22 @@ ncclResult_t submit(const char* function, cudaStream_t stream, std::function<voi
   return ncclSuccess;
 }
 
+bool is_short(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
+
+/// Short numbers are only moved.
 MPI_Datatype type_of(ncclDataType_t type) {
-  return type == ncclFloat32   ? MPI_FLOAT
+  return is_short(type)        ? MPI_UINT16_T
+         : type == ncclFloat32 ? MPI_FLOAT
          : type == ncclFloat64 ? MPI_DOUBLE
          : type == ncclInt32   ? MPI_INT32_T
                                : MPI_INT64_T;
 }
+
 std::size_t size_of(ncclDataType_t type) {
+  if (is_short(type)) return 2;
   return type == ncclFloat32 || type == ncclInt32 ? 4 : 8;
 }
+
 MPI_Op op_of(ncclRedOp_t op) { return op == ncclSum ? MPI_SUM : op == ncclMax ? MPI_MAX : MPI_MIN; }
 
 /// A copy of what a call reads, made when it starts: MPI forbids that it overlaps what is written.

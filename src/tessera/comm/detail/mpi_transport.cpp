@@ -16,9 +16,11 @@ using detail::Mode;
 using detail::MpiPending;
 using detail::PairwiseReduction;
 
-/// In the order of the enumerators; the values of some libraries are no constants.
+/// In the order of the enumerators; the values of some libraries are no constants. Short numbers
+/// are only moved, never added up.
 MPI_Datatype mpi_type(DType type) {
-  const std::array types{MPI_FLOAT, MPI_DOUBLE, MPI_INT32_T, MPI_INT64_T};
+  const std::array types{MPI_FLOAT,   MPI_DOUBLE,   MPI_INT32_T,
+                         MPI_INT64_T, MPI_UINT16_T, MPI_UINT16_T};
   return types[static_cast<std::size_t>(type)];
 }
 

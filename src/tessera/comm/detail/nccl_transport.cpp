@@ -32,7 +32,8 @@ void check_nccl(ncclResult_t code, const char* function, const Site& site) {
 }
 
 /// In the order of the enumerators.
-constexpr std::array nccl_types{ncclFloat32, ncclFloat64, ncclInt32, ncclInt64};
+constexpr std::array nccl_types{ncclFloat32, ncclFloat64,  ncclInt32,
+                                ncclInt64,   ncclBfloat16, ncclFloat16};
 constexpr std::array nccl_ops{ncclSum, ncclMax, ncclMin};
 
 ncclDataType_t nccl_type(DType type) { return nccl_types[static_cast<std::size_t>(type)]; }

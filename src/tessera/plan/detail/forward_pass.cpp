@@ -9,8 +9,21 @@
 namespace tessera::detail {
 
 void ForwardPass::add_batch() {
-  add_slot("batch/x", TensorRole::batch, input_.model.input_width, whole);
-  add_slot("batch/y", TensorRole::batch, input_.model.output_width(), whole);
+  const DType type = input_.state_type;
+  add_slot("batch/x", TensorRole::batch, input_.model.input_width, whole, type);
+  add_slot("batch/y", TensorRole::batch, input_.model.output_width(), whole, type);
+}
+
+/// The batch comes in the state type.
+void ForwardPass::shorten_x(Range layers) {
+  x_ = slot_of_x;
+  const auto begin = layers_.begin() + layers.begin;
+  const bool is_read = std::any_of(begin, begin + layers.count, [](const LayerSpec& layer) {
+    return std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
+  });
+  if (!is_read || !input_.has_copies()) return;
+  x_ = add_slot("x", TensorRole::activation, input_.model.input_width, whole);
+  copy(slot_of_x, x_);
 }
 
 /// The last segment of the model is needed again at once, and has none.
@@ -87,7 +100,7 @@ std::vector<Placement> ForwardPass::readers_of(Size producer) const {
 }
 
 SlotId ForwardPass::made(Size producer) {
-  if (producer == LayerSpec::data) return slot_of_x;
+  if (producer == LayerSpec::data) return x_;
   if (made_[producer] == no_slot) compute_again(producer);
   return made_[producer];
 }
@@ -103,8 +116,11 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   const bool in_place = slot(raw).along_model.is_partial() && needed.is_replicate() &&
                         std::count(readers.begin(), readers.end(), needed) ==
                             static_cast<std::ptrdiff_t>(readers.size());
-  const SlotId copy = copy_of(raw, needed, in_place);
-  redistribute(raw, copy);
+  const bool same_memory = in_place && type_of(needed) == slot(raw).type;
+  // What is made of a sum may have taken its terms.
+  const bool is_formed = slot(raw).along_model.is_partial() && !copies.empty();
+  const SlotId copy = copy_of(raw, needed, same_memory ? raw : no_slot);
+  redistribute(is_formed ? copies.front() : raw, copy, in_place);
   copies.push_back(copy);
   if (!in_place) last_copy_ = copy;
   return copy;
@@ -115,9 +131,8 @@ SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_o
                   in_memory_of);
 }
 
-SlotId ForwardPass::copy_of(SlotId raw, Placement needed, bool in_place) {
-  return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed,
-                  in_place ? raw : no_slot);
+SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
+  return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed, in_memory_of);
 }
 
 /// The input whose memory the output of layer `l` takes, if nobody reads it again.
@@ -148,21 +163,23 @@ void ForwardPass::forward(Size l) {
   std::vector<SlotId> writes{made_[l]};
   if (row.kept_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
-    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation, row.kept_columns, rows);
+    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation, row.kept_columns, rows,
+                        input_.state_type);
     writes.push_back(kept_[l]);
   }
   emit({ActionKind::forward, l, 0, std::move(inputs), std::move(writes)});
 }
 
 /// An input as forward has read it. One that was redistributed is made again, unless it was the
-/// last one.
+/// last one, or a sum, whose terms are not there any more.
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
   const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
-  if (storage_of(read) == storage_of(raw) || read == last_input_copy_ || read >= first_of_backward_)
+  if (storage_of(read) == storage_of(raw) || slot(raw).along_model.is_partial() ||
+      read == last_input_copy_ || read >= first_of_backward_)
     return read;
-  const SlotId again = copy_of(raw, layouts_[l].inputs[i], false);
-  redistribute(raw, again);
+  const SlotId again = copy_of(raw, layouts_[l].inputs[i]);
+  redistribute(raw, again, false);
   return again;
 }
 
@@ -189,6 +206,7 @@ SlotId ForwardPass::forward_chunk(Range layers) {
   last_copy_ = no_slot;
   pass_.chunks.emplace_back();
   emit_to_ = &ChunkPass::forward;
+  shorten_x(layers);
   for (const Size l : crossing(layers.begin))
     chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
                               tag_of(l, layers.begin, false)});

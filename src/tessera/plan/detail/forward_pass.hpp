@@ -38,6 +38,7 @@ class ForwardPass : protected PassTensors {
   const std::vector<Layout>& layouts_;
 
  private:
+  void shorten_x(Range layers);
   void find_segments(Range layers);
   void forget(Range layers);
   void compute_again(Size l);
@@ -46,13 +47,14 @@ class ForwardPass : protected PassTensors {
   std::vector<Placement> readers_of(Size producer) const;
   SlotId in_placement(Size producer, Placement needed);
   SlotId add_output(Size l, Placement along_model, SlotId in_memory_of = no_slot);
-  SlotId copy_of(SlotId raw, Placement needed, bool in_place);
+  SlotId copy_of(SlotId raw, Placement needed, SlotId in_memory_of = no_slot);
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const;
   void forward(Size l);
   SlotId loss();
 
   std::vector<SlotId> made_, kept_;          ///< by layer
   std::vector<std::vector<SlotId>> copies_;  ///< by layer: its output with other placements
+  SlotId x_ = slot_of_x;                     ///< in the compute type
   std::vector<SlotId> copies_of_x_;
   SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
   static constexpr Size no_segment = -1;

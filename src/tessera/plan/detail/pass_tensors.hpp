@@ -25,13 +25,22 @@ class PassTensors {
   ChunkPass& chunk() { return pass_.chunks.back(); }
   void emit(Action action) { (chunk().*emit_to_).push_back(std::move(action)); }
 
+  /// A term of a sum keeps the type that sums have until it has been formed.
+  DType type_of(Placement along_model) const {
+    return splits_layers_ && along_model.is_partial() ? input_.state_type : input_.compute_type;
+  }
+
   SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model,
+                  SlotId in_memory_of = no_slot) {
+    return add_slot(std::move(path), role, width, along_model, type_of(along_model), in_memory_of);
+  }
+  SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model, DType type,
                   SlotId in_memory_of = no_slot) {
     Placements placements = replicated(input_.mesh);
     for (const std::string& axis : batch_axes(input_.mesh))
       placements[*input_.mesh.find(axis)] = Placement::shard(0);
     if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
-    Slot slot{std::move(path), role, {rows_, width}, placements, along_model, input_.compute_type};
+    Slot slot{std::move(path), role, {rows_, width}, placements, along_model, type};
     if (in_memory_of != no_slot) {
       slot.storage = storage_of(in_memory_of);
     } else if (role != TensorRole::batch) {
@@ -49,15 +58,26 @@ class PassTensors {
 
   Size storage_of(SlotId id) const { return slot(id).storage; }
 
-  void redistribute(SlotId from, SlotId to) {
+  /// `may_overwrite`: nobody else needs what is in `from`.
+  void redistribute(SlotId from, SlotId to, bool may_overwrite) {
+    if (slot(from).type != slot(to).type) {
+      const Slot like = slot(to);
+      const bool in_place = may_overwrite && like.along_model.is_replicate();
+      const SlotId sum = add_slot(like.path + ".sum", like.role, like.shape[1], like.along_model,
+                                  slot(from).type, in_place ? from : no_slot);
+      redistribute(from, sum, may_overwrite);
+      return copy(sum, to);
+    }
     const Placement before = slot(from).along_model, after = slot(to).along_model;
     const Shape group = group_of(slot(from));
     SlotId scratch = no_slot;
     if (packed_elements(before, after, group, input_.mesh.size_of("model"), 0) > 0)
       scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, group[1],
-                         packed_placement(before, after));
+                         packed_placement(before, after), slot(from).type);
     emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
   }
+
+  void copy(SlotId from, SlotId to) { emit({ActionKind::accumulate, to, 0, {from}, {to}}); }
 
   /// What the first ranks along `model`, which have the largest blocks, hold together.
   Shape group_of(const Slot& of) const {

@@ -23,6 +23,7 @@ class Tessera(CMakePackage, CudaPackage):
 
     variant("openmp", default=True, description="Use the OpenMP back end of Kokkos on the host")
     variant("nccl", default=False, description="Send between CUDA devices with NCCL")
+    variant("onednn", default=False, when="~cuda", description="Multiply bf16 and fp16 with oneDNN")
     variant("tests", default=False, description="Build the tests")
     variant("bench", default=False, description="Build tessera-bench and tessera-micro")
     variant("report", default=False, description="Install what tessera-report needs to draw the results of a study")
@@ -41,6 +42,7 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
     depends_on("cli11@2.1:")
+    depends_on("onednn@2.6:3", when="+onednn")
     depends_on("googletest@1.12:", when="+tests")
     # Its counters are not used, and would need libpfm4.
     depends_on("benchmark@1.7: ~performance_counters", when="+bench")
@@ -65,6 +67,7 @@ class Tessera(CMakePackage, CudaPackage):
     def cmake_args(self):
         args = [
             self.define_from_variant("TESSERA_ENABLE_NCCL", "nccl"),
+            self.define_from_variant("TESSERA_ENABLE_ONEDNN", "onednn"),
             self.define_from_variant("TESSERA_BUILD_TESTS", "tests"),
             self.define_from_variant("TESSERA_BUILD_BENCHMARKS", "bench"),
             # Spack's compiler wrapper adds the flags of the target.

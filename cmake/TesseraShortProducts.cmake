@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Decides what multiplies 16-bit operands: after this file TESSERA_SHORT_PRODUCTS is cublas, onednn or emulated.
+set(TESSERA_ENABLE_ONEDNN AUTO CACHE STRING "bf16 and fp16 products on CPUs: AUTO (when oneDNN is found), ON, OFF")
+set_property(CACHE TESSERA_ENABLE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+if(NOT TESSERA_ENABLE_ONEDNN MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TESSERA_ENABLE_ONEDNN = ${TESSERA_ENABLE_ONEDNN}: must be one of AUTO, ON, OFF")
+endif()
+
+set(TESSERA_SHORT_PRODUCTS emulated)
+if("CUDA" IN_LIST Kokkos_DEVICES)
+  if(TESSERA_ENABLE_ONEDNN STREQUAL ON)
+    message(FATAL_ERROR "TESSERA_ENABLE_ONEDNN = ON, but Kokkos is built for CUDA, where cuBLAS multiplies")
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  set(TESSERA_SHORT_PRODUCTS cublas)
+elseif(NOT TESSERA_ENABLE_ONEDNN STREQUAL OFF)
+  find_package(dnnl 2.6 QUIET)
+  if(NOT dnnl_FOUND)
+    find_package(dnnl 3 QUIET)  # a version is compatible with its own major only
+  endif()
+  set_package_properties(dnnl PROPERTIES TYPE OPTIONAL PURPOSE "bf16 and fp16 products on CPUs")
+  if(dnnl_FOUND)
+    set(TESSERA_SHORT_PRODUCTS onednn)
+  elseif(TESSERA_ENABLE_ONEDNN STREQUAL ON)
+    message(FATAL_ERROR "TESSERA_ENABLE_ONEDNN = ON, but oneDNN was not found. Install it (Debian: libdnnl-dev; "
+      "Spack: onednn), name where it is in CMAKE_PREFIX_PATH, or set TESSERA_ENABLE_ONEDNN=AUTO.")
+  endif()
+endif()

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <Kokkos_Macros.hpp>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+namespace detail {
+
+KOKKOS_INLINE_FUNCTION float float_of_bits(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+KOKKOS_INLINE_FUNCTION std::uint32_t bits_of_float(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+}  // namespace detail
+
+/// Numbers of 16 bits that are stored and sent as such, and computed with as float: both
+/// conversions are implicit. A float is rounded to the nearest one, ties to even (IEEE 754); what
+/// is too large becomes an infinity, and a NaN stays one.
+template <class Format>
+class ShortFloat {
+ public:
+  ShortFloat() = default;
+  KOKKOS_INLINE_FUNCTION ShortFloat(float value)
+      : bits_(Format::from_bits(detail::bits_of_float(value))) {}
+  KOKKOS_INLINE_FUNCTION operator float() const {
+    return detail::float_of_bits(Format::to_bits(bits_));
+  }
+  KOKKOS_INLINE_FUNCTION std::uint16_t bits() const { return bits_; }
+
+ private:
+  std::uint16_t bits_;
+};
+
+namespace detail {
+
+/// bfloat16: the upper half of a float, 8 bits of exponent and 7 of mantissa.
+struct BFloat16Format {
+  KOKKOS_INLINE_FUNCTION static std::uint16_t from_bits(std::uint32_t bits) {
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const std::uint32_t nan = (bits >> 16) | 0x40u;
+    return static_cast<std::uint16_t>(magnitude > 0x7f800000u ? nan : rounded);
+  }
+  KOKKOS_INLINE_FUNCTION static std::uint32_t to_bits(std::uint16_t bits) {
+    return static_cast<std::uint32_t>(bits) << 16;
+  }
+};
+
+/// binary16 of IEEE 754: 5 bits of exponent, 10 of mantissa. Floats do the shifting of subnormal
+/// numbers: 2^-14 less the implicit one, and a sum that leaves a multiple of 2^-24.
+struct Float16Format {
+  KOKKOS_INLINE_FUNCTION static std::uint16_t from_bits(std::uint32_t bits) {
+    const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((bits >> 13) & 1u)) >> 13;
+    const std::uint32_t subnormal = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3f000000u;
+    const std::uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    const std::uint32_t small = magnitude < 0x38800000u ? subnormal : normal;
+    return static_cast<std::uint16_t>(sign | (magnitude >= 0x47800000u ? large : small));
+  }
+  KOKKOS_INLINE_FUNCTION static std::uint32_t to_bits(std::uint16_t bits) {
+    const std::uint32_t sign = (bits & 0x8000u) << 16, shifted = (bits & 0x7fffu) << 13;
+    const std::uint32_t normal = shifted + 0x38000000u;
+    const std::uint32_t subnormal =
+        bits_of_float(float_of_bits(shifted + 0x38800000u) - float_of_bits(0x38800000u));
+    const std::uint32_t special = shifted + 0x70000000u;
+    const std::uint32_t finite = shifted < 0x00800000u ? subnormal : normal;
+    return sign | (shifted >= 0x0f800000u ? special : finite);
+  }
+};
+
+}  // namespace detail
+
+/// Calls f(T()) with the type T of a tensor that layers compute with: not of an integer.
+template <class F>
+decltype(auto) with_compute_type(DType type, const F& f) {
+  switch (type) {
+    case DType::float64:
+      return f(double());
+    case DType::bfloat16:
+      return f(BFloat16());
+    case DType::float16:
+      return f(Float16());
+    default:
+      return f(float());
+  }
+}
+
+}  // namespace tessera

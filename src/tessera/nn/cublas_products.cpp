@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// 16-bit products on CUDA devices: the only file that knows cuBLAS.
+#include <cublas_v2.h>
+
+#include <Kokkos_Core.hpp>
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/detail/short_product.hpp>
+
+namespace tessera {
+namespace {
+
+void check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(ExitCode::usage, fmt::format("{}: {}", call, cublasGetStatusString(status)));
+}
+
+/// Made once, and gone before Kokkos is.
+cublasHandle_t handle() {
+  static cublasHandle_t made = [] {
+    cublasHandle_t one = nullptr;
+    check(cublasCreate(&one), "cublasCreate");
+    check(cublasSetStream(one, Kokkos::Cuda().cuda_stream()), "cublasSetStream");
+    Kokkos::push_finalize_hook([one] { cublasDestroy(one); });
+    return one;
+  }();
+  return made;
+}
+
+cudaDataType_t type_of(DType type) {
+  if (type == DType::float32) return CUDA_R_32F;
+  return type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+cublasOperation_t operation(Trans trans) { return trans == Trans::no ? CUBLAS_OP_N : CUBLAS_OP_T; }
+
+}  // namespace
+
+ShortProducts short_products(DType type) {
+  return is_short(type) ? ShortProducts::cublas : ShortProducts::emulated;
+}
+
+/// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
+void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
+  const float alpha = 1;
+  const auto lead = [](Trans trans, Size straight, Size turned) {
+    return static_cast<int>(trans == Trans::no ? straight : turned);
+  };
+  check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
+                     static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
+                     lead(p.trans_b, p.n, p.k), a, type_of(p.operands), lead(p.trans_a, p.k, p.m),
+                     &p.beta, c, type_of(p.result), static_cast<int>(p.n), CUBLAS_COMPUTE_32F,
+                     CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
+}
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/types.hpp>
+#include <tessera/nn/gemm.hpp>
+
+namespace tessera::detail {
+
+/// C (m, n) = op(A) op(B) + beta C, row-major, of operands of one 16-bit type, added up in float.
+struct ShortProduct {
+  Trans trans_a, trans_b;
+  Size m, n, k;  ///< positive
+  float beta;
+  DType operands;
+  DType result;  ///< that of the operands, or float32
+};
+
+/// Through the library that short_products() names, which is not the emulation. Does not wait for
+/// the device. Throws Error for what the library reports.
+void multiply(const ShortProduct& product, const void* a, const void* b, void* c);
+
+}  // namespace tessera::detail

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that knows oneDNN.
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/detail/short_product.hpp>
+
+namespace tessera {
+namespace {
+
+using Memory = dnnl::memory;
+
+/// A product of one shape, ready to run: making it takes longer than small products do.
+struct ReadyProduct {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+  Memory a, b, c;
+};
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+Memory::data_type type_of(DType type) {
+  if (type == DType::float32) return Memory::data_type::f32;
+  return type == DType::bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f16;
+}
+
+Memory::desc matrix(Size rows, Size cols, DType type, Trans trans) {
+  const bool straight = trans == Trans::no;
+  return {{rows, cols}, type_of(type), {straight ? cols : 1, straight ? 1 : rows}};
+}
+
+dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
+  const Memory::desc a = matrix(p.m, p.k, p.operands, p.trans_a),
+                     b = matrix(p.k, p.n, p.operands, p.trans_b),
+                     c = matrix(p.m, p.n, p.result, Trans::no);
+  dnnl::primitive_attr attributes;
+  if (p.beta != 0) {
+    dnnl::post_ops after;
+    after.append_sum(p.beta);
+    attributes.set_post_ops(after);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  return {cpu(), a, b, c, attributes};
+#else
+  return {dnnl::matmul::desc(a, b, c), attributes, cpu()};
+#endif
+}
+
+ReadyProduct make_ready(const detail::ShortProduct& p) {
+  const dnnl::matmul::primitive_desc made = describe(p);
+  const auto memory = [](const Memory::desc& desc) { return Memory(desc, cpu(), nullptr); };
+  return {made, dnnl::matmul(made), memory(made.src_desc()), memory(made.weights_desc()),
+          memory(made.dst_desc())};
+}
+
+/// Whether oneDNN has more for this type than its reference, which is far slower than emulation.
+bool is_fast(DType type) {
+  try {
+    const auto made = describe({Trans::no, Trans::no, 64, 64, 64, 0, type, DType::float32});
+    return std::string(made.impl_info_str()).find("ref") == std::string::npos;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+ShortProducts short_products(DType type) {
+  static const bool bfloat16 = is_fast(DType::bfloat16), float16 = is_fast(DType::float16);
+  const bool fast = (type == DType::bfloat16 && bfloat16) || (type == DType::float16 && float16);
+  return fast ? ShortProducts::onednn : ShortProducts::emulated;
+}
+
+void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
+  static std::map<std::tuple<Trans, Trans, Size, Size, Size, float, DType, DType>, ReadyProduct>
+      ready;
+  static dnnl::stream stream(cpu());
+  try {
+    const std::tuple key{p.trans_a, p.trans_b, p.m, p.n, p.k, p.beta, p.operands, p.result};
+    auto found = ready.find(key);
+    if (found == ready.end()) found = ready.emplace(key, make_ready(p)).first;
+    ReadyProduct& product = found->second;
+    product.a.set_data_handle(const_cast<void*>(a));
+    product.b.set_data_handle(const_cast<void*>(b));
+    product.c.set_data_handle(c);
+    product.primitive.execute(
+        stream,
+        {{DNNL_ARG_SRC, product.a}, {DNNL_ARG_WEIGHTS, product.b}, {DNNL_ARG_DST, product.c}});
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    throw Error(ExitCode::usage, fmt::format("oneDNN: product of {} x {} x {} {}: {}", p.m, p.n,
+                                             p.k, name_of(p.operands), error.what()));
+  }
+}
+
+}  // namespace tessera

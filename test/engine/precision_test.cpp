@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixed precision under every strategy: the losses of one rank in the same precision, the traffic
+// and the memory of the plan, and steps that are skipped together.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+
+#include "engine/error_everywhere.hpp"
+#include "engine/strategy_support.hpp"
+
+namespace tessera {
+namespace {
+
+using train_test::Experiment;
+using train_test::for_strategies;
+using train_test::primes;
+using train_test::relative_difference;
+using train_test::to_host;
+
+template <class T>
+Experiment in_precision(Experiment setup) {
+  setup.training.distributed.mixed_precision = std::is_same_v<T, BFloat16>  ? MixedPrecision::bf16
+                                               : std::is_same_v<T, Float16> ? MixedPrecision::fp16
+                                                                            : MixedPrecision::no;
+  return setup;
+}
+
+struct ShortTraining {
+  std::vector<double> losses, parameters;
+};
+
+template <class T>
+ShortTraining train_short(const Experiment& setup) {
+  Trainer<T> trainer(setup.model, setup.training);
+  const TrainingMetrics metrics = trainer.fit(setup.data);
+  EXPECT_EQ(plan_violation(metrics), "");
+  EXPECT_EQ(metrics.skipped_steps, 0);
+  ShortTraining result{metrics.epoch_losses, to_host(trainer.gather())};
+  std::vector<double> numbers = result.parameters;
+  numbers.insert(numbers.end(), result.losses.begin(), result.losses.end());
+  train_test::expect_same_on_all_ranks(trainer.mesh().world(), numbers, "parameters or losses");
+  return result;
+}
+
+/// By this rank alone, in one microbatch.
+template <class T>
+ShortTraining train_alone(const Experiment& setup) {
+  Experiment alone = setup;
+  alone.training.microbatches = 1;
+  alone.training.distributed = {.mesh_shape = {1}, .mesh_axis_names = {"data"}};
+  alone = in_precision<T>(alone);
+  const Config config{alone.model, alone.data, alone.training, {}};
+  const Mesh mesh(Communicator::world().alone("reference"), resolve_mesh(config, 1));
+  TrainingSession<T> session(
+      config.training, make_plan(plan_input(config, mesh.shape())), mesh,
+      [&](const Plan& plan) { return Dataset<StateOf<T>>::generate(plan, 0, config.data); });
+  ShortTraining result;
+  for (Size epoch = 0; epoch < config.training.num_epochs; ++epoch) {
+    double sum = 0;
+    const std::vector<double> losses = session.run_epoch();
+    for (const double loss : losses) sum += loss;
+    result.losses.push_back(sum / static_cast<double>(losses.size()));
+  }
+  result.parameters =
+      to_host(whole_tensors(session.plan(), mesh, session.engine(), TensorRole::parameter));
+  return result;
+}
+
+template <class T>
+constexpr double roundoff = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;  // of rounding
+
+template <class T>
+class PrecisionOf : public testing::Test {};
+using ShortTypes = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(PrecisionOf, ShortTypes);
+
+/// Any rounding may fall the other way where sums of floats have another order, so that runs agree
+/// to a unit roundoff; float32 itself is further away than that.
+template <class T>
+void expect_like_one_rank_in_precision(const Experiment& base) {
+  const ShortTraining alone = train_alone<T>(base), wide = train_alone<float>(base);
+  EXPECT_GT(relative_difference(alone.parameters, wide.parameters), roundoff<T> / 50);
+  EXPECT_LE(relative_difference(alone.losses, wide.losses), 20 * roundoff<T>);
+  for_strategies(in_precision<T>(base), [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    const ShortTraining result = train_short<T>(setup);
+    EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<T>);
+    EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<T>);
+  });
+}
+
+TYPED_TEST(PrecisionOf, TrainsLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
+  for (const Size batch : {16, 13})
+    for (const Size microbatches : {1, 3}) {
+      Experiment base = primes(batch);
+      base.training.optimizer.kind = OptimizerKind::sgd;
+      base.training.learning_rate = 0.1;
+      base.training.microbatches = microbatches;
+      base.training.distributed.overlap = microbatches == 3;
+      base.training.distributed.bucket_bytes = microbatches == 3 ? 300 : 1 << 20;
+      SCOPED_TRACE(testing::Message() << "batch " << batch << ", microbatches " << microbatches);
+      expect_like_one_rank_in_precision<TypeParam>(base);
+    }
+}
+
+TYPED_TEST(PrecisionOf, TrainsResidualsWithSplitRowsAndRecomputation) {
+  for (const bool rows : {false, true}) {
+    Experiment base = primes(13);
+    base.model.kind = ModelKind::residual_mlp;
+    base.model.mlp.widths.clear();
+    base.model.mlp.activation = Activation::gelu;
+    base.model.residual_mlp = {3, 11, 13, 3, 2};
+    base.training.optimizer.kind = OptimizerKind::sgd;
+    base.training.microbatches = 2;
+    base.training.clip = {.global_norm = 0.5, .value = 0.3};
+    const ShortTraining alone = train_alone<TypeParam>(base);
+    for_strategies(in_precision<TypeParam>(base), [&](Experiment setup, const std::string& what) {
+      if (setup.training.distributed.mesh_axis_names.back() == "model")
+        setup.training.distributed.sequence_parallel = rows;
+      setup.training.activation_checkpointing.units = rows ? 2 : 0;
+      SCOPED_TRACE(testing::Message() << what << ", rows " << rows);
+      const ShortTraining result = train_short<TypeParam>(setup);
+      EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<TypeParam>);
+      EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<TypeParam>);
+    });
+  }
+}
+
+TYPED_TEST(PrecisionOf, TrainsOnPipelines) {
+  const Size ranks = Communicator::world().size();
+  std::vector<train_test::Axes> meshes;
+  if (ranks <= 4) meshes.push_back({{"pipeline", ranks}});
+  if (ranks % 2 == 0 && ranks > 2)
+    for (const char* beside : {"data", "fsdp", "model"})
+      meshes.push_back({{"pipeline", 2}, {beside, ranks / 2}});
+  Experiment base = primes(13);
+  base.training.optimizer.kind = OptimizerKind::sgd;
+  const ShortTraining alone = train_alone<TypeParam>(base);
+  for (const train_test::Axes& axes : meshes)
+    for (const char* strategy : {"data", "zero1", "fsdp"})
+      for (const PipelineSchedule schedule :
+           {PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble}) {
+        if (!train_test::suits(strategy, MeshShape(axes))) continue;
+        Experiment setup = train_test::on_mesh(in_precision<TypeParam>(base), axes, strategy);
+        setup.training.microbatches = 3;
+        setup.training.distributed.schedule = schedule;
+        SCOPED_TRACE(MeshShape(axes).to_string() + " " + strategy);
+        const ShortTraining result = train_short<TypeParam>(setup);
+        EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<TypeParam>);
+        EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<TypeParam>);
+      }
+}
+
+TYPED_TEST(PrecisionOf, AWarmStepAllocatesNothingAndReplicasStayEqual) {
+  Experiment base = in_precision<TypeParam>(primes(13));
+  base.training.microbatches = 2;
+  base.training.check_replicas_every = 1;
+  base.training.num_epochs = 4;
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    std::optional<AllocationScope> scope;
+    Trainer<TypeParam> trainer(setup.model, setup.training);
+    Size last = -1;
+    trainer.fit(setup.data, [&](Size epoch, double) {
+      if (epoch == 1) scope.emplace();
+      if (epoch == 4) last = scope->allocations();
+    });
+    EXPECT_EQ(last, 0);
+  });
+}
+
+TYPED_TEST(PrecisionOf, PredictsInFloat) {
+  for_strategies(in_precision<TypeParam>(primes(13)), [&](const Experiment& setup,
+                                                          const std::string& what) {
+    SCOPED_TRACE(what);
+    const train_test::Samples<float> all = train_test::samples_of<float>(setup);
+    Trainer<TypeParam> trainer(setup.model, setup.training);
+    trainer.fit(setup.data);
+    const Matrix<float> predicted = trainer.predict(all.x);
+    const std::vector<double> values = to_host(Vector<float>(predicted.data(), predicted.span()));
+    const std::vector<double> targets = to_host(Vector<float>(all.y.data(), all.y.span()));
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      sum += (values[i] - targets[i]) * (values[i] - targets[i]);
+    const double loss = trainer.evaluate(all.x, all.y);
+    EXPECT_NEAR(loss, sum / static_cast<double>(values.size()), 1e-5 * loss);
+  });
+}
+
+TYPED_TEST(PrecisionOf, ATrainerOfAnotherTypeSaysSo) {
+  const Experiment setup = in_precision<TypeParam>(primes(13));
+  const std::string message =
+      train_test::error_everywhere([&] { Trainer<float> trainer(setup.model, setup.training); });
+  EXPECT_NE(message.find("distributed.mixed_precision"), std::string::npos) << message;
+}
+
+/// What a step must leave alone when it is skipped.
+std::vector<double> state_of(const Engine<Float16>& engine) {
+  std::vector<double> all = to_host(engine.parameters().flat());
+  for (const double value : to_host(engine.optimizer().moments())) all.push_back(value);
+  all.push_back(static_cast<double>(engine.optimizer().steps()));
+  return all;
+}
+
+/// An engine and its batch, and one like it whose loss overflows on the first rank alone; the last
+/// one has no output column where `model` has more ranks than there are columns.
+struct Overflowing {
+  explicit Overflowing(const Experiment& given)
+      : config{given.model, given.data, given.training, {}},
+        mesh(Communicator::world(), resolve_mesh(config, Communicator::world().size())),
+        plan(make_plan(plan_input(config, mesh.shape()))),
+        data(Dataset<float>::generate(plan, mesh.rank(), config.data)),
+        engine(plan, mesh, StepOptions::of(config.training)) {}
+
+  void good_step() { engine.step(data.batch(0), 0, 0.01); }
+  void bad_step() {
+    Batch<float> batch = data.batch(0);
+    const Matrix<float> y("y", batch.y.extent(0), batch.y.extent(1));
+    Kokkos::deep_copy(y, batch.y);
+    if (mesh.rank() == 0) Kokkos::deep_copy(y, 1e9f);
+    batch.y = y;
+    engine.step(batch, 0, 0.01);
+  }
+
+  Config config;
+  Mesh mesh;
+  Plan plan;
+  Dataset<float> data;
+  Engine<Float16> engine;
+};
+
+TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllOfThem) {
+  Experiment base = in_precision<Float16>(primes(16));
+  base.training.clip.global_norm = 0.5;
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    Overflowing run(setup);
+    run.good_step();
+    const std::vector<double> before = state_of(run.engine);
+    EXPECT_EQ(run.engine.optimizer().steps(), 1);
+    run.bad_step();
+    EXPECT_EQ(state_of(run.engine), before);
+    EXPECT_EQ(run.engine.loss_scale().value(), 16384);
+    EXPECT_EQ(run.engine.loss_scale().skipped_steps(), 1);
+    run.good_step();
+    EXPECT_NE(state_of(run.engine), before);
+    EXPECT_EQ(run.engine.optimizer().steps(), 2);
+    EXPECT_EQ(run.engine.loss_scale().skipped_steps(), 1);
+  });
+}
+
+TEST(LossScaling, AnOverflowThatNoScaleHelpsAgainstIsAnErrorOnAllRanks) {
+  for_strategies(
+      in_precision<Float16>(primes(16)), [&](const Experiment& setup, const std::string& what) {
+        SCOPED_TRACE(what);
+        Overflowing run(setup);
+        for (int step = 0; step < 15; ++step) run.bad_step();
+        EXPECT_EQ(run.engine.loss_scale().value(), 1);
+        const std::string message =
+            train_test::error_everywhere([&] { run.bad_step(); }, ExitCode::wrong_result);
+        EXPECT_NE(message.find("gradient of step 16 is not finite"), std::string::npos) << message;
+      });
+}
+
+/// Gradients that float16 would round to zero.
+TEST(LossScaling, KeepsSmallGradients) {
+  Experiment base = primes(16);
+  base.training.optimizer.kind = OptimizerKind::sgd;
+  base.training.num_epochs = 1;
+  base.data.kind = DataKind::random;
+  base.model.mlp.widths = {3, 5, 2000};
+  base.training.batch_size = 16;
+  const ShortTraining wide = train_alone<float>(base), narrow = train_alone<Float16>(base);
+  // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5, those of small differences
+  // below the least normal number of float16, 6e-5.
+  EXPECT_LE(relative_difference(narrow.parameters, wide.parameters), roundoff<Float16>);
+}
+
+}  // namespace
+}  // namespace tessera
