@@ -28,6 +28,7 @@ SECTIONS = {
     "Plan and measurement": [accuracy, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],
+    "Beside other libraries": [tables.peers],
     "Fits": [amdahl, tables.amdahl, alpha_beta, tables.alpha_beta],
 }
 

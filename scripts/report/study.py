@@ -27,6 +27,7 @@ class Study:
         self.study = self._read("study.json") or {}
         self.summary = self._read("summary.json", required=False) or {}
         self.calibration = self._read("calibration.json", required=False) or {}
+        self.peers = table(self._read("peers.json", required=False) or {}, "peers")
         self.launches = self._launches()
         results = self._results()
         if not self.study and not results:

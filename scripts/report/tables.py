@@ -297,6 +297,20 @@ def gemm_peaks(study):
     return Table(rows, columns, "The rate of a large product, on as many ranks at once.")
 
 
+def peers(study):
+    """What scripts/peers.sh has measured, if its figures lie beside the results."""
+    columns = [
+        Column("", lambda row: text(row, "name"), ""),
+        _shown("ranks", numbers.count, "ranks"),
+        Column("type", lambda row: text(row, "precision"), ""),
+        _shown("step", numbers.seconds, "step_seconds"),
+        _shown("over ours", numbers.times, "ratio_to_tessera"),
+        Column("version", lambda row: text(row, "version"), ""),
+    ]
+    caption = "The same training step, measured in turn on the same cores; see bench/peers."
+    return Table(study.peers, columns, caption)
+
+
 def calibration(study):
     """Latency and bandwidth of the calls that predictions are made from: both ends of each curve."""
     rows = []

@@ -219,6 +219,16 @@ class Kinds(WithDirectory):
             change_json(file, with_value(("pipeline", "timeline", "measured"), bad))
             self.assertNotIn("pipeline", figures(), bad)
 
+    def test_figures_of_other_libraries_beside_the_results_are_shown(self):
+        results = self.copy(small)
+        rows = [{"name": "PyTorch eager", "ranks": 1, "precision": "bf16", "step_seconds": 0.5,
+                 "ratio_to_tessera": 1.25, "version": "PyTorch 2"}, {"name": 3}]  # fmt: skip
+        (results / "peers.json").write_text(json.dumps({"schema_version": 1, "peers": rows}))
+        shown = self.report(results).table("over ours", "version")
+        wanted = {"ranks": "1", "type": "bf16", "step": "500 ms", "over ours": "1.25×", "version": "PyTorch 2"}
+        self.assertEqual({key: shown[0][key] for key in wanted}, wanted)
+        self.assertEqual(len(shown), 2)
+
     def test_a_case_is_running_while_its_launch_holds_the_lock(self):
         results = self.copy()
         (name,) = [n for n, r in results_of(results).items() if r["status"] == "running"]

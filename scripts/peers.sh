@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck source-path=SCRIPTDIR
+usage() {
+  cat <<'TEXT'
+usage: scripts/peers.sh [options of bench/peers/peers.py]
+
+Builds tessera-bench in build/release, installs PyTorch and JAX in a Python environment of their own, build/peers, and
+measures the same training step in all of them, in turn, on the same cores. Prints medians and ratios.
+
+  --ranks N...       on so many ranks (1 2)
+  --precision P...   float32, bf16 (both)
+  --only L...        tessera, torch, jax (all)
+  --rounds N         rounds, of which the median is taken (3)
+  --json FILE        writes all figures
+TEXT
+}
+
+# shellcheck source=setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  usage
+  exit 0
+fi
+install_missing dnnl
+build release tessera_bench_cli
+peers=$root/build/peers
+if [[ ! -x $peers/bin/python ]]; then
+  say "Installing PyTorch and JAX in build/peers"
+  python3 -m venv "$peers" || die "python3 -m venv does not work here (Debian: python3-venv)"
+fi
+"$peers/bin/pip" install --quiet --requirement "$root/bench/peers/requirements.txt"
+exec "$peers/bin/python" "$root/bench/peers/peers.py" --tessera-bench "$root/build/release/bin/tessera-bench" "$@"

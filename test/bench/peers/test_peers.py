@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/peers: its ratios, its messages, and, of each library that build/peers holds, one small step.
+usage: test_peers.py SOURCE_DIR TESSERA_BENCH"""
+
+import compileall
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT, TESSERA_BENCH = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+PEERS = ROOT / "bench/peers"
+PYTHON = ROOT / "build/peers/bin/python"
+sys.path.insert(0, str(PEERS))
+sys.dont_write_bytecode = True
+import peers  # noqa: E402
+
+
+def has(module):
+    """Whether the environment of scripts/peers.sh is there and has a library."""
+    return PYTHON.exists() and subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def figure(name, library, ranks, precision, seconds):
+    return {"name": name, "library": library, "ranks": ranks, "precision": precision,
+            "step_seconds": seconds, "version": name}  # fmt: skip
+
+
+class Peers(unittest.TestCase):
+    def test_every_file_is_python(self):
+        with tempfile.TemporaryDirectory() as copies, contextlib.redirect_stdout(io.StringIO()):
+            for file in PEERS.glob("*.py"):
+                (pathlib.Path(copies) / file.name).write_bytes(file.read_bytes())
+            self.assertTrue(compileall.compile_dir(copies, quiet=1))
+
+    def test_ratios_are_to_our_first_row_on_as_many_ranks_in_the_same_type(self):
+        figures = [
+            figure("ours", "tessera", 2, "bf16", 0.5),
+            figure("ours sharded", "tessera", 2, "bf16", 0.75),
+            figure("theirs", "torch", 2, "bf16", 1.5),
+            figure("theirs", "torch", 1, "bf16", 1.5),
+            figure("theirs", "torch", 2, "float32", 1.5),
+        ]
+        peers.add_ratios(figures)
+        self.assertEqual([one["ratio_to_tessera"] for one in figures], [1, 1.5, 3, None, None])
+        lines = peers.table_text(figures).splitlines()
+        self.assertEqual(lines[3].split()[:6], ["theirs", "2", "bf16", "1500.0", "ms", "3.00"])
+        self.assertIn(" - ", lines[4])
+
+    def test_a_program_that_fails_is_quoted(self):
+        with self.assertRaises(SystemExit) as error:
+            peers.run(["sh", "-c", "echo out of luck >&2; exit 3"])
+        self.assertIn("ended with 3:\nout of luck", str(error.exception))
+
+    def test_processes_have_one_thread(self):
+        self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"]), "1\n")
+
+    def measure(self, library):
+        python = PYTHON if library != "tessera" else sys.executable
+        mpirun = os.environ.get("TESSERA_MPIRUN", "mpirun --bind-to none --oversubscribe")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "peers.json"
+            done = subprocess.run(
+                [python, PEERS / "peers.py", "--tessera-bench", TESSERA_BENCH, "--mpirun", mpirun, "--small",
+                 "--rounds", "1", "--steps", "1", "--ranks", "1", "2", "--only", library, "--json", file],
+                capture_output=True, text=True)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            figures = json.loads(file.read_text(encoding="utf-8"))["peers"]
+        wanted = [row for n in (1, 2) for p in ("float32", "bf16") for row in peers.rows_of(n, p)]
+        self.assertEqual([one["name"] for one in figures], [row.name for row in wanted if row.library == library])
+        for one in figures:
+            self.assertGreater(one["step_seconds"], 0)
+        return figures
+
+    def test_a_small_step_of_ours(self):
+        for one in self.measure("tessera"):
+            self.assertTrue(one["version"].startswith("Tessera"), one)
+            self.assertEqual("products" in one["version"], one["precision"] == "bf16", one)
+
+    @unittest.skipUnless(has("torch"), "no PyTorch in build/peers")
+    def test_a_small_step_of_pytorch(self):
+        self.measure("torch")
+
+    @unittest.skipUnless(has("jax"), "no JAX in build/peers")
+    def test_a_small_step_of_jax(self):
+        self.measure("jax")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
