@@ -186,7 +186,8 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
       predicted(point, run.plan(), attempt, attempt.launch.calibration(point).machine));
   result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
   attempt.last_word.enter("verification");
-  if (!verify(run, point.config, context, reference, reference_name(point.config), result)) return false;
+  if (!verify(run, point.config, context, reference, reference_name(point.config), result))
+    return false;
   attempt.last_word.enter("warm-up");
   inject_failure(attempt.options, context.ranks.rank());
   run.warm_up(rules.warm_up, [&] { check_time(context); });

@@ -88,7 +88,7 @@ void randomize_training(Random& random, TrainingConfig& training, Size& samples)
   if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
     training.optimizer.momentum = 0.9;
   if (random.once_in(3)) training.activation_checkpointing.units = random.number(1, 3);
-if (random.once_in(3)) training.clip.global_norm = 0.1;
+  if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
 }

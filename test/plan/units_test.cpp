@@ -50,8 +50,7 @@ std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
   for (const ParameterPlan& parameter : layout.parameters) {
     const Block block = plan.block(rank, parameter);
     const Size columns = block.extent.back();
-    for (Size i = 0; parameter.bucket == bucket && i < num_elements(block.extent);
-         ++i) {
+    for (Size i = 0; parameter.bucket == bucket && i < num_elements(block.extent); ++i) {
       const Size row = parameter.shape.size() > 1 ? block.offset[0] + i / columns : 0;
       places[static_cast<std::size_t>(parameter.place.begin + i)] =
           begin + row * parameter.shape.back() + block.offset.back() + i % columns;

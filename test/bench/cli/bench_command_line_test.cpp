@@ -68,7 +68,8 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   expect_error({"run", "a.toml"}, "--output");
   expect_error({"run", "a.toml", "-o", "d", "--retry", "skipped"}, "--retry: skipped");
   expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead");
-  expect_error({"run", "a.toml", "-o", "d", "--inject", "stall@-1"}, "--inject = stall@-1: must be throw@RANK");
+  expect_error({"run", "a.toml", "-o", "d", "--inject", "stall@-1"},
+               "--inject = stall@-1: must be throw@RANK");
   expect_error({"compare", "a"}, "AFTER");
 }
 

@@ -72,12 +72,10 @@ TEST(Compare, IsCorrectedForTheMachine) {
 
 TEST(Compare, FewRoundsOrManyCasesFindNothing) {
   Results few = fake_results({{.ranks = 1, .seconds = 8}});
-  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 3,
-                               few.cases[0]["rounds"].end());
+  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 3, few.cases[0]["rounds"].end());
   const std::string text = compare(few, slower(few, 2, 1));
   EXPECT_NE(text.find("1 indistinguishable"), std::string::npos) << text;
-  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 1,
-                               few.cases[0]["rounds"].end());
+  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 1, few.cases[0]["rounds"].end());
   EXPECT_NE(compare(few, slower(few, 2, 1)).find("1 too few rounds"), std::string::npos);
 }
 
