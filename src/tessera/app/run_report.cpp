@@ -72,10 +72,6 @@ nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 std::string precision_text(const Config& config) {
   const DType type = compute_type(config);
   if (!is_short(type)) return "";

@@ -73,10 +73,13 @@ bool is_fast(DType type) {
 
 }  // namespace
 
+/// oneDNN is asked once for each type, and not at all where nothing is short.
 ShortProducts short_products(DType type) {
-  static const bool bfloat16 = is_fast(DType::bfloat16), float16 = is_fast(DType::float16);
-  const bool fast = (type == DType::bfloat16 && bfloat16) || (type == DType::float16 && float16);
-  return fast ? ShortProducts::onednn : ShortProducts::emulated;
+  static std::map<DType, bool> fast;
+  if (!is_short(type)) return ShortProducts::emulated;
+  const auto [known, is_new] = fast.try_emplace(type, false);
+  if (is_new) known->second = is_fast(type);
+  return known->second ? ShortProducts::onednn : ShortProducts::emulated;
 }
 
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
