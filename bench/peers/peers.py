@@ -54,7 +54,13 @@ def parse(arguments=None):
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="a tiny model, to see that everything runs")
     parser.add_argument("--json", help="write all figures to this file; the report shows a peers.json")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    counts = {"--ranks": options.ranks, "--rounds": [options.rounds], "--steps": [options.steps]}
+    for name, values in counts.items():
+        for value in values:
+            if value < 1:
+                raise SystemExit(f"error: {name} {value}: must be a positive number")
+    return options
 
 
 def run(command):

@@ -57,6 +57,16 @@ class Peers(unittest.TestCase):
             peers.run(["sh", "-c", "echo out of luck >&2; exit 3"])
         self.assertIn("ended with 3:\nout of luck", str(error.exception))
 
+    def test_nothing_to_measure_is_refused_in_one_line(self):
+        for option, value in (("--ranks", "0"), ("--ranks", "-1"), ("--rounds", "0"), ("--steps", "0")):
+            with self.subTest(option=option, value=value), self.assertRaises(SystemExit) as error:
+                peers.parse(["--tessera-bench", "x", option, value])
+            self.assertEqual(str(error.exception), f"error: {option} {value}: must be a positive number")
+        with self.assertRaises(SystemExit) as error:
+            peers.parse(["--tessera-bench", "x", "--ranks", "2", "0"])
+        self.assertIn("--ranks 0", str(error.exception))
+        self.assertEqual(peers.parse(["--tessera-bench", "x", "--ranks", "1"]).ranks, [1])
+
     def test_processes_have_one_thread(self):
         self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"]), "1\n")
 
