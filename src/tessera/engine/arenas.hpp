@@ -11,8 +11,7 @@ namespace tessera {
 
 /// Parameters, or their gradients, of one rank: buckets one behind the other, as StatePlan places
 /// them. What is sharded is kept as shares, and whole buckets of it exist only while they are used,
-/// in a buffer that buckets take in turn. T: the state type, or
-/// that of copies.
+/// in a buffer that buckets take in turn. T: the state type, or that of copies.
 template <class T>
 class StateArena {
  public:

@@ -36,9 +36,8 @@ struct StepOptions {
 };
 
 /// Carries a plan out on this rank: the one training step of every strategy and model. T: the
-/// compute type. All memory
-/// is allocated here, once. A step allocates nothing, and waits for the device only where a
-/// collective, the norm of the gradient or the finite flag needs it.
+/// compute type. All memory is allocated here, once. A step allocates nothing, and waits for the
+/// device only where a collective, the norm of the gradient or the finite flag needs it.
 template <class T>
 class Engine {
  public:
