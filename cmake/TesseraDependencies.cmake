@@ -67,5 +67,6 @@ endif()
 tessera_stop_if_missing()
 
 include(TesseraKokkos)
+include(TesseraAutoOption)
 include(TesseraNccl)
 include(TesseraShortProducts)

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Decides whether the NCCL transport is compiled. After this file TESSERA_ENABLE_NCCL is ON or OFF.
-set(TESSERA_ENABLE_NCCL AUTO CACHE STRING "NCCL transport: AUTO (when CUDA and NCCL are found), ON, OFF")
-set_property(CACHE TESSERA_ENABLE_NCCL PROPERTY STRINGS AUTO ON OFF)
-if(NOT TESSERA_ENABLE_NCCL MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "TESSERA_ENABLE_NCCL = ${TESSERA_ENABLE_NCCL}: must be one of AUTO, ON, OFF")
-endif()
+tessera_auto_option(TESSERA_ENABLE_NCCL "NCCL transport" "CUDA and NCCL are found")
 
 set(tessera_nccl_wanted ${TESSERA_ENABLE_NCCL})
 set(TESSERA_ENABLE_NCCL OFF)

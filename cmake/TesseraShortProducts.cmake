@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Decides what multiplies 16-bit operands: after this file TESSERA_SHORT_PRODUCTS is cublas, onednn or emulated.
-set(TESSERA_ENABLE_ONEDNN AUTO CACHE STRING "bf16 and fp16 products on CPUs: AUTO (when oneDNN is found), ON, OFF")
-set_property(CACHE TESSERA_ENABLE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
-if(NOT TESSERA_ENABLE_ONEDNN MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "TESSERA_ENABLE_ONEDNN = ${TESSERA_ENABLE_ONEDNN}: must be one of AUTO, ON, OFF")
-endif()
+tessera_auto_option(TESSERA_ENABLE_ONEDNN "bf16 and fp16 products on CPUs" "oneDNN is found")
 
 set(TESSERA_SHORT_PRODUCTS emulated)
 if("CUDA" IN_LIST Kokkos_DEVICES)
