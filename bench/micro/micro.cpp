@@ -21,6 +21,7 @@ void measure(benchmark::State& state, const Communicator& ranks, Size iterations
     state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   const Statistics statistics = statistics_of(seconds);
+  state.SetLabel(micro.label);
   state.counters["median_s"] = statistics.median;
   state.counters["min_s"] = statistics.min;
   state.counters["mad_s"] = statistics.mad;

@@ -34,6 +34,7 @@ struct MicroCase {
   /// Where something can be wrong: calls the work once, and tells how many elements this rank finds
   /// so. Any anywhere is an error of the benchmark.
   std::function<Size()> count_wrong{};
+  std::string label{};  ///< what does the work, where the name leaves that open
 };
 
 /// An axis of several ranks, and the size of messages along it.

@@ -8,7 +8,9 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/short_float.hpp>
 #include <tessera/base/view.hpp>
+#include <tessera/nn/gemm.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_spec.hpp>
 #include <tessera/nn/loss.hpp>
@@ -31,8 +33,9 @@ Sgemm* find_sgemm() {
   return reinterpret_cast<Sgemm*>(dlsym(RTLD_DEFAULT, "sgemm_"));
 }
 
-Matrix<float> random_matrix(Size rows, Size cols, std::uint64_t seed) {
-  const Matrix<float> made("tessera::bench::matrix", rows, cols);
+template <class T = float>
+Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {
+  const Matrix<T> made("tessera::bench::matrix", rows, cols);
   fill_normal(made, key(seed));
   return made;
 }
@@ -42,25 +45,46 @@ struct Product {
   const char* name;
   Trans trans_a, trans_b;
   Size m, n, k;
+  bool keeps_sums = false;  ///< C stays in the type of sums, as gradients of parameters do
 };
+
+std::string to_string(const Product& p) {
+  return fmt::format("{}/m:{}/n:{}/k:{}", p.name, p.m, p.n, p.k);
+}
+
+std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
+  return {{"flops_per_second", static_cast<double>(GemmShape{p.m, p.n, p.k}.flops())}};
+}
 
 /// Its operands, and C.
+template <class T, class C = T>
 struct Operands {
   explicit Operands(const Product& p)
-      : a(p.trans_a == Trans::yes ? random_matrix(p.k, p.m, 1) : random_matrix(p.m, p.k, 1)),
-        b(p.trans_b == Trans::yes ? random_matrix(p.n, p.k, 2) : random_matrix(p.k, p.n, 2)),
+      : a(p.trans_a == Trans::yes ? random_matrix<T>(p.k, p.m, 1) : random_matrix<T>(p.m, p.k, 1)),
+        b(p.trans_b == Trans::yes ? random_matrix<T>(p.n, p.k, 2) : random_matrix<T>(p.k, p.n, 2)),
         c("tessera::bench::product", p.m, p.n) {}
-  Matrix<float> a, b, c;
+  Matrix<T> a, b;
+  Matrix<C> c;
 };
 
+template <class T>
+Gemm<T> gemm_of(const Product& p) {
+  const bool is_emulated =
+      is_short_v<T> && short_products(dtype_of<T>()) == ShortProducts::emulated;
+  return Gemm<T>(MatmulPrecision::strict,
+                 is_emulated ? MatmulScratch{p.m * p.k, p.k * p.n, p.m * p.n} : MatmulScratch{});
+}
+
+template <class T, class C = T>
 std::function<void()> through_gemm(const Product& p) {
-  return
-      [p, o = Operands(p), gemm = Gemm<float>()] { gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c); };
+  return [p, o = Operands<T, C>(p), gemm = gemm_of<T>(p)] {
+    gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c);
+  };
 }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 std::function<void()> through_blas(const Product& p, Sgemm* sgemm) {
-  const Operands o(p);
+  const Operands<float> o(p);
   const char* const opa = p.trans_a == Trans::yes ? "T" : "N";
   const char* const opb = p.trans_b == Trans::yes ? "T" : "N";
   return
@@ -72,18 +96,33 @@ std::function<void()> through_blas(const Product& p, Sgemm* sgemm) {
       };
 }
 
+/// The product of 16-bit operands: what multiplies them differs between builds and processors.
+template <class T>
+void add_short_product(MicroContext& context, const Product& p) {
+  context.add(fmt::format("gemm_{}/{}", name_of(dtype_of<T>()), to_string(p)), [=] {
+    return MicroCase{
+        .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p) : through_gemm<T>(p),
+        .rates = rates_of(p),
+        .label = std::string(name_of(short_products(dtype_of<T>()))),
+    };
+  });
+}
+
 void add_product(MicroContext& context, const Product& p) {
-  const std::vector<std::pair<std::string, double>> rates{
-      {"flops_per_second", static_cast<double>(GemmShape{p.m, p.n, p.k}.flops())}};
-  const std::string shape = fmt::format("{}/m:{}/n:{}/k:{}", p.name, p.m, p.n, p.k);
-  context.add("gemm/" + shape, [=] { return MicroCase{through_gemm(p), rates}; });
+  context.add("gemm/" + to_string(p), [=] {
+    return MicroCase{through_gemm<float>(p), rates_of(p)};
+  });
   if (Sgemm* const sgemm = find_sgemm())
-    context.add("blas/" + shape, [=] { return MicroCase{through_blas(p, sgemm), rates}; });
+    context.add("blas/" + to_string(p), [=] {
+      return MicroCase{through_blas(p, sgemm), rates_of(p)};
+    });
+  add_short_product<BFloat16>(context, p);
+  add_short_product<Float16>(context, p);
 }
 
 void add_layer(MicroContext& context, Size rows, Size in, Size out) {
   add_product(context, {"forward", Trans::no, Trans::no, rows, out, in});
-  add_product(context, {"weight_gradient", Trans::yes, Trans::no, in, out, rows});
+  add_product(context, {"weight_gradient", Trans::yes, Trans::no, in, out, rows, true});
   add_product(context, {"input_gradient", Trans::no, Trans::yes, rows, in, out});
   context.add(fmt::format("bias_relu/rows:{}/cols:{}", rows, out), [=] {
     const Matrix<float> z = random_matrix(rows, out, 3);

@@ -21,6 +21,18 @@ expect_json /benchmarks/0/iterations 2
 expect_json /context/mesh data=2
 "$json_get" "$here/out.json" /benchmarks/1 > /dev/null 2>&1 && fail "more than one rank reported"
 
+# Products of 16 bits, and what multiplies them.
+for type in bfloat16 float16; do
+  begin "gemm_$type"
+  launch "${small[@]}" --benchmark_filter="^gemm_$type/" --benchmark_out=out.json
+  expect_code 0
+  for at in 0 1 2; do
+    label=$("$json_get" "$here/out.json" "/benchmarks/$at/label")
+    [[ $label =~ ^(oneDNN|cuBLAS|emulated)$ ]] || fail "product $at is labelled '$label'"
+    "$json_get" "$here/out.json" "/benchmarks/$at/flops_per_second" > /dev/null || fail "product $at has no rate"
+  done
+done
+
 # expect_refusal PIECE: one line of the program itself; launchers add theirs.
 expect_refusal() {
   expect_code 1
@@ -79,7 +91,7 @@ expect_count() {
 }
 expect_count '^empty_step' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
-expect_count '^gemm/' 9
+for products in gemm gemm_bfloat16 gemm_float16; do expect_count "^$products/" 9; done
 expect_count '^optimizer(_limit)?/adam/n:25175040' 2
 for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all \
   ping_pong; do

@@ -48,6 +48,12 @@ TEST_F(Micro, AllRanksRepeatAsOften) {
   EXPECT_EQ(context.errors(), 0);
 }
 
+TEST_F(Micro, WhatDoesTheWorkIsTheLabel) {
+  context.add("labelled", [] { return MicroCase{.work = [] {}, .label = "by hand"}; });
+  const std::string report = run();
+  EXPECT_NE(report.find("\"label\": \"by hand\""), std::string::npos) << report;
+}
+
 // A wrong element on one rank is an error on all of them, which go on together.
 TEST_F(Micro, WhatIsWrongAnywhereIsAnErrorEverywhere) {
   const bool is_last = world.rank() == world.size() - 1;
