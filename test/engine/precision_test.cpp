@@ -7,90 +7,41 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/config/config_rules.hpp>
-#include <tessera/config/to_plan_input.hpp>
 
 #include "engine/error_everywhere.hpp"
+#include "engine/precision_support.hpp"
 #include "engine/strategy_support.hpp"
 
 namespace tessera {
 namespace {
 
+using train_test::expect_like_alone;
 using train_test::Experiment;
 using train_test::for_strategies;
+using train_test::in_precision;
 using train_test::primes;
 using train_test::relative_difference;
+using train_test::roundoff;
+using train_test::ShortTraining;
 using train_test::to_host;
-
-template <class T>
-Experiment in_precision(Experiment setup) {
-  setup.training.distributed.mixed_precision = std::is_same_v<T, BFloat16>  ? MixedPrecision::bf16
-                                               : std::is_same_v<T, Float16> ? MixedPrecision::fp16
-                                                                            : MixedPrecision::no;
-  return setup;
-}
-
-struct ShortTraining {
-  std::vector<double> losses, parameters;
-};
-
-template <class T>
-ShortTraining train_short(const Experiment& setup) {
-  Trainer<T> trainer(setup.model, setup.training);
-  const TrainingMetrics metrics = trainer.fit(setup.data);
-  EXPECT_EQ(plan_violation(metrics), "");
-  EXPECT_EQ(metrics.skipped_steps, 0);
-  ShortTraining result{metrics.epoch_losses, to_host(trainer.gather())};
-  std::vector<double> numbers = result.parameters;
-  numbers.insert(numbers.end(), result.losses.begin(), result.losses.end());
-  train_test::expect_same_on_all_ranks(trainer.mesh().world(), numbers, "parameters or losses");
-  return result;
-}
-
-/// By this rank alone, in one microbatch.
-template <class T>
-ShortTraining train_alone(const Experiment& setup) {
-  Experiment alone = setup;
-  alone.training.microbatches = 1;
-  alone.training.distributed = {.mesh_shape = {1}, .mesh_axis_names = {"data"}};
-  alone = in_precision<T>(alone);
-  const Config config{alone.model, alone.data, alone.training, {}};
-  const Mesh mesh(Communicator::world().alone("reference"), resolve_mesh(config, 1));
-  TrainingSession<T> session(
-      config.training, make_plan(plan_input(config, mesh.shape())), mesh,
-      [&](const Plan& plan) { return Dataset<StateOf<T>>::generate(plan, 0, config.data); });
-  ShortTraining result;
-  for (Size epoch = 0; epoch < config.training.num_epochs; ++epoch) {
-    double sum = 0;
-    const std::vector<double> losses = session.run_epoch();
-    for (const double loss : losses) sum += loss;
-    result.losses.push_back(sum / static_cast<double>(losses.size()));
-  }
-  result.parameters =
-      to_host(whole_tensors(session.plan(), mesh, session.engine(), TensorRole::parameter));
-  return result;
-}
-
-template <class T>
-constexpr double roundoff = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;  // of rounding
+using train_test::train_alone;
+using train_test::train_short;
 
 template <class T>
 class PrecisionOf : public testing::Test {};
 using ShortTypes = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(PrecisionOf, ShortTypes);
 
-/// Any rounding may fall the other way where sums of floats have another order, so that runs agree
-/// to a unit roundoff; float32 itself is further away than that.
+/// The runs agree to a unit roundoff; float32 itself is further away than that.
 template <class T>
 void expect_like_one_rank_in_precision(const Experiment& base) {
   const ShortTraining alone = train_alone<T>(base), wide = train_alone<float>(base);
   EXPECT_GT(relative_difference(alone.parameters, wide.parameters), roundoff<T> / 50);
   EXPECT_LE(relative_difference(alone.losses, wide.losses), 20 * roundoff<T>);
+  EXPECT_EQ(alone.skipped_steps, 0);
   for_strategies(in_precision<T>(base), [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
-    const ShortTraining result = train_short<T>(setup);
-    EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<T>);
-    EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<T>);
+    expect_like_alone<T>(train_short<T>(setup), alone);
   });
 }
 
@@ -119,14 +70,13 @@ TYPED_TEST(PrecisionOf, TrainsResidualsWithSplitRowsAndRecomputation) {
     base.training.microbatches = 2;
     base.training.clip = {.global_norm = 0.5, .value = 0.3};
     const ShortTraining alone = train_alone<TypeParam>(base);
+    EXPECT_EQ(alone.skipped_steps, 0);
     for_strategies(in_precision<TypeParam>(base), [&](Experiment setup, const std::string& what) {
       if (setup.training.distributed.mesh_axis_names.back() == "model")
         setup.training.distributed.sequence_parallel = rows;
       setup.training.activation_checkpointing.units = rows ? 2 : 0;
       SCOPED_TRACE(testing::Message() << what << ", rows " << rows);
-      const ShortTraining result = train_short<TypeParam>(setup);
-      EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<TypeParam>);
-      EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<TypeParam>);
+      expect_like_alone<TypeParam>(train_short<TypeParam>(setup), alone);
     });
   }
 }
@@ -141,6 +91,7 @@ TYPED_TEST(PrecisionOf, TrainsOnPipelines) {
   Experiment base = primes(13);
   base.training.optimizer.kind = OptimizerKind::sgd;
   const ShortTraining alone = train_alone<TypeParam>(base);
+  EXPECT_EQ(alone.skipped_steps, 0);
   for (const train_test::Axes& axes : meshes)
     for (const char* strategy : {"data", "zero1", "fsdp"})
       for (const PipelineSchedule schedule :
@@ -150,9 +101,7 @@ TYPED_TEST(PrecisionOf, TrainsOnPipelines) {
         setup.training.microbatches = 3;
         setup.training.distributed.schedule = schedule;
         SCOPED_TRACE(MeshShape(axes).to_string() + " " + strategy);
-        const ShortTraining result = train_short<TypeParam>(setup);
-        EXPECT_LE(relative_difference(result.losses, alone.losses), roundoff<TypeParam>);
-        EXPECT_LE(relative_difference(result.parameters, alone.parameters), roundoff<TypeParam>);
+        expect_like_alone<TypeParam>(train_short<TypeParam>(setup), alone);
       }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random meshes, strategies, models and options against one rank, written down a second time
-// (Reference). TESSERA_FUZZ_CASES and TESSERA_FUZZ_SEED try more, or others.
+// Random meshes, strategies, models and options against one rank: written down a second time
+// (Reference) or, in mixed precision, in the same precision. TESSERA_FUZZ_CASES and
+// TESSERA_FUZZ_SEED try more, or others.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/config/config_io.hpp>
 
+#include "engine/precision_support.hpp"
 #include "engine/strategy_support.hpp"
 
 namespace tessera {
@@ -135,6 +137,18 @@ void drop_sequence_parallel_where_impossible(Experiment& setup) {
   }
 }
 
+/// Only plain gradients, and steps that change all parameters visibly: what divides by a gradient's
+/// size turns its rounding into a step of any sign.
+void randomize_precision(Random& random, Experiment& setup) {
+  if (!random.once_in(3)) return;
+  TrainingConfig& training = setup.training;
+  setup.model.dtype = DType::float32;
+  training.distributed.mixed_precision =
+      random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
+  training.optimizer.kind = OptimizerKind::sgd;
+  training.learning_rate = training.distributed.gradient_reduce_type == "sum" ? 1e-3 : 0.1;
+}
+
 Experiment random_experiment(Random& random, Size ranks) {
   Experiment setup;
   setup.model.dtype = DType::float64;
@@ -149,18 +163,23 @@ Experiment random_experiment(Random& random, Size ranks) {
   randomize_sharding(random, setup.training.distributed, setup.model.mlp.widths.size() - 1);
   drop_sequence_parallel_where_impossible(setup);
   setup.training.check_replicas_every = random.number(0, 2);
+  randomize_precision(random, setup);
   return setup;
 }
 
-template <class T>
-void expect_trains_like_one_rank(const Experiment& setup) {
+/// Calls that differ are an error that names them, not a hang.
+CommOptions checking_collectives() {
+  CommOptions comm;
+  comm.check_collectives = true;
+  return comm;
+}
+
+void expect_trains_like_reference(const Experiment& setup) {
   using namespace train_test;
-  const Samples<T> all = samples_of<T>(setup);
+  const Samples<double> all = samples_of<double>(setup);
   Reference reference = reference_of(setup);
   const auto losses = reference.fit(to_table(all.x), to_table(all.y));
-  CommOptions comm;
-  comm.check_collectives = true;  // calls that differ are an error that names them, not a hang
-  Trainer<T> trainer(setup.model, setup.training, comm);
+  Trainer<double> trainer(setup.model, setup.training, checking_collectives());
   const TrainingMetrics metrics = trainer.fit(setup.data);
   // What divides by the gradient's size makes much of the least of its digits.
   const bool normalizes = setup.training.optimizer.kind != OptimizerKind::sgd;
@@ -173,6 +192,23 @@ void expect_trains_like_one_rank(const Experiment& setup) {
   EXPECT_LE(relative_difference(parameters, reference.parameters()), tolerance);
   EXPECT_EQ(plan_violation(metrics), "");
   expect_same_on_all_ranks(trainer.mesh().world(), parameters, "parameters");
+}
+
+template <class T>
+void expect_trains_like_one_rank_in_precision(const Experiment& setup) {
+  train_test::expect_like_alone<T>(train_test::train_short<T>(setup, checking_collectives()),
+                                   train_test::train_alone<T>(setup));
+}
+
+void expect_trains_like_one_rank(const Experiment& setup) {
+  switch (setup.training.distributed.mixed_precision) {
+    case MixedPrecision::no:
+      return expect_trains_like_reference(setup);
+    case MixedPrecision::bf16:
+      return expect_trains_like_one_rank_in_precision<BFloat16>(setup);
+    case MixedPrecision::fp16:
+      return expect_trains_like_one_rank_in_precision<Float16>(setup);
+  }
 }
 
 Size from_environment(const char* name, Size otherwise) {
@@ -190,7 +226,7 @@ TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
                  << "seed " << seed << "\n"
                  << config_as_toml({setup.model, setup.data, setup.training, {}}));
     try {
-      expect_trains_like_one_rank<double>(setup);
+      expect_trains_like_one_rank(setup);
     } catch (const Error& error) {  // of all ranks
       ADD_FAILURE() << error.what();
     }
