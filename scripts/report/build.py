@@ -18,6 +18,7 @@ from .figure_predicted import predicted
 from .figure_scaling import batch, efficiency, speedup
 from .layout import NothingToShow
 from .numbers import plural
+from .recomputation import recomputed
 from .style import STATUSES
 
 # Sections of figures and of the tables behind them.
@@ -25,6 +26,7 @@ SECTIONS = {
     "Scaling": [speedup, efficiency, batch],
     "Strategies and meshes": [heatmap],
     "Where the time goes": [breakdown, pipeline, tables.pipelines, tables.phases, bandwidth],
+    "Memory for time": [recomputed],
     "Plan and measurement": [accuracy, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],

@@ -57,7 +57,7 @@ def _bandwidth(beta):
     return numbers.rate(1 / beta if beta else None)
 
 
-def _other_factors(study):
+def other_factors(study):
     """A column of factors other than the usual ones, if any differ between cases."""
     keys = sorted({key for case in study.cases for key in case.other_factors()})
     keys = [k for k in keys if len({repr(case.factors.get(k)) for case in study.cases}) > 1]
@@ -87,7 +87,7 @@ def results(study):
         Column("mesh", lambda case: Code(case.mesh), ""),
         Column("ranks", lambda case: numbers.count(case.ranks)),
         Column("batch", lambda case: numbers.count(case.global_batch)),
-        *_other_factors(study),
+        *other_factors(study),
         Column("step: median [95 % CI]", _step_between),
         SPEED,
         *(RATIOS if study.ratios else []),
