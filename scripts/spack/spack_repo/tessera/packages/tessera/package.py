@@ -56,7 +56,6 @@ class Tessera(CMakePackage, CudaPackage):
 
     with when("+cuda"):
         depends_on("kokkos +cuda +wrapper")
-        depends_on("kokkos +cuda_lambda", when="^kokkos@:4")  # always on from version 5
         depends_on("kokkos-kernels +cuda +execspace_cuda +memspace_cudaspace +cublas")
         # Kokkos takes one architecture, so that two of them here find no solution.
         for arch in CudaPackage.cuda_arch_values:
