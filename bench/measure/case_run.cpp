@@ -32,7 +32,7 @@ CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
       mesh_(ranks, resolve_mesh(config_, ranks.size())),
       session_(config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
                [&](const Plan& plan) {
-                 return Dataset<StateOf<T>>::generate(plan, mesh_.rank(), config_.data);
+                 return make_data<StateOf<T>>(plan, mesh_.rank(), config_.data);
                }),
       full_batches_(config_.data.samples / config_.training.batch_size) {}
 

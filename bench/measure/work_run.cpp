@@ -62,14 +62,8 @@ class WorkOperands {
         return [call = forward_call()] { forward(call); };
       case WorkKind::backward:
         return [call = backward_call()] { backward(call); };
-      case WorkKind::loss: {
-        const Size columns = slot(planned_.action->reads[0]).shape[1];
-        const Matrix<T> p = matrix(n / columns, columns), g = matrix(n / columns, columns);
-        const Matrix<State> t = state_matrix(n / columns, columns);
-        return [=, kind = training.loss, sums = sums_] {
-          loss_and_gradient<T>(kind, p, t, n, sums, 0, g);
-        };
-      }
+      case WorkKind::loss:
+        return loss();
       case WorkKind::accumulate:
         if (is_of_state_type())
           return [from = state_vector(n), to = state_vector(n)] { accumulate<State>(from, to); };
@@ -147,17 +141,58 @@ class WorkOperands {
   }
   bool holds_sums(SlotId id) const { return slot(id).type != dtype_of<T>(); }
   /// Where the plan has both in one place, so has this.
-  Matrix<T> matrix_beside(Size columns, SlotId id, SlotId other, const Matrix<const T>& memory) {
+  Matrix<T> matrix_beside(Size rows, Size columns, SlotId id, SlotId other,
+                          const Matrix<const T>& memory) {
     if (stage_.in_one_place(id, other))
-      return alias_matrix(const_cast<T*>(memory.data()), work_.size, columns);
-    return matrix(work_.size, columns);
+      return alias_matrix(const_cast<T*>(memory.data()), rows, columns);
+    return matrix(rows, columns);
   }
+
+  /// Of one rank with all columns, or of one that makes or reads terms.
+  std::function<void()> loss() {
+    const LossKind kind = input_.loss;
+    const Slot& prediction = slot(planned_.action->reads[0]);
+    const Size columns =
+        parameter_block(prediction.shape, prediction.along_model, ranks_->size(), ranks_->rank())
+            .extent[1];
+    const Size positions = prediction.positions, classes = prediction.shape[1];
+    const LossShape shape =
+        loss_shape(kind, work_.size / std::max<Size>(1, positions * columns), positions, columns);
+    const bool has_classes = targets_of(kind) == Targets::classes;
+    const Matrix<T> p = matrix(shape.rows, shape.cols), g = matrix(shape.rows, shape.cols);
+    const Matrix<State> t = state_matrix(shape.rows, has_classes ? 1 : shape.cols);
+    if (planned_.action->kind == ActionKind::loss_terms)
+      return [=, terms = state_matrix(shape.rows, 3)] { cross_entropy_terms<T>(p, t, 0, terms); };
+    LossDetails<State> details;
+    if (planned_.action->reads.size() > 2) {
+      details.terms = state_matrix(shape.rows, slot(planned_.action->reads[2]).shape[1]);
+      details.classes = classes;
+    }
+    return [=, n = work_.size, sums = sums_] {
+      loss_and_gradient<T>(kind, p, t, n, sums, 0, g, details);
+    };
+  }
+
+  /// Of the rows that a layer works on, or of the samples.
+  Size samples() const {
+    const LayerSpec& layer = planned_.layer;
+    return row_of(layer).mixes_positions ? work_.size : work_.size / layer.positions;
+  }
+  Size rows_in() const { return samples() * planned_.layer.in_positions; }
+  Size rows_out() const { return samples() * planned_.layer.positions; }
 
   LayerCall<T> parameters_and_inputs() {
     const LayerSpec& layer = planned_.layer;
-    LayerCall<T> call{layer, gemm_};
+    const LayerRow& row = row_of(layer);
+    LayerCall<T> call{layer, gemm_, samples()};
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      call.inputs[i] = matrix(work_.size, layer.in);
+      if (!row.reads_batch || layer.inputs[i] != LayerSpec::data)
+        call.inputs[i] = matrix(rows_in(), layer.in);
+    call.scratch = state_vector(row.scratch(layer));
+    if (row.reads_batch)
+      call.batch = {
+          state_matrix(samples() * input_.model.input_positions, input_.model.input_width), 0, 1,
+          sums_.data(), State(1)};
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = vector(num_elements(layer.parameters[p].shape));
     return call;
@@ -167,12 +202,12 @@ class WorkOperands {
     const Action& action = *planned_.action;
     LayerCall<T> call = parameters_and_inputs();
     if (holds_sums(action.writes[0]))
-      call.output_terms = state_matrix(work_.size, planned_.layer.out);
+      call.output_terms = state_matrix(rows_out(), planned_.layer.out);
     else
-      call.output =
-          matrix_beside(planned_.layer.out, action.writes[0], action.reads[0], call.inputs[0]);
+      call.output = matrix_beside(rows_out(), planned_.layer.out, action.writes[0], action.reads[0],
+                                  call.inputs[0]);
     if (action.writes.size() > 1)
-      call.kept = state_matrix(work_.size, row_of(planned_.layer).kept_columns);
+      call.kept = state_matrix(rows_out(), row_of(planned_.layer).kept_columns);
     return call;
   }
 
@@ -181,18 +216,18 @@ class WorkOperands {
     const LayerSpec& layer = planned_.layer;
     LayerCall<T> call = parameters_and_inputs();
     const std::size_t inputs = action.writes.size();
-    call.output_gradient = matrix(work_.size, layer.out);
+    call.output_gradient = matrix(rows_out(), layer.out);
     for (std::size_t i = 0; i < inputs; ++i) {
       if (action.writes[i] == no_slot) continue;
       if (holds_sums(action.writes[i]))
-        call.input_gradient_terms[i] = state_matrix(work_.size, layer.in);
+        call.input_gradient_terms[i] = state_matrix(rows_in(), layer.in);
       else
-        call.input_gradients[i] =
-            matrix_beside(layer.in, action.writes[i], action.reads[0], call.output_gradient);
+        call.input_gradients[i] = matrix_beside(rows_in(), layer.in, action.writes[i],
+                                                action.reads[0], call.output_gradient);
     }
-    if (action.reads[1 + inputs] != no_slot) call.output = matrix(work_.size, layer.out);
+    if (action.reads[1 + inputs] != no_slot) call.output = matrix(rows_out(), layer.out);
     if (action.reads[2 + inputs] != no_slot)
-      call.kept = state_matrix(work_.size, row_of(layer).kept_columns);
+      call.kept = state_matrix(rows_out(), row_of(layer).kept_columns);
     call.add_input_gradients = action.adds;
     const bool weights = action.kind != ActionKind::backward_inputs;
     for (std::size_t p = 0; weights && p < layer.parameters.size(); ++p)

@@ -43,6 +43,11 @@ for file in "$inputs"/*.toml; do
       alone=(--mesh "fsdp=1,model=1")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather model:all_reduce)
       ;;
+    transformer)
+      small=(--set data.samples=64 --set data.validation_samples=16 --set training.num_epochs=2)
+      alone=(--mesh "fsdp=1,model=1")
+      traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather)
+      ;;
     workshop_pipeline)
       alone=(--mesh "pipeline=1")
       traffic=(pipeline:send pipeline:receive)

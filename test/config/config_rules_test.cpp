@@ -96,9 +96,8 @@ TEST(ConfigRules, KindsOfModelsHaveTheirOwnKeys) {
   validate(config, 4);
   EXPECT_EQ(make_model(config.model).layers.front().out, 64);
   config.model.residual_mlp.output_width = 2;
-  expect_error(
-      [&] { validate(config, 1); },
-      {"model.residual_mlp.output_width = 2: must give an output width of 1", "sum_of_squares"});
+  expect_error([&] { validate(config, 1); },
+               {"data.kind = \"sum_of_squares\": needs a model", "output width of 1"});
   config.model.residual_mlp.output_width = 1;
   config.model.residual_mlp.width = Size{1} << 40;
   config.model.residual_mlp.inner_width = Size{1} << 40;
@@ -125,7 +124,7 @@ TEST(ConfigRules, Model) {
       [](Config& c) {
         c.model.mlp.widths = {4, 2};
       },
-      {"model.widths = [4, 2]", "must give an output width of 1", "sum_of_squares"});
+      {"data.kind = \"sum_of_squares\"", "needs a model", "output width of 1"});
   refuse(
       [](Config& c) {
         c.model.mlp.widths = {Size{1} << 40, Size{1} << 40, 1};

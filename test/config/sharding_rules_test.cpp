@@ -47,7 +47,7 @@ PlanInput input_of(const Config& config) {
 
 TEST(ShardingRules, RulesReplaceTheDefaultOfTheirName) {
   EXPECT_EQ(input_of(sharded()).rules.rules(), default_rules().rules());
-  EXPECT_EQ(input_of(with_rule("mlp", {})).rules.rules(), data_parallel_rules().rules());
+  EXPECT_TRUE(input_of(with_rule("mlp", {})).rules.axes_of("mlp").empty());
   Config rows_first = with_rule("mlp", {});
   rows_first.training.distributed.mesh_rules["embed"] = {"model"};
   const MeshRules rules = input_of(rows_first).rules;
@@ -57,10 +57,10 @@ TEST(ShardingRules, RulesReplaceTheDefaultOfTheirName) {
 }
 
 TEST(ShardingRules, UnknownNames) {
-  refuse_rule(
-      "mpl", {"model"},
-      {"distributed.mesh_rules.mpl = [\"model\"]: the name must be one of batch, embed, mlp",
-       "did you mean mlp?"});
+  refuse_rule("mpl", {"model"},
+              {"distributed.mesh_rules.mpl = [\"model\"]: the name must be one of batch, embed, "
+               "heads, mlp, vocab",
+               "did you mean mlp?"});
   refuse_rule("mlp", {"modle"},
               {"distributed.mesh_rules.mlp = [\"modle\"]: \"modle\" must be one of pipeline, data, "
                "fsdp, model; did you mean model?"});

@@ -186,9 +186,7 @@ TEST(Mutations, MeanOfMeansIsSeen) {
     SCOPED_TRACE(strategy);
     const Seen seen = run_changed(
         experiment({{"data", ranks()}}, strategy), [](Plan&) {},
-        [](Batch<double>& batch) {
-          batch.global_rows = static_cast<Size>(batch.x.extent(0)) * ranks();
-        });
+        [](Batch<double>& batch) { batch.global_samples = batch.samples * ranks(); });
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_GT(seen.parameters, wide_margin / 10);
   }

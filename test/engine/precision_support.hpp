@@ -54,7 +54,7 @@ ShortTraining train_alone(const Experiment& setup) {
   const Mesh mesh(Communicator::world().alone("reference"), resolve_mesh(config, 1));
   TrainingSession<T> session(
       config.training, make_plan(plan_input(config, mesh.shape())), mesh,
-      [&](const Plan& plan) { return Dataset<StateOf<T>>::generate(plan, 0, config.data); });
+      [&](const Plan& plan) { return make_data<StateOf<T>>(plan, 0, config.data); });
   ShortTraining result;
   for (Size epoch = 0; epoch < config.training.num_epochs; ++epoch) {
     double sum = 0;

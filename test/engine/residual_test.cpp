@@ -12,16 +12,18 @@
 #include <tessera/nn/pointwise.hpp>
 #include <tessera/plan/traffic.hpp>
 
-#include "engine/strategy_support.hpp"
-#include "nn/serial_model.hpp"
+#include "engine/serial_training.hpp"
 
 namespace tessera {
 namespace {
 
+using train_test::expect_trains_like_its_layers;
 using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::relative_difference;
 using train_test::to_host;
+using train_test::train_alone;
+using train_test::TrainedAlone;
 
 /// Two blocks of prime widths; two batches and a smaller one in each of two epochs.
 Experiment residual(Size batch = 13) {
@@ -35,51 +37,6 @@ Experiment residual(Size batch = 13) {
   return setup;
 }
 
-struct TrainedAlone {
-  std::vector<double> losses, gradients, parameters;
-};
-
-/// Whole batches on this rank alone.
-TrainedAlone train_alone(const ModelSpec& model, const Experiment& setup) {
-  const train_test::Samples<double> all = train_test::samples_of<double>(setup);
-  const TrainingConfig& training = setup.training;
-  Optimizer<double> optimizer(training.optimizer, model.num_parameters());
-  test::SerialModel<double> first(model, 0);
-  const Vector<double> parameters = first.parameters();
-  TrainedAlone trained;
-  for (Size epoch = 0; epoch < training.num_epochs; ++epoch) {
-    double sum = 0, batches = 0;
-    for (Size begin = 0; begin < setup.data.samples; begin += training.batch_size, ++batches) {
-      const Size rows = std::min(training.batch_size, setup.data.samples - begin);
-      test::SerialModel<double> net(model, rows, training.loss);
-      Kokkos::deep_copy(net.parameters(), parameters);
-      const Matrix<double> x = rows_of(all.x, {begin, rows}), y = rows_of(all.y, {begin, rows});
-      sum += net.loss(x, y);
-      net.compute_gradients(x, y);
-      trained.gradients = to_host(net.gradients());
-      optimizer.step(parameters, Vector<const double>(net.gradients()), training.learning_rate);
-    }
-    trained.losses.push_back(sum / batches);
-  }
-  trained.parameters = to_host(parameters);
-  return trained;
-}
-
-void expect_trains_like_one_rank(const Experiment& setup) {
-  const TrainedAlone alone = train_alone(make_model(setup.model), setup);
-  Trainer<double> trainer = train_test::trainer_of<double>(setup);
-  const TrainingMetrics metrics = trainer.fit(setup.data);
-  const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
-  const double tolerance = adam ? 1e-7 : 1e-11;
-  EXPECT_LE(relative_difference(metrics.epoch_losses, alone.losses), tolerance);
-  EXPECT_LE(relative_difference(to_host(trainer.gather(TensorRole::gradient)), alone.gradients),
-            tolerance);
-  const std::vector<double> parameters = to_host(trainer.gather());
-  EXPECT_LE(relative_difference(parameters, alone.parameters), tolerance);
-  EXPECT_EQ(plan_violation(metrics), "");
-  train_test::expect_same_on_all_ranks(trainer.mesh().world(), parameters, "parameters");
-}
-
 TEST(ResidualMlp, TrainsLikeOneRankUnderEveryStrategy) {
   for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adam})
     for (const Size microbatches : {1, 3}) {
@@ -91,7 +48,7 @@ TEST(ResidualMlp, TrainsLikeOneRankUnderEveryStrategy) {
       for_strategies(base, [&](const Experiment& setup, const std::string& what) {
         SCOPED_TRACE(testing::Message()
                      << what << ", " << name_of(optimizer) << ", microbatches " << microbatches);
-        expect_trains_like_one_rank(setup);
+        expect_trains_like_its_layers(setup);
       });
     }
 }
@@ -108,7 +65,7 @@ TEST(ResidualMlp, SequenceParallelNormsAndSumsWorkOnTheirOwnRows) {
       for_strategies(base, [&](const Experiment& setup, const std::string& what) {
         if (setup.training.distributed.mesh_axis_names.back() != "model") return;
         SCOPED_TRACE(what);
-        expect_trains_like_one_rank(setup);
+        expect_trains_like_its_layers(setup);
       });
     }
 }
@@ -133,7 +90,7 @@ TEST(ResidualMlp, TrainsLikeOneRankOnAPipeline) {
         setup.training.distributed.sequence_parallel = axes.back().name == "model";
         SCOPED_TRACE(testing::Message() << MeshShape(axes).to_string() << ", " << name_of(schedule)
                                         << ", " << name_of(activation));
-        expect_trains_like_one_rank(setup);
+        expect_trains_like_its_layers(setup);
       }
 }
 
@@ -146,7 +103,7 @@ TEST(ResidualMlp, BucketsOfEverySize) {
     for_strategies(base, [&](const Experiment& setup, const std::string& what) {
       if (!can_apply(Applies::bucketing, strategy_of(setup.training.distributed))) return;
       SCOPED_TRACE(testing::Message() << what << ", buckets of " << bytes);
-      expect_trains_like_one_rank(setup);
+      expect_trains_like_its_layers(setup);
     });
   }
 }

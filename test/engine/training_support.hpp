@@ -12,6 +12,7 @@
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
 #include <tessera/train/trainer.hpp>
@@ -69,13 +70,14 @@ template <class T>
 Samples<T> samples_of(const Experiment& setup) {
   const std::size_t rows = setup.data.samples;
   const ModelSpec model = make_model(setup.model);
-  Samples<T> all{Matrix<T>("x", rows, model.input_width),
-                 Matrix<T>("y", rows, model.output_width())};
-  fill_normal<T>(all.x, key(setup.data.seed));
-  if (setup.data.kind == DataKind::random) {
-    fill_normal<T>(all.y, fold_in(key(setup.data.seed), 1));
+  Samples<T> all{Matrix<T>("x", rows * model.input_positions, model.input_width),
+                 Matrix<T>("y", rows * model.output_positions(), model.target_width())};
+  if (setup.data.kind != DataKind::sum_of_squares) {
+    row_of(setup.data.kind)
+        .fill.run(setup.data, model, DataBlock<T>{{0, setup.data.samples}, all.x, all.y});
     return all;
   }
+  fill_normal<T>(all.x, key(setup.data.seed));
   const auto x = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all.x);
   const auto y = Kokkos::create_mirror_view(all.y);
   for (std::size_t i = 0; i < rows; ++i)

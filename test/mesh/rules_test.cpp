@@ -43,14 +43,16 @@ TEST(MeshRules, GiveAnAxisToTheFirstDimensionThatAsks) {
 
 TEST(MeshRules, AreReplacedByTheUser) {
   MeshRules rules = default_rules();
-  rules.set("mlp", {"fsdp"}).set("heads", {"model"});
-  EXPECT_EQ(spec_for({"heads", "mlp"}, rules), (P{{"model"}, {"fsdp"}}));
-  EXPECT_EQ(rules.rules().size(), 4u);
+  const std::size_t before = rules.rules().size();
+  rules.set("mlp", {"fsdp"}).set("experts", {"model"});
+  EXPECT_EQ(spec_for({"experts", "mlp"}, rules), (P{{"model"}, {"fsdp"}}));
+  EXPECT_EQ(rules.rules().size(), before + 1);
 }
 
 TEST(MeshRules, RejectUnknownAndDoubleNames) {
-  EXPECT_EQ(error_of([] { spec_for({"embde"}, default_rules()); }),
-            "logical axis = embde: must be one of batch, embed, mlp (nearest: embed)");
+  EXPECT_EQ(
+      error_of([] { spec_for({"embde"}, default_rules()); }),
+      "logical axis = embde: must be one of batch, embed, heads, mlp, vocab (nearest: embed)");
   EXPECT_EQ(error_of([] {
               MeshRules({{"mlp", {"model"}}, {"mlp", {}}});
             }),

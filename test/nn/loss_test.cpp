@@ -44,6 +44,114 @@ TEST(Loss, CountsAreElementsOrRows) {
   EXPECT_EQ(loss_count(LossKind::mse, 3, 5), 15);
   EXPECT_EQ(loss_count(LossKind::mae, 3, 5), 15);
   EXPECT_EQ(loss_count(LossKind::relative_l2, 3, 5), 3);
+  EXPECT_EQ(loss_count(LossKind::bce, 3, 5), 3);
+  EXPECT_EQ(loss_count(LossKind::cross_entropy, 3, 5), 3);
+  EXPECT_EQ(loss_count(LossKind::poisson, 3, 6), 3);
+  EXPECT_EQ(loss_shape(LossKind::relative_l2, 3, 4, 2).rows, 3);
+  EXPECT_EQ(loss_shape(LossKind::relative_l2, 3, 4, 2).cols, 8);
+  EXPECT_EQ(loss_shape(LossKind::cross_entropy, 3, 4, 2).rows, 12);
+}
+
+/// Against central differences of the sum, element by element.
+template <class T>
+void expect_loss_gradient(LossKind kind, const std::vector<double>& at, Size rows, Size cols,
+                          const Matrix<T>& target, const LossDetails<T>& details = {}) {
+  const Matrix<T> g("g", rows, cols);
+  const Vector<double> sums("sums", 1);
+  const auto loss_at = [&](const std::vector<double>& p, const Matrix<T>& gradient) {
+    loss_and_gradient<T>(kind, to_device(p, rows, cols), target, 1, sums, 0, gradient, details);
+    return to_host(sums)[0];
+  };
+  loss_at(at, g);
+  const auto gradient = to_host(g);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    auto up = at, down = at;
+    up[i] += 1e-6, down[i] -= 1e-6;
+    EXPECT_NEAR((loss_at(up, {}) - loss_at(down, {})) / 2e-6, gradient[i], 1e-8) << i;
+  }
+}
+
+TEST(Loss, GradientsAgreeWithFiniteDifferences) {
+  const Matrix<double> p("p", 4, 6);
+  fill_normal(p, key(3));
+  const auto at = to_host(p);
+  const auto classes = to_device<double>({0, 5, 2, 2}, 4, 1);
+  expect_loss_gradient<double>(LossKind::cross_entropy, at, 4, 6, classes);
+  const Matrix<double> t("t", 4, 6);
+  fill_normal(t, key(4));
+  expect_loss_gradient<double>(LossKind::bce, at, 4, 6, t);
+  expect_loss_gradient<double>(LossKind::poisson, at, 4, 6, t, {.border_weight = 3});
+}
+
+TEST(Loss, ValuesOfSmallCases) {
+  const Vector<double> sums("sums", 1);
+  const auto value = [&](LossKind kind, const Matrix<double>& p, const Matrix<double>& t,
+                         const LossDetails<double>& details = {}) {
+    loss_and_gradient<double>(kind, p, t, 1, sums, 0, {}, details);
+    return to_host(sums)[0];
+  };
+  // log(1 + e^-2) with the target 1, and 2 more with 0; both of one sample: a sum, not a mean.
+  const double less = std::log1p(std::exp(-2.0));
+  EXPECT_NEAR(
+      value(LossKind::bce, to_device<double>({2, 2}, 1, 2), to_device<double>({1, 0}, 1, 2)),
+      2 * less + 2, 1e-14);
+  EXPECT_NEAR(
+      value(LossKind::bce, to_device<double>({-800, 800}, 1, 2), to_device<double>({0, 1}, 1, 2)),
+      0, 1e-14);
+  EXPECT_NEAR(value(LossKind::cross_entropy, to_device<double>({1000, 1000, 1000}, 1, 3),
+                    to_device<double>({1}, 1, 1)),
+              std::log(3.0), 1e-12);
+  EXPECT_TRUE(std::isnan(value(LossKind::cross_entropy, to_device<double>({1, 2}, 1, 2),
+                               to_device<double>({2}, 1, 1))));
+  // u, u_x, u_y, u_xx, u_yy, u on the border: (2 + 3 + 4)^2 + 5 (7 - 6)^2
+  EXPECT_EQ(value(LossKind::poisson, to_device<double>({9, 9, 9, 2, 3, 7}, 1, 6),
+                  to_device<double>({4, 9, 9, 9, 9, 6}, 1, 6), {.border_weight = 5}),
+            86);
+}
+
+/// A rank's largest logit may be far from that of all.
+TEST(Loss, ClassesOfSeveralRanksAreThoseOfOne) {
+  const Size rows = 5, classes = 7;
+  const Matrix<double> logits("logits", rows, classes);
+  fill_normal(logits, key(7));
+  auto values = to_host(logits);
+  values[3] = 400;
+  values[1 * classes + 6] = -300;
+  for (Size j = 0; j < classes; ++j) values[2 * classes + j] -= 1000;
+  const auto target = to_device<double>({0, 6, 3, 4, 2}, rows, 1);
+  const Vector<double> sums("sums", 2);
+  const Matrix<double> whole("g", rows, classes);
+  loss_and_gradient<double>(LossKind::cross_entropy, to_device(values, rows, classes), target, 3,
+                            sums, 0, whole);
+  const auto columns = [&](Size first, Size count) {
+    std::vector<double> part;
+    for (Size i = 0; i < rows; ++i)
+      for (Size j = first; j < first + count; ++j) part.push_back(values[i * classes + j]);
+    return to_device(part, rows, count);
+  };
+  // Four ranks, the last one without columns.
+  const std::vector<std::pair<Size, Size>> parts{{0, 3}, {3, 3}, {6, 1}, {7, 0}};
+  std::vector<double> terms(rows * 3 * parts.size());
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    const Matrix<double> own("terms", rows, 3);
+    cross_entropy_terms<double>(columns(parts[r].first, parts[r].second), target, parts[r].first,
+                                own);
+    const auto host = to_host(own);
+    for (Size i = 0; i < rows; ++i)
+      for (Size k = 0; k < 3; ++k) terms[i * 3 * parts.size() + 3 * r + k] = host[i * 3 + k];
+  }
+  const auto all = to_host(whole);
+  for (const auto& [first, count] : parts) {
+    const Matrix<double> g("g", rows, count);
+    loss_and_gradient<double>(
+        LossKind::cross_entropy, columns(first, count), target, 3, sums, 1, g,
+        {.first_class = first,
+         .classes = classes,
+         .terms = to_device(terms, rows, static_cast<Size>(3 * parts.size()))});
+    EXPECT_NEAR(to_host(sums)[1], to_host(sums)[0], 1e-12);
+    for (Size i = 0; i < rows * count; ++i)
+      EXPECT_NEAR(to_host(g)[i], all[i / count * classes + first + i % count], 1e-15);
+  }
 }
 
 /// A mean of means would weigh the rows of the short part more.

@@ -25,15 +25,18 @@ void add_gradient(const Matrix<const T>& from, const Matrix<T>& to) {
 template <class T>
 class SerialModel {
  public:
-  SerialModel(const ModelSpec& model, Size rows, LossKind loss = LossKind::mse,
+  SerialModel(const ModelSpec& model, Size samples, LossKind loss = LossKind::mse,
               MatmulPrecision precision = MatmulPrecision::strict)
       : model_(model),
+        samples_(samples),
         loss_kind_(loss),
-        gemm_(precision, {scratch(rows), scratch(rows)}),
+        gemm_(precision, {scratch(samples), scratch(samples)}),
         parameters_("parameters", model.num_parameters()),
         gradients_("gradients", model.num_parameters()),
-        loss_("loss", 1) {
+        loss_("loss", 2) {
     for (const LayerSpec& layer : model_.layers) {
+      const Size rows = samples * layer.positions;
+      scratch_.emplace_back("scratch", row_of(layer).scratch(layer));
       outputs_.emplace_back("output", rows, layer.out);
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
       kept_.emplace_back("kept", rows, row_of(layer).kept_columns);
@@ -44,9 +47,9 @@ class SerialModel {
   /// The mean loss of one batch, by way of the host.
   double loss(const Matrix<const T>& x, const Matrix<const T>& y) {
     run_forward(x);
-    loss_and_gradient<T>(loss_kind_, outputs_.back(), y, count(y), loss_, 0, Matrix<T>());
+    run_loss(y, Matrix<T>());
     const auto sum = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss_);
-    return sum(0) / static_cast<double>(count(y));
+    return (sum(0) + sum(1)) / static_cast<double>(count());
   }
 
   /// Gradients of the mean loss of one batch; its local sum stays in loss_sum().
@@ -54,8 +57,7 @@ class SerialModel {
                          bool accumulate = false) {
     run_forward(x);
     for (const Matrix<T>& gradient : output_gradients_) Kokkos::deep_copy(gradient, T(0));
-    loss_and_gradient<T>(loss_kind_, outputs_.back(), y, count(y), loss_, 0,
-                         output_gradients_.back());
+    run_loss(y, output_gradients_.back());
     for (std::size_t l = model_.layers.size(); l-- > 0;) run_backward(l, x, accumulate);
   }
 
@@ -63,6 +65,11 @@ class SerialModel {
   const Vector<T>& gradients() const { return gradients_; }
   const Vector<double>& loss_sum() const { return loss_; }
   const Matrix<T>& output() const { return outputs_.back(); }
+  /// Of what layers ask: the number of the step, and of the batch's first sample.
+  void set_step(Size step, Size first = 0) {
+    step_ = step;
+    first_ = first;
+  }
 
   /// A parameter in the flat vector of all, which follow one another in the order of the layers.
   Vector<T> parameter(const Vector<T>& flat, const std::string& path) const {
@@ -99,9 +106,11 @@ class SerialModel {
 
   LayerCall<T> call_of(std::size_t l, const Matrix<const T>& x) const {
     const LayerSpec& layer = model_.layers[l];
-    LayerCall<T> call{layer, gemm_};
+    LayerCall<T> call{layer, gemm_, samples_};
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       call.inputs[i] = input(x, layer.inputs[i]);
+    call.scratch = scratch_[l];
+    call.batch = {x, first_, step_, loss_.data() + 1, T(1) / static_cast<T>(count())};
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = in(parameters_, layer, p);
     call.output = outputs_[l];
@@ -125,7 +134,8 @@ class SerialModel {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.inputs[i] != LayerSpec::data)
         call.input_gradients[i] =
-            Matrix<T>("input_gradient", outputs_[l].extent(0), static_cast<std::size_t>(layer.in));
+            Matrix<T>("input_gradient", static_cast<std::size_t>(samples_ * layer.in_positions),
+                      static_cast<std::size_t>(layer.in));
     backward(call);
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       if (layer.inputs[i] == LayerSpec::data) continue;
@@ -135,22 +145,35 @@ class SerialModel {
     }
   }
 
-  Size count(const Matrix<const T>& y) const {
-    return loss_count(loss_kind_, y.extent(0), y.extent(1));
+  LossShape shape() const {
+    return loss_shape(loss_kind_, samples_, model_.output_positions(), model_.output_width());
   }
-  Size scratch(Size rows) const {
+  Size count() const { return loss_count(loss_kind_, shape().rows, shape().cols); }
+
+  void run_loss(const Matrix<const T>& y, const Matrix<T>& gradient) {
+    const LossShape of = shape();
+    const Size columns = targets_of(loss_kind_) == Targets::classes ? 1 : of.cols;
+    loss_and_gradient<T>(loss_kind_,
+                         alias_matrix<const T>(outputs_.back().data(), of.rows, of.cols),
+                         alias_matrix(y.data(), of.rows, columns), count(), loss_, 0, gradient);
+  }
+
+  Size scratch(Size samples) const {
     Size most = 0;
     for (const LayerSpec& layer : model_.layers)
-      for (const GemmShape& product : products_of(layer, rows))
+      for (const GemmShape& product : products_of(layer, samples))
         most = std::max({most, product.m * product.k, product.k * product.n});
     return most;
   }
 
   ModelSpec model_;
+  Size samples_;
+  Size step_ = 1, first_ = 0;
   LossKind loss_kind_;
   Gemm<T> gemm_;
   Vector<T> parameters_, gradients_;
   Vector<double> loss_;
+  std::vector<Vector<T>> scratch_;
   std::vector<Matrix<T>> outputs_, output_gradients_, kept_;
 };
 

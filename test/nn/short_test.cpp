@@ -205,7 +205,7 @@ TYPED_TEST(ShortOf, TheLossIsComputedInFloatAndItsGradientScaled) {
     const auto target = normal<float>(5, 3, 2), wide_gradient = normal<float>(5, 3, 3);
     const auto gradient = normal<T>(5, 3, 3);
     const Vector<double> sums("sums", 2);
-    loss_and_gradient<T>(kind, prediction, target, 1 << 20, sums, 0, gradient, 1024);
+    loss_and_gradient<T>(kind, prediction, target, 1 << 20, sums, 0, gradient, {1024});
     loss_and_gradient<float>(kind, widened(prediction), target, 1 << 10, sums, 1, wide_gradient);
     EXPECT_EQ(to_host(sums)[0], to_host(sums)[1]);
     expect_rounded(gradient, wide_gradient, 1e-9);

@@ -60,6 +60,13 @@ void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
   add_json(run, options.json, "results");
+  run.add_option("--export", options.export_to,
+                 "Also write samples, unseen ones if there are any, and the trained model's "
+                 "predictions as NumPy arrays, and the results, to a directory")
+      ->type_name("DIR")
+      ->check([](const std::string& name) {
+        return name.empty() ? std::string("must name a directory") : std::string();
+      });
   run.add_flag("--quiet", options.quiet, "Print errors only");
   run.add_flag("--print-config", options.print_config,
                "Print the resolved configuration as TOML and exit");

@@ -11,7 +11,8 @@ namespace tessera {
 
 struct TrainOptions {
   ConfigSource source{};
-  std::string json{};  ///< file for the results; empty: none
+  std::string json{};       ///< file for the results; empty: none
+  std::string export_to{};  ///< directory for samples and predictions; empty: none
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
 };

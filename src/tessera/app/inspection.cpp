@@ -90,10 +90,13 @@ template <class T>
 nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T>& engine,
                                      const Dataset<StateOf<T>>& data) {
   const Batch<StateOf<T>> batch = data.batch(0);
-  const Size first_row = plan.rows(rank).begin;
+  const ModelSpec& model = plan.input.model;
   nlohmann::json tensors = nlohmann::json::array();
-  tensors.push_back(batch_json<StateOf<T>>("batch/x", batch.x, first_row));
-  tensors.push_back(batch_json<StateOf<T>>("batch/y", batch.y, first_row));
+  const auto add = [&](const char* path, const Matrix<const StateOf<T>>& rows, Size positions) {
+    tensors.push_back(batch_json<StateOf<T>>(path, rows, batch.first * positions));
+  };
+  add("batch/x", batch.x, model.input_positions);
+  add("batch/y", batch.y, model.output_positions());
   for (const TensorRole role : {TensorRole::parameter, TensorRole::gradient, TensorRole::moment})
     for (const LocalTensor<StateOf<T>>& tensor : local_tensors(plan, rank, engine, role))
       tensors.push_back(part_json(tensor.slot.path, tensor.block, tensor.kept,
@@ -108,7 +111,7 @@ std::string inspection_text(const Plan& plan, const std::vector<nlohmann::json>&
   for (const Slot& tensor : plan.stage(0).slots) {
     if (tensor.in_frame()) continue;  // nothing of it is there between steps
     Shape shape = tensor.shape;
-    if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch;
+    if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch * tensor.positions;
     text +=
         fmt::format("\n{} ({}): {} of {}{}\n", tensor.path, name_of(tensor.role),
                     to_partition_spec(tensor.placements, mesh, shape.size()).to_string(),

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <tessera/app/commands.hpp>
+#include <tessera/app/export.hpp>
 #include <tessera/app/result_file.hpp>
 #include <tessera/app/run_report.hpp>
+#include <tessera/app/validation_text.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
@@ -39,6 +41,7 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   nlohmann::json document = results_json(metrics);
   document["schema_version"] = 1;
   document["as_planned"] = violation.empty();
+  if (!metrics.validations.empty()) document["validation"] = validation_json(config, metrics);
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
   document["provenance"] = provenance;
@@ -71,13 +74,17 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   const std::string violation = violation_on_any_rank(world, metrics);
   // What cannot be printed may still be written to the file.
   const Outcome printed = outcome_of([&] {
-    if (speaks) print_output(results_text(metrics, mesh, violation.empty()));
+    if (speaks) print_output(results_text(config, metrics, mesh, violation.empty()));
   });
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   collectively(world, [&] {
-    if (!options.json.empty() && world.rank() == 0)
-      write_json(options.json, result_document(config, metrics, violation, provenance, ranks));
+    if (world.rank() != 0 || (options.json.empty() && options.export_to.empty())) return;
+    const nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);
+    if (!options.json.empty()) write_json(options.json, document);
+    if (!options.export_to.empty())
+      write_json(std::filesystem::path(options.export_to) / "results.json", document);
   });
+  if (!options.export_to.empty()) export_predictions(options.export_to, trainer, config.data);
   raise_first_failure(world, printed, Site::current());
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
   return ExitCode::ok;
@@ -89,7 +96,9 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
   collectively(world, [&] {
-    if (!options.json.empty() && world.rank() == 0) check_writable("--json", options.json);
+    if (world.rank() != 0) return;
+    if (!options.json.empty()) check_writable("--json", options.json);
+    if (!options.export_to.empty()) check_export(options.export_to);
   });
   if (options.print_config) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/app/run_report.hpp>
+#include <tessera/app/validation_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
@@ -72,6 +73,11 @@ nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
   return list;
 }
 
+/// "(256, 4)", or "(256, 31, 1)" where a sample has several rows.
+std::string data_shape(Size samples, Size positions, Size columns) {
+  return to_string(positions == 1 ? Shape{samples, columns} : Shape{samples, positions, columns});
+}
+
 std::string precision_text(const Config& config) {
   const DType type = compute_type(config);
   if (!is_short(type)) return "";
@@ -87,24 +93,26 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
   const std::string& strategy = config.training.distributed.strategy;
   std::string out;
   fmt::format_to(std::back_inserter(out),
-                 "{0}\nDistributed {10}Training\n{0}\n"
+                 "{0}\nDistributed {9}Training\n{0}\n"
                  "Kokkos backend: {1}\n"
                  "Devices:      {2}\n"
                  "Model parameters: {3}\n"
                  "Mesh shape:   {4}\n"
                  "Axis names:   {5}\n"
-                 "Strategy:     {6}\n{11}"
+                 "Strategy:     {6}\n{10}"
                  "Trainer created with distributed config\n"
-                 "Training data: x=({7}, {8}), y=({7}, {9})\n\n"
+                 "Training data: x={7}, y={8}\n\n"
                  "Training...\n",
                  rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh),
-                 names_text(mesh), strategy, config.data.samples, model.input_width,
-                 model.output_width(), strategy == "data" ? "Data-Parallel " : "",
-                 precision_text(config));
+                 names_text(mesh), strategy,
+                 data_shape(config.data.samples, model.input_positions, model.input_width),
+                 data_shape(config.data.samples, model.output_positions(), model.target_width()),
+                 strategy == "data" ? "Data-Parallel " : "", precision_text(config));
   return out;
 }
 
-std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned) {
+std::string results_text(const Config& config, const TrainingMetrics& metrics,
+                         const MeshShape& mesh, bool as_planned) {
   std::string out;
   fmt::format_to(
       std::back_inserter(out),
@@ -115,7 +123,7 @@ std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, 
       "  Wall time:       {4}\n"
       "  Time per step:   {5}\n"
       "  Samples/s:       {6}\n"
-      "  Memory:          {7} per rank\n{10}"
+      "  Memory:          {7} per rank\n{10}{11}"
       "  As planned:      {8}\n\n"
       "{9}{0}\n\nDistributed training complete!\n",
       rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
@@ -126,7 +134,8 @@ std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, 
       metrics.skipped_steps == 0
           ? ""
           : fmt::format("  Skipped steps:   {} (gradients overflowed; loss scale {:g})\n",
-                        metrics.skipped_steps, metrics.loss_scale));
+                        metrics.skipped_steps, metrics.loss_scale),
+      validation_text(config, metrics));
   return out;
 }
 

@@ -17,7 +17,8 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
 
 /// What it prints after training: losses, times, and this rank's measured traffic and memory.
 /// `as_planned`: they are the plan's on every rank.
-std::string results_text(const TrainingMetrics& metrics, const MeshShape& mesh, bool as_planned);
+std::string results_text(const Config& config, const TrainingMetrics& metrics,
+                         const MeshShape& mesh, bool as_planned);
 
 /// The results as data; the caller adds configuration and provenance.
 nlohmann::json results_json(const TrainingMetrics& metrics);

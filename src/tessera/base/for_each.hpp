@@ -45,6 +45,31 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   });
 }
 
+/// kernel(team) with a team for each of `rows` rows of `cols` columns; threads of a host take whole
+/// rows, for which one is enough.
+template <class Kernel>
+void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
+  if (rows == 0) return;
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
+    Kokkos::parallel_for(
+        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel);
+  });
+}
+
+/// The rank-0 View `sum` becomes the sum of what kernel(team, partial) adds to `partial`, with a
+/// team for each row as in for_each_row.
+template <class Kernel, class Sum>
+void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel,
+                  const Sum& sum) {
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
+    Kokkos::parallel_reduce(
+        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel,
+        sum);
+  });
+}
+
 /// The rank-0 View `sum` becomes the sum over i in [0, n) of what f(i, partial) adds to `partial`;
 /// in an order that depends on n and the number of threads only.
 template <class F, class Sum>

@@ -10,10 +10,12 @@
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/comm/comm_options.hpp>
+#include <tessera/data/data_config.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/mlp.hpp>
 #include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/transformer.hpp>
 #include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
@@ -66,38 +68,29 @@ struct TrainingConfig {
   Size batch_size = 32;   ///< global: rows of all ranks together
   Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
   LossKind loss = LossKind::mse;
+  double border_weight = 1;  ///< of the border's term in the loss poisson
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};
+  Size validate_every = 1;        ///< epochs between validations; the last one is validated anyway
   bool check_finite = false;      ///< stop at the first gradient that is not finite
   Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
   Recomputation activation_checkpointing{};
   DistributedConfig distributed{};
 };
 
-enum class ModelKind : std::uint8_t { mlp, residual_mlp };
+enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer };
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<ModelKind>{"mlp", "residual_mlp"};
+inline constexpr std::array<std::string_view, 3> names_of<ModelKind>{"mlp", "residual_mlp",
+                                                                     "transformer"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
   MlpConfig mlp{};  ///< activations, bias, initializer and seed are those of every kind
   ResidualMlpConfig residual_mlp{};
+  TransformerConfig transformer{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
-};
-
-enum class DataKind : std::uint8_t {
-  sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
-  random,          ///< x and y standard normal, of the model's input and output widths
-};
-template <>
-inline constexpr std::array<std::string_view, 2> names_of<DataKind>{"sum_of_squares", "random"};
-
-struct DataConfig {
-  DataKind kind = DataKind::sum_of_squares;
-  Size samples = 256;
-  std::uint64_t seed = 0;
 };
 
 /// Everything that a run depends on.

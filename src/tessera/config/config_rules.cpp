@@ -15,6 +15,7 @@
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/stages.hpp>
 
@@ -63,12 +64,44 @@ void check_network(const Config& all) {
 
 void check_data(const Config& config) {
   const ModelSpec model = make_model(config.model);
-  if (config.data.kind == DataKind::sum_of_squares && model.output_width() != 1)
-    reject_key(output_width_key(config.model.kind), config,
-               "must give an output width of 1 for data.kind = \"sum_of_squares\"");
-  const Size row = saturating_sum(model.input_width, model.output_width());
-  if (saturating_product(config.data.samples, row) > largest / size_of(DType::float64))
+  const Size row =
+      saturating_sum(saturating_product(model.input_positions, model.input_width),
+                     saturating_product(model.output_positions(), model.target_width()));
+  const Size samples = saturating_sum(config.data.samples, config.data.validation_samples);
+  if (saturating_product(samples, row) > largest / size_of(DType::float64))
     reject("data.samples", config.data.samples, "is more data than memory can address");
+  if (config.training.validate_every != TrainingConfig{}.validate_every &&
+      config.data.validation_samples == 0)
+    reject("training.validate_every", config.training.validate_every,
+           "needs data.validation_samples");
+  const DataRow& kind = row_of(config.data.kind);
+  if (kind.reads_file && config.data.file.empty())
+    reject("data.file", config.data.file,
+           fmt::format("must name a file for data.kind = \"{}\"", name_of(config.data.kind)));
+  if (!kind.reads_file && !config.data.file.empty())
+    reject("data.file", config.data.file,
+           fmt::format("must not be set for data.kind = \"{}\"", name_of(config.data.kind)));
+  kind.check(config.data, model);
+}
+
+/// A loss reads values, classes or residuals, and the model predicts one of these.
+void check_loss(const Config& config) {
+  const TrainingConfig& training = config.training;
+  const Targets targets = make_model(config.model).targets;
+  if (targets_of(training.loss) != targets) {
+    std::vector<std::string_view> suitable;
+    for (std::size_t kind = 0; kind < names_of<LossKind>.size(); ++kind)
+      if (targets_of(static_cast<LossKind>(kind)) == targets)
+        suitable.push_back(names_of<LossKind>[kind]);
+    reject("training.loss", name_of(training.loss),
+           fmt::format("must be {} for model.kind = \"{}\"",
+                       suitable.size() > 1 ? "one of " + join(suitable) : to_toml(suitable[0]),
+                       name_of(config.model.kind)));
+  }
+  if (training.loss != LossKind::poisson &&
+      training.border_weight != TrainingConfig{}.border_weight)
+    reject("training.border_weight", training.border_weight,
+           fmt::format("needs training.loss = \"{}\"", name_of(LossKind::poisson)));
 }
 
 void check_training(const Config& config) {
@@ -183,6 +216,7 @@ void validate(const Config& config, Size ranks) {
   check_settings(config);
   check_network(config);
   check_data(config);
+  check_loss(config);
   check_training(config);
   validate(config.comm);
   check_launch(config.training.distributed, ranks);

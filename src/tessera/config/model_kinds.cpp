@@ -15,16 +15,18 @@ struct ModelKindRow {
   ModelSpec (*make)(const ModelConfig& config);
   bool (*untouched)(const ModelConfig& config);
   const char* size_key;
-  const char* output_width_key;
 };
 
 /// In the order of the enumerators.
 constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
     {[](const ModelConfig& c) { return mlp(c.mlp); },
-     [](const ModelConfig& c) { return c.mlp.widths.empty(); }, "model.widths", "model.widths"},
+     [](const ModelConfig& c) { return c.mlp.widths.empty(); }, "model.widths"},
     {[](const ModelConfig& c) { return residual_mlp(c.residual_mlp, c.mlp); },
      [](const ModelConfig& c) { return c.residual_mlp == ResidualMlpConfig{}; },
-     "model.residual_mlp.width", "model.residual_mlp.output_width"},
+     "model.residual_mlp.width"},
+    {[](const ModelConfig& c) { return transformer(c.transformer, c.mlp); },
+     [](const ModelConfig& c) { return c.transformer == TransformerConfig{}; },
+     "model.transformer.width"},
 }};
 
 }  // namespace
@@ -40,9 +42,5 @@ ModelSpec make_model(const ModelConfig& config) {
 }
 
 const char* size_key(ModelKind kind) { return rows[static_cast<std::size_t>(kind)].size_key; }
-
-const char* output_width_key(ModelKind kind) {
-  return rows[static_cast<std::size_t>(kind)].output_width_key;
-}
 
 }  // namespace tessera

@@ -12,7 +12,5 @@ ModelSpec make_model(const ModelConfig& config);
 
 /// The key that makes the model large.
 const char* size_key(ModelKind kind);
-/// The key that gives the width of the model's output.
-const char* output_width_key(ModelKind kind);
 
 }  // namespace tessera

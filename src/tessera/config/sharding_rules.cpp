@@ -7,6 +7,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/known_names.hpp>
+#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/mesh/rules.hpp>
@@ -51,17 +52,24 @@ void check_rule_axes(const std::string& key, const std::string& name,
   }
 }
 
-/// Every kernel has one dimension of each name, and its bias has the name of the second. If both
-/// names asked for `model`, the first dimension would get it, and the bias would be split where its
-/// kernel is whole.
-void check_one_name_on_model(const std::map<std::string, std::vector<std::string>>& given) {
+/// Every kernel has a dimension named embed and one of another name, and its bias has the name of
+/// the second. If both names asked for `model`, the first dimension would get it, and the bias
+/// would be split where its kernel is whole.
+void check_one_name_on_model(const ModelSpec& model,
+                             const std::map<std::string, std::vector<std::string>>& given) {
   MeshRules rules = default_rules();
   for (const auto& [name, axes] : given) rules.set(name, axes);
-  if (contains(rules.axes_of("embed"), "model") && contains(rules.axes_of("mlp"), "model"))
-    throw ConfigError(entry_key(rules_key, "embed"), to_toml(given.at("embed")),
-                      fmt::format("needs {} = []: a kernel has a dimension of each name, and "
-                                  "model can split only one",
-                                  entry_key(rules_key, "mlp")));
+  if (!contains(rules.axes_of("embed"), "model")) return;
+  std::set<std::string> others;
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      others.insert(parameter.logical_axes.begin(), parameter.logical_axes.end());
+  for (const std::string& name : others)
+    if (!name.empty() && name != "embed" && contains(rules.axes_of(name), "model"))
+      throw ConfigError(entry_key(rules_key, "embed"), to_toml(given.at("embed")),
+                        fmt::format("needs {} = []: a kernel has a dimension of each name, and "
+                                    "model can split only one",
+                                    entry_key(rules_key, name)));
 }
 
 void check_rule_of_batch(const std::vector<std::string>& axes, const MeshShape& mesh) {
@@ -96,7 +104,7 @@ void check_parameter_specs(const std::string& key,
 
 void check_sharding(const Config& config, const MeshShape& mesh) {
   const DistributedConfig& distributed = config.training.distributed;
-  check_one_name_on_model(distributed.mesh_rules);
+  check_one_name_on_model(make_model(config.model), distributed.mesh_rules);
   if (const auto batch = distributed.mesh_rules.find("batch");
       batch != distributed.mesh_rules.end())
     check_rule_of_batch(batch->second, mesh);

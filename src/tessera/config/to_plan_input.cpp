@@ -13,6 +13,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.mesh = mesh;
   input.threads = distributed.threads.value_or(0);
   input.strategy = strategy_of(distributed);
+  input.loss = training.loss;
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
   input.emulates_products =
@@ -21,6 +22,8 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.global_batch = training.batch_size;
   input.microbatches = training.microbatches;
   input.samples = config.data.samples;
+  input.validation_samples = config.data.validation_samples;
+  input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
   input.bucket_bytes = distributed.bucket_bytes;
   input.overlap = distributed.overlap;

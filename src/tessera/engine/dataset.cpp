@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/engine/dataset.hpp>
-#include <tessera/random/fill.hpp>
-#include <tessera/random/threefry.hpp>
+#include <tessera/random/permutation.hpp>
 
 namespace tessera {
 namespace {
 
-template <class T>
-void sum_of_squares_by_row(const Matrix<T>& x, const Matrix<T>& y) {
-  const Size columns = static_cast<Size>(x.extent(1));
-  for_each(
-      "tessera::sum_of_squares_by_row", x.extent(0), KOKKOS_LAMBDA(Size i) {
-        T sum = 0;
-        for (Size j = 0; j < columns; ++j) sum += x(i, j) * x(i, j);
-        y(i, 0) = sum;
-      });
-}
+const std::string copy_shuffled_label = "tessera::copy_shuffled";  // made once
 
 void check_extent(const char* key, Size got, const char* what, Size wanted) {
   if (got != wanted)
@@ -28,23 +21,46 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
                       std::string("must be ") + what + ", " + std::to_string(wanted));
 }
 
+constexpr std::uint32_t shuffle_stream = 0x73687566;  // of no data
+
+/// `own`: places in the order of the epoch, of all `n` samples.
+template <class T>
+void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions, Range own, Size n,
+                   Key order) {
+  const Size elements = positions * static_cast<Size>(all.extent(1));
+  const T* const from = all.data();
+  T* const to = batch.data();
+  for_each(
+      copy_shuffled_label, own.count,
+      KOKKOS_LAMBDA(Size i) {
+        const T* const sample = from + permuted(order, n, own.begin + i) * elements;
+        for (Size j = 0; j < elements; ++j) to[i * elements + j] = sample[j];
+      },
+      own.count * elements);
+}
+
 }  // namespace
 
 template <class T>
-Dataset<T>::Dataset(const Plan& plan, Size rank)
+Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
     : mesh_(plan.input.mesh),
       rank_(rank),
-      samples_(plan.input.samples),
-      batch_size_(plan.input.global_batch) {}
+      samples_(samples),
+      batch_size_(plan.input.global_batch),
+      x_positions_(plan.input.model.input_positions),
+      y_positions_(plan.input.model.output_positions()) {}
 
 template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {
   const ModelSpec& model = plan.input.model;
-  check_extent("rows of x", x.extent(0), "the planned samples", plan.input.samples);
-  check_extent("rows of y", y.extent(0), "those of x", x.extent(0));
+  Dataset data(plan, rank, plan.input.samples);
+  check_extent("rows of x", x.extent(0), "those of the planned samples",
+               plan.input.samples * data.x_positions_);
+  check_extent("rows of y", y.extent(0), "those of the planned samples",
+               plan.input.samples * data.y_positions_);
   check_extent("columns of x", x.extent(1), "the model's input width", model.input_width);
-  check_extent("columns of y", y.extent(1), "the model's output width", model.output_width());
-  Dataset data(plan, rank);
+  check_extent("columns of y", y.extent(1), "the width of the model's targets",
+               model.target_width());
   data.x_ = x;
   data.y_ = y;
   return data;
@@ -52,40 +68,79 @@ Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, con
 
 template <class T>
 Dataset<T> Dataset<T>::generate(const Plan& plan, Size rank, const DataConfig& config) {
-  Dataset data(plan, rank);
-  data.compact_ = true;
-  const Size rows = plan.data_rows(rank);
-  data.x_ = allocate_matrix<T>("tessera::x", rows, plan.input.model.input_width);
-  data.y_ = allocate_matrix<T>("tessera::y", rows, plan.input.model.output_width());
-
-  const Key key_x = key(config.seed);
-  const Key key_y = fold_in(key_x, 1);
-  Size local = 0;
-  for (Size k = 0; k < data.num_batches(); ++k) {
-    const Range share = batch_share(data.mesh_, data.batch_rows(k), rank);
-    const GlobalBlock block{k * data.batch_size_ + share.begin};
-    fill_normal(rows_of(data.x_, {local, share.count}), key_x, block);
-    if (config.kind == DataKind::random)
-      fill_normal(rows_of(data.y_, {local, share.count}), key_y, block);
-    local += share.count;
-  }
-  if (config.kind == DataKind::sum_of_squares) sum_of_squares_by_row(data.x_, data.y_);
-  return data;
+  return made(plan, rank, config, {0, plan.input.samples}, plan.input.shuffles);
 }
 
 template <class T>
-Size Dataset<T>::batch_rows(Size k) const {
+Dataset<T> Dataset<T>::validation(const Plan& plan, Size rank, const DataConfig& config) {
+  return made(plan, rank, config, {plan.input.samples, plan.input.validation_samples}, false);
+}
+
+template <class T>
+Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& config, Range numbers,
+                            bool shuffles) {
+  const ModelSpec& model = plan.input.model;
+  Dataset data(plan, rank, numbers.count);
+  const auto allocate = [&](const char* x, const char* y, Size samples) {
+    return std::pair{allocate_matrix<T>(x, samples * data.x_positions_, model.input_width),
+                     allocate_matrix<T>(y, samples * data.y_positions_, model.target_width())};
+  };
+  data.compact_ = !shuffles;
+  std::tie(data.x_, data.y_) = allocate(
+      "tessera::x", "tessera::y", shuffles ? numbers.count : plan.data_rows(rank, numbers.count));
+  data.fill(config, model, numbers.begin);
+  if (!shuffles) return data;
+  data.shuffle_ = fold_in(key(config.seed), shuffle_stream);
+  std::tie(data.batch_x_, data.batch_y_) =
+      allocate("tessera::batch_x", "tessera::batch_y", plan.rows(rank).count);
+  return data;
+}
+
+/// `first`: the number of the first sample.
+template <class T>
+void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size first) {
+  const auto fill_rows = [&](Range samples, Size number) {
+    const auto own = [&](const Matrix<T>& all, Size positions) {
+      return rows_of(all, {samples.begin * positions, samples.count * positions});
+    };
+    row_of(config.kind)
+        .fill.run(
+            config, model,
+            DataBlock<T>{{number, samples.count}, own(x_, x_positions_), own(y_, y_positions_)});
+  };
+  if (!compact_) return fill_rows({0, samples_}, first);
+  Size done = 0;
+  for (Size k = 0; k < num_batches(); ++k) {
+    const Range share = batch_share(mesh_, batch_samples(k), rank_);
+    fill_rows({done, share.count}, first + k * batch_size_ + share.begin);
+    done += share.count;
+  }
+}
+
+template <class T>
+Size Dataset<T>::batch_samples(Size k) const {
   const Size left = samples_ - k * batch_size_;
   return left < batch_size_ ? left : batch_size_;
 }
 
 template <class T>
-Batch<T> Dataset<T>::batch(Size k) const {
-  const Size rows = batch_rows(k);
-  const Range share = batch_share(mesh_, rows, rank_);
+Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
+  const Size samples = batch_samples(k);
+  const Range share = batch_share(mesh_, samples, rank_);
   const Size full_share = batch_share(mesh_, batch_size_, rank_).count;
   const Size begin = compact_ ? k * full_share : k * batch_size_ + share.begin;
-  return {rows_of(x_, {begin, share.count}), rows_of(y_, {begin, share.count}), rows};
+  const auto rows = [&](Size first, Size positions) {
+    return Range{first * positions, share.count * positions};
+  };
+  const auto of = [&](const Matrix<T>& x, const Matrix<T>& y, Size first) {
+    return Batch<T>{rows_of(x, rows(first, x_positions_)), rows_of(y, rows(first, y_positions_)),
+                    share.count, share.begin, samples};
+  };
+  if (!shuffle_) return of(x_, y_, begin);
+  const Key order = fold_in(*shuffle_, static_cast<std::uint32_t>(epoch));
+  copy_shuffled(x_, batch_x_, x_positions_, {begin, share.count}, samples_, order);
+  copy_shuffled(y_, batch_y_, y_positions_, {begin, share.count}, samples_, order);
+  return of(batch_x_, batch_y_, 0);
 }
 
 template class Dataset<float>;

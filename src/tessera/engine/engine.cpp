@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step: its actions on layers and on gradients. What moves between ranks is in
 // engine_calls.cpp.
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
@@ -54,7 +56,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       layers_(plan.local_layers(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
-      sums_plan_(plan_sums(plan, mesh.rank())),
+      sums_plan_(plan_sums(plan_.input, *stage_)),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
       used_(used_parameters<Compute>(state_, parameters_)),
@@ -68,6 +70,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
       gemm_(plan.input.precision, matmul_scratch(plan, mesh.rank())),
+      scratch_(allocate_vector<State>("tessera::layer_scratch", layer_scratch(plan, mesh.rank()))),
       operands_(stage_->actions.size()),
       evaluation_operands_(stage_->evaluation.size()),
       sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
@@ -130,15 +133,26 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size slot, const TakePredict
       continue;
     }
     loss(action, part, slot, false);
-    take(part, frame_.read(action.reads[0], part));
+    if (sums_plan_.errors > 0 && slot >= plan_.steps_per_epoch())
+      add_solution_error<Compute>(as_loss_sees(frame_.read(action.reads[0], part), part),
+                                  as_loss_sees(part.y, part), sums_, sums_plan_.first_error());
+    if (take) take(part, frame_.read(action.reads[0], part));
   }
 }
 
 template <class T>
 auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> Microbatch<State> {
-  const Size all = static_cast<Size>(batch.x.extent(0));
-  const Range rows = balanced_split(all, plan_.input.microbatches, number);
-  return {rows_of(batch.x, rows), rows_of(batch.y, rows), rows.count, batch.global_rows, number};
+  const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
+  const auto rows = [&](Size positions) {
+    return Range{part.begin * positions, part.count * positions};
+  };
+  const ModelSpec& model = plan_.input.model;
+  return {rows_of(batch.x, rows(model.input_positions)),
+          rows_of(batch.y, rows(model.output_positions())),
+          part.count,
+          batch.first + part.begin,
+          batch.global_samples,
+          number};
 }
 
 template <class T>
@@ -158,15 +172,17 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
       return accumulate_slots(action, batch);
     case ActionKind::forward: {
       const Region region("tessera::forward");
-      return forward(operands_of(action, operands, batch));
+      return forward(operands_of(action, operands, batch, slot));
     }
+    case ActionKind::loss_terms:
+      return loss_terms(action, batch);
     case ActionKind::loss:
       return loss(action, batch, slot, true);
     case ActionKind::backward:
     case ActionKind::backward_inputs:
     case ActionKind::backward_weights: {
       const Region region("tessera::backward");
-      return backward(operands_of(action, operands, batch));
+      return backward(operands_of(action, operands, batch, slot));
     }
     case ActionKind::start_receive:
     case ActionKind::start_send:
@@ -199,35 +215,56 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
 
 template <class T>
 const LayerCall<T>& Engine<T>::operands_of(const Action& action, Operands& made,
-                                           const Microbatch<State>& batch) {
+                                           const Microbatch<State>& batch, Size slot) {
   const bool is_forward = action.kind == ActionKind::forward;
-  if (made.rows != batch.rows) {
+  if (made.samples != batch.samples) {
     made.call.emplace(is_forward ? forward_operands(action, batch)
                                  : backward_operands(action, batch));
-    made.rows = batch.rows;
+    made.samples = batch.samples;
   }
   // The batch is somewhere else in every step.
   if constexpr (std::is_same_v<State, Compute>)
     for (std::size_t i = is_forward ? 0 : 1; i < action.reads.size(); ++i)
       if (action.reads[i] == slot_of_x) made.call->inputs[is_forward ? i : i - 1] = batch.x;
+  if (row_of(layers_[action.index]).reads_batch) made.call->batch = facts_of(action, batch, slot);
   return *made.call;
 }
 
 template <class T>
-LayerCall<T> Engine<T>::operands_of_layer(Size layer) const {
-  LayerCall<Compute> call{layers_[layer], gemm_};
+auto Engine<T>::facts_of(const Action& action, const Microbatch<State>& batch, Size slot) const
+    -> BatchFacts<State> {
+  BatchFacts<State> facts{batch.x, batch.first, steps_};
+  if (action.kind == ActionKind::forward && !action.again &&
+      row_of(layers_[action.index]).adds_loss)
+    facts.loss = sums_.data() + loss_slot(batch, slot) + 1;
+  facts.gradient_scale =
+      static_cast<State>(loss_scale_.value()) / static_cast<State>(loss_divisor(batch));
+  return facts;
+}
+
+template <class T>
+LayerCall<T> Engine<T>::operands_of_layer(Size layer, const Microbatch<State>& batch) const {
+  LayerCall<Compute> call{layers_[layer], gemm_, batch.samples};
+  call.scratch = scratch_;
   const std::vector<ParameterView>& views = views_[layer];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
   return call;
 }
 
+/// The batch itself may have another type than layers compute with.
+template <class T>
+bool Engine<T>::reads_x_as_fact(Size layer, SlotId input) const {
+  return input == slot_of_x && row_of(layers_[layer]).reads_batch;
+}
+
 template <class T>
 LayerCall<T> Engine<T>::forward_operands(const Action& action,
                                          const Microbatch<State>& batch) const {
-  LayerCall<Compute> call = operands_of_layer(action.index);
+  LayerCall<Compute> call = operands_of_layer(action.index, batch);
   for (std::size_t i = 0; i < action.reads.size(); ++i)
-    call.inputs[i] = frame_.read(action.reads[i], batch);
+    if (!reads_x_as_fact(action.index, action.reads[i]))
+      call.inputs[i] = frame_.read(action.reads[i], batch);
   if (const SlotId output = action.writes[0]; frame_.holds_sums(output))
     call.output_terms = frame_.sums(output, batch);
   else
@@ -239,11 +276,13 @@ LayerCall<T> Engine<T>::forward_operands(const Action& action,
 template <class T>
 LayerCall<T> Engine<T>::backward_operands(const Action& action,
                                           const Microbatch<State>& batch) const {
-  LayerCall<Compute> call = operands_of_layer(action.index);
+  LayerCall<Compute> call = operands_of_layer(action.index, batch);
   const std::size_t inputs = action.writes.size();
   call.output_gradient = frame_.read(action.reads[0], batch);
   for (std::size_t i = 0; i < inputs; ++i) {
-    if (action.reads[1 + i] != no_slot) call.inputs[i] = frame_.read(action.reads[1 + i], batch);
+    const SlotId read = action.reads[1 + i];
+    if (read != no_slot && !reads_x_as_fact(action.index, read))
+      call.inputs[i] = frame_.read(read, batch);
     const SlotId gradient = action.writes[i];
     if (gradient == no_slot) continue;
     if (frame_.holds_sums(gradient))
@@ -261,24 +300,55 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
   return call;
 }
 
+/// A prediction, or targets, in the rows that the loss counts.
+template <class T>
+template <class E>
+Matrix<const E> Engine<T>::as_loss_sees(const Matrix<const E>& all,
+                                        const Microbatch<State>& batch) const {
+  const LossShape shape =
+      loss_shape(plan_.input.loss, batch.samples, plan_.input.model.output_positions(),
+                 static_cast<Size>(all.extent(1)));
+  return alias_matrix(all.data(), shape.rows, shape.cols);
+}
+
+/// What the batch's sum of losses is divided by.
+template <class T>
+Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
+  return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);
+}
+
+template <class T>
+Size Engine<T>::loss_slot(const Microbatch<State>& batch, Size slot) const {
+  return (slot * plan_.input.microbatches + batch.number) * plan_.input.loss_terms();
+}
+
+template <class T>
+void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
+  cross_entropy_terms<Compute>(frame_.read(action.reads[0], batch), batch.y, layers_.back().first,
+                               frame_.sums(action.writes[0], batch));
+}
+
 template <class T>
 void Engine<T>::loss(const Action& action, const Microbatch<State>& batch, Size slot,
                      bool gradient) {
   const Region region("tessera::loss");
-  const Matrix<const Compute> prediction = frame_.read(action.reads[0], batch);
-  const Size count = options_.sum_gradients ? 1
-                                            : loss_count(options_.loss, batch.global_rows,
-                                                         static_cast<Size>(prediction.extent(1)));
-  loss_and_gradient<Compute>(options_.loss, prediction, batch.y, count, sums_,
-                             slot * plan_.input.microbatches + batch.number,
+  const auto prediction = as_loss_sees(frame_.read(action.reads[0], batch), batch);
+  LossDetails<State> details{loss_scale_.value(), options_.border_weight};
+  if (action.reads.size() > 2) {
+    details.first_class = layers_.back().first;
+    details.classes = plan_.input.model.output_width();
+    details.terms = frame_.sums(action.reads[2], batch);
+  }
+  loss_and_gradient<Compute>(plan_.input.loss, prediction, as_loss_sees(batch.y, batch),
+                             loss_divisor(batch), sums_, loss_slot(batch, slot),
                              gradient ? frame_(action.writes[0], batch) : Matrix<Compute>(),
-                             loss_scale_.value());
+                             details);
 }
 
 template <class T>
 void Engine<T>::check_finite() {
   const Region region("tessera::check_finite");
-  const Size slot = sums_plan_.losses + sums_plan_.norms;
+  const Size slot = sums_plan_.first_finite();
   Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_, slot), 0.0);
   for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_, slot);
   overflows_ = sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0;
@@ -295,7 +365,7 @@ void Engine<T>::clip() {
   if (options_.clip.value)
     clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value * scale));
   if (!options_.clip.global_norm) return;
-  const Size first = sums_plan_.losses;
+  const Size first = sums_plan_.first_norm();
   Size slot = first;
   for (const Range& range : unique_) sum_of_squares<State>(gradients_.range(range), sums_, slot++);
   if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_, slot++);
@@ -326,10 +396,11 @@ double Engine<T>::sum_over(const Communicator& ranks, Size slot, ReduceOp op) {
 }
 
 template <class T>
-Size Engine<T>::change_samples(Size samples) {
+Size Engine<T>::change_samples(Size samples, Size validation_samples) {
   const Size before = sums_plan_.total();
   plan_.input.samples = samples;
-  sums_plan_.losses = plan_.steps_per_epoch() * plan_.input.microbatches;
+  plan_.input.validation_samples = validation_samples;
+  sums_plan_ = plan_sums(plan_.input, *stage_);
   if (sums_plan_.total() == before) return 0;
   sums_ = {};
   sums_ = allocate_zeros<double>("tessera::sums", sums_plan_.total());
@@ -338,21 +409,33 @@ Size Engine<T>::change_samples(Size samples) {
 }
 
 template <class T>
-std::vector<double> Engine<T>::losses(const std::vector<Size>& global_rows) {
-  const std::size_t steps = global_rows.size();
-  const Size microbatches = plan_.input.microbatches;
-  const Vector<double> sums = alias_vector(sums_.data(), static_cast<Size>(steps) * microbatches);
-  // The last stage has them; the others still hold what they were told the time before.
-  if (stage_ != &plan_.stages.back()) Kokkos::deep_copy(ExecSpace(), sums, 0.0);
+std::vector<double> Engine<T>::losses(const std::vector<Size>& global_samples, Size first_slot) {
+  const std::size_t steps = global_samples.size();
+  const Size of_step = loss_sums(plan_.input, 1), first = first_slot * of_step;
+  const Vector<double> sums =
+      alias_vector(sums_.data() + first, static_cast<Size>(steps) * of_step);
   communicators_[RankSet::loss].all_reduce(sums);
   Kokkos::deep_copy(host_sums_, sums_);
   std::vector<double> losses(steps);
   for (std::size_t s = 0; s < steps; ++s) {
-    for (Size m = 0; m < microbatches; ++m) losses[s] += host_sums_(s * microbatches + m);
-    losses[s] /= static_cast<double>(
-        loss_count(options_.loss, global_rows[s], plan_.input.model.output_width()));
+    for (Size i = 0; i < of_step; ++i) losses[s] += host_sums_(first + s * of_step + i);
+    losses[s] /= static_cast<double>(plan_.input.loss_count(global_samples[s]));
   }
+  // A stage writes only the terms that its layers make.
+  Kokkos::deep_copy(ExecSpace(), sums, 0.0);
   return losses;
+}
+
+template <class T>
+double Engine<T>::solution_error() {
+  const Vector<double> sums =
+      alias_vector(sums_.data() + sums_plan_.first_error(), sums_plan_.errors);
+  communicators_[RankSet::loss].all_reduce(sums);
+  Kokkos::deep_copy(host_sums_, sums_);
+  const Size first = sums_plan_.first_error();
+  const double error = std::sqrt(host_sums_(first) / host_sums_(first + 1));
+  Kokkos::deep_copy(ExecSpace(), sums, 0.0);
+  return error;
 }
 
 template class Engine<float>;

@@ -24,13 +24,13 @@ namespace tessera {
 
 /// What a step computes, apart from where things lie.
 struct StepOptions {
-  LossKind loss = LossKind::mse;
+  double border_weight = 1;  ///< of LossKind::poisson
   OptimizerConfig optimizer;
   ClipConfig clip;
   bool sum_gradients = false;  ///< gradient of the sum of the batch's losses, not of their mean
 
   static StepOptions of(const TrainingConfig& training) {
-    return {training.loss, training.optimizer, training.clip,
+    return {training.border_weight, training.optimizer, training.clip,
             training.distributed.gradient_reduce_type == "sum"};
   }
 };
@@ -57,18 +57,23 @@ class Engine {
   void step(const Batch<State>& batch, Size slot, double learning_rate);
 
   /// Forward and loss of this rank's rows of a batch, in microbatches as in a step, without
-  /// gradients; the loss sums are kept under `slot`. `take` sees each prediction, all its columns.
-  /// Collective like a step.
+  /// gradients; the loss sums are kept under `slot`, behind those of steps if the plan
+  /// validates. `take`, if any, sees each prediction, all columns that the rank has. Collective
+  /// like a step.
   using TakePrediction =
       std::function<void(const Microbatch<State>&, const Matrix<const Compute>&)>;
   void evaluate(const Batch<State>& batch, Size slot, const TakePrediction& take);
 
-  /// From here on epochs have this many samples; returns by how many bytes the sums have grown.
-  Size change_samples(Size samples);
+  /// From here on epochs and validations have this many samples; returns by how many bytes the sums
+  /// have grown.
+  Size change_samples(Size samples, Size validation_samples);
 
   /// The loss of each of an epoch's steps, on every rank; collective over the batch axes.
-  /// `global_rows`: of the batch of each step.
-  std::vector<double> losses(const std::vector<Size>& global_rows);
+  /// `global_samples`: of the batch of each step; the first one has been kept under `first_slot`.
+  std::vector<double> losses(const std::vector<Size>& global_samples, Size first_slot = 0);
+  /// The relative error in the L2 norm of what has been evaluated since the last call, if the plan
+  /// compares predictions with solutions; collective like losses().
+  double solution_error();
 
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
@@ -85,22 +90,29 @@ class Engine {
  private:
   /// The operands of an action on a layer, made once for as long as the number of rows stays.
   struct Operands {
-    Size rows = -1;
+    Size samples = -1;
     std::optional<LayerCall<Compute>> call{};
   };
 
   void act(const Action& action, Operands& operands, const Microbatch<State>& batch, Size slot,
            double rate);
+  BatchFacts<State> facts_of(const Action& action, const Microbatch<State>& batch, Size slot) const;
   Microbatch<State> microbatch_of(const Batch<State>& batch, Size number) const;
 
   void redistribute(const Action& action, const Microbatch<State>& batch) const;
   void accumulate_slots(const Action& action, const Microbatch<State>& batch) const;
   const LayerCall<Compute>& operands_of(const Action& action, Operands& made,
-                                        const Microbatch<State>& batch);
+                                        const Microbatch<State>& batch, Size slot);
   LayerCall<Compute> forward_operands(const Action& action, const Microbatch<State>& batch) const;
   LayerCall<Compute> backward_operands(const Action& action, const Microbatch<State>& batch) const;
-  LayerCall<Compute> operands_of_layer(Size layer) const;
+  LayerCall<Compute> operands_of_layer(Size layer, const Microbatch<State>& batch) const;
+  bool reads_x_as_fact(Size layer, SlotId input) const;
+  template <class E>
+  Matrix<const E> as_loss_sees(const Matrix<const E>& all, const Microbatch<State>& batch) const;
+  void loss_terms(const Action& action, const Microbatch<State>& batch) const;
   void loss(const Action& action, const Microbatch<State>& batch, Size slot, bool gradient);
+  Size loss_divisor(const Microbatch<State>& batch) const;
+  Size loss_slot(const Microbatch<State>& batch, Size slot) const;
 
   void start_message(const Action& action, const Microbatch<State>& batch);
   Request& message_of(const Action& action, const Microbatch<State>& batch);
@@ -150,6 +162,7 @@ class Engine {
   std::vector<Vector<Compute>> copies_;    ///< of each run, if they are other memory
   std::vector<Range> unique_;              ///< of the gradients, what counts for the norm
   Gemm<Compute> gemm_;
+  Vector<State> scratch_;  ///< of layers
   /// Regions of the passes, to see stages and microbatches in a trace; none without a pipeline.
   std::vector<std::string> pass_names_;
   std::vector<Operands> operands_;             ///< by action of a step

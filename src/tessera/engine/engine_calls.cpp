@@ -32,7 +32,8 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
     redistribute_along(communicators_[RankSet::model], from.along_model, to.along_model,
-                       {batch.rows, from.shape[1]}, data, flat(tensor(action.writes[0])),
+                       {batch.samples * from.positions, from.shape[1]}, data,
+                       flat(tensor(action.writes[0])),
                        action.scratch == no_slot ? Vector<E>() : flat(tensor(action.scratch)));
   };
   if (frame_.holds_sums(action.reads[0]))

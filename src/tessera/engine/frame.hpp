@@ -14,13 +14,14 @@ namespace tessera {
 template <class T>
 struct Microbatch {
   Matrix<const T> x, y;  ///< its rows
-  Size rows = 0;
-  Size global_rows = 0;  ///< of the whole batch
+  Size samples = 0;
+  Size first = 0;           ///< number of its first sample in the whole batch
+  Size global_samples = 0;  ///< of the whole batch
   Size number = 0;
 };
 
-/// The memory of a plan's activations, seen through its slots. Any number of rows up to the planned
-/// one may be asked for. T: the compute type.
+/// The memory of a plan's activations, seen through its slots. Any number of samples up to the
+/// planned one may be asked for. T: the compute type.
 template <class T>
 class Frame {
  public:
@@ -61,6 +62,7 @@ class Frame {
     char* data;  ///< of the first copy; none for the batch
     Size copies, stride;
     Size columns;
+    Size positions;
     bool by_rows;
     bool is_batch;
     DType type;
@@ -71,12 +73,13 @@ class Frame {
                              ? balanced_split(slot.shape[1], model_ranks_, coordinate_).count
                              : slot.shape[1];
     const bool by_rows = slot.along_model.is_shard(0);
-    if (!slot.in_frame()) return {nullptr, 1, 0, columns, by_rows, true, slot.type};
+    if (!slot.in_frame()) return {nullptr, 1, 0, columns, slot.positions, by_rows, true, slot.type};
     const Storage& storage = stage.storages[static_cast<std::size_t>(slot.storage)];
     return {memory_.data() + storage.offset,
             storage.copies,
             storage.stride,
             columns,
+            slot.positions,
             by_rows,
             false,
             slot.type};
@@ -96,7 +99,8 @@ class Frame {
   }
 
   Size rows_of_slot(const LocalSlot& slot, const Microbatch<State>& batch) const {
-    return slot.by_rows ? balanced_split(batch.rows, model_ranks_, coordinate_).count : batch.rows;
+    const Size rows = batch.samples * slot.positions;
+    return slot.by_rows ? balanced_split(rows, model_ranks_, coordinate_).count : rows;
   }
 
   Vector<char> memory_;

@@ -45,10 +45,20 @@ const std::vector<std::string>& MeshRules::axes_of(std::string_view logical) con
 }
 
 MeshRules default_rules() {
-  return MeshRules({{"batch", {"data", "fsdp"}}, {"embed", {}}, {"mlp", {"model"}}});
+  return MeshRules({{"batch", {"data", "fsdp"}},
+                    {"embed", {}},
+                    {"heads", {"model"}},
+                    {"mlp", {"model"}},
+                    {"vocab", {"model"}}});
 }
 
-MeshRules data_parallel_rules() { return default_rules().set("mlp", {}); }
+MeshRules data_parallel_rules() {
+  MeshRules rules = default_rules();
+  const MeshRules defaults = default_rules();
+  for (const MeshRules::Rule& rule : defaults.rules())
+    if (rule.logical != "batch") rules.set(rule.logical, {});
+  return rules;
+}
 
 PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
                                        const MeshRules& rules, const MeshShape& mesh) {

@@ -13,6 +13,19 @@ namespace tessera {
 inline constexpr std::size_t max_layer_inputs = 2;
 inline constexpr std::size_t max_layer_parameters = 2;
 
+/// What a layer may ask about the microbatch, beside its operands. State: as in LayerCall.
+template <class State>
+struct BatchFacts {
+  Matrix<const State> x{};  ///< not rounded to the compute type
+  Size first = 0;           ///< number of the first sample among those of the global batch
+  Size step = 0;            ///< of the training, from 1
+  /// Where forward adds a term of its own to the sum of the losses; none for a forward pass that
+  /// only computes again.
+  double* loss = nullptr;
+  /// What backward multiplies the gradient of that term by: the loss scale over the global count.
+  State gradient_scale = 0;
+};
+
 /// The operands of a layer on one microbatch of a rank. `rows` may be 0. What a row of the table of
 /// kinds says it does not read is not set, and a View without memory is not wanted.
 ///
@@ -25,10 +38,13 @@ struct LayerCall {
 
   const LayerSpec& layer;  ///< with the rank's extents
   const Gemm<T>& gemm;
+  Size samples = 0;
   std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, in)
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
   Matrix<State> kept{};                                    ///< (rows, LayerRow::kept_columns)
+  Vector<State> scratch{};                                 ///< of any content, before and after
+  BatchFacts<State> batch{};                               ///< if LayerRow::reads_batch
   /// Row-major, of the parameters' shapes; empty for a parameter that the layer does not have.
   std::array<Vector<const T>, max_layer_parameters> parameters{};
 

@@ -114,23 +114,10 @@ struct ParameterGradients {
   }
 };
 
-/// kernel(team) with a team for each row; threads of a host take whole rows, for which one is
-/// enough.
-template <class Kernel>
-void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
-  with_space_for(rows * cols, [&](const auto& space) {
-    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
-    Kokkos::parallel_for(
-        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel);
-  });
-}
-
 template <class T>
 void layer_norm_forward(const LayerCall<T>& call) {
-  const Size rows = call.output.extent(0);
-  if (rows == 0) return;
   for_each_row(
-      layer_norm_forward_label, rows, call.layer.in,
+      layer_norm_forward_label, call.output.extent(0), call.layer.in,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
                    call.output.data(), call.kept.data(), call.layer.in});
 }
@@ -147,7 +134,7 @@ void layer_norm_backward(const LayerCall<T>& call) {
                                  call.add_parameter_gradients},
            rows * cols);
   T* const dx = call.input_gradients[0].data();
-  if (rows == 0 || dx == nullptr) return;
+  if (dx == nullptr) return;
   for_each_row(
       layer_norm_input_label, rows, cols,
       InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});

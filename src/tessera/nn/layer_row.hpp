@@ -16,6 +16,8 @@ struct LayerProducts {
 };
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
 
+inline Size no_scratch(const LayerSpec&) { return 0; }
+
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
@@ -31,9 +33,18 @@ struct LayerRow {
   /// With sequence parallelism it works on its own rows also where its input is whole.
   bool prefers_rows = false;
 
-  /// The matrix products on `rows` rows; `layer` with a rank's extents. Other work is not counted
-  /// as FLOPs, as is customary.
-  LayerProducts (*products)(const LayerSpec& layer, Size rows) = no_products;
+  /// A row of the output depends on other rows of its sample.
+  bool mixes_positions = false;
+  /// LayerCall::batch is wanted. If such a kind reads the batch's x, it finds it there.
+  bool reads_batch = false;
+  /// Forward writes a term of the loss to BatchFacts::loss. One layer of a model may.
+  bool adds_loss = false;
+
+  /// The matrix products on `samples` samples; `layer` with a rank's extents. Neither other work
+  /// nor what backward computes again is counted as FLOPs, as is customary.
+  LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
+  /// Elements of LayerCall::scratch; `layer` with a rank's extents.
+  Size (*scratch)(const LayerSpec& layer) = no_scratch;
 
   /// What backward reads beside the gradient of the output.
   bool (*reads_inputs)(const LayerSpec& layer) = never;

@@ -30,6 +30,7 @@ struct ParameterSpec {
 struct LayerRow;  // <tessera/nn/layer_row.hpp>
 
 /// A layer as data: it reads outputs of earlier layers, each (rows, columns), and makes one output.
+/// A sample has one row or several, its positions: those of a sequence, the points of a grid.
 struct LayerSpec {
   /// Stands for the batch's x in `inputs`.
   static constexpr Size data = -1;
@@ -42,6 +43,14 @@ struct LayerSpec {
   Size out = 0;              ///< columns of the output
   std::vector<ParameterSpec> parameters{};
   Activation activation = Activation::identity;  ///< of pointwise layers
+  /// Rows of a sample in the inputs and in the output. ModelSpec::append takes the first from the
+  /// inputs, and the second as well, unless the two differ.
+  Size in_positions = 1, positions = 1;
+  Size group = 1;  ///< columns of the output that `model` may not part: those of a head
+  std::vector<Size> settings{};  ///< what else the kind wants to know
+  /// Of a rank's part: where it begins in what `model` splits of the output's columns, or else of
+  /// the inputs' columns, or else of the first parameter.
+  Size first = 0;
 
   Size num_parameters() const {
     Size sum = 0;
@@ -65,11 +74,12 @@ struct Layout {
   std::vector<Placement> parameter_gradients{};  ///< Partial where each rank saw some rows only
 };
 
-/// A matrix product C (m, n) += A (m, k) B (k, n).
+/// A matrix product C (m, n) += A (m, k) B (k, n), or several of one shape.
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
+  Size times = 1;
   /// A multiplication and an addition each.
-  constexpr Size flops() const { return 2 * m * n * k; }
+  constexpr Size flops() const { return 2 * m * n * k * times; }
 };
 
 }  // namespace tessera

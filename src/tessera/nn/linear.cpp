@@ -21,7 +21,8 @@ std::vector<Layout> linear_layouts(const LayerSpec&) {
 }
 
 /// The gradient of x is never wanted.
-LayerProducts linear_products(const LayerSpec& layer, Size n) {
+LayerProducts linear_products(const LayerSpec& layer, Size samples) {
+  const Size n = samples * layer.positions;
   LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};
   if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, layer.in, layer.out});
   return all;

@@ -4,6 +4,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
 
 namespace tessera {
@@ -13,6 +14,11 @@ namespace {
 const std::string mse_label = "tessera::mse";
 const std::string mae_label = "tessera::mae";
 const std::string relative_l2_label = "tessera::relative_l2";
+const std::string bce_label = "tessera::bce";
+const std::string cross_entropy_label = "tessera::cross_entropy";
+const std::string cross_entropy_terms_label = "tessera::cross_entropy_terms";
+const std::string poisson_label = "tessera::poisson";
+const std::string solution_error_label = "tessera::solution_error";
 
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
@@ -70,32 +76,206 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
       sum, rows * cols);
 }
 
+/// From logits l: max(l, 0) - l t + log(1 + exp(-|l|)), whose derivative is sigmoid(l) - t.
+template <class T>
+void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum,
+                          T* g) {
+  using Math = StateOf<T>;
+  sum_each(
+      bce_label, n,
+      KOKKOS_LAMBDA(Size i, double& s) {
+        using std::log1p;
+        const Math l = p[i];
+        const Math e = detail::exp_of_nonpositive(l < Math(0) ? l : -l);
+        if (g) g[i] = ((l < Math(0) ? e : Math(1)) / (Math(1) + e) - t[i]) * scale;
+        s += (l > Math(0) ? l : Math(0)) - l * t[i] + log1p(e);
+      },
+      sum);
+}
+
+/// Columns (u, u_x, ..., u_xx, ..., u on the border).
+template <class T>
+void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale, double weight,
+             const Sum& sum, T* g) {
+  using Math = StateOf<T>;
+  const Size dimensions = (cols - 2) / 2, last = cols - 1;
+  sum_each(
+      poisson_label, rows,
+      KOKKOS_LAMBDA(Size i, double& s) {
+        const T* const pi = p + i * cols;
+        const Math* const ti = t + i * cols;
+        Math residual = ti[0];
+        for (Size d = 0; d < dimensions; ++d) residual += pi[1 + dimensions + d];
+        const Math border = pi[last] - ti[last];
+        s += static_cast<double>(residual) * residual + weight * border * border;
+        if (!g) return;
+        T* const gi = g + i * cols;
+        for (Size j = 0; j <= dimensions; ++j) gi[j] = Math(0);
+        for (Size d = 0; d < dimensions; ++d) gi[1 + dimensions + d] = Math(2) * residual * scale;
+        gi[last] = Math(2) * static_cast<Math>(weight) * border * scale;
+      },
+      sum, rows * cols);
+}
+
+/// A team per row of logits, of which it may have some columns only.
+template <class T>
+struct CrossEntropy {
+  using Math = StateOf<T>;
+  const T* logits;
+  const Math* target;
+  Size cols, first, classes;
+  const Math* terms;  ///< of `ranks` ranks, if others have columns
+  Size ranks;
+  Math scale;
+  T* gradient;
+
+  struct Terms {
+    Math largest, sum, right;  ///< sum: of exp(logit - largest)
+  };
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION Terms of_columns(const Team& team, Size i) const {
+    const T* const row = logits + i * cols;
+    Math largest, sum = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols),
+        [=](Size j, Math& most) { most = row[j] > most ? Math(row[j]) : most; },
+        Kokkos::Max<Math>(largest));
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, cols),
+        [=](Size j, Math& part) { part += detail::exp_of_nonpositive(Math(row[j]) - largest); },
+        sum);
+    const Size right = static_cast<Size>(target[i]) - first;
+    return {largest, sum, right >= 0 && right < cols ? Math(row[right]) : Math(0)};
+  }
+
+  KOKKOS_INLINE_FUNCTION Terms of_ranks(Size i) const {
+    const Math* const given = terms + i * 3 * ranks;
+    Terms all{given[0], 0, 0};
+    for (Size r = 1; r < ranks; ++r)
+      all.largest = given[3 * r] > all.largest ? given[3 * r] : all.largest;
+    for (Size r = 0; r < ranks; ++r) {
+      all.sum += given[3 * r + 1] * detail::exp_of_nonpositive(given[3 * r] - all.largest);
+      all.right += given[3 * r + 2];
+    }
+    return all;
+  }
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, double& s) const {
+    using std::log;
+    const Size i = team.league_rank();
+    const Terms t = terms ? of_ranks(i) : of_columns(team, i);
+    const Math wanted = target[i];
+    const bool is_class = wanted >= Math(0) && wanted < static_cast<Math>(classes);
+    const double right = is_class ? t.right : Kokkos::Experimental::quiet_NaN_v<double>;
+    Kokkos::single(Kokkos::PerTeam(team), [&]() { s += log(double(t.sum)) + t.largest - right; });
+    if (!gradient) return;
+    const T* const row = logits + i * cols;
+    T* const out = gradient + i * cols;
+    const Math factor = scale / t.sum, largest = t.largest, less = scale;
+    const Size hit = static_cast<Size>(wanted) - first;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
+      const Math share = factor * detail::exp_of_nonpositive(Math(row[j]) - largest);
+      out[j] = j == hit ? share - less : share;
+    });
+  }
+};
+
+/// Makes the terms, which the ranks then exchange.
+template <class T>
+struct CrossEntropyTerms {
+  CrossEntropy<T> of;
+  StateOf<T>* terms;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const auto t = of.of_columns(team, i);
+    StateOf<T>* const out = terms + 3 * i;
+    Kokkos::single(Kokkos::PerTeam(team), [=]() {
+      out[0] = t.largest;
+      out[1] = t.sum;
+      out[2] = t.right;
+    });
+  }
+};
+
 }  // namespace
+
+template <class T>
+void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
+                         Size first_class, const Matrix<StateOf<T>>& terms) {
+  const Size rows = logits.extent(0), cols = logits.extent(1);
+  const CrossEntropy<T> of{logits.data(), target.data(), cols, first_class, 0, nullptr, 0,
+                           StateOf<T>(0), nullptr};
+  for_each_row(cross_entropy_terms_label, rows, cols, CrossEntropyTerms<T>{of, terms.data()});
+}
+
+template <class T>
+void add_solution_error(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
+                        const Vector<double>& sums, Size slot) {
+  const Size cols = static_cast<Size>(prediction.extent(1)), rows = prediction.extent(0);
+  const T* const p = prediction.data();
+  const StateOf<T>* const t = target.data();
+  double* const out = sums.data() + slot;
+  // On one thread: a validation is rare, and the order of the sums stays.
+  for_each(
+      solution_error_label, 1,
+      KOKKOS_LAMBDA(Size) {
+        for (Size i = 0; i < rows; ++i) {
+          const double solution = t[i * cols + 1], error = p[i * cols] - solution;
+          out[0] += error * error;
+          out[1] += solution * solution;
+        }
+      },
+      rows);
+}
 
 template <class T>
 void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                        const Matrix<const StateOf<T>>& target, Size global_count,
                        const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
-                       double loss_scale) {
+                       const LossDetails<StateOf<T>>& details) {
   const Size rows = prediction.extent(0), cols = prediction.extent(1);
-  if (target.extent(0) != prediction.extent(0) || target.extent(1) != prediction.extent(1)) {
+  const Size target_cols = targets_of(kind) == Targets::classes ? 1 : cols;
+  if (static_cast<Size>(target.extent(0)) != rows ||
+      static_cast<Size>(target.extent(1)) != target_cols)
     throw Error(ExitCode::usage, "loss: prediction and target differ in shape");
-  }
   const Sum sum(sums.data() + slot);
   const StateOf<T> scale =
-      static_cast<StateOf<T>>(loss_scale) / static_cast<StateOf<T>>(global_count);
-  if (kind == LossKind::relative_l2) {
-    relative_l2(rows, cols, prediction.data(), target.data(), scale, sum, gradient.data());
-  } else {
-    element_loss(rows * cols, prediction.data(), target.data(), scale, sum, gradient.data(),
-                 kind == LossKind::mse);
+      static_cast<StateOf<T>>(details.scale) / static_cast<StateOf<T>>(global_count);
+  const T* const p = prediction.data();
+  const StateOf<T>* const t = target.data();
+  T* const g = gradient.data();
+  switch (kind) {
+    case LossKind::mse:
+    case LossKind::mae:
+      return element_loss(rows * cols, p, t, scale, sum, g, kind == LossKind::mse);
+    case LossKind::relative_l2:
+      return relative_l2(rows, cols, p, t, scale, sum, g);
+    case LossKind::bce:
+      return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
+    case LossKind::cross_entropy:
+      return sum_each_row(
+          cross_entropy_label, rows, cols,
+          CrossEntropy<T>{p, t, cols, details.first_class,
+                          details.classes < 0 ? cols : details.classes, details.terms.data(),
+                          static_cast<Size>(details.terms.extent(1)) / 3, scale, g},
+          sum);
+    case LossKind::poisson:
+      return poisson(rows, cols, p, t, scale, details.border_weight, sum, g);
   }
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                  \
-  template void loss_and_gradient(LossKind, const Matrix<const T>&,                             \
-                                  const Matrix<const StateOf<T>>&, Size, const Vector<double>&, \
-                                  Size, const Matrix<T>&, double);
+#define TESSERA_INSTANTIATE(T)                                                                     \
+  template void loss_and_gradient(LossKind, const Matrix<const T>&,                                \
+                                  const Matrix<const StateOf<T>>&, Size, const Vector<double>&,    \
+                                  Size, const Matrix<T>&, const LossDetails<StateOf<T>>&);         \
+  template void add_solution_error(const Matrix<const T>&, const Matrix<const StateOf<T>>&,        \
+                                   const Vector<double>&, Size);                                   \
+  template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
+                                    const Matrix<StateOf<T>>&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(BFloat16)

@@ -5,23 +5,45 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/nn/model_spec.hpp>
 
 namespace tessera {
 
 /// Losses over prediction p and target t, both (rows, cols). Each is a local sum and a count, so
-/// that the mean over any split of the rows is (sum of sums) / (sum of counts).
+/// that the mean over any split of the rows is (sum of sums) / (sum of counts). A row is a sample
+/// with all its positions, except in cross_entropy, which counts positions.
 enum class LossKind : std::uint8_t {
-  mse,          ///< sum (p - t)^2, count rows * cols
-  mae,          ///< sum |p - t|, count rows * cols
-  relative_l2,  ///< sum over rows of |p - t|_2 / |t|_2, count rows
+  mse,            ///< sum (p - t)^2, count rows * cols
+  mae,            ///< sum |p - t|, count rows * cols
+  relative_l2,    ///< sum over rows of |p - t|_2 / |t|_2, count rows
+  bce,            ///< sum of binary cross-entropies of logits p and t in [0, 1], count rows
+  cross_entropy,  ///< sum over rows of log sum exp(p) - p[t], t the number of a column, count rows
+  /// sum over rows of (p_3 + p_4 + ... + t_0)^2 + weight (p_last - t_last)^2, count rows: p is u,
+  /// its first and its second derivatives at a point inside, and u at a point of the border.
+  poisson,
 };
 
 template <>
-inline constexpr std::array<std::string_view, 3> names_of<LossKind>{"mse", "mae", "relative_l2"};
+inline constexpr std::array<std::string_view, 6> names_of<LossKind>{
+    "mse", "mae", "relative_l2", "bce", "cross_entropy", "poisson"};
 
 /// What the sum over `rows` rows of width `cols` is divided by.
 constexpr Size loss_count(LossKind kind, Size rows, Size cols) {
-  return kind == LossKind::relative_l2 ? rows : rows * cols;
+  return kind == LossKind::mse || kind == LossKind::mae ? rows * cols : rows;
+}
+
+constexpr Targets targets_of(LossKind kind) {
+  if (kind == LossKind::cross_entropy) return Targets::classes;
+  return kind == LossKind::poisson ? Targets::residuals : Targets::values;
+}
+
+/// The rows that a loss sees of a prediction, and their columns: whole samples, or positions.
+struct LossShape {
+  Size rows = 0, cols = 0;
+};
+constexpr LossShape loss_shape(LossKind kind, Size samples, Size positions, Size cols) {
+  if (kind == LossKind::cross_entropy) return {samples * positions, cols};
+  return {samples, positions * cols};
 }
 
 }  // namespace tessera

@@ -11,6 +11,10 @@
 
 namespace tessera {
 
+void check_positive(std::string_view key, Size value) {
+  if (value < 1) throw ConfigError(key, std::to_string(value), "must be positive");
+}
+
 Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const bool finishes = dense.bias || dense.activation != Activation::identity;
   const ParameterSpec kernel{"kernel",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include <tessera/nn/model_spec.hpp>
@@ -20,6 +21,9 @@ struct MlpConfig {
 /// are (embed, mlp) and (mlp, embed) in turn. Throws ConfigError if there are fewer than two widths
 /// or one is not positive.
 ModelSpec mlp(const MlpConfig& config);
+
+/// Throws ConfigError unless the value of a key is positive.
+void check_positive(std::string_view key, Size value);
 
 /// Appends activation(input kernel + bias) as unit `unit`: kernel (in, out), drawn from stream
 /// 2 number, whose dimensions have these logical names. Returns the number of the last layer.

@@ -22,22 +22,28 @@ Size ModelSpec::num_parameters() const {
 }
 
 Size ModelSpec::append(LayerSpec layer) {
+  const Size before = layer.inputs.front();
+  const bool keeps_positions = layer.positions == layer.in_positions;
+  layer.in_positions = before == LayerSpec::data
+                           ? input_positions
+                           : layers[static_cast<std::size_t>(before)].positions;
+  if (keeps_positions) layer.positions = layer.in_positions;
   layers.push_back(std::move(layer));
   return static_cast<Size>(layers.size()) - 1;
 }
 
-FlopCount count_flops(const std::vector<LayerSpec>& layers, Size rows) {
+FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
   FlopCount count;
   for (const LayerSpec& layer : layers) {
-    const LayerProducts products = row_of(layer).products(layer, rows);
+    const LayerProducts products = row_of(layer).products(layer, samples);
     count.forward += sum(products.forward);
     count.backward += sum(products.backward);
   }
   return count;
 }
 
-std::vector<GemmShape> products_of(const LayerSpec& layer, Size rows) {
-  LayerProducts products = row_of(layer).products(layer, rows);
+std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples) {
+  LayerProducts products = row_of(layer).products(layer, samples);
   std::vector<GemmShape> all = std::move(products.forward);
   all.insert(all.end(), products.backward.begin(), products.backward.end());
   return all;

@@ -9,6 +9,13 @@
 
 namespace tessera {
 
+/// What a model's predictions are held against.
+enum class Targets : std::uint8_t {
+  values,     ///< numbers, of the prediction's shape
+  classes,    ///< the number of the right column, one for each row
+  residuals,  ///< what an equation says of the prediction's derivatives, of the prediction's shape
+};
+
 /// A model as data: its layers in the order of computation. The last one's output is the
 /// prediction.
 struct ModelSpec {
@@ -16,24 +23,30 @@ struct ModelSpec {
   Size input_width = 0;  ///< columns of x
   Initializer initializer = Initializer::lecun_normal;
   std::uint64_t seed = 42;
+  Size input_positions = 1;  ///< rows of a sample in x
+  Targets targets = Targets::values;
+  Size classes = 0;  ///< of x, if that holds numbers of classes
 
   Size output_width() const { return layers.back().out; }
+  Size output_positions() const { return layers.back().positions; }
+  /// Columns of y, whose rows are those of the prediction.
+  Size target_width() const { return targets == Targets::classes ? 1 : output_width(); }
   Size num_parameters() const;
 
-  /// Appends a layer; returns its number, by which others name it as an input.
+  /// Appends a layer, with its positions; returns its number, by which others name it as an input.
   Size append(LayerSpec layer);
 };
 
-/// FLOPs of the matrix products on `rows` rows; `layers` with a rank's extents, or whole ones. The
-/// gradient of x is never wanted.
+/// FLOPs of the matrix products on `samples` samples; `layers` with a rank's extents, or whole
+/// ones. The gradient of x is never wanted.
 struct FlopCount {
   Size forward = 0;
   Size backward = 0;
   Size total() const { return forward + backward; }
 };
-FlopCount count_flops(const std::vector<LayerSpec>& layers, Size rows);
+FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples);
 
 /// All products of a layer, forward and backward.
-std::vector<GemmShape> products_of(const LayerSpec& layer, Size rows);
+std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples);
 
 }  // namespace tessera

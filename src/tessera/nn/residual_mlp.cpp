@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/add.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 
 namespace tessera {
-namespace {
-
-void check_positive(const char* key, Size value) {
-  if (value < 1)
-    throw ConfigError(fmt::format("model.residual_mlp.{}", key), std::to_string(value),
-                      "must be positive");
-}
-
-}  // namespace
 
 ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers) {
-  check_positive("input_width", config.input_width);
-  check_positive("width", config.width);
-  check_positive("inner_width", config.inner_width);
-  check_positive("blocks", config.blocks);
-  check_positive("output_width", config.output_width);
+  check_positive("model.residual_mlp.input_width", config.input_width);
+  check_positive("model.residual_mlp.width", config.width);
+  check_positive("model.residual_mlp.inner_width", config.inner_width);
+  check_positive("model.residual_mlp.blocks", config.blocks);
+  check_positive("model.residual_mlp.output_width", config.output_width);
 
   ModelSpec model{{}, config.input_width, layers.initializer, layers.seed};
   std::uint32_t number = 0;

@@ -21,6 +21,7 @@ enum class ActionKind : std::uint8_t {
   redistribute,      ///< a tensor with other placements along `model`
   accumulate,        ///< adds one tensor to another, or copies it
   forward,           ///< one layer on one microbatch
+  loss_terms,        ///< what ranks that have some columns of a prediction tell each other
   loss,              ///< local loss sum and the gradient of the prediction
   backward,          ///< one layer: gradients of its parameters, and of the inputs that need one
   backward_inputs,   ///< only those of the inputs
@@ -54,13 +55,14 @@ struct ActionRow {
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<ActionRow, 24> action_rows{{
+inline constexpr std::array<ActionRow, 25> action_rows{{
     {"gather", ActionSubject::bucket, false},
     {"start_gather", ActionSubject::bucket, false},
     {"finish_gather", ActionSubject::bucket, false},
     {"redistribute", ActionSubject::slot, true},
     {"accumulate", ActionSubject::slot, true},
     {"forward", ActionSubject::layer, true},
+    {"loss_terms", ActionSubject::none, true},
     {"loss", ActionSubject::none, true},
     {"backward", ActionSubject::layer, true},
     {"backward_inputs", ActionSubject::layer, true},
@@ -92,14 +94,15 @@ struct Action {
   Size index = 0;  ///< a layer, a unit, a bucket, or the slot that is written, as the kind says
   Size microbatch = 0;
   /// forward: the inputs. backward: the output's gradient, the inputs, the output, what forward
-  /// kept (no_slot for what it does not read). loss: prediction and target. Else the tensor that is
-  /// moved.
+  /// kept (no_slot for what it does not read). loss_terms: prediction and target. loss: the same,
+  /// and the terms of all ranks, if they have columns apart. Else the tensor that is moved.
   std::vector<SlotId> reads{};
   /// forward: the output, what is kept. backward: the inputs' gradients, no_slot where none is
   /// wanted. Else the one tensor that is made.
   std::vector<SlotId> writes{};
   SlotId scratch = no_slot;  ///< of a redistribution whose messages are packed
   bool adds = false;         ///< to what is in `writes`
+  bool again = false;        ///< of forward: for a backward pass, and not for the first time
   Size peer = -1;            ///< of a message: the other stage
   Size tag = 0;              ///< of a message: the same for its tensor in every microbatch
 

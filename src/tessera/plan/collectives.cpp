@@ -47,7 +47,7 @@ CallSizes call_sizes(const Plan& plan, Size rank) {
 }
 
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.rows[microbatch], slot.shape[1]};
+  const Shape whole{sizes.rows[microbatch] * slot.positions, slot.shape[1]};
   return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
                                       sizes.model_coordinate)
                           .extent);
@@ -116,7 +116,7 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
       // An all-to-all has no buffer that all ranks share.
       const Size elements = change == Transition::all_to_all
                                 ? own_elements(from, plan, sizes, action.microbatch)
-                                : sizes.rows[action.microbatch] * from.shape[1];
+                                : sizes.rows[action.microbatch] * from.positions * from.shape[1];
       return PlannedCall{RankSet::model, *operation, elements * size_of(from.type), what_is(from)};
     }
     case ActionKind::start_send:
@@ -144,8 +144,20 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
     if (const auto call = call_of(action, plan, sizes)) collector.add(*call, Cadence::step);
   const Size scalar = size_of(DType::float64);
   collector.add({RankSet::loss, Operation::all_reduce,
-                 plan.steps_per_epoch() * plan.input.microbatches * scalar, "loss sums"},
+                 loss_sums(plan.input, plan.steps_per_epoch()) * scalar, "loss sums"},
                 Cadence::epoch);
+  if (plan.input.validation_samples > 0) {
+    for (const Action& action : plan.stage(rank).evaluation)
+      if (const auto call = call_of(action, plan, sizes))
+        collector.add(*call, Cadence::evaluated_batch);
+    const auto add = [&](Size sums, std::string_view what) {
+      collector.add({RankSet::loss, Operation::all_reduce, sums * scalar, what},
+                    Cadence::validation);
+    };
+    add(loss_sums(plan.input, plan.input.validation_batches()), "loss sums");
+    if (plan.input.compares_solutions())
+      add(plan_sums(plan.input, plan.stage(rank)).errors, "errors");
+  }
   if (plan.input.check_replicas_every > 0)
     for (const CheckCall& call : plan_replica_check(plan, rank))
       collector.add({call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums"},

@@ -36,15 +36,17 @@ inline constexpr std::array rank_sets{RankSet::batch, RankSet::shard,    RankSet
 std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
 /// How often a planned collective happens.
-enum class Cadence : std::uint8_t { step, epoch, check };
+enum class Cadence : std::uint8_t { step, epoch, check, evaluated_batch, validation };
 template <>
-inline constexpr std::array<std::string_view, 3> names_of<Cadence>{"step", "epoch", "check"};
+inline constexpr std::array<std::string_view, 5> names_of<Cadence>{"step", "epoch", "check",
+                                                                   "evaluated batch", "validation"};
 
-/// One line of the traffic that a step, an epoch or a check of replicas causes on a rank.
+/// One line of the traffic that a step, an epoch, a check of replicas, a batch of a validation or a
+/// validation causes on a rank.
 struct CollectivePlan {
   std::string axis;  ///< or axes, "data+fsdp"
   Operation operation = Operation::all_reduce;
-  Size calls = 0;          ///< per step, epoch or check
+  Size calls = 0;          ///< each time
   Size payload_bytes = 0;  ///< of all these calls together
   Cadence cadence = Cadence::step;
   std::string what;
@@ -62,7 +64,7 @@ struct PlannedCall {
 /// What the size of a rank's calls depends on, worked out once for a rank.
 struct CallSizes {
   StatePlan state;
-  std::vector<Size> rows;  ///< of each microbatch
+  std::vector<Size> rows;  ///< samples of each microbatch
   Size model_coordinate = 0;
   Size stage = 0;
 };

@@ -123,6 +123,7 @@ class Chooser {
     for (std::size_t l = 0; l < input_.model.layers.size(); ++l) {
       chosen_.push_back(best_of(l));
       check_layout(input_.model.layers[l], chosen_.back());
+      check_groups(input_.model.layers[l], chosen_.back());
     }
     return std::move(chosen_);
   }
@@ -144,7 +145,28 @@ class Chooser {
       best = &layout;
       least = cost;
     }
+    if (best == nullptr) reject_placements(layer);
     return *best;
+  }
+
+  /// Of the parameters of a kind that cannot compute with them so.
+  [[noreturn]] void reject_placements(const LayerSpec& layer) const {
+    std::vector<std::string> asked;
+    for (const ParameterSpec& parameter : layer.parameters)
+      asked.push_back(parameter.name + " " +
+                      to_string(asked_placement(input_, path_of(layer, parameter), parameter)));
+    throw ConfigError("distributed.mesh_rules", join(asked),
+                      fmt::format("is no way in which the {} layer {} can be split along model",
+                                  row_of(layer).name, layer.name));
+  }
+
+  /// `model` may not part what belongs together.
+  void check_groups(const LayerSpec& layer, const Layout& layout) const {
+    const Size ranks = input_.mesh.size_of("model"), groups = layer.out / layer.group;
+    if (layer.group == 1 || !layout.output.is_shard(1) || groups % ranks == 0) return;
+    throw ConfigError("distributed.tensor_parallel_size", std::to_string(ranks),
+                      fmt::format("must divide the {} groups of {} columns of {}", groups,
+                                  layer.group, layer.name));
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
@@ -211,6 +233,12 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
   return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
 }
 
+Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts) {
+  const Placement made = layouts.back().output;
+  const bool is_split = made.is_shard(1) && input.mesh.size_of("model") > 1;
+  return is_split && input.loss == LossKind::cross_entropy ? made : Placement::replicate();
+}
+
 Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks,
                       Size coordinate) {
   Block block{Shape(shape.size(), 0), shape};
@@ -229,15 +257,22 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
   std::vector<LayerSpec> layers = input.model.layers;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
-    const auto local = [&](Size width, Placement p) {
-      return p.is_shard(1) ? balanced_split(width, ranks, coordinate).count : width;
-    };
-    layers[l].in = local(layers[l].in, layout.inputs[0]);
-    layers[l].out = local(layers[l].out, layout.output);
-    for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
+    // From what says least of where the part begins to what says most.
+    for (std::size_t p = layers[l].parameters.size(); p-- > 0;) {
       Shape& shape = layers[l].parameters[p].shape;
-      shape = parameter_block(shape, layout.parameters[p], ranks, coordinate).extent;
+      const Block block = parameter_block(shape, layout.parameters[p], ranks, coordinate);
+      if (const Placement along = layout.parameters[p]; along.is_shard())
+        layers[l].first = block.offset[static_cast<std::size_t>(along.dim())];
+      shape = block.extent;
     }
+    const auto cut = [&](Size& width, Placement p) {
+      if (!p.is_shard(1)) return;
+      const Range own = balanced_split(width, ranks, coordinate);
+      layers[l].first = own.begin;
+      width = own.count;
+    };
+    cut(layers[l].in, layout.inputs[0]);
+    cut(layers[l].out, layout.output);
   }
   return layers;
 }

@@ -18,6 +18,9 @@ std::vector<Layout> choose_layouts(const PlanInput& input);
 /// The placement of a layer's output, or of x, which every rank of `model` has whole.
 Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 
+/// How the loss reads the prediction: whole, unless it can do with the columns that a rank has.
+Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
+
 /// The layers with the extents of the ranks with this coordinate along `model`.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     Size coordinate);

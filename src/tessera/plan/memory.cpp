@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <tessera/nn/layer_row.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 
 namespace tessera {
+
+Size layer_scratch(const Plan& plan, Size rank) {
+  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  Size most = 0;
+  for (const Range& chunk : plan.stage(rank).chunks)
+    for (Size l = chunk.begin; l < chunk.end(); ++l)
+      most = std::max(most, row_of(layers[l]).scratch(layers[l]));
+  return most;
+}
 
 MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   MatmulScratch scratch;
@@ -34,7 +44,6 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   const auto compute = [&](Size elements) { return allocated_bytes(elements, compute_bytes); };
   const StatePlan kept = plan.state(rank);
   const MatmulScratch scratch = matmul_scratch(plan, rank);
-  const Size rows_of_data = plan.data_rows(rank);
   MemoryPlan memory;
   memory.parameters = state(kept.parameters());
   memory.gradients = state(kept.gradients());
@@ -44,11 +53,19 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.unit_gradients =
       state(kept.bucket_gradients) + state(kept.incoming) + state(kept.arriving);
   memory.activations = allocated_bytes(stage.frame_bytes, 1);
-  memory.scratch = state(scratch.left) + state(scratch.right) + state(scratch.result);
-  memory.sums = allocated_bytes(plan_sums(plan, rank).total(), size_of(DType::float64));
+  memory.scratch = state(scratch.left) + state(scratch.right) + state(scratch.result) +
+                   state(layer_scratch(plan, rank));
+  memory.sums = allocated_bytes(plan_sums(input, stage).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
-  memory.data = state(rows_of_data * input.model.input_width) +
-                state(rows_of_data * input.model.output_width());
+  const ModelSpec& model = input.model;
+  const auto data = [&](Size samples) {
+    return state(samples * model.input_positions * model.input_width) +
+           state(samples * model.output_positions() * model.target_width());
+  };
+  // Shuffled batches are copied together from the data set, which every rank then has whole.
+  memory.data = data(input.shuffles ? input.samples : plan.data_rows(rank)) +
+                data(input.shuffles ? plan.rows(rank).count : 0) +
+                data(plan.data_rows(rank, input.validation_samples));
   return memory;
 }
 

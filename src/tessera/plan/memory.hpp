@@ -19,7 +19,7 @@ struct MemoryPlan {
   Size gathered_units = 0;  ///< sharded parameters while they are used
   Size unit_gradients = 0;  ///< sharded gradients before they are reduced, and as they arrive
   Size activations = 0;     ///< outputs, their gradients, and what redistributions need
-  Size scratch = 0;         ///< rounded or widened operands of products
+  Size scratch = 0;         ///< rounded or widened operands of products; what layers need
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums
   Size data = 0;            ///< this rank's rows of the data set
   /// What training state needs, whatever the batch.
@@ -56,6 +56,9 @@ MemoryPlan plan_memory(const Plan& plan, Size rank);
 /// On the rank that has most. Nothing is rounded in strict precision, nor where a product is no
 /// matrix-matrix product; everything is widened where 16-bit products are emulated.
 MatmulScratch matmul_scratch(const Plan& plan, Size rank);
+
+/// Elements that the layers of a rank's stage use in turn, on the rank that has most.
+Size layer_scratch(const Plan& plan, Size rank);
 
 /// Bytes that one allocation of a View takes: Kokkos rounds up to a multiple of 8.
 Size allocated_bytes(Size elements, Size element_bytes);

@@ -34,9 +34,9 @@ class PassBuilder : detail::ForwardPass {
     add_batch();
     for (const Range& layers : chunks) {
       contributions_.assign(layers_.size(), {});
-      const SlotId of_loss = forward_chunk(layers);
+      const SlotId gradient = forward_chunk(layers);
       begin_backward(layers);
-      if (of_loss != no_slot) give(size() - 1, {of_loss, whole});
+      if (gradient != no_slot) give(size() - 1, {gradient, of_loss()});
       backward_chunk(layers);
     }
     return std::move(pass_);
@@ -70,7 +70,7 @@ class PassBuilder : detail::ForwardPass {
 
   SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
     return add_slot(layers_[producer].name + ".gradient", TensorRole::gradient,
-                    layers_[producer].out, placement, in_memory_of);
+                    output_of(layers_[producer]), placement, in_memory_of);
   }
 
   void accumulate(SlotId from, SlotId to, bool adds) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -35,8 +34,14 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
   const auto model = input.mesh.find("model");
   Size number = 0;
   for (const ParameterPlan& parameter : stage.parameters.parameters) {
-    Slot slot{parameter.path,        TensorRole::parameter, parameter.shape, replicated(input.mesh),
-              parameter.along_model, input.state_type,      number++};
+    Slot slot{parameter.path,
+              TensorRole::parameter,
+              parameter.shape,
+              replicated(input.mesh),
+              parameter.along_model,
+              input.state_type,
+              1,
+              number++};
     if (model) slot.placements[*model] = parameter.along_model;
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
@@ -72,11 +77,9 @@ void place_tensors(StagePlan& stage, Size microbatches) {
 
 /// Of layers whose forward pass a microbatch runs more than once.
 Size recomputed_flops(const PlanInput& input, const StagePlan& stage) {
-  std::set<Size> seen;
   Size flops = 0;
   for (const Action& action : stage.actions)
-    if (action.kind == ActionKind::forward && action.microbatch == 0 &&
-        !seen.insert(action.index).second)
+    if (action.again && action.microbatch == 0)
       flops += count_flops({input.model.layers[static_cast<std::size_t>(action.index)]},
                            input.global_batch)
                    .forward;
@@ -118,13 +121,9 @@ Range Plan::microbatch_rows(Size rank, Size microbatch) const {
   return balanced_split(rows(rank).count, input.microbatches, microbatch);
 }
 
-Size Plan::steps_per_epoch() const {
-  return (input.samples + input.global_batch - 1) / input.global_batch;
-}
-
-Size Plan::data_rows(Size rank) const {
-  const Size full_batches = input.samples / input.global_batch;
-  const Size remainder = input.samples % input.global_batch;
+Size Plan::data_rows(Size rank, Size samples) const {
+  const Size full_batches = samples / input.global_batch;
+  const Size remainder = samples % input.global_batch;
   return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
@@ -212,13 +211,18 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
   return fmt::format("{}({})", row.name, join(details));
 }
 
-SumsPlan plan_sums(const Plan& plan, Size rank) {
+Size loss_sums(const PlanInput& input, Size batches) {
+  return batches * input.microbatches * input.loss_terms();
+}
+
+SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   SumsPlan sums;
-  sums.losses = plan.steps_per_epoch() * plan.input.microbatches;
+  sums.losses = loss_sums(input, input.steps_per_epoch());
+  sums.validation = loss_sums(input, input.validation_batches());
+  if (input.compares_solutions()) sums.errors = 2;
   // One of each parameter, if their parts do not lie one behind the other.
-  if (plan.input.clips_by_norm)
-    sums.norms = static_cast<Size>(plan.stage(rank).parameters.parameters.size());
-  if (plan.input.looks_for_infinities()) sums.finite = 1;
+  if (input.clips_by_norm) sums.norms = static_cast<Size>(stage.parameters.parameters.size());
+  if (input.looks_for_infinities()) sums.finite = 1;
   return sums;
 }
 
@@ -237,8 +241,8 @@ Plan make_plan(const PlanInput& input) {
   return plan;
 }
 
-Plan plan_last_batch(const Plan& plan) {
-  const Size remainder = plan.input.samples % plan.input.global_batch;
+Plan plan_last_batch(const Plan& plan, Size samples) {
+  const Size remainder = samples % plan.input.global_batch;
   if (remainder == 0) return plan;
   PlanInput input = plan.input;
   input.global_batch = remainder;

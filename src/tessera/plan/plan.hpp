@@ -48,14 +48,16 @@ struct Plan {
   /// The first rank of a stage.
   Size first_rank(Size stage) const;
 
-  /// Rows of the global batch that `rank` computes.
+  /// Samples of the global batch that `rank` computes.
   Range rows(Size rank) const;
-  /// Rows of microbatch `microbatch`, counted from the rank's first row.
+  /// Samples of microbatch `microbatch`, counted from the rank's first one.
   Range microbatch_rows(Size rank, Size microbatch) const;
   /// Steps of one epoch; the last batch may be smaller than the others.
-  Size steps_per_epoch() const;
-  /// Rows of the data set that `rank` ever computes: its share of each batch of an epoch.
-  Size data_rows(Size rank) const;
+  Size steps_per_epoch() const { return input.steps_per_epoch(); }
+  /// Samples of the data set that `rank` ever computes: its share of each batch of an epoch.
+  Size data_rows(Size rank) const { return data_rows(rank, input.samples); }
+  /// The same of another number of samples in batches of this size.
+  Size data_rows(Size rank, Size samples) const;
 
   /// The rank's coordinate along `model`, 0 without one.
   Size model_coordinate(Size rank) const;
@@ -77,23 +79,31 @@ struct Plan {
 /// "redistribute(layer2/product, all_reduce)", "update".
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
-/// The rows of a batch that `rank` computes: a balanced split along each batch axis in turn.
+/// The samples of a batch that `rank` computes: a balanced split along each batch axis in turn.
 Range batch_share(const MeshShape& mesh, Size batch, Size rank);
 
-/// Elements of Engine's buffer of fp64 sums, in its order: the loss sums of an epoch by (step,
-/// microbatch), the partial sums of the gradient's squared norm, the finite flag.
+/// Elements of Engine's buffer of fp64 sums, in its order: the loss sums of an epoch, and those of
+/// a validation, by (step, microbatch, term), sums of squares of errors and of solutions, the
+/// partial sums of the gradient's squared norm, the finite flag.
 struct SumsPlan {
   Size losses = 0;
+  Size validation = 0;
+  Size errors = 0;
   Size norms = 0;
   Size finite = 0;
-  Size total() const { return losses + norms + finite; }
+  Size first_error() const { return losses + validation; }
+  Size first_norm() const { return first_error() + errors; }
+  Size first_finite() const { return first_norm() + norms; }
+  Size total() const { return first_finite() + finite; }
 };
-SumsPlan plan_sums(const Plan& plan, Size rank);
+SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
+/// How many sums the losses of so many batches are.
+Size loss_sums(const PlanInput& input, Size batches);
 
 /// Makes the plan of one step. Throws ConfigError for an input that no plan can serve.
 Plan make_plan(const PlanInput& input);
 
-/// The plan of an epoch's last batch, which may be smaller than the others.
-Plan plan_last_batch(const Plan& plan);
+/// The plan of the last batch of so many samples, which may be smaller than the others.
+Plan plan_last_batch(const Plan& plan, Size samples);
 
 }  // namespace tessera

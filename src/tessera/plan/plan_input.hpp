@@ -8,6 +8,8 @@
 #include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/mesh/partition_spec.hpp>
 #include <tessera/mesh/rules.hpp>
+#include <tessera/nn/layer_row.hpp>
+#include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/model_spec.hpp>
 #include <tessera/plan/pipeline_schedule.hpp>
@@ -42,13 +44,16 @@ struct PlanInput {
   /// which win.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
+  LossKind loss = LossKind::mse;
   DType state_type = DType::float32;    ///< of parameters, gradients and moments, and of all sums
   DType compute_type = DType::float32;  ///< of activations, and of the operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
   bool emulates_products = false;  ///< their operands are widened to the state type first
-  Size global_batch = 32;          ///< rows of one optimizer step, over all ranks
+  Size global_batch = 32;          ///< samples of one optimizer step, over all ranks
   Size microbatches = 1;           ///< forward-backward passes per step on each rank
-  Size samples = 32;               ///< rows of the data set; an epoch visits each once
+  Size samples = 32;               ///< of the data set; an epoch visits each once
+  Size validation_samples = 0;     ///< behind those of the data set
+  bool shuffles = false;           ///< every rank has the whole data set, and batches are copies
   Size moments = 2;                ///< optimizer moments per parameter
   Size bucket_bytes =
       25 << 20;          ///< most bytes of gradients reduced in one call, unless a unit is larger
@@ -75,6 +80,23 @@ struct PlanInput {
   bool has_copies() const { return state_type != compute_type; }
   /// Small gradients would vanish; those that overflow skip the step.
   bool scales_loss() const { return compute_type == DType::float16; }
+  /// Sums that the loss is made of: its own, and that of layers which add to it.
+  Size loss_terms() const {
+    for (const LayerSpec& layer : model.layers)
+      if (row_of(layer).adds_loss) return 2;
+    return 1;
+  }
+  Size batches_of(Size n) const { return (n + global_batch - 1) / global_batch; }
+  Size steps_per_epoch() const { return batches_of(samples); }
+  Size validation_batches() const { return batches_of(validation_samples); }
+  /// A validation also compares predictions with the exact solution.
+  bool compares_solutions() const { return validation_samples > 0 && loss == LossKind::poisson; }
+  /// What the sum of the losses of `samples` samples is divided by.
+  Size loss_count(Size samples) const {
+    const LossShape shape =
+        loss_shape(loss, samples, model.output_positions(), model.output_width());
+    return tessera::loss_count(loss, shape.rows, shape.cols);
+  }
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// One stage has nothing to schedule: each backward pass follows its forward pass.

@@ -29,6 +29,7 @@ struct Slot {
   Placements placements{};  ///< one per mesh axis
   Placement along_model{};  ///< that of the axis `model`, also where the mesh has none
   DType type = DType::float32;
+  Size positions = 1;  ///< rows of a sample, of tensors of a batch
 
   // Of parameters, their gradients and moments, which lie in flat buckets (StatePlan).
   Size parameter = -1;     ///< position in StagePlan::parameters

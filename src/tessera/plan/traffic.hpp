@@ -14,6 +14,8 @@ struct PlannedRun {
   Size steps = 0;
   Size epochs = 0;
   Size checks = 0;  ///< of replicas
+  Size evaluated_batches = 0;
+  Size validations = 0;
 };
 
 /// What the ledger of `rank` holds after these runs, in the ledger's own order; measured traffic

@@ -37,6 +37,7 @@ class WorkLister {
       case ActionKind::start_receive:  // what they cost is part of the message
       case ActionKind::finish_send:
         break;
+      case ActionKind::loss_terms:
       case ActionKind::loss:
         kernel(WorkKind::loss, elements_of(action_.reads[0]), compute_type());
         break;
@@ -126,6 +127,8 @@ class WorkLister {
     const bool forwards = action_.kind == ActionKind::forward;
     const LayerProducts products = row_of(layer).products(layer, 1);
     std::string shape = fmt::format("{} {}x{}", row_of(layer).name, layer.in, layer.out);
+    const bool mixes = row_of(layer).mixes_positions;
+    if (mixes) shape += fmt::format(" of {} positions", layer.in_positions);
     if (layer.activation != Activation::identity)
       shape += fmt::format(" {}", name_of(layer.activation));
     if (layer.parameters.empty()) shape += " without parameters";
@@ -141,7 +144,8 @@ class WorkLister {
     if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
       shape += fmt::format(" {}", name_of(plan_.input.precision));
     works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),
-                      sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)],
+                      sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)] *
+                          (mixes ? 1 : layer.positions),
                       !products.forward.empty()});
   }
 
@@ -161,7 +165,7 @@ class WorkLister {
     Work work{WorkKind::redistribute,
               fmt::format("{} to {} {} columns {}", placement(from), placement(to), from.shape[1],
                           name_of(from.type)),
-              sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)]};
+              sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)] * from.positions};
     if (const auto operation = operation_of(transition(from.along_model, to.along_model))) {
       work.ranks = RankSet::model;
       work.operation = *operation;

@@ -37,8 +37,9 @@ struct Work {
   WorkKind kind = WorkKind::forward;
   /// Everything but the size that its time depends on: "linear 256x512 float32".
   std::string shape;
-  Size size = 0;              ///< rows of a layer or of a redistribution, payload bytes of a call,
-                              ///< else elements
+  /// Rows of a layer or of a redistribution, samples of a layer that mixes the rows of one, payload
+  /// bytes of a call, else elements.
+  Size size = 0;
   bool has_products = false;  ///< a layer that is mainly matrix products
 
   /// Where ranks exchange something. A call that is `started` goes on until the work that

@@ -19,9 +19,21 @@ Size peak_of(const F& f) {
 }  // namespace
 
 template <class T>
+TrainingData<T> make_data(const Plan& plan, Size rank, const DataConfig& config) {
+  TrainingData<T> data{Dataset<T>::generate(plan, rank, config)};
+  if (plan.input.validation_samples > 0)
+    data.validation = Dataset<T>::validation(plan, rank, config);
+  return data;
+}
+
+template <class T>
 TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& plan,
                                     const Mesh& mesh, const MakeData& make_data)
-    : training_(training), mesh_(mesh), plan_(plan), last_plan_(plan_last_batch(plan)) {
+    : training_(training),
+      mesh_(mesh),
+      plan_(plan),
+      last_plan_(plan_last_batch(plan, plan.input.samples)),
+      last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
   // Communicators are made by all ranks together, before one of them can fail alone.
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
@@ -36,24 +48,30 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
 template <class T>
 void TrainingSession<T>::change_data(const Plan& plan, const MakeData& make_data) {
   plan_ = plan;
-  last_plan_ = plan_last_batch(plan);
-  engine_bytes_ += engine_->change_samples(plan.input.samples);
+  last_plan_ = plan_last_batch(plan, plan.input.samples);
+  last_validation_plan_ = plan_last_batch(plan, plan.input.validation_samples);
+  engine_bytes_ += engine_->change_samples(plan.input.samples, plan.input.validation_samples);
   make(make_data);
 }
 
 template <class T>
-void TrainingSession<T>::make(const MakeData& make_data) {
+void TrainingSession<T>::make(const MakeData& make) {
   data_.reset();
-  data_bytes_ =
-      peak_of([&] { collectively(mesh_.world(), [&] { data_.emplace(make_data(plan_)); }); });
-  global_rows_.assign(static_cast<std::size_t>(data_->num_batches()), plan_.input.global_batch);
-  global_rows_.back() = last_plan_.input.global_batch;
+  data_bytes_ = peak_of([&] { collectively(mesh_.world(), [&] { data_.emplace(make(plan_)); }); });
+  const auto batches = [&](Size number, const Plan& last) {
+    std::vector<Size> samples(static_cast<std::size_t>(number), plan_.input.global_batch);
+    if (number > 0) samples.back() = last.input.global_batch;
+    return samples;
+  };
+  global_samples_ = batches(data().num_batches(), last_plan_);
+  validation_samples_ = batches(plan_.input.validation_batches(), last_validation_plan_);
 }
 
 template <class T>
 void TrainingSession<T>::step(Size batch) {
-  engine_->step(data_->batch(batch), batch,
-                learning_rate_at(training_.schedule, training_.learning_rate, steps_++));
+  const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
+  engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
+  ++steps_;
   if (!replicas_are_equal_ || steps_ % training_.check_replicas_every != 0) return;
   ++checks_since_;
   (*replicas_are_equal_)(steps_);
@@ -61,7 +79,7 @@ void TrainingSession<T>::step(Size batch) {
 
 template <class T>
 std::vector<double> TrainingSession<T>::run_epoch(const std::function<void()>& after_step) {
-  for (Size k = 0; k < data_->num_batches(); ++k) {
+  for (Size k = 0; k < data().num_batches(); ++k) {
     step(k);
     if (after_step) after_step();
   }
@@ -71,29 +89,51 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<void()>& a
 
 template <class T>
 std::vector<double> TrainingSession<T>::losses() {
-  return engine_->losses(global_rows_);
+  return engine_->losses(global_samples_);
+}
+
+template <class T>
+Validation TrainingSession<T>::validate() {
+  const Size first_slot = plan_.steps_per_epoch();
+  for (Size k = 0; k < data_->validation->num_batches(); ++k)
+    engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
+  ++validations_since_;
+  const std::vector<double> losses = engine_->losses(validation_samples_, first_slot);
+  Validation result;
+  for (std::size_t k = 0; k < losses.size(); ++k)
+    result.loss += losses[k] * static_cast<double>(validation_samples_[k]) /
+                   static_cast<double>(plan_.input.validation_samples);
+  if (plan_.input.compares_solutions()) result.solution_error = engine_->solution_error();
+  return result;
 }
 
 template <class T>
 Size TrainingSession<T>::planned_bytes() const {
   const MemoryPlan memory = plan_.memory(mesh_.rank());
-  return memory.total() - (data_->owns_memory() ? 0 : memory.data);
+  return memory.total() - (data().owns_memory() ? 0 : memory.data);
 }
 
 template <class T>
 void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
-  epochs_since_ = checks_since_ = 0;
+  epochs_since_ = checks_since_ = validations_since_ = 0;
 }
 
 template <class T>
 std::vector<LedgerRow> TrainingSession<T>::planned_traffic() const {
-  const Size full = data_->num_batches() - 1;
-  return tessera::planned_traffic({{&plan_, full * epochs_since_, epochs_since_, checks_since_},
-                                   {&last_plan_, epochs_since_, 0, 0}},
-                                  mesh_.rank());
+  const Size full = data().num_batches() - 1;
+  std::vector<PlannedRun> runs{{&plan_, full * epochs_since_, epochs_since_, checks_since_},
+                               {&last_plan_, epochs_since_}};
+  if (const Size times = validations_since_; times > 0) {
+    const Size full_batches = plan_.input.validation_batches() - 1;
+    runs.push_back({&plan_, 0, 0, 0, full_batches * times, times});
+    runs.push_back({&last_validation_plan_, 0, 0, 0, times});
+  }
+  return tessera::planned_traffic(runs, mesh_.rank());
 }
 
+template TrainingData<float> make_data(const Plan&, Size, const DataConfig&);
+template TrainingData<double> make_data(const Plan&, Size, const DataConfig&);
 template class TrainingSession<float>;
 template class TrainingSession<double>;
 template class TrainingSession<BFloat16>;

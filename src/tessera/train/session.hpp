@@ -14,12 +14,30 @@
 
 namespace tessera {
 
+/// What a model makes of samples that no step has seen.
+struct Validation {
+  double loss = 0;
+  /// Relative error in the L2 norm, where predictions are compared with solutions.
+  std::optional<double> solution_error{};
+};
+
+/// The samples of a training.
+template <class T>
+struct TrainingData {
+  Dataset<T> training;
+  std::optional<Dataset<T>> validation{};
+};
+
+/// This rank's share of the samples that a plan asks for.
+template <class T>
+TrainingData<T> make_data(const Plan& plan, Size rank, const DataConfig& config);
+
 /// A training that has been set up: engine, data, and how far it has come. Trainer and studies run
 /// it, epoch by epoch or step by step. Everything is collective over the mesh.
 template <class T>
 class TrainingSession {
  public:
-  using MakeData = std::function<Dataset<StateOf<T>>(const Plan&)>;
+  using MakeData = std::function<TrainingData<StateOf<T>>(const Plan&)>;
 
   /// Allocates engine and data, together on all ranks or, with the same error, on none. `plan` is
   /// that of a full batch. Parameters are those that the model begins with.
@@ -38,9 +56,12 @@ class TrainingSession {
   std::vector<double> run_epoch(const std::function<void()>& after_step = {});
   /// Of the latest step on each batch of the epoch.
   std::vector<double> losses();
+  /// Of the plan's validation samples, in batches as large as those of a step.
+  Validation validate();
 
   const Plan& plan() const { return plan_; }
-  const Dataset<StateOf<T>>& data() const { return *data_; }
+  const Dataset<StateOf<T>>& data() const { return data_->training; }
+  bool validates() const { return data_->validation.has_value(); }
   Engine<T>& engine() { return *engine_; }
   const Engine<T>& engine() const { return *engine_; }
   Size steps() const { return steps_; }
@@ -62,14 +83,14 @@ class TrainingSession {
   TrainingConfig training_;
   Mesh mesh_;
   Plan plan_;
-  Plan last_plan_;  ///< of an epoch's last batch, which may be smaller
-  std::optional<Dataset<StateOf<T>>> data_;
+  Plan last_plan_, last_validation_plan_;  ///< of the last batch, which may be smaller
+  std::optional<TrainingData<StateOf<T>>> data_;
   std::optional<Engine<T>> engine_;
   std::optional<ReplicaCheck<T>> replicas_are_equal_;
-  std::vector<Size> global_rows_;  ///< of each batch of an epoch
+  std::vector<Size> global_samples_, validation_samples_;  ///< of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0;
-  Size epochs_since_ = 0, checks_since_ = 0;  ///< begin_traffic()
+  Size epochs_since_ = 0, checks_since_ = 0, validations_since_ = 0;  ///< begin_traffic()
 };
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
@@ -16,7 +17,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/nn/convert.hpp>
+#include <tessera/plan/layouts.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -27,14 +28,17 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   // The data arrive with fit(); until then any that suit the model and the batch.
   config.data.kind = DataKind::random;
   config.data.samples = training.batch_size;
+  config.data.validation_samples =
+      training.validate_every == TrainingConfig{}.validate_every ? 0 : 1;
   return config;
 }
 
 /// Collective: ranks whose options differ could not even agree through a communicator that has
 /// them.
 CommOptions agreed_options(const Config& config) {
-  // Without the stand-in for the data, which nobody gave.
-  check_same_on_all_ranks(Communicator::world(), {config.model, {}, config.training, config.comm});
+  Config given = config;
+  given.data = {};  // without the stand-in for the data, which nobody gave
+  check_same_on_all_ranks(Communicator::world(), given);
   return comm_options(config);
 }
 
@@ -69,13 +73,13 @@ void check_same_everywhere(const Communicator& world, const char* key, Size valu
                       fmt::format("must be the same on every rank, but one has {}", largest(0)));
 }
 
+/// Into the columns of `to` from `first` on.
 template <class T>
-void copy_rows(const Matrix<const T>& from, const Matrix<StateOf<T>>& to) {
-  if constexpr (is_short_v<T>)
-    convert<T, float>(Vector<const T>(from.data(), from.span()),
-                      Vector<float>(to.data(), to.span()));
-  else
-    Kokkos::deep_copy(to, from);
+void copy_columns(const Matrix<const T>& from, const Matrix<StateOf<T>>& to, Size first) {
+  const Size columns = static_cast<Size>(from.extent(1));
+  for_each(
+      "tessera::copy_columns", from.span(),
+      KOKKOS_LAMBDA(Size i) { to(i / columns, first + i % columns) = from.data()[i]; });
 }
 
 /// Seconds of the slowest rank; nobody waits for a clock while steps are timed.
@@ -102,19 +106,39 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
 
 template <class T>
 Plan Trainer<T>::plan(Size samples) const {
+  DataConfig data = config_.data;
+  data.samples = samples;
+  data.validation_samples = 0;
+  return plan_of(data);
+}
+
+template <class T>
+Plan Trainer<T>::plan_of(const DataConfig& data) const {
   Config config = config_;
-  config.data.samples = samples;
-  validate(config, mesh_.shape().num_ranks());
+  config.data = data;
+  tessera::validate(config, mesh_.shape().num_ranks());
   return make_plan(plan_input(config, mesh_.shape()));
+}
+
+template <class T>
+Size Trainer<T>::samples_of(const Matrix<Data>& x) const {
+  const Size rows = static_cast<Size>(x.extent(0)), positions = model_.input_positions;
+  if (rows % positions != 0)
+    throw ConfigError("rows of x", std::to_string(rows),
+                      fmt::format("must be a multiple of {}, the model's positions", positions));
+  return rows / positions;
 }
 
 template <class T>
 TrainingMetrics Trainer<T>::fit(const Matrix<Data>& x, const Matrix<Data>& y,
                                 const EpochObserver& observe) {
-  const Plan common = collectively(world_, [&] { return plan(static_cast<Size>(x.extent(0))); });
-  check_same_everywhere(world_, "rows of x", common.input.samples);
+  const Plan common = collectively(world_, [&] { return plan(samples_of(x)); });
+  check_same_everywhere(world_, "samples of x", common.input.samples);
   return train(
-      common, [&](const Plan& plan) { return Dataset<Data>::wrap(plan, mesh_.rank(), x, y); },
+      common,
+      [&](const Plan& plan) {
+        return TrainingData<Data>{Dataset<Data>::wrap(plan, mesh_.rank(), x, y)};
+      },
       observe);
 }
 
@@ -123,10 +147,9 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
   Config config = config_;
   config.data = data;
   check_same_on_all_ranks(world_, config);
-  validate(config, mesh_.shape().num_ranks());
+  const Plan common = collectively(world_, [&] { return plan_of(data); });
   return train(
-      plan(data.samples),
-      [&](const Plan& plan) { return Dataset<Data>::generate(plan, mesh_.rank(), data); }, observe);
+      common, [&](const Plan& plan) { return make_data<Data>(plan, mesh_.rank(), data); }, observe);
 }
 
 template <class T>
@@ -182,44 +205,47 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
                     fmt::format("training diverged: the loss of epoch {} is {}", epoch,
                                 std::isnan(loss) ? "not a number" : "infinite"));
     });
+    if (session_->validates() &&
+        (epoch % config_.training.validate_every == 0 || epoch == config_.training.num_epochs))
+      metrics.validations.push_back({epoch, session_->validate()});
     if (observe) observe(epoch, loss);
   }
   metrics.steps = session_->steps() - first;
 }
 
-/// Runs the model over all rows, in batches as large as those of a step; returns the mean loss.
+template <class T>
+void Trainer<T>::check_trained() const {
+  if (!session_) throw Error(ExitCode::usage, "trainer: nothing has been trained yet; call fit()");
+}
+
+/// Runs the model over all samples, in batches as large as those of a step; returns the mean loss.
 template <class T>
 double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take) {
   const Dataset<Data> data = collectively(world_, [&] {
-    if (!session_)
-      throw Error(ExitCode::usage, "trainer: nothing has been trained yet; call fit()");
+    check_trained();
     Plan plan = session_->plan();
-    plan.input.samples = static_cast<Size>(x.extent(0));
+    plan.input.samples = samples_of(x);
     if (plan.input.samples < 1) throw ConfigError("rows of x", "0", "must be positive");
     return Dataset<Data>::wrap(plan, mesh_.rank(), x, y);
   });
-  check_same_everywhere(world_, "rows of x", data.num_samples());
+  check_same_everywhere(world_, "samples of x", data.num_samples());
   Engine<T>& engine = session_->engine();
   const Size at_once = session_->plan().steps_per_epoch();  // the engine has so many loss sums
-  const Size batch_rows = session_->plan().input.global_batch;
+  const Size batch_samples = session_->plan().input.global_batch;
   double sum = 0, count = 0;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
-    std::vector<Size> rows;
+    std::vector<Size> samples;
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
       const Batch<Data> batch = data.batch(b);
-      rows.push_back(batch.global_rows);
-      const Size first =
-          b * batch_rows + batch_share(mesh_.shape(), batch.global_rows, mesh_.rank()).begin;
-      Size done = 0;
+      samples.push_back(batch.global_samples);
       engine.evaluate(batch, b - k, [&](const auto& part, const Matrix<const T>& prediction) {
-        if (take) take(first + done, prediction);
-        done += part.rows;
+        if (take) take(b * batch_samples + part.first, prediction);
       });
     }
-    const std::vector<double> losses = engine.losses(rows);
-    for (std::size_t b = 0; b < rows.size(); ++b) {
-      sum += losses[b] * static_cast<double>(rows[b]);
-      count += static_cast<double>(rows[b]);
+    const std::vector<double> losses = engine.losses(samples);
+    for (std::size_t b = 0; b < samples.size(); ++b) {
+      sum += losses[b] * static_cast<double>(samples[b]);
+      count += static_cast<double>(samples[b]);
     }
   }
   return sum / count;
@@ -232,16 +258,22 @@ double Trainer<T>::evaluate(const Matrix<Data>& x, const Matrix<Data>& y) {
 
 template <class T>
 auto Trainer<T>::predict(const Matrix<Data>& x) -> Matrix<Data> {
-  const std::size_t rows = x.extent(0), columns = static_cast<std::size_t>(model_.output_width());
-  const Matrix<Data> all("tessera::predictions", rows, columns),
-      nothing("tessera::no_target", rows, columns);
+  const Size positions = model_.output_positions(), columns = model_.output_width();
+  const std::size_t rows = x.extent(0) / model_.input_positions * positions;
+  const Matrix<Data> all("tessera::predictions", rows, static_cast<std::size_t>(columns)),
+      nothing("tessera::no_target", rows, static_cast<std::size_t>(model_.target_width()));
+  check_trained();
+  const Plan& plan = session_->plan();
+  const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
+  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first : 0;
   forward(x, nothing, [&](Size first, const Matrix<const T>& prediction) {
-    const Range taken{first, static_cast<Size>(prediction.extent(0))};
-    if (taken.count > 0) copy_rows(prediction, rows_of(all, taken));
+    const Range taken{first * positions, static_cast<Size>(prediction.extent(0))};
+    copy_columns(prediction, rows_of(all, taken), first_column);
   });
-  // Each row is on the last stage's ranks with one place among those that split the batch; zero on
-  // the others.
-  engine().communicators()[RankSet::loss].all_reduce(Vector<Data>(all.data(), rows * columns));
+  // Each row, or a rank's columns of it, is on the last stage's ranks with one place among those
+  // that split the batch; zero on the others.
+  const RankSet holders = splits ? RankSet::mesh : RankSet::loss;
+  engine().communicators()[holders].all_reduce(Vector<Data>(all.data(), rows * columns));
   return all;
 }
 

@@ -15,7 +15,14 @@
 
 namespace tessera {
 
+/// After an epoch, counted from 1.
+struct EpochValidation {
+  Size epoch = 0;
+  Validation result{};
+};
+
 struct TrainingMetrics {
+  std::vector<EpochValidation> validations;  ///< if the data has samples for them
   std::vector<double> epoch_losses;  ///< mean of an epoch's batch losses; the same on every rank
   Size steps = 0;
   Size samples = 0;             ///< rows seen, all ranks and epochs together
@@ -56,10 +63,12 @@ class Trainer {
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
                    const CommOptions& comm = {});
 
-  /// Trains on arrays that every rank holds whole, x (samples, input width) and y (samples, output
-  /// width): batches are shared out over the mesh, nothing is copied. The first call starts from
-  /// the model's initial parameters; another one goes on, with the optimizer and the schedule where
-  /// they are. Throws Error (wrong_result) when the loss is no longer finite.
+  /// Trains on arrays that every rank holds whole, x (samples * positions, input width) and y
+  /// (samples * positions, target width), with the positions of the model's input and of its
+  /// output: a sample has several rows where the model sees several at once. Batches are shared out
+  /// over the mesh, nothing is copied. The first call starts from the model's initial parameters;
+  /// another one goes on, with the optimizer and the schedule where they are. Throws Error
+  /// (wrong_result) when the loss is no longer finite.
   TrainingMetrics fit(const Matrix<Data>& x, const Matrix<Data>& y,
                       const EpochObserver& observe = {});
 
@@ -70,16 +79,18 @@ class Trainer {
   void reset() { session_.reset(); }
 
   /// The mean loss over arrays that every rank holds whole, the same on every rank. Any number of
-  /// rows from 1. After fit().
+  /// samples from 1. After fit().
   double evaluate(const Matrix<Data>& x, const Matrix<Data>& y);
 
-  /// The predictions for x, (rows of x, output width), whole on every rank. After fit().
+  /// The predictions for x, (samples * positions, output width), whole on every rank. After fit().
   Matrix<Data> predict(const Matrix<Data>& x);
 
   const Mesh& mesh() const { return mesh_; }
   const ModelSpec& model() const { return model_; }
-  /// The plan of a step on a full batch of a data set of this many rows.
+  /// The plan of a step on a full batch of a data set of this many samples.
   Plan plan(Size samples) const;
+  /// Of an array of the model's input.
+  Size samples_of(const Matrix<Data>& x) const;
   /// After fit(): the engine with trained parameters.
   const Engine<T>& engine() const { return session_->engine(); }
   /// After fit(): the trained parameters, the gradients of the last step or the moments, each
@@ -90,8 +101,10 @@ class Trainer {
  private:
   using MakeData = typename TrainingSession<T>::MakeData;
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
+  Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
-  using TakeRows = std::function<void(Size first_row, const Matrix<const T>& prediction)>;
+  using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
+  void check_trained() const;
   double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take);
 
   Config config_;

@@ -10,8 +10,10 @@ namespace tessera::detail {
 
 void ForwardPass::add_batch() {
   const DType type = input_.state_type;
-  add_slot("batch/x", TensorRole::batch, input_.model.input_width, whole, type);
-  add_slot("batch/y", TensorRole::batch, input_.model.output_width(), whole, type);
+  const ModelSpec& model = input_.model;
+  add_slot("batch/x", TensorRole::batch, extent_of_x(), whole, type);
+  add_slot("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()}, whole,
+           type);
 }
 
 /// The batch comes in the state type.
@@ -19,10 +21,11 @@ void ForwardPass::shorten_x(Range layers) {
   x_ = slot_of_x;
   const auto begin = layers_.begin() + layers.begin;
   const bool is_read = std::any_of(begin, begin + layers.count, [](const LayerSpec& layer) {
-    return std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
+    return !row_of(layer).reads_batch &&
+           std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
-  x_ = add_slot("x", TensorRole::activation, input_.model.input_width, whole);
+  x_ = add_slot("x", TensorRole::activation, extent_of_x(), whole);
   copy(slot_of_x, x_);
 }
 
@@ -89,13 +92,13 @@ Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
   return (boundary * size() + producer) * 2 + (gradient ? 1 : 0);
 }
 
-/// The layers that read an output, as they need it; the loss needs it whole.
+/// The layers that read an output, as they need it, and the loss.
 std::vector<Placement> ForwardPass::readers_of(Size producer) const {
   std::vector<Placement> readers;
   for (Size l = 0; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
       if (layers_[l].inputs[i] == producer) readers.push_back(layouts_[l].inputs[i]);
-  if (producer == size() - 1) readers.push_back(whole);
+  if (producer == size() - 1) readers.push_back(of_loss());
   return readers;
 }
 
@@ -127,12 +130,13 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
 }
 
 SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_of) {
-  return add_slot(layers_[l].name, TensorRole::activation, layers_[l].out, along_model,
+  return add_slot(layers_[l].name, TensorRole::activation, output_of(layers_[l]), along_model,
                   in_memory_of);
 }
 
 SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
-  return add_slot(slot(raw).path, TensorRole::activation, slot(raw).shape[1], needed, in_memory_of);
+  return add_slot(slot(raw).path, TensorRole::activation, extent_of(slot(raw)), needed,
+                  in_memory_of);
 }
 
 /// The input whose memory the output of layer `l` takes, if nobody reads it again.
@@ -146,8 +150,8 @@ SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) co
       segment_of_[producer] != segment_of_[l])
     return no_slot;
   const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
-  const bool same_shape =
-      layer.in == layer.out && (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
+  const bool same_shape = layer.in == layer.out && layer.in_positions == layer.positions &&
+                          (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
   return read_again || !same_shape ? no_slot : inputs[i];
 }
 
@@ -163,11 +167,13 @@ void ForwardPass::forward(Size l) {
   std::vector<SlotId> writes{made_[l]};
   if (row.kept_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
-    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation, row.kept_columns, rows,
-                        input_.state_type);
+    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation,
+                        {layer.positions, row.kept_columns}, rows, input_.state_type);
     writes.push_back(kept_[l]);
   }
-  emit({ActionKind::forward, l, 0, std::move(inputs), std::move(writes)});
+  Action action{ActionKind::forward, l, 0, std::move(inputs), std::move(writes)};
+  action.again = again;
+  emit(std::move(action));
 }
 
 /// An input as forward has read it. One that was redistributed is made again, unless it was the
@@ -183,12 +189,23 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
   return again;
 }
 
+/// Of columns that ranks have apart, each makes terms, which are gathered.
 SlotId ForwardPass::loss() {
-  const Size last = size() - 1;
-  const SlotId prediction = in_placement(last, whole);
+  const SlotId prediction = in_placement(size() - 1, of_loss());
   const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
-                                   slot(prediction).shape[1], whole);
-  emit({ActionKind::loss, 0, 0, {prediction, slot_of_y}, {gradient}});
+                                   extent_of(slot(prediction)), of_loss());
+  Action action{ActionKind::loss, 0, 0, {prediction, slot_of_y}, {gradient}};
+  if (of_loss().is_shard()) {
+    const Extent terms{slot(prediction).positions, 3 * input_.mesh.size_of("model")};
+    const auto add_terms = [&](Placement placement) {
+      return add_slot("loss/terms", TensorRole::activation, terms, placement, input_.state_type);
+    };
+    const SlotId own = add_terms(Placement::shard(1)), all = add_terms(whole);
+    emit({ActionKind::loss_terms, 0, 0, {prediction, slot_of_y}, {own}});
+    redistribute(own, all, false);
+    action.reads.push_back(all);
+  }
+  emit(std::move(action));
   return gradient;
 }
 

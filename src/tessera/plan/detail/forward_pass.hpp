@@ -19,6 +19,8 @@ class ForwardPass : protected PassTensors {
   /// Inputs, layers and outputs of a chunk, and behind the last layer the loss: the gradient of the
   /// prediction, else no_slot.
   SlotId forward_chunk(Range layers);
+  /// How the loss reads the prediction and gives its gradient.
+  Placement of_loss() const { return loss_placement(input_, layouts_); }
   /// From here on what is made is made for backward, and what it computes again is not there.
   void begin_backward(Range layers);
 
@@ -38,6 +40,7 @@ class ForwardPass : protected PassTensors {
   const std::vector<Layout>& layouts_;
 
  private:
+  Extent extent_of_x() const { return {input_.model.input_positions, input_.model.input_width}; }
   void shorten_x(Range layers);
   void find_segments(Range layers);
   void forget(Range layers);

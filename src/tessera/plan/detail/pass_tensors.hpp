@@ -8,6 +8,7 @@
 
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/pass.hpp>
+#include <tessera/plan/plan.hpp>
 
 namespace tessera::detail {
 
@@ -30,23 +31,32 @@ class PassTensors {
     return splits_layers_ && along_model.is_partial() ? input_.state_type : input_.compute_type;
   }
 
-  SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model,
+  /// Of a sample.
+  struct Extent {
+    Size positions, columns;
+  };
+  static Extent output_of(const LayerSpec& layer) { return {layer.positions, layer.out}; }
+  static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
+
+  SlotId add_slot(std::string path, TensorRole role, Extent of, Placement along_model,
                   SlotId in_memory_of = no_slot) {
-    return add_slot(std::move(path), role, width, along_model, type_of(along_model), in_memory_of);
+    return add_slot(std::move(path), role, of, along_model, type_of(along_model), in_memory_of);
   }
-  SlotId add_slot(std::string path, TensorRole role, Size width, Placement along_model, DType type,
+  SlotId add_slot(std::string path, TensorRole role, Extent of, Placement along_model, DType type,
                   SlotId in_memory_of = no_slot) {
     Placements placements = replicated(input_.mesh);
     for (const std::string& axis : batch_axes(input_.mesh))
       placements[*input_.mesh.find(axis)] = Placement::shard(0);
     if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
-    Slot slot{std::move(path), role, {rows_, width}, placements, along_model, type};
+    Slot slot{std::move(path), role,        {rows_ * of.positions, of.columns},
+              placements,      along_model, type,
+              of.positions};
     if (in_memory_of != no_slot) {
       slot.storage = storage_of(in_memory_of);
     } else if (role != TensorRole::batch) {
       // The first rank has the largest block of everything.
-      const Size elements =
-          num_elements(local_block(slot.shape, slot.placements, input_.mesh, 0).extent);
+      const Size elements = num_elements(
+          parameter_block(group_of(slot), along_model, input_.mesh.size_of("model"), 0).extent);
       slot.storage = static_cast<Size>(pass_.storages.size());
       pass_.storages.push_back({elements * size_of(slot.type)});
     }
@@ -63,7 +73,7 @@ class PassTensors {
     if (slot(from).type != slot(to).type) {
       const Slot like = slot(to);
       const bool in_place = may_overwrite && like.along_model.is_replicate();
-      const SlotId sum = add_slot(like.path + ".sum", like.role, like.shape[1], like.along_model,
+      const SlotId sum = add_slot(like.path + ".sum", like.role, extent_of(like), like.along_model,
                                   slot(from).type, in_place ? from : no_slot);
       redistribute(from, sum, may_overwrite);
       return copy(sum, to);
@@ -72,7 +82,7 @@ class PassTensors {
     const Shape group = group_of(slot(from));
     SlotId scratch = no_slot;
     if (packed_elements(before, after, group, input_.mesh.size_of("model"), 0) > 0)
-      scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, group[1],
+      scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)),
                          packed_placement(before, after), slot(from).type);
     emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
   }
@@ -81,9 +91,7 @@ class PassTensors {
 
   /// What the first ranks along `model`, which have the largest blocks, hold together.
   Shape group_of(const Slot& of) const {
-    Placements placements = of.placements;
-    if (const auto model = input_.mesh.find("model")) placements[*model] = whole;
-    return local_block(of.shape, placements, input_.mesh, 0).extent;
+    return {batch_share(input_.mesh, rows_, 0).count * of.positions, of.shape[1]};
   }
 
   /// An all-to-all packs its part of the rows, everything else the whole.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <unistd.h>
+
+#include <tessera/app/export.hpp>
+#include <tessera/app/npy_file.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/data/data_row.hpp>
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+void check_export(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory, error))
+    throw ConfigError("--export", directory.string(), "must be a directory that can be made");
+  if (access(directory.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError("--export", directory.string(), "must be writable");
+}
+
+template <class T>
+void export_predictions(const fs::path& directory, Trainer<T>& trainer, const DataConfig& data) {
+  using Data = StateOf<T>;
+  constexpr Size rows_wanted = 65536;
+  const ModelSpec& model = trainer.model();
+  const bool unseen = data.validation_samples > 0;
+  const Size samples =
+      std::clamp<Size>(rows_wanted / std::max(model.input_positions, model.output_positions()), 1,
+                       unseen ? data.validation_samples : data.samples);
+  const Matrix<Data> x("tessera::export_x", samples * model.input_positions, model.input_width);
+  const Matrix<Data> y("tessera::export_y", samples * model.output_positions(),
+                       model.target_width());
+  const Communicator& world = trainer.mesh().world();
+  collectively(world, [&] {
+    row_of(data.kind).fill.run(data, model,
+                               DataBlock<Data>{{unseen ? data.samples : 0, samples}, x, y});
+  });
+  const Matrix<Data> prediction = trainer.predict(x);
+  collectively(world, [&] {
+    if (world.rank() != 0) return;
+    const auto write = [&](const char* name, const Matrix<Data>& rows, Size positions) {
+      write_npy(directory / name, Vector<Data>(rows.data(), rows.span()),
+                {samples, positions, static_cast<Size>(rows.extent(1))});
+    };
+    write("x.npy", x, model.input_positions);
+    write("y.npy", y, model.output_positions());
+    write("prediction.npy", prediction, model.output_positions());
+  });
+}
+
+template void export_predictions(const fs::path&, Trainer<float>&, const DataConfig&);
+template void export_predictions(const fs::path&, Trainer<double>&, const DataConfig&);
+template void export_predictions(const fs::path&, Trainer<BFloat16>&, const DataConfig&);
+template void export_predictions(const fs::path&, Trainer<Float16>&, const DataConfig&);
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include <tessera/train/trainer.hpp>
+
+namespace tessera {
+
+/// Throws ConfigError for the key --export unless the directory is there or can be made.
+void check_export(const std::filesystem::path& directory);
+
+/// Writes x.npy, y.npy and prediction.npy, each (samples, positions, columns), to the directory:
+/// the first validation samples, or else the first ones of the data set, as many as have about
+/// 65536 rows. After fit(). Collective.
+template <class T>
+void export_predictions(const std::filesystem::path& directory, Trainer<T>& trainer,
+                        const DataConfig& data);
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <tessera/app/validation_text.hpp>
+#include <tessera/config/model_kinds.hpp>
+#include <tessera/data/data_row.hpp>
+
+namespace tessera {
+namespace {
+
+/// A number by which users judge such a model.
+struct Measure {
+  std::string_view key, title, format;
+  std::function<double(const Validation&)> value;
+};
+
+std::optional<double> best_loss(const Config& config) {
+  const auto of = row_of(config.data.kind).best_loss;
+  return of ? of(make_model(config.model)) : std::nullopt;
+}
+
+std::optional<Measure> measure_of(const Config& config) {
+  switch (config.training.loss) {
+    case LossKind::poisson:
+      return Measure{"solution_error", "Solution error:", "{:.3g} relative to the exact solution",
+                     [](const Validation& v) { return v.solution_error.value(); }};
+    case LossKind::relative_l2:
+      return Measure{"relative_error", "Test error:", "{:.3g} relative, on unseen samples",
+                     [](const Validation& v) { return v.loss; }};
+    case LossKind::bce:
+      return Measure{"elbo", "ELBO:", "{:.3f} a sample, on unseen samples",
+                     [](const Validation& v) { return -v.loss; }};
+    case LossKind::cross_entropy:
+      if (const std::optional<double> best = best_loss(config))
+        return Measure{"above_best", "Above the best:", "{:.3g} of the loss that can be reached",
+                       [best](const Validation& v) { return v.loss / *best - 1; }};
+      return Measure{"perplexity", "Perplexity:", "{:.3f}, on unseen samples",
+                     [](const Validation& v) { return std::exp(v.loss); }};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string validation_text(const Config& config, const TrainingMetrics& metrics) {
+  if (metrics.validations.empty()) return "";
+  const Validation& last = metrics.validations.back().result;
+  std::string text = fmt::format("  {:<16} {:.6f}\n", "Validation loss:", last.loss);
+  if (const auto best = best_loss(config))
+    text += fmt::format("  {:<16} {:.6f}\n", "Best loss:", *best);
+  if (const auto measure = measure_of(config))
+    text += fmt::format("  {:<16} {}\n", measure->title,
+                        fmt::format(fmt::runtime(measure->format), measure->value(last)));
+  return text;
+}
+
+nlohmann::json validation_json(const Config& config, const TrainingMetrics& metrics) {
+  nlohmann::json epochs = nlohmann::json::array(), losses = epochs, values = epochs;
+  const auto measure = measure_of(config);
+  for (const EpochValidation& one : metrics.validations) {
+    epochs.push_back(one.epoch);
+    losses.push_back(one.result.loss);
+    if (measure) values.push_back(measure->value(one.result));
+  }
+  nlohmann::json document{
+      {"samples", config.data.validation_samples}, {"epochs", epochs}, {"losses", losses}};
+  if (measure) document["measure"] = {{"name", measure->key}, {"values", values}};
+  if (const auto best = best_loss(config)) document["best_loss"] = *best;
+  return document;
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/data/data_file.hpp>
+#include <tessera/data/data_row.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr Size byte_values = 256;
+
+void check_bytes(const DataConfig& data, const ModelSpec& model) {
+  if (model.targets != Targets::classes || model.classes != byte_values)
+    reject_data_kind(data, "a model of sequences over 256 values");
+  // The last position of the last sample predicts one byte more.
+  const Size needed = data.samples * model.input_positions + 1;
+  const Size there = size_of_data_file(data);
+  if (there < needed)
+    throw ConfigError("data.file", data.file,
+                      fmt::format("must have at least {} bytes for {} samples of {}, but has {}",
+                                  needed, data.samples, model.input_positions, there));
+}
+
+/// Sample s begins at byte s * positions.
+template <class T>
+void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
+  const Size positions = model.input_positions, n = block.samples.count * positions;
+  if (n == 0) return;
+  const std::vector<unsigned char> bytes =
+      read_data_file(data, block.samples.begin * positions, n + 1);
+  const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
+  const auto y = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.y);
+  for (Size i = 0; i < n; ++i) {
+    x.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i)]);
+    y.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i) + 1]);
+  }
+  Kokkos::deep_copy(block.x, x);
+  Kokkos::deep_copy(block.y, y);
+}
+
+}  // namespace
+
+const DataRow bytes_data{.check = check_bytes,
+                         .reads_file = true,
+                         .fill = [](const DataConfig& data, const ModelSpec& model,
+                                    const auto& block) { fill_bytes(data, model, block); }};
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/base/names.hpp>
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// Where samples come from. A sample is a function of the seed, or of a file, and of its number.
+enum class DataKind : std::uint8_t {
+  sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
+  random,          ///< x and y standard normal, or uniform over classes: what the model reads
+  copy_task,       ///< sequences of classes whose second half repeats the first
+  bytes,           ///< sequences of the bytes of a file
+};
+template <>
+inline constexpr std::array<std::string_view, 4> names_of<DataKind>{"sum_of_squares", "random",
+                                                                    "copy_task", "bytes"};
+
+struct DataConfig {
+  DataKind kind = DataKind::sum_of_squares;
+  Size samples = 256;
+  std::uint64_t seed = 0;
+  std::string file{};           ///< of kinds that read one
+  bool shuffle = false;         ///< another order of the samples in each epoch
+  Size validation_samples = 0;  ///< those behind the others, which no step sees
+};
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/data/data_row.hpp>
+
+namespace tessera {
+
+const DataRow& row_of(DataKind kind) {
+  // In the order of the enumerators.
+  static constexpr std::array<const DataRow*, names_of<DataKind>.size()> rows{
+      &sum_of_squares_data, &random_data, &copy_task_data, &bytes_data};
+  return *rows[static_cast<std::size_t>(kind)];
+}
+
+void reject_data_kind(const DataConfig& data, const std::string& needed) {
+  throw ConfigError("data.kind", fmt::format("\"{}\"", name_of(data.kind)), "needs " + needed);
+}
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <tessera/base/split.hpp>
+#include <tessera/base/view.hpp>
+#include <tessera/data/data_config.hpp>
+#include <tessera/nn/model_spec.hpp>
+
+namespace tessera {
+
+/// Samples that a rank makes in one go. T: the state type.
+template <class T>
+struct DataBlock {
+  Range samples;  ///< their numbers in the data set
+  Matrix<T> x;    ///< (samples * positions, input width)
+  Matrix<T> y;    ///< (samples * positions, target width)
+};
+
+/// One kind of data. To add one, write such a row in a file of its own.
+struct DataRow {
+  /// Throws ConfigError if there are no such samples for this model.
+  void (*check)(const DataConfig& data, const ModelSpec& model);
+  bool reads_file = false;
+
+  /// A function for each state type, of one generic lambda without captures.
+  struct Fill {
+    template <class F>
+    constexpr Fill(F f) : of_float(f), of_double(f) {}
+
+    void run(const DataConfig& c, const ModelSpec& m, const DataBlock<float>& b) const {
+      of_float(c, m, b);
+    }
+    void run(const DataConfig& c, const ModelSpec& m, const DataBlock<double>& b) const {
+      of_double(c, m, b);
+    }
+
+   private:
+    void (*of_float)(const DataConfig&, const ModelSpec&, const DataBlock<float>&);
+    void (*of_double)(const DataConfig&, const ModelSpec&, const DataBlock<double>&);
+  };
+  Fill fill;
+
+  /// The least mean loss that any model can reach on unseen samples, where it is known.
+  std::optional<double> (*best_loss)(const ModelSpec& model) = nullptr;
+};
+
+const DataRow& row_of(DataKind kind);
+
+/// Throws ConfigError for the key data.kind, with what the model would need.
+[[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);
+
+// In a file each.
+extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data;
+
+}  // namespace tessera
