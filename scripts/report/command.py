@@ -7,8 +7,16 @@ from pathlib import Path
 
 from . import style
 from .build import build
+from .export import Export, build_export, is_export
 from .output import write
 from .study import ReportError, Study
+
+
+def _report_export(options):
+    export = Export(options.results)
+    output = options.output or Path(options.results) / "report"
+    print(f"the report is {write(output, f'Training run: {export.kind}', build_export(export))}")
+    return 0
 
 
 def main(arguments=None):
@@ -17,7 +25,7 @@ def main(arguments=None):
         description="Writes report.html, report.md and figures/ (SVG and PNG) from the results of "
         "tessera-bench. The page is one file and needs no network.",
     )
-    parser.add_argument("results", metavar="RESULTS", help="directory that tessera-bench wrote to")
+    parser.add_argument("results", metavar="RESULTS", help="directory that tessera-bench or tessera run --export wrote to")
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)"
     )
@@ -29,6 +37,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     style.use()
     try:
+        if is_export(options.results):
+            return _report_export(options)
         study = Study(options.results)
         blocks = build(study, options.allow_mixed)
         output = options.output or Path(options.results) / "report"

@@ -80,6 +80,27 @@ expect_silence
 expect_files out.json
 expect_near final_loss "$(json /final_loss)" 18.196810 1e-5
 
+# Unseen samples, and arrays as NumPy writes them: a header of 128 bytes, then (10, 1, 4) and (10, 1, 1) floats.
+begin export
+launch run "$inputs/tutorial.toml" --json out.json --export arrays --set data.validation_samples=10 \
+  --set training.validate_every=8 --set data.shuffle=true
+expect_code 0
+expect_files arrays out.json
+expect_line " +Validation loss: +[0-9]+\.[0-9]{6}"
+expect_json /validation/samples 10
+expect_json /validation/epochs "[8,16,20]"
+[ "$(ls "$here/arrays" | xargs)" = "prediction.npy results.json x.npy y.npy" ] || fail "exported $(ls "$here/arrays")"
+cmp "$here/out.json" "$here/arrays/results.json" || fail "the exported results differ"
+[ "$(stat -c %s "$here"/arrays/*.npy | xargs)" = "168 288 168" ] || fail "arrays have other sizes"
+grep -qaF "{'descr': '<f4', 'fortran_order': False, 'shape': (10, 1, 4,)}" "$here/arrays/x.npy" ||
+  fail "x.npy begins with $(head -c 128 "$here/arrays/x.npy")"
+
+begin no-export
+: > "$here/file"
+launch run "$inputs/tutorial.toml" --quiet --export file
+expect_code 1
+grep -qF -- "--export = file: must be a directory that can be made" "$err" || fail "$(cat "$err")"
+
 if [ "$ranks" -eq 1 ]; then
   begin tf32
   launch run "$inputs/tutorial.toml" --set model.matmul_precision=tf32

@@ -37,11 +37,11 @@ Samples<T> all_samples(Experiment setup) {
   return samples_of<T>(setup);
 }
 
-template <class T>
-Samples<T> unseen_samples(const Experiment& setup) {
-  const Samples<T> all = all_samples<T>(setup);
+/// Of the validation samples, by a function that takes arrays.
+double loss_of_unseen(Trainer<double>& trainer, const Experiment& setup) {
+  const Samples<double> all = all_samples<double>(setup);
   const Range unseen{setup.data.samples, setup.data.validation_samples};
-  return {rows_of(all.x, unseen), rows_of(all.y, unseen)};
+  return trainer.evaluate(rows_of(all.x, unseen), rows_of(all.y, unseen));
 }
 
 TEST(Validation, IsTheLossOfUnseenSamplesOnEveryMesh) {
@@ -57,9 +57,7 @@ TEST(Validation, IsTheLossOfUnseenSamplesOnEveryMesh) {
       for (const EpochValidation& validation : metrics.validations)
         epochs.push_back(validation.epoch);
       EXPECT_EQ(epochs, (std::vector<Size>{2, 4, 5}));
-      const Samples<double> unseen = unseen_samples<double>(one);
-      EXPECT_NEAR(metrics.validations.back().result.loss, trainer.evaluate(unseen.x, unseen.y),
-                  1e-13);
+      EXPECT_NEAR(metrics.validations.back().result.loss, loss_of_unseen(trainer, one), 1e-13);
       EXPECT_NE(metrics.validations[0].result.loss, metrics.validations[1].result.loss);
     }
   });
@@ -87,8 +85,7 @@ TEST(Validation, AnotherFitHasOtherSamples) {
   EXPECT_EQ(plan_violation(metrics), "");
   Experiment then = setup;
   then.data = more;
-  const Samples<double> unseen = unseen_samples<double>(then);
-  EXPECT_NEAR(metrics.validations.back().result.loss, trainer.evaluate(unseen.x, unseen.y), 1e-13);
+  EXPECT_NEAR(metrics.validations.back().result.loss, loss_of_unseen(trainer, then), 1e-13);
 }
 
 TEST(Validation, ANumberOfEpochsNeedsSamples) {

@@ -41,7 +41,7 @@ class Dataset {
   Size num_samples() const { return samples_; }
   Size num_batches() const { return (samples_ + batch_size_ - 1) / batch_size_; }
   /// Whether the memory is the data set's own, not that of wrapped arrays.
-  bool owns_memory() const { return compact_; }
+  bool owns_memory() const { return compact_ || shuffle_; }
   /// `epoch` decides about the order of samples that are shuffled; a shuffled batch lasts until the
   /// next one.
   Batch<T> batch(Size k, Size epoch = 0) const;
