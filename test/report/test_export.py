@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page on a training run that `tessera run --export` wrote."""
+
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy
+import support  # noqa: F401: finds the report
+
+# isort: split
+from report.command import main
+
+KINDS = {
+    # samples, positions and columns of x and y, and what the page must name
+    "fno": ((4, 64, 3), (4, 64, 1), "Predicted fields"),
+    "pinn": ((200, 6, 2), (200, 6, 1), "Solution of the equation"),
+    "vae": ((3, 1, 16), (3, 1, 16), "Reconstructions"),
+    "transformer": ((5, 7, 1), (5, 7, 1), None),
+    "mlp": ((5, 1, 4), (5, 1, 1), None),
+}
+
+
+def write_export(directory, kind, validates=True):
+    x_shape, y_shape, _ = KINDS[kind]
+    draw = numpy.random.default_rng(1)
+    y = draw.random(y_shape)
+    directory.mkdir()
+    numpy.save(directory / "x.npy", draw.random(x_shape))
+    numpy.save(directory / "y.npy", y)
+    numpy.save(directory / "prediction.npy", y * 1.5)
+    results = {
+        "parameters": 1234,
+        "steps": 40,
+        "final_loss": 0.25,
+        "epoch_losses": [1.0, 0.5, 0.25],
+        "config": {
+            "model": {"kind": kind},
+            "training": {"loss": "mse"},
+            "distributed": {
+                "strategy": "fsdp",
+                "mesh_axis_names": ["fsdp", "model"],
+                "mesh_shape": [2, 3],
+            },
+        },
+    }
+    if validates:
+        results["validation"] = {"epochs": [2, 3], "losses": [0.6, 0.3], "best_loss": 0.2}
+    (directory / "results.json").write_text(json.dumps(results))
+
+
+class Export(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name)
+
+    def report(self, *arguments):
+        """Exit code, standard output and error."""
+        out, error = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+            code = main([str(argument) for argument in arguments])
+        return code, out.getvalue(), error.getvalue()
+
+    def test_every_kind_has_its_picture_and_losses(self):
+        for kind, (_, _, title) in KINDS.items():
+            with self.subTest(kind):
+                write_export(self.root / kind, kind)
+                self.assertEqual(self.report(self.root / kind)[0], 0)
+                text = (self.root / kind / "report" / "report.md").read_text()
+                self.assertIn("1,234 parameters, 40 steps under fsdp on fsdp=2, model=3", text)
+                self.assertIn("### Losses", text)
+                figures = sorted(p.name for p in (self.root / kind / "report" / "figures").glob("*"))
+                expected = ["losses.png", "losses.svg"]
+                if title:
+                    self.assertIn(f"### {title}", text)
+                    expected += ["predictions.png", "predictions.svg"]
+                self.assertEqual(figures, expected)
+
+    def test_the_error_of_a_field_is_relative_to_it(self):
+        write_export(self.root / "fno", "fno")
+        self.report(self.root / "fno", "-o", self.root / "page")
+        svg = (self.root / "page" / "figures" / "predictions.svg").read_text()
+        self.assertIn("error: 50.0%", svg)
+
+    def test_a_run_without_validation_has_its_losses(self):
+        write_export(self.root / "mlp", "mlp", validates=False)
+        self.assertEqual(self.report(self.root / "mlp")[0], 0)
+
+    def test_files_that_cannot_be_read_are_one_line(self):
+        for name, content in (("x.npy", b"no array"), ("results.json", b"{"), ("results.json", b"[]")):
+            with self.subTest(name):
+                directory = self.root / f"broken{len(list(self.root.iterdir()))}"
+                write_export(directory, "vae")
+                (directory / name).write_bytes(content)
+                code, _, error = self.report(directory)
+                self.assertEqual(code, 1)
+                self.assertEqual(error.count("\n"), 1)
+                self.assertIn("cannot be read", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
