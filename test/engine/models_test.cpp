@@ -44,12 +44,19 @@ Experiment transformer_setup(Size ranks) {
   return setup;
 }
 
+Experiment vae_setup(Size) {
+  Experiment setup = of_kind(ModelKind::vae, DataKind::blobs, LossKind::bce);
+  setup.model.vae = {.input_width = 9, .hidden = {7, 5}, .latent = 3, .beta = 2};
+  return setup;
+}
+
 struct ModelCase {
   const char* name;
   Experiment (*setup)(Size ranks);
   bool splits_rows;  ///< with sequence parallelism
 };
-const std::vector<ModelCase> cases{{"transformer", transformer_setup, true}};
+const std::vector<ModelCase> cases{{"transformer", transformer_setup, true},
+                                   {"vae", vae_setup, true}};
 
 class Models : public testing::TestWithParam<ModelCase> {
  protected:

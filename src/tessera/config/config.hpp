@@ -16,6 +16,7 @@
 #include <tessera/nn/mlp.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 #include <tessera/nn/transformer.hpp>
+#include <tessera/nn/vae.hpp>
 #include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
@@ -79,16 +80,17 @@ struct TrainingConfig {
   DistributedConfig distributed{};
 };
 
-enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer };
+enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer, vae };
 template <>
-inline constexpr std::array<std::string_view, 3> names_of<ModelKind>{"mlp", "residual_mlp",
-                                                                     "transformer"};
+inline constexpr std::array<std::string_view, 4> names_of<ModelKind>{"mlp", "residual_mlp",
+                                                                     "transformer", "vae"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
   MlpConfig mlp{};  ///< activations, bias, initializer and seed are those of every kind
   ResidualMlpConfig residual_mlp{};
   TransformerConfig transformer{};
+  VaeConfig vae{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };

@@ -84,15 +84,19 @@ void check_data(const Config& config) {
   kind.check(config.data, model);
 }
 
-/// A loss reads values, classes or residuals, and the model predicts one of these.
+/// A loss reads values, classes or residuals, and the model predicts one of these. What a layer
+/// adds to the loss is a term of each sample, which a mean over elements would divide by their
+/// number.
 void check_loss(const Config& config) {
   const TrainingConfig& training = config.training;
-  const Targets targets = make_model(config.model).targets;
-  if (targets_of(training.loss) != targets) {
+  const ModelSpec model = make_model(config.model);
+  const auto suits = [&](LossKind kind) {
+    return targets_of(kind) == model.targets && (!adds_loss(model) || loss_count(kind, 1, 2) == 1);
+  };
+  if (!suits(training.loss)) {
     std::vector<std::string_view> suitable;
     for (std::size_t kind = 0; kind < names_of<LossKind>.size(); ++kind)
-      if (targets_of(static_cast<LossKind>(kind)) == targets)
-        suitable.push_back(names_of<LossKind>[kind]);
+      if (suits(static_cast<LossKind>(kind))) suitable.push_back(names_of<LossKind>[kind]);
     reject("training.loss", name_of(training.loss),
            fmt::format("must be {} for model.kind = \"{}\"",
                        suitable.size() > 1 ? "one of " + join(suitable) : to_toml(suitable[0]),

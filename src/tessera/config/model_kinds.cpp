@@ -27,6 +27,8 @@ constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
     {[](const ModelConfig& c) { return transformer(c.transformer, c.mlp); },
      [](const ModelConfig& c) { return c.transformer == TransformerConfig{}; },
      "model.transformer.width"},
+    {[](const ModelConfig& c) { return vae(c.vae, c.mlp); },
+     [](const ModelConfig& c) { return c.vae == VaeConfig{}; }, "model.vae.hidden"},
 }};
 
 }  // namespace

@@ -15,10 +15,12 @@ enum class DataKind : std::uint8_t {
   random,          ///< x and y standard normal, or uniform over classes: what the model reads
   copy_task,       ///< sequences of classes whose second half repeats the first
   bytes,           ///< sequences of the bytes of a file
+  blobs,           ///< images of smooth bumps, x and y
+  idx,             ///< images of a file in the IDX format of MNIST, x and y
 };
 template <>
-inline constexpr std::array<std::string_view, 4> names_of<DataKind>{"sum_of_squares", "random",
-                                                                    "copy_task", "bytes"};
+inline constexpr std::array<std::string_view, 6> names_of<DataKind>{
+    "sum_of_squares", "random", "copy_task", "bytes", "blobs", "idx"};
 
 struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;

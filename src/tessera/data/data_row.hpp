@@ -51,7 +51,11 @@ const DataRow& row_of(DataKind kind);
 /// Throws ConfigError for the key data.kind, with what the model would need.
 [[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);
 
+/// A sample is a row of numbers, and the prediction has its shape.
+bool predicts_its_input(const ModelSpec& model);
+
 // In a file each.
-extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data;
+extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data, blobs_data,
+    idx_data;
 
 }  // namespace tessera

@@ -48,6 +48,7 @@ struct LayerSpec {
   Size in_positions = 1, positions = 1;
   Size group = 1;  ///< columns of the output that `model` may not part: those of a head
   std::vector<Size> settings{};  ///< what else the kind wants to know
+  double loss_weight = 0;        ///< of the term that the kind adds to the loss
   /// Of a rank's part: where it begins in what `model` splits of the output's columns, or else of
   /// the inputs' columns, or else of the first parameter.
   Size first = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include <tessera/nn/layer_row.hpp>
@@ -30,6 +31,11 @@ Size ModelSpec::append(LayerSpec layer) {
   if (keeps_positions) layer.positions = layer.in_positions;
   layers.push_back(std::move(layer));
   return static_cast<Size>(layers.size()) - 1;
+}
+
+bool adds_loss(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& layer) { return row_of(layer).adds_loss; });
 }
 
 FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {

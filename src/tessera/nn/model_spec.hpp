@@ -37,6 +37,9 @@ struct ModelSpec {
   Size append(LayerSpec layer);
 };
 
+/// A layer of the model adds a term of its own to the loss.
+bool adds_loss(const ModelSpec& model);
+
 /// FLOPs of the matrix products on `samples` samples; `layers` with a rank's extents, or whole
 /// ones. The gradient of x is never wanted.
 struct FlopCount {

@@ -81,11 +81,7 @@ struct PlanInput {
   /// Small gradients would vanish; those that overflow skip the step.
   bool scales_loss() const { return compute_type == DType::float16; }
   /// Sums that the loss is made of: its own, and that of layers which add to it.
-  Size loss_terms() const {
-    for (const LayerSpec& layer : model.layers)
-      if (row_of(layer).adds_loss) return 2;
-    return 1;
-  }
+  Size loss_terms() const { return adds_loss(model) ? 2 : 1; }
   Size batches_of(Size n) const { return (n + global_batch - 1) / global_batch; }
   Size steps_per_epoch() const { return batches_of(samples); }
   Size validation_batches() const { return batches_of(validation_samples); }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <tessera/nn/mlp.hpp>
+#include <tessera/nn/transformer.hpp>
+#include <tessera/nn/vae.hpp>
+
+#include "data/data_support.hpp"
+
+namespace tessera {
+namespace {
+
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
+using data_test::rejection_of;
+
+const DataConfig blobs_config{.kind = DataKind::blobs, .samples = 50, .seed = 3};
+
+ModelSpec model_of_images(Size pixels) {
+  return vae({.input_width = pixels, .hidden = {4}, .latent = 2});
+}
+
+TEST(Blobs, PixelsAreFromZeroToOneAndTheTargetsOfThemselves) {
+  const Made made = make(blobs_config, model_of_images(784), {0, 50});
+  EXPECT_EQ(made.x, made.y);
+  const auto [least, most] = std::minmax_element(made.x.begin(), made.x.end());
+  EXPECT_GE(*least, 0);
+  EXPECT_LT(*least, 0.01);
+  EXPECT_EQ(*most, 1);  // where bumps add up to more
+}
+
+/// A picture is neither empty nor full, and differs from the next one.
+TEST(Blobs, ImagesDiffer) {
+  const Made made = make(blobs_config, model_of_images(784), {0, 50});
+  std::set<double> sums;
+  for (Size s = 0; s < 50; ++s) {
+    double sum = 0;
+    for (Size i = 0; i < 784; ++i) sum += made.x[s * 784 + i];
+    EXPECT_GT(sum, 0.01 * 784) << s;
+    EXPECT_LT(sum, 0.6 * 784) << s;
+    sums.insert(sum);
+  }
+  EXPECT_EQ(sums.size(), 50);
+}
+
+/// Noise would have steps of any size; the narrowest bump rises by exp(-1/2) / 0.06 over the image.
+TEST(Blobs, ImagesAreSmooth) {
+  const Size side = 64;
+  const Made made = make(blobs_config, model_of_images(side * side), {0, 50});
+  double steepest = 0;
+  for (Size row = 0; row < 50 * side; ++row)
+    for (Size j = 1; j < side; ++j) {
+      const double step = made.x[row * side + j] - made.x[row * side + j - 1];
+      steepest = std::max(steepest, std::abs(step));
+    }
+  EXPECT_LT(steepest, 3 * std::exp(-0.5) / 0.06 / side);
+  EXPECT_GT(steepest, 0.01);
+}
+
+/// A finer image shows the same bumps.
+TEST(Blobs, DoNotDependOnTheSizeOfTheImage) {
+  const Made coarse = make(blobs_config, model_of_images(9), {0, 50});
+  const Made fine = make(blobs_config, model_of_images(81), {0, 50});
+  for (Size s = 0; s < 50; ++s)
+    for (Size i = 0; i < 9; ++i)  // the middle of a coarse pixel is that of a fine one
+      EXPECT_NEAR(coarse.x[s * 9 + i], fine.x[s * 81 + (3 * (i / 3) + 1) * 9 + 3 * (i % 3) + 1],
+                  1e-12);
+}
+
+TEST(Blobs, SamplesDependOnTheSeedAndTheirNumberOnly) {
+  expect_samples_of_their_own(blobs_config, model_of_images(25));
+}
+
+TEST(Blobs, FloatsAreTheRoundedNumbers) {
+  const Made exact = make(blobs_config, model_of_images(25), {0, 50});
+  const Made rounded = make<float>(blobs_config, model_of_images(25), {0, 50});
+  for (std::size_t i = 0; i < exact.x.size(); ++i) EXPECT_NEAR(rounded.x[i], exact.x[i], 1e-5) << i;
+}
+
+TEST(Blobs, NeedAModelThatPredictsSquareImages) {
+  const std::string message =
+      "data.kind = \"blobs\": needs a model that predicts its input, of a width that is a square, "
+      "such as model.kind = \"vae\"";
+  for (const Size width : {2, 8, 10, 785})
+    EXPECT_EQ(rejection_of(blobs_config, model_of_images(width)), message) << width;
+  EXPECT_EQ(rejection_of(blobs_config, mlp({.widths = {9, 4}})), message);
+  EXPECT_EQ(rejection_of(blobs_config, transformer({})), message);
+  for (const Size side : {1, 2, 3, 28, 1000})
+    row_of(DataKind::blobs).check(blobs_config, mlp({.widths = {side * side, 1, side * side}}));
+}
+
+}  // namespace
+}  // namespace tessera

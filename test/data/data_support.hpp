@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/data/data_row.hpp>
+
+#include "device_data.hpp"
+#include "expect_error.hpp"
+
+namespace tessera::data_test {
+
+using test::error_of;
+
+/// Samples on the host, row by row.
+struct Made {
+  std::vector<double> x, y;
+  friend bool operator==(const Made&, const Made&) = default;
+};
+
+template <class T = double>
+Made make(const DataConfig& data, const ModelSpec& model, Range samples) {
+  const DataBlock<T> block{
+      samples, Matrix<T>("x", samples.count * model.input_positions, model.input_width),
+      Matrix<T>("y", samples.count * model.output_positions(), model.target_width())};
+  row_of(data.kind).fill.run(data, model, block);
+  const auto x = test::to_host(block.x), y = test::to_host(block.y);
+  return {{x.begin(), x.end()}, {y.begin(), y.end()}};
+}
+
+/// Samples are the same in whatever blocks they are made, and others with another seed, if there is
+/// one.
+inline void expect_samples_of_their_own(const DataConfig& data, const ModelSpec& model,
+                                        bool has_seed = true) {
+  const Made whole = make(data, model, {0, data.samples});
+  Made joined;
+  for (Size begin = 0, count = 1; begin < data.samples; begin += count, ++count) {
+    const Made part = make(data, model, {begin, std::min(count, data.samples - begin)});
+    joined.x.insert(joined.x.end(), part.x.begin(), part.x.end());
+    joined.y.insert(joined.y.end(), part.y.begin(), part.y.end());
+  }
+  EXPECT_EQ(joined, whole);
+  EXPECT_TRUE(make(data, model, {3, 0}).x.empty());
+  DataConfig other = data;
+  ++other.seed;
+  if (has_seed) {
+    EXPECT_NE(make(other, model, {0, data.samples}).x, whole.x);
+  }
+}
+
+/// A file in the folder for temporary files, until the object ends.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& name, const std::vector<unsigned char>& bytes)
+      : path_(testing::TempDir() + name + std::to_string(getpid())) {
+    std::ofstream file(path_, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The message of the error that check() throws; "data.file = <path>" without the path.
+inline std::string rejection_of(const DataConfig& data, const ModelSpec& model) {
+  std::string message = error_of([&] { row_of(data.kind).check(data, model); });
+  const std::string start = "data.file = " + data.file + ": ";
+  return message.starts_with(start) ? message.substr(start.size()) : message;
+}
+
+}  // namespace tessera::data_test

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/mlp.hpp>
+#include <tessera/nn/vae.hpp>
+
+#include "data/data_support.hpp"
+
+namespace tessera {
+namespace {
+
+using data_test::error_of;
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
+using data_test::rejection_of;
+using data_test::TemporaryFile;
+
+const ModelSpec model_of_six_pixels = vae({.input_width = 6, .hidden = {4}, .latent = 2});
+
+struct IdxHeader {
+  std::uint32_t magic = 0x00000803, images = 4, rows = 2, columns = 3;
+};
+
+/// The header, and pixels whose values are 0, 10, 20, ...
+std::vector<unsigned char> idx_bytes(const IdxHeader& header, std::size_t pixels) {
+  std::vector<unsigned char> bytes;
+  for (const std::uint32_t number : {header.magic, header.images, header.rows, header.columns})
+    for (const int shift : {24, 16, 8, 0})
+      bytes.push_back(static_cast<unsigned char>(number >> shift));
+  for (std::size_t i = 0; i < pixels; ++i) bytes.push_back(static_cast<unsigned char>(10 * i));
+  return bytes;
+}
+
+DataConfig idx_config(const std::string& file, Size samples) {
+  return {.kind = DataKind::idx, .samples = samples, .file = file};
+}
+
+/// What is said of a file with these contents, for `samples` and no validation.
+std::string rejection_of_idx(const std::vector<unsigned char>& bytes, Size samples) {
+  const TemporaryFile file("tessera_idx", bytes);
+  return rejection_of(idx_config(file.path(), samples), model_of_six_pixels);
+}
+
+TEST(Idx, PixelsAreBytesOver255) {
+  const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
+  const DataConfig data = idx_config(file.path(), 4);
+  row_of(data.kind).check(data, model_of_six_pixels);
+  const Made made = make(data, model_of_six_pixels, {1, 2});
+  ASSERT_EQ(made.x.size(), 12);
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(made.x[i], 10.0 * (6 + i) / 255) << i;
+  EXPECT_EQ(made.x, made.y);
+  expect_samples_of_their_own(data, model_of_six_pixels, false);
+}
+
+TEST(Idx, AreReadWithoutASign) {
+  std::vector<unsigned char> bytes = idx_bytes({.images = 1}, 0);
+  bytes.insert(bytes.end(), {0, 127, 128, 255, 1, 2});
+  const TemporaryFile file("tessera_idx", bytes);
+  const Made made = make<float>(idx_config(file.path(), 1), model_of_six_pixels, {0, 1});
+  EXPECT_EQ(made.x[0], 0);
+  EXPECT_EQ(made.x[2], static_cast<double>(128.0f / 255.0f));
+  EXPECT_EQ(made.x[3], 1);
+}
+
+TEST(Idx, FilesOfAnotherFormatAreOneLine) {
+  EXPECT_EQ(rejection_of_idx(idx_bytes({.magic = 0x00000801}, 24), 4),
+            "must be images in IDX format, which begin with 0x00000803, not with 0x00000801");
+  // What a file has that is still compressed.
+  EXPECT_EQ(rejection_of_idx(idx_bytes({.magic = 0x1f8b0808}, 24), 4),
+            "must be images in IDX format, which begin with 0x00000803, not with 0x1f8b0808");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({.rows = 3}, 36), 4),
+            "has images of 3 x 3 pixels, but the model reads 6");
+  // The product would be 6 in fewer bits.
+  EXPECT_EQ(rejection_of_idx(idx_bytes({.rows = 0x80000001, .columns = 6}, 36), 4),
+            "has images of 2147483649 x 6 pixels, but the model reads 6");
+}
+
+TEST(Idx, FilesThatAreTooShortAreOneLine) {
+  EXPECT_EQ(rejection_of_idx({}, 1), "has fewer than 16 bytes");
+  std::vector<unsigned char> header = idx_bytes({}, 0);
+  header.pop_back();
+  EXPECT_EQ(rejection_of_idx(header, 1), "has fewer than 16 bytes");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 24), 5), "has 4 images, but 5 samples are wanted");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 23), 4), "ends after 3 of its 4 images");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({.images = 0xffffffff}, 24), 4),
+            "ends after 4 of its 4294967295 images");
+}
+
+TEST(Idx, ValidationSamplesAreBehindTheOthers) {
+  const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
+  DataConfig data = idx_config(file.path(), 3);
+  data.validation_samples = 1;
+  row_of(data.kind).check(data, model_of_six_pixels);
+  data.validation_samples = 2;
+  EXPECT_EQ(rejection_of(data, model_of_six_pixels), "has 4 images, but 5 samples are wanted");
+}
+
+TEST(Idx, FilesThatCannotBeReadAreOneLine) {
+  EXPECT_EQ(rejection_of(idx_config("/nowhere/file", 1), model_of_six_pixels),
+            "cannot be read: No such file or directory");
+  EXPECT_EQ(rejection_of(idx_config(testing::TempDir(), 1), model_of_six_pixels),
+            "must be a file, not a directory");
+}
+
+TEST(Idx, NeedAModelThatPredictsItsInput) {
+  const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
+  EXPECT_EQ(rejection_of(idx_config(file.path(), 4), mlp({.widths = {6, 2}})),
+            "data.kind = \"idx\": needs a model that predicts its input, such as model.kind = "
+            "\"vae\"");
+}
+
+}  // namespace
+}  // namespace tessera
