@@ -14,12 +14,13 @@ void check_bytes(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::classes || model.classes != byte_values)
     reject_data_kind(data, "a model of sequences over 256 values");
   // The last position of the last sample predicts one byte more.
-  const Size needed = data.samples * model.input_positions + 1;
+  const Size samples = data.samples + data.validation_samples;
+  const Size needed = samples * model.input_positions + 1;
   const Size there = size_of_data_file(data);
   if (there < needed)
     throw ConfigError("data.file", data.file,
                       fmt::format("must have at least {} bytes for {} samples of {}, but has {}",
-                                  needed, data.samples, model.input_positions, there));
+                                  needed, samples, model.input_positions, there));
 }
 
 /// Sample s begins at byte s * positions.

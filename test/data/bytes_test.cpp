@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include <tessera/nn/transformer.hpp>
+
+#include "data/data_support.hpp"
+
+namespace tessera {
+namespace {
+
+using data_test::error_of;
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
+using data_test::rejection_of;
+using data_test::TemporaryFile;
+
+const ModelSpec model_of_bytes = transformer({.vocabulary = 256, .context = 5});
+
+/// Bytes whose values are 100, 101, ...
+std::vector<unsigned char> counted_bytes(std::size_t count) {
+  std::vector<unsigned char> bytes(count);
+  std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(100));
+  return bytes;
+}
+
+DataConfig bytes_config(const std::string& file, Size samples) {
+  return {.kind = DataKind::bytes, .samples = samples, .file = file};
+}
+
+TEST(Bytes, SamplesFollowOneAnotherInTheFile) {
+  const TemporaryFile file("tessera_bytes", counted_bytes(21));
+  const DataConfig data = bytes_config(file.path(), 4);
+  EXPECT_EQ(
+      rejection_of({.kind = DataKind::bytes, .samples = 5, .file = file.path()}, model_of_bytes),
+      "must have at least 26 bytes for 5 samples of 5, but has 21");
+  row_of(data.kind).check(data, model_of_bytes);
+  EXPECT_EQ(make(data, model_of_bytes, {2, 2}),
+            (Made{{110, 111, 112, 113, 114, 115, 116, 117, 118, 119},
+                  {111, 112, 113, 114, 115, 116, 117, 118, 119, 120}}));
+  expect_samples_of_their_own(data, model_of_bytes, false);
+}
+
+TEST(Bytes, ValidationSamplesAreBehindTheOthers) {
+  const TemporaryFile file("tessera_bytes", counted_bytes(21));
+  DataConfig data = bytes_config(file.path(), 3);
+  data.validation_samples = 1;
+  row_of(data.kind).check(data, model_of_bytes);
+  data.validation_samples = 2;
+  EXPECT_EQ(rejection_of(data, model_of_bytes),
+            "must have at least 26 bytes for 5 samples of 5, but has 21");
+}
+
+TEST(Bytes, AreReadWithoutASign) {
+  const TemporaryFile file("tessera_bytes", {0, 127, 128, 255, 1, 2});
+  EXPECT_EQ(make(bytes_config(file.path(), 1), model_of_bytes, {0, 1}),
+            (Made{{0, 127, 128, 255, 1}, {127, 128, 255, 1, 2}}));
+}
+
+TEST(Bytes, FilesThatCannotBeReadAreOneLine) {
+  EXPECT_EQ(rejection_of(bytes_config("/nowhere/file", 1), model_of_bytes),
+            "cannot be read: No such file or directory");
+  EXPECT_EQ(rejection_of(bytes_config(testing::TempDir(), 1), model_of_bytes),
+            "must be a file, not a directory");
+  // It has become shorter since it was checked.
+  const TemporaryFile file("tessera_bytes", counted_bytes(21));
+  EXPECT_EQ(error_of([&] {
+              make(bytes_config(file.path(), 5), model_of_bytes, {4, 1});
+            }),
+            "data.file = " + file.path() + ": has fewer than 26 bytes");
+}
+
+TEST(Bytes, NeedAModelOf256Values) {
+  const TemporaryFile file("tessera_bytes", counted_bytes(21));
+  EXPECT_EQ(
+      rejection_of(bytes_config(file.path(), 1), transformer({.vocabulary = 255, .context = 5})),
+      "data.kind = \"bytes\": needs a model of sequences over 256 values");
+}
+
+}  // namespace
+}  // namespace tessera
