@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every file of inputs/ is planned whole, inspected, and run small on one process and on several, where
-# its ranks must talk as its strategy says.
+# Every file of inputs/ is planned whole; those that are not for a cluster are inspected, and run small on one process
+# and on several, where its ranks must talk as its strategy says.
 # usage: inputs_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
@@ -48,9 +48,20 @@ for file in "$inputs"/*.toml; do
       alone=(--mesh "fsdp=1,model=1")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather)
       ;;
+    pinn)
+      small=(--set data.samples=64 --set data.validation_samples=16 --set training.batch_size=16 --set training.num_epochs=2
+        --set training.validate_every=1)
+      traffic=(data:reduce_scatter data:all_gather)
+      ;;
     workshop_pipeline)
       alone=(--mesh "pipeline=1")
       traffic=(pipeline:send pipeline:receive)
+      ;;
+    *_large)  # for a cluster
+      begin "input-$input"
+      launch plan "$file"
+      expect_code 0
+      continue
       ;;
     *) fail "inputs/$input.toml: say in inputs_test.sh how it is made small, and what it sends" && continue ;;
   esac

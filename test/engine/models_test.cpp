@@ -50,13 +50,22 @@ Experiment vae_setup(Size) {
   return setup;
 }
 
+Experiment pinn_setup(Size) {
+  Experiment setup = of_kind(ModelKind::pinn, DataKind::poisson_points, LossKind::poisson);
+  setup.model.mlp.activation = Activation::tanh;
+  setup.model.pinn = {.width = 13, .layers = 3};
+  setup.training.learning_rate = 1e-4;
+  return setup;
+}
+
 struct ModelCase {
   const char* name;
   Experiment (*setup)(Size ranks);
   bool splits_rows;  ///< with sequence parallelism
 };
 const std::vector<ModelCase> cases{{"transformer", transformer_setup, true},
-                                   {"vae", vae_setup, true}};
+                                   {"vae", vae_setup, true},
+                                   {"pinn", pinn_setup, false}};
 
 class Models : public testing::TestWithParam<ModelCase> {
  protected:
@@ -147,6 +156,29 @@ TEST(TransformerTraffic, OfAMeshIsWhatItsLayersNeed) {
   for (const Row& row : expected) expected_calls += row.calls, expected_bytes += row.bytes;
   EXPECT_EQ(calls, expected_calls);
   EXPECT_EQ(bytes, expected_bytes);
+}
+
+// Layers come in pairs: the second one's sums are what ranks exchange, and the gradient between
+// pairs. That of x is not wanted.
+TEST(PinnTraffic, OfAMeshIsWhatItsLayersNeed) {
+  Experiment setup = pinn_setup(2);
+  setup.model.pinn = {.width = 4, .layers = 3};
+  setup.data.samples = setup.training.batch_size = 3;
+  setup.training.distributed.strategy = "data";
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
+  const Size rows = 3 * 6, real = 8;
+  Size calls = 0, bytes = 0;
+  for (const CollectivePlan& row : plan.collectives(0)) {
+    if (row.cadence != Cadence::step) continue;
+    EXPECT_EQ(row.axis, "model");
+    EXPECT_EQ(row.operation, Operation::all_reduce);
+    calls += row.calls;
+    bytes += row.payload_bytes;
+  }
+  // Forward: layer2 (rows, 4) and layer4 (rows, 1). Backward: layer3's input (rows, 4).
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(bytes, (4 + 1 + 4) * rows * real);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/nn/convert.hpp>
+#include <tessera/nn/jet_activation.hpp>
 #include <tessera/nn/layer_norm.hpp>
 #include <tessera/nn/linear.hpp>
 #include <tessera/nn/loss.hpp>
@@ -119,6 +120,7 @@ struct Operands {
         gemm(MatmulPrecision::strict, {scratch, scratch, scratch}, ShortProducts::emulated),
         call{layer, gemm},
         wide_call{layer, wide_gemm} {
+    call.samples = wide_call.samples = rows / layer.positions;
     const auto set = [&](auto& mine, auto& wide, Size cols, std::uint64_t seed) {
       const auto made = normal<T>(rows, cols, seed);
       mine = made;
@@ -152,8 +154,8 @@ struct Operands {
 };
 
 template <class T>
-void expect_layer_of_floats(const LayerSpec& layer) {
-  Operands<T> operands(layer, 7);
+void expect_layer_of_floats(const LayerSpec& layer, Size rows = 7) {
+  Operands<T> operands(layer, rows);
   LayerCall<T>& call = operands.call;
   LayerCall<float>& wide = operands.wide_call;
   forward(call);
@@ -178,6 +180,8 @@ TYPED_TEST(ShortOf, LayersComputeInFloat) {
     SCOPED_TRACE(name_of(activation));
     expect_layer_of_floats<TypeParam>(pointwise("y", "layer", 0, 5, activation, "mlp"));
   }
+  expect_layer_of_floats<TypeParam>(jet_activation("y", "layer", 0, 5, Activation::tanh, "mlp"),
+                                    2 * jet_rows);
   expect_layer_of_floats<TypeParam>(layer_norm("y", "layer", 0, 5, "mlp"));
   expect_layer_of_floats<TypeParam>(linear("y", "layer", 0, {"kernel", {11, 5}, {"a", "b"}}));
 }

@@ -14,6 +14,7 @@
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/mlp.hpp>
+#include <tessera/nn/pinn.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 #include <tessera/nn/transformer.hpp>
 #include <tessera/nn/vae.hpp>
@@ -80,10 +81,10 @@ struct TrainingConfig {
   DistributedConfig distributed{};
 };
 
-enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer, vae };
+enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer, vae, pinn };
 template <>
-inline constexpr std::array<std::string_view, 4> names_of<ModelKind>{"mlp", "residual_mlp",
-                                                                     "transformer", "vae"};
+inline constexpr std::array<std::string_view, 5> names_of<ModelKind>{"mlp", "residual_mlp",
+                                                                     "transformer", "vae", "pinn"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
@@ -91,6 +92,7 @@ struct ModelConfig {
   ResidualMlpConfig residual_mlp{};
   TransformerConfig transformer{};
   VaeConfig vae{};
+  PinnConfig pinn{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };

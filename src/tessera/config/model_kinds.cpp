@@ -29,6 +29,8 @@ constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
      "model.transformer.width"},
     {[](const ModelConfig& c) { return vae(c.vae, c.mlp); },
      [](const ModelConfig& c) { return c.vae == VaeConfig{}; }, "model.vae.hidden"},
+    {[](const ModelConfig& c) { return pinn(c.pinn, c.mlp); },
+     [](const ModelConfig& c) { return c.pinn == PinnConfig{}; }, "model.pinn.width"},
 }};
 
 }  // namespace

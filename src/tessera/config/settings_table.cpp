@@ -118,10 +118,11 @@ std::vector<Setting> make_settings() {
                       "widths of the encoder's hidden layers; the decoder has them in reverse"),
       TESSERA_SETTING(model, vae.latent, "latent variables", positive),
       TESSERA_SETTING(model, vae.beta, "weight of the KL divergence in the loss", not_negative),
-      TESSERA_KEY(
-          "model", network, activation,
-          "after every layer but the last (mlp), after fc1 (residual_mlp, transformer), after "
-          "hidden layers (vae)"),
+      TESSERA_SETTING(model, pinn.width, "width of the hidden layers", positive),
+      TESSERA_SETTING(model, pinn.layers, "number of hidden layers", positive),
+      TESSERA_KEY("model", network, activation,
+                  "after every layer but the last (mlp, pinn), after fc1 (residual_mlp, "
+                  "transformer), after hidden layers (vae)"),
       TESSERA_KEY("model", network, output_activation, "after the last layer"),
       TESSERA_KEY("model", network, bias, "whether linear layers have a bias"),
       TESSERA_KEY("model", network, initializer,

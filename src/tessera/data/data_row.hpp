@@ -56,6 +56,6 @@ bool predicts_its_input(const ModelSpec& model);
 
 // In a file each.
 extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data, blobs_data,
-    idx_data;
+    idx_data, poisson_points_data;
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/nn/jet_activation.hpp>
 #include <tessera/nn/linear.hpp>
 #include <tessera/nn/mlp.hpp>
 #include <tessera/nn/pointwise.hpp>
@@ -26,10 +27,13 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const Size product = model.append(
       linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
   if (!finishes) return product;
-  return model.append(
-      dense.bias
-          ? pointwise(output, dense.unit, product, dense.out, dense.activation, dense.logical_out)
-          : pointwise(output, dense.unit, product, dense.out, dense.activation));
+  const auto finish = [&](const auto&... bias_axis) {
+    return dense.of_jets
+               ? jet_activation(output, dense.unit, product, dense.out, dense.activation,
+                                bias_axis...)
+               : pointwise(output, dense.unit, product, dense.out, dense.activation, bias_axis...);
+  };
+  return model.append(dense.bias ? finish(dense.logical_out) : finish());
 }
 
 ModelSpec mlp(const MlpConfig& config) {

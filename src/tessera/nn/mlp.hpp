@@ -35,6 +35,7 @@ struct DenseSpec {
   Activation activation = Activation::identity;
   bool bias = true;
   std::uint32_t number = 0;
+  bool of_jets = false;  ///< of samples as jet_activation() has them
 };
 Size append_dense(ModelSpec& model, const DenseSpec& dense);
 

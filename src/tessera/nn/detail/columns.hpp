@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over the columns of a row, for kernels with teams.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include <tessera/base/for_each.hpp>
+
+namespace tessera::detail {
+
+/// f(j) for the columns j in [0, n) of `range`, which has the vector lanes of a team or of a
+/// thread. No call may read what another one writes: on a host, where a team has one thread,
+/// compilers then vectorise loops that run over too many arrays for them to see that.
+template <class Range, class F>
+KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f) {
+  if constexpr (on_host) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#pragma GCC ivdep
+#endif
+    for (Size j = 0; j < n; ++j) f(j);
+  } else {
+    Kokkos::parallel_for(range, f);
+  }
+}
+
+template <class Math, class Space>
+using PartialSums = Kokkos::View<Math*, typename Space::scratch_memory_space,
+                                 Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+/// A team owns a block of columns, its threads walk the rows, and their partial sums, one row of
+/// scratch each, are added in thread order.
+template <class Math, class Rows>
+struct ColumnSums {
+  Rows each;
+  Math* sums;
+  Size rows, cols, block;
+  bool add;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size first = team.league_rank() * block;
+    const Size width = first + block < cols ? block : cols - first;
+    const Size threads = team.team_size(), stride = block;
+    using Space = typename Team::execution_space;
+    Math* const partial = PartialSums<Math, Space>(team.team_scratch(0), threads * stride).data();
+    Math* const mine = partial + team.team_rank() * stride;
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
+    for (Size i = team.team_rank(); i < rows; i += threads) each(team, i, first, width, mine);
+    team.team_barrier();
+    if (sums == nullptr) return;
+    Math* const out = sums + first;
+    const bool adds = add;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
+      Math sum = adds ? out[j] : Math(0);
+      for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
+      out[j] = sum;
+    });
+  }
+};
+
+/// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
+/// for vectors and small enough for the partial sums to stay in the first cache.
+inline Size column_block(Size cols, Size threads) {
+  if (!on_host) return 32;
+  return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
+}
+
+/// One pass over rows and columns: each(team, i, first, width, partial) does row i of the columns
+/// [first, first + width), on the vector lanes of a thread, and adds to `partial` (width). The sums
+/// over the rows are added to, or become, `sums` (cols), unless that is null. `work`: in elements.
+template <class Math, class Rows>
+void for_each_with_column_sums(const std::string& label, Size rows, Size cols, Size work,
+                               const Rows& each, Math* sums, bool add) {
+  if (cols == 0) return;
+  with_space_for(work, [&](const auto& space) {
+    using Space = std::decay_t<decltype(space)>;
+    const Size block = column_block(cols, space.concurrency());
+    const int threads = on_host ? 1 : 8;
+    const Size scratch = PartialSums<Math, Space>::shmem_size(threads * block);
+    const auto policy =
+        TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
+            .set_scratch_size(0, Kokkos::PerTeam(scratch));
+    Kokkos::parallel_for(label, policy, ColumnSums<Math, Rows>{each, sums, rows, cols, block, add});
+  });
+}
+
+}  // namespace tessera::detail
