@@ -59,7 +59,7 @@ TEST(ShardingRules, RulesReplaceTheDefaultOfTheirName) {
 TEST(ShardingRules, UnknownNames) {
   refuse_rule("mpl", {"model"},
               {"distributed.mesh_rules.mpl = [\"model\"]: the name must be one of batch, embed, "
-               "heads, mlp, vocab",
+               "heads, mlp, modes, vocab",
                "did you mean mlp?"});
   refuse_rule("mlp", {"modle"},
               {"distributed.mesh_rules.mlp = [\"modle\"]: \"modle\" must be one of pipeline, data, "

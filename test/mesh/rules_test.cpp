@@ -50,9 +50,9 @@ TEST(MeshRules, AreReplacedByTheUser) {
 }
 
 TEST(MeshRules, RejectUnknownAndDoubleNames) {
-  EXPECT_EQ(
-      error_of([] { spec_for({"embde"}, default_rules()); }),
-      "logical axis = embde: must be one of batch, embed, heads, mlp, vocab (nearest: embed)");
+  EXPECT_EQ(error_of([] { spec_for({"embde"}, default_rules()); }),
+            "logical axis = embde: must be one of batch, embed, heads, mlp, modes, vocab (nearest: "
+            "embed)");
   EXPECT_EQ(error_of([] {
               MeshRules({{"mlp", {"model"}}, {"mlp", {}}});
             }),

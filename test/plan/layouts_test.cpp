@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/nn/fno.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 #include <tessera/plan/layouts.hpp>
 
@@ -123,6 +124,27 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
   EXPECT_EQ(summed,
             "block1/ln/scale block1/ln/bias block1/fc2/bias block2/ln/scale block2/ln/bias "
             "block2/fc2/bias ");
+}
+
+// What a layer without parameters splits is for the rules to say, too.
+TEST(Layouts, ModesOfAFieldFollowTheirRule) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  input.model = fno({.grid = 5, .modes = 2, .width = 4, .layers = 2, .projection = 6});
+  EXPECT_EQ(transitions(input),
+            "1 all_reduce, 2 all_reduce, output all_reduce | 2 all_reduce, 1 all_reduce, "
+            "lift all_reduce");
+  input.rules.set("modes", {});
+  EXPECT_EQ(transitions(input), "output all_reduce | 2 all_reduce");
+  input.rules = default_rules();
+  input.mesh = MeshShape({{"model", 3}});
+  try {
+    choose_layouts(input);
+    ADD_FAILURE() << "three ranks cannot split 4 frequencies";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "distributed.tensor_parallel_size = 3: must divide the 4 groups of 16 columns of "
+              "layer1/modes");
+  }
 }
 
 TEST(Layouts, RefuseWhatNoLayerCanDo) {

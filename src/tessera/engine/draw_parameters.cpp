@@ -30,12 +30,15 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     const Range kept = in_shares ? intersection(elements, state.buckets[bucket].share) : elements;
     if (kept.count == 0 || spec.initial == Initial::zeros) continue;
     const Vector<T> values = parameters.range(state.kept(bucket, kept, in_shares));
+    const Key drawn = fold_in(key(model.seed), spec.stream);
+    const BlockRun run = run_of(parameter.shape, block, kept.begin - elements.begin);
     if (spec.initial == Initial::ones)
       Kokkos::deep_copy(values, T(1));
+    else if (spec.initial == Initial::uniform)
+      fill_uniform_run(values, uniform_limit(spec), drawn, run);
     else
-      initialize_run(values, model.initializer, fold_in(key(model.seed), spec.stream),
-                     run_of(parameter.shape, block, kept.begin - elements.begin),
-                     parameter.shape.front(), parameter.shape.back());
+      initialize_run(values, model.initializer, drawn, run, parameter.shape.front(),
+                     parameter.shape.back());
   }
 }
 

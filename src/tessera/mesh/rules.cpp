@@ -49,6 +49,7 @@ MeshRules default_rules() {
                     {"embed", {}},
                     {"heads", {"model"}},
                     {"mlp", {"model"}},
+                    {"modes", {"model"}},
                     {"vocab", {"model"}}});
 }
 

@@ -35,8 +35,8 @@ class MeshRules {
 };
 
 /// batch -> (data, fsdp), embed -> none, everything else -> model: what every strategy of ours
-/// uses. heads, mlp and vocab are dimensions of layers that `model` splits. ZeRO and FSDP shard
-/// flat units and not dimensions, so no parameter's name maps to `fsdp`.
+/// uses. heads, mlp, modes and vocab are dimensions of layers that `model` splits. ZeRO and FSDP
+/// shard flat units and not dimensions, so no parameter's name maps to `fsdp`.
 MeshRules default_rules();
 /// batch -> (data, fsdp), everything else whole.
 MeshRules data_parallel_rules();

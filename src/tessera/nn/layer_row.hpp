@@ -28,7 +28,8 @@ struct LayerRow {
 
   /// Ways to lie along `model`, the one without any sharding first.
   std::vector<Layout> (*layouts)(const LayerSpec& layer);
-  /// The rules for its parameters choose the layout, not only where its inputs come to lie.
+  /// The rules for its parameters, and for LayerSpec::columns, choose the layout, not only where
+  /// its inputs come to lie.
   bool rules_choose = false;
   /// With sequence parallelism it works on its own rows also where its input is whole.
   bool prefers_rows = false;

@@ -14,7 +14,8 @@ namespace tessera {
 enum class Initial : std::uint8_t {
   zeros,
   ones,
-  drawn,  ///< by the model's initializer; fan in and fan out are the first and the last extent
+  drawn,    ///< by the model's initializer; fan in and fan out are the first and the last extent
+  uniform,  ///< on [0, 1) over the square of the last extent
 };
 
 /// One parameter of a layer. The logical names of its dimensions are what sharding rules speak of;
@@ -26,6 +27,11 @@ struct ParameterSpec {
   Initial initial = Initial::zeros;
   std::uint32_t stream = 0;  ///< drawn with fold_in(key(seed), stream)
 };
+
+/// Of Initial::uniform.
+inline float uniform_limit(const ParameterSpec& parameter) {
+  return 1 / static_cast<float>(parameter.shape.back() * parameter.shape.back());
+}
 
 struct LayerRow;  // <tessera/nn/layer_row.hpp>
 
@@ -49,6 +55,9 @@ struct LayerSpec {
   Size group = 1;  ///< columns of the output that `model` may not part: those of a head
   std::vector<Size> settings{};  ///< what else the kind wants to know
   double loss_weight = 0;        ///< of the term that the kind adds to the loss
+  /// The logical name of the output's columns, for rules that choose the layout of a kind without
+  /// parameters.
+  std::string columns{};
   /// Of a rank's part: where it begins in what `model` splits of the output's columns, or else of
   /// the inputs' columns, or else of the first parameter.
   Size first = 0;

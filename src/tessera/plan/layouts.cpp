@@ -75,22 +75,24 @@ void check_specs(const PlanInput& input) {
 }
 
 /// Along `model`: flat buckets, not dimensions, are sharded over the other axes.
-Placement placement_of(const PlanInput& input, const PartitionSpec& spec,
-                       const ParameterSpec& parameter) {
+Placement placement_of(const PlanInput& input, const PartitionSpec& spec, std::size_t rank) {
   const auto model = input.mesh.find("model");
   if (!model || input.mesh.size_of("model") == 1) return Placement::replicate();
-  return to_placements(spec, input.mesh, parameter.shape.size())[*model];
+  return to_placements(spec, input.mesh, rank)[*model];
+}
+
+Placement ruled_placement(const PlanInput& input, const std::vector<std::string>& logical_axes) {
+  return placement_of(input, partition_spec_for_names(logical_axes, input.rules, input.mesh),
+                      logical_axes.size());
 }
 
 /// What the specs, or else the rules, say of a parameter.
 Placement asked_placement(const PlanInput& input, const std::string& path,
                           const ParameterSpec& parameter) {
   const auto given = input.parameter_specs.find(path);
-  const PartitionSpec spec =
-      given != input.parameter_specs.end()
-          ? given->second
-          : partition_spec_for_names(parameter.logical_axes, input.rules, input.mesh);
-  return placement_of(input, spec, parameter);
+  return given == input.parameter_specs.end()
+             ? ruled_placement(input, parameter.logical_axes)
+             : placement_of(input, given->second, parameter.shape.size());
 }
 
 /// How much a layout costs to feed: what is there costs nothing, a local slice less than a
@@ -174,7 +176,7 @@ class Chooser {
       if (asked_placement(input_, path_of(layer, layer.parameters[p]), layer.parameters[p]) !=
           layout.parameters[p])
         return false;
-    return true;
+    return layer.columns.empty() || ruled_placement(input_, {"", layer.columns}) == layout.output;
   }
 
   /// Behind a sum over `model`, or behind a layer that does; the loss reads whole rows.
@@ -196,7 +198,7 @@ class Chooser {
       const std::string path = path_of(layer, parameter);
       const auto given = input_.parameter_specs.find(path);
       if (given == input_.parameter_specs.end()) continue;
-      if (placement_of(input_, given->second, parameter) != layout.parameters[p])
+      if (placement_of(input_, given->second, parameter.shape.size()) != layout.parameters[p])
         reject_spec(
             path, given->second,
             fmt::format("must be \"{}\", to match the columns of {}",

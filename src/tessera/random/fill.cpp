@@ -19,6 +19,13 @@ struct Uniform {
   }
 };
 
+struct UniformFromZero {
+  float limit;
+  KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
+    return random_uniform(key, i) * limit;
+  }
+};
+
 struct Normal {
   KOKKOS_INLINE_FUNCTION float operator()(Key key, std::uint64_t i) const {
     return random_normal(key, i);
@@ -102,10 +109,17 @@ void initialize_run(const Vector<T>& local, Initializer initializer, Key key, co
   fill("tessera::initialize_normal", local, key, run, TruncatedNormal{deviation});
 }
 
-#define TESSERA_INSTANTIATE(T)                                                              \
-  template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                         \
-  template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size); \
-  template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size);
+template <class T>
+void fill_uniform_run(const Vector<T>& local, float limit, Key key, const BlockRun& run) {
+  fill("tessera::fill_uniform", local, key, run, UniformFromZero{limit});
+}
+
+#define TESSERA_INSTANTIATE(T)                                                               \
+  template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                          \
+  template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size);  \
+  template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, \
+                                  Size);                                                     \
+  template void fill_uniform_run<T>(const Vector<T>&, float, Key, const BlockRun&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)
 TESSERA_INSTANTIATE(BFloat16)

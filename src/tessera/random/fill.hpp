@@ -37,4 +37,8 @@ template <class T>
 void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
                     Size fan_in, Size fan_out);
 
+/// Uniform on [0, limit).
+template <class T>
+void fill_uniform_run(const Vector<T>& local, float limit, Key key, const BlockRun& run);
+
 }  // namespace tessera
