@@ -34,6 +34,23 @@ TEST(PlanMemory, TutorialOnThreeRanks) {
   EXPECT_EQ(smallest.data, 1600);
 }
 
+// Samples are made before shuffled batches have memory, those for validation behind it.
+TEST(PlanMemory, MakingSamplesTakesMemoryForAWhile) {
+  PlanInput input = tutorial({{"data", 3}});
+  const auto data = [&] { return make_plan(input).memory(0).data; };
+  input.data_scratch_bytes = 1001;
+  EXPECT_EQ(data(), 1760 + 1008);
+  input.validation_samples = 32;
+  EXPECT_EQ(data(), 1760 + 11 * 5 * 4 + 4 + 1008);
+  input.shuffles = true;
+  const Size samples = 256 * 5 * 4, batch = 11 * 5 * 4 + 4;
+  EXPECT_EQ(data(), samples + 2 * batch + 1008);
+  input.validation_samples = 0;
+  EXPECT_EQ(data(), samples + 1008);
+  input.data_scratch_bytes = 10;
+  EXPECT_EQ(data(), samples + batch);
+}
+
 TEST(PlanMemory, PartsAddUpToTheTotal) {
   for (const Strategy strategy : {Strategy::data, Strategy::fsdp, Strategy::tensor}) {
     PlanInput input = plan_test::sharded(

@@ -2,6 +2,7 @@
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/data/data_row.hpp>
 
 namespace tessera {
 
@@ -23,6 +24,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.microbatches = training.microbatches;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
+  input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
   input.bucket_bytes = distributed.bucket_bytes;

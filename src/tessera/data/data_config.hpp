@@ -18,10 +18,11 @@ enum class DataKind : std::uint8_t {
   blobs,           ///< images of smooth bumps, x and y
   idx,             ///< images of a file in the IDX format of MNIST, x and y
   poisson_points,  ///< points of the unit square and of its border, for Poisson's equation
+  darcy,           ///< flow through a porous medium, on a grid
 };
 template <>
-inline constexpr std::array<std::string_view, 7> names_of<DataKind>{
-    "sum_of_squares", "random", "copy_task", "bytes", "blobs", "idx", "poisson_points"};
+inline constexpr std::array<std::string_view, 8> names_of<DataKind>{
+    "sum_of_squares", "random", "copy_task", "bytes", "blobs", "idx", "poisson_points", "darcy"};
 
 struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;

@@ -41,6 +41,8 @@ struct DataRow {
     void (*of_double)(const DataConfig&, const ModelSpec&, const DataBlock<double>&);
   };
   Fill fill;
+  /// Device memory that `fill` has for itself, the same for any number of samples.
+  Size (*scratch_bytes)(const ModelSpec& model) = [](const ModelSpec&) { return Size{0}; };
 
   /// The least mean loss that any model can reach on unseen samples, where it is known.
   std::optional<double> (*best_loss)(const ModelSpec& model) = nullptr;
@@ -56,6 +58,6 @@ bool predicts_its_input(const ModelSpec& model);
 
 // In a file each.
 extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data, blobs_data,
-    idx_data, poisson_points_data;
+    idx_data, poisson_points_data, darcy_data;
 
 }  // namespace tessera

@@ -63,9 +63,13 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
            state(samples * model.output_positions() * model.target_width());
   };
   // Shuffled batches are copied together from the data set, which every rank then has whole.
+  // Samples are made before there is memory for these, those for validation behind it.
+  const Size batch = data(input.shuffles ? plan.rows(rank).count : 0);
+  const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
   memory.data = data(input.shuffles ? input.samples : plan.data_rows(rank)) +
-                data(input.shuffles ? plan.rows(rank).count : 0) +
-                data(plan.data_rows(rank, input.validation_samples));
+                (input.validation_samples > 0
+                     ? batch + data(plan.data_rows(rank, input.validation_samples)) + scratch_bytes
+                     : std::max(batch, scratch_bytes));
   return memory;
 }
 

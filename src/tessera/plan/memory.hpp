@@ -21,7 +21,7 @@ struct MemoryPlan {
   Size activations = 0;     ///< outputs, their gradients, and what redistributions need
   Size scratch = 0;         ///< rounded or widened operands of products; what layers need
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums
-  Size data = 0;            ///< this rank's rows of the data set
+  Size data = 0;            ///< this rank's rows of the data set, and what it takes to make them
   /// What training state needs, whatever the batch.
   Size persistent() const { return parameters + gradients + moments + copies; }
   Size total() const;

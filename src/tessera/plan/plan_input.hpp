@@ -53,6 +53,7 @@ struct PlanInput {
   Size microbatches = 1;           ///< forward-backward passes per step on each rank
   Size samples = 32;               ///< of the data set; an epoch visits each once
   Size validation_samples = 0;     ///< behind those of the data set
+  Size data_scratch_bytes = 0;     ///< of device memory, while samples are made
   bool shuffles = false;           ///< every rank has the whole data set, and batches are copies
   Size moments = 2;                ///< optimizer moments per parameter
   Size bucket_bytes =

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Darcy flow: the equation's solver, and the samples made with it.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/data/data_row.hpp>
+#include <tessera/data/diffusion.hpp>
+#include <tessera/nn/fno.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using test::to_device;
+using test::to_host;
+using Numbers = std::vector<double>;
+
+Numbers apply(const Numbers& a, const Numbers& u, Size samples, Size n) {
+  const Matrix<double> result("result", samples, n * n);
+  apply_diffusion(to_device(a, samples, n * n), to_device(u, samples, n * n), result,
+                  Vector<double>("scratch", diffusion_scratch(samples, n)));
+  return to_host(result);
+}
+
+Numbers solve(const Numbers& a, Size samples, Size n) {
+  const Matrix<double> u("u", samples, n * n);
+  solve_diffusion(to_device(a, samples, n * n), u,
+                  Vector<double>("scratch", diffusion_scratch(samples, n)));
+  return to_host(u);
+}
+
+Numbers normal_numbers(Size n, std::uint64_t seed) {
+  const Matrix<double> values("values", 1, n);
+  fill_normal(values, key(seed));
+  return to_host(values);
+}
+
+double dot(const Numbers& a, const Numbers& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// |h^2 - operator on u| / |h^2| of one sample.
+double relative_residual_of(const Numbers& a, const Numbers& u, Size n) {
+  const double right = 1 / static_cast<double>(n * n);
+  Numbers residual = apply(a, u, 1, n);
+  for (double& value : residual) value = right - value;
+  return std::sqrt(dot(residual, residual)) / (right * static_cast<double>(n));
+}
+
+TEST(Diffusion, IsSymmetricAndPositive) {
+  for (const Size n : {1, 2, 7}) {
+    Numbers a = normal_numbers(n * n, 1);
+    for (double& value : a) value = std::exp(value);
+    const Numbers u = normal_numbers(n * n, 2), v = normal_numbers(n * n, 3);
+    const Numbers of_u = apply(a, u, 1, n), of_v = apply(a, v, 1, n);
+    EXPECT_NEAR(dot(u, of_v), dot(of_u, v), 1e-13 * n * n) << n;
+    EXPECT_GT(dot(u, of_u), 0) << n;
+  }
+}
+
+// Harmonic means between cells, twice the cell's own coefficient at the border.
+TEST(Diffusion, OfTwoByTwoCellsIsWrittenDown) {
+  const Numbers a{1, 3, 2, 6}, u{1, 0, 0, 0};
+  const Numbers expected{1.5 + 4.0 / 3 + 4, -1.5, -4.0 / 3, 0}, got = apply(a, u, 1, 2);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(got[i], expected[i], 1e-14) << i;
+}
+
+/// u for a = 1: the sum over odd k, l of 16 sin(k pi x) sin(l pi y) / (pi^4 k l (k^2 + l^2)).
+double series(double x, double y) {
+  constexpr double pi = std::numbers::pi;
+  double sum = 0;
+  for (int k = 1; k < 200; k += 2)
+    for (int l = 1; l < 200; l += 2)
+      sum += std::sin(k * pi * x) * std::sin(l * pi * y) / (1.0 * k * l * (k * k + l * l));
+  return 16 * sum / (pi * pi * pi * pi);
+}
+
+TEST(Diffusion, SolutionsTendToTheSeries) {
+  const auto error = [](Size n, double a) {
+    const Numbers u = solve(Numbers(n * n, a), 1, n);
+    double worst = 0;
+    for (Size i = 0; i < n * n; ++i)
+      worst = std::max(worst, std::abs(a * u[i] - series((static_cast<double>(i / n) + 0.5) / n,
+                                                         (static_cast<double>(i % n) + 0.5) / n)));
+    return worst;
+  };
+  const double coarse = error(8, 3), fine = error(24, 12);
+  EXPECT_LT(fine, 3e-4);               // of at most 0.074
+  EXPECT_NEAR(coarse / fine, 9, 1.5);  // second order
+}
+
+TEST(Diffusion, NoSolutionIsNaN) {
+  EXPECT_TRUE(std::isnan(solve({1, 1, 1, std::nan("")}, 1, 2)[0]));
+}
+
+struct DarcySamples {
+  Numbers a, u;
+  std::vector<float> as_float;
+  Numbers x;
+};
+
+DarcySamples samples(Range numbers, Size n, std::uint64_t seed = 1) {
+  const ModelSpec model = fno({.grid = n, .modes = 1, .width = 1, .layers = 1});
+  const DataConfig data{.kind = DataKind::darcy, .samples = 100, .seed = seed};
+  const Size rows = numbers.count * n * n;
+  const Matrix<double> x("x", rows, 3), y("y", rows, 1);
+  const Matrix<float> short_x("x", rows, 3), short_y("y", rows, 1);
+  row_of(data.kind).fill.run(data, model, DataBlock<double>{numbers, x, y});
+  row_of(data.kind).fill.run(data, model, DataBlock<float>{numbers, short_x, short_y});
+  DarcySamples made{{}, to_host(y), to_host(short_y), to_host(x)};
+  for (Size i = 0; i < rows; ++i) made.a.push_back(made.x[3 * i]);
+  return made;
+}
+
+TEST(Darcy, SamplesSolveTheEquation) {
+  const Size n = 12, cells = n * n;
+  const DarcySamples made = samples({3, 5}, n);
+  Size low = 0, high = 0;
+  for (Size s = 0; s < 5; ++s) {
+    const Numbers a(made.a.begin() + s * cells, made.a.begin() + (s + 1) * cells);
+    Numbers u(made.u.begin() + s * cells, made.u.begin() + (s + 1) * cells);
+    for (double& value : u) value /= 100;
+    EXPECT_LT(relative_residual_of(a, u, n), 1.001e-8);
+    EXPECT_GT(relative_residual_of(a, u, n), 0);
+    low += std::count(a.begin(), a.end(), 3);
+    high += std::count(a.begin(), a.end(), 12);
+  }
+  EXPECT_EQ(low + high, 5 * cells);
+  EXPECT_GT(low, 0);
+  EXPECT_GT(high, 0);
+  EXPECT_EQ(made.x[3 * (n + 2) + 1], 1.5 / n);
+  EXPECT_EQ(made.x[3 * (n + 2) + 2], 2.5 / n);
+}
+
+TEST(Darcy, SamplesDependOnTheirNumbersOnly) {
+  const Size n = 6, cells = n * n;
+  const DarcySamples all = samples({0, 40}, n), some = samples({30, 6}, n);
+  EXPECT_EQ(some.u, Numbers(all.u.begin() + 30 * cells, all.u.begin() + 36 * cells));
+  EXPECT_EQ(some.a, Numbers(all.a.begin() + 30 * cells, all.a.begin() + 36 * cells));
+  EXPECT_NE(samples({30, 6}, n, 2).u, some.u);
+  for (std::size_t i = 0; i < some.u.size(); ++i)
+    EXPECT_EQ(some.as_float[i], static_cast<float>(some.u[i]));
+}
+
+// Every third centre of the fine grid is one of the coarse grid's.
+TEST(Darcy, ASampleIsOneFunctionOnEveryGrid) {
+  const DarcySamples coarse = samples({0, 20}, 8), fine = samples({0, 20}, 24);
+  for (Size i = 0; i < 20 * 64; ++i) {
+    const Size s = i / 64, row = 3 * (i / 8 % 8) + 1, column = 3 * (i % 8) + 1;
+    EXPECT_EQ(coarse.a[i], fine.a[s * 576 + row * 24 + column]) << i;
+  }
+}
+
+// The covariance's largest weight is that of the constant: N(0, 1) / 9.
+TEST(Darcy, BothSignsOfTheFieldOccur) {
+  const DarcySamples made = samples({0, 100}, 4);
+  const double high = static_cast<double>(std::count(made.a.begin(), made.a.end(), 12)) / 1600;
+  EXPECT_NEAR(high, 0.5, 0.15);
+}
+
+TEST(Darcy, ModelsThatReadNoFieldsAreRejected) {
+  const DataConfig data{.kind = DataKind::darcy};
+  EXPECT_THROW(row_of(data.kind).check(data, mlp({.widths = {3, 1}, .bias = false})), ConfigError);
+  EXPECT_NO_THROW(row_of(data.kind).check(data, fno({})));
+}
+
+}  // namespace
+}  // namespace tessera
