@@ -58,6 +58,16 @@ Experiment pinn_setup(Size) {
   return setup;
 }
 
+Experiment fno_setup(Size ranks) {
+  Experiment setup = of_kind(ModelKind::fno, DataKind::darcy, LossKind::relative_l2);
+  setup.model.mlp.activation = Activation::gelu;
+  setup.training.learning_rate = 1e-3;
+  const Size modes = ranks % 3 == 0 ? 3 : 4;
+  setup.model.fno = {
+      .grid = 2 * modes + 1, .modes = modes, .width = 3, .layers = 2, .projection = 5};
+  return setup;
+}
+
 struct ModelCase {
   const char* name;
   Experiment (*setup)(Size ranks);
@@ -65,7 +75,8 @@ struct ModelCase {
 };
 const std::vector<ModelCase> cases{{"transformer", transformer_setup, true},
                                    {"vae", vae_setup, true},
-                                   {"pinn", pinn_setup, false}};
+                                   {"pinn", pinn_setup, false},
+                                   {"fno", fno_setup, true}};
 
 class Models : public testing::TestWithParam<ModelCase> {
  protected:
@@ -179,6 +190,29 @@ TEST(PinnTraffic, OfAMeshIsWhatItsLayersNeed) {
   // Forward: layer2 (rows, 4) and layer4 (rows, 1). Backward: layer3's input (rows, 4).
   EXPECT_EQ(calls, 3);
   EXPECT_EQ(bytes, (4 + 1 + 4) * rows * real);
+}
+
+// R is never gathered, nor are modes: what ranks exchange are sums of fields on the grid.
+TEST(FnoTraffic, OfAMeshIsWhatItsLayersNeed) {
+  Experiment setup = fno_setup(2);
+  setup.model.fno = {.grid = 5, .modes = 2, .width = 2, .layers = 2, .projection = 3};
+  setup.data.samples = setup.training.batch_size = 3;
+  setup.training.distributed.strategy = "data";
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
+  const Size rows = 3 * 25, real = 8;
+  // Forward: each Fourier layer all-reduces (rows, 2), the output (rows, 1). Backward: the
+  // projection and each Fourier layer all-reduce the gradients of what they read, (rows, 2).
+  Size calls = 0, bytes = 0;
+  for (const CollectivePlan& row : plan.collectives(0)) {
+    if (row.cadence != Cadence::step) continue;
+    EXPECT_EQ(row.axis, "model");
+    EXPECT_EQ(row.operation, Operation::all_reduce);
+    calls += row.calls;
+    bytes += row.payload_bytes;
+  }
+  EXPECT_EQ(calls, 2 + 1 + 1 + 2);
+  EXPECT_EQ(bytes, (2 * 2 + 1 + 2 + 2 * 2) * rows * real);
 }
 
 }  // namespace

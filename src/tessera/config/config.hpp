@@ -11,6 +11,7 @@
 #include <tessera/base/types.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/data/data_config.hpp>
+#include <tessera/nn/fno.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
 #include <tessera/nn/mlp.hpp>
@@ -81,10 +82,10 @@ struct TrainingConfig {
   DistributedConfig distributed{};
 };
 
-enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer, vae, pinn };
+enum class ModelKind : std::uint8_t { mlp, residual_mlp, transformer, vae, pinn, fno };
 template <>
-inline constexpr std::array<std::string_view, 5> names_of<ModelKind>{"mlp", "residual_mlp",
-                                                                     "transformer", "vae", "pinn"};
+inline constexpr std::array<std::string_view, 6> names_of<ModelKind>{
+    "mlp", "residual_mlp", "transformer", "vae", "pinn", "fno"};
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
@@ -93,6 +94,7 @@ struct ModelConfig {
   TransformerConfig transformer{};
   VaeConfig vae{};
   PinnConfig pinn{};
+  FnoConfig fno{};
   DType dtype = DType::float32;
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };

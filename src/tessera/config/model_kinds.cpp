@@ -31,6 +31,8 @@ constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
      [](const ModelConfig& c) { return c.vae == VaeConfig{}; }, "model.vae.hidden"},
     {[](const ModelConfig& c) { return pinn(c.pinn, c.mlp); },
      [](const ModelConfig& c) { return c.pinn == PinnConfig{}; }, "model.pinn.width"},
+    {[](const ModelConfig& c) { return fno(c.fno, c.mlp); },
+     [](const ModelConfig& c) { return c.fno == FnoConfig{}; }, "model.fno.width"},
 }};
 
 }  // namespace

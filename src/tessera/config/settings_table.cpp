@@ -120,9 +120,17 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(model, vae.beta, "weight of the KL divergence in the loss", not_negative),
       TESSERA_SETTING(model, pinn.width, "width of the hidden layers", positive),
       TESSERA_SETTING(model, pinn.layers, "number of hidden layers", positive),
+      TESSERA_SETTING(model, fno.grid, "points of the grid along each dimension", positive),
+      TESSERA_SETTING(model, fno.modes,
+                      "modes kept along the second dimension; twice as many along the first",
+                      positive),
+      TESSERA_SETTING(model, fno.width, "channels of the field", positive),
+      TESSERA_SETTING(model, fno.layers, "number of Fourier layers", positive),
+      TESSERA_SETTING(model, fno.projection, "width between the two layers of the projection",
+                      positive),
       TESSERA_KEY("model", network, activation,
-                  "after every layer but the last (mlp, pinn), after fc1 (residual_mlp, "
-                  "transformer), after hidden layers (vae)"),
+                  "after hidden layers (mlp, pinn, vae), fc1 (residual_mlp, transformer), all "
+                  "Fourier layers but the last (fno)"),
       TESSERA_KEY("model", network, output_activation, "after the last layer"),
       TESSERA_KEY("model", network, bias, "whether linear layers have a bias"),
       TESSERA_KEY("model", network, initializer,
@@ -208,7 +216,7 @@ std::vector<Setting> make_settings() {
                       "keep the last unit gathered from forward to backward; fsdp, hybrid"),
       TESSERA_SETTING(distributed, mesh_rules,
                       "mesh axes of batch and of the dimensions of parameters; default: model for "
-                      "heads, mlp and vocab",
+                      "heads, mlp, modes and vocab",
                       check_mesh_rules),
       TESSERA_SETTING(distributed, parameter_specs,
                       "PartitionSpec per parameter, overriding the rules", check_parameter_specs),
