@@ -171,6 +171,7 @@ TEST(TransformerSizes, AreChecked) {
   EXPECT_THROW(transformer({.width = 6, .heads = 4}), ConfigError);
   EXPECT_THROW(transformer({.heads = 0}), ConfigError);
   EXPECT_THROW(transformer({.context = -1}), ConfigError);
+  EXPECT_THROW(transformer({}, {.output_activation = Activation::tanh}), ConfigError);
 }
 
 // 6 N + 12 blocks T width FLOPs a token: the customary count, of what is multiplied.

@@ -283,8 +283,7 @@ TEST(Vae, SizesAreChecked) {
             }),
             "model.vae.hidden = [3, 0]: must all be positive");
   EXPECT_EQ(error_of([] { vae({}, {.output_activation = Activation::sigmoid}); }),
-            "model.output_activation = \"sigmoid\": must be \"identity\" for model.kind = \"vae\", "
-            "which predicts logits");
+            "model.output_activation = \"sigmoid\": must be \"identity\" for model.kind = \"vae\"");
 }
 
 }  // namespace

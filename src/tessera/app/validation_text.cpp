@@ -27,18 +27,19 @@ std::optional<double> best_loss(const Config& config) {
 std::optional<Measure> measure_of(const Config& config) {
   switch (config.training.loss) {
     case LossKind::poisson:
-      return Measure{"solution_error", "Solution error:", "{:.3g} of the exact solution's norm",
+      return Measure{"solution_error", "Solution error:", "{:.2e}, relative to the exact solution",
                      [](const Validation& v) { return v.solution_error.value(); }};
     case LossKind::relative_l2:
-      return Measure{"relative_error", "Test error:", "{:.3g} of the solution's norm, on unseen samples",
+      return Measure{"relative_error", "Test error:", "{:.2e}, relative, on unseen samples",
                      [](const Validation& v) { return v.loss; }};
     case LossKind::bce:
+      if (config.model.kind != ModelKind::vae || config.model.vae.beta != 1) return std::nullopt;
       return Measure{"elbo", "ELBO:", "{:.3f} a sample, on unseen samples",
                      [](const Validation& v) { return -v.loss; }};
     case LossKind::cross_entropy:
       if (const std::optional<double> best = best_loss(config))
-        return Measure{"above_best", "Above the best:", "{:.3g} of it",
-                       [best](const Validation& v) { return v.loss / *best - 1; }};
+        return Measure{"percent_above_best", "Above the best:", "{:.2f} %",
+                       [best](const Validation& v) { return 100 * (v.loss / *best - 1); }};
       return Measure{"perplexity", "Perplexity:", "{:.3f}, on unseen samples",
                      [](const Validation& v) { return std::exp(v.loss); }};
     default:

@@ -30,6 +30,7 @@ void check(const FnoConfig& config) {
 
 ModelSpec fno(const FnoConfig& config, const MlpConfig& layers) {
   check(config);
+  check_no_output_activation("fno", layers);
   ModelSpec model{{}, fno_input_width, layers.initializer, layers.seed};
   model.input_positions = config.grid * config.grid;
 

@@ -16,6 +16,13 @@ void check_positive(std::string_view key, Size value) {
   if (value < 1) throw ConfigError(key, std::to_string(value), "must be positive");
 }
 
+void check_no_output_activation(std::string_view kind, const MlpConfig& layers) {
+  if (layers.output_activation != Activation::identity)
+    throw ConfigError("model.output_activation",
+                      fmt::format("\"{}\"", name_of(layers.output_activation)),
+                      fmt::format("must be \"identity\" for model.kind = \"{}\"", kind));
+}
+
 Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const bool finishes = dense.bias || dense.activation != Activation::identity;
   const ParameterSpec kernel{"kernel",

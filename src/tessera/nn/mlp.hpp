@@ -25,6 +25,9 @@ ModelSpec mlp(const MlpConfig& config);
 /// Throws ConfigError unless the value of a key is positive.
 void check_positive(std::string_view key, Size value);
 
+/// Throws ConfigError unless the last activation is the identity, for models that have none there.
+void check_no_output_activation(std::string_view kind, const MlpConfig& layers);
+
 /// Appends activation(input kernel + bias) as unit `unit`: kernel (in, out), drawn from stream
 /// 2 number, whose dimensions have these logical names. Returns the number of the last layer.
 struct DenseSpec {

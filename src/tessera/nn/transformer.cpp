@@ -27,6 +27,7 @@ void check(const TransformerConfig& config) {
 
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) {
   check(config);
+  check_no_output_activation("transformer", layers);
   ModelSpec model{{}, 1, layers.initializer, layers.seed};
   model.input_positions = config.context;
   model.classes = config.vocabulary;

@@ -17,10 +17,7 @@ void check_vae(const VaeConfig& config, const MlpConfig& layers) {
   if (std::any_of(config.hidden.begin(), config.hidden.end(), [](Size w) { return w < 1; }))
     throw ConfigError("model.vae.hidden", fmt::format("[{}]", fmt::join(config.hidden, ", ")),
                       "must all be positive");
-  if (layers.output_activation != Activation::identity)
-    throw ConfigError("model.output_activation",
-                      fmt::format("\"{}\"", name_of(layers.output_activation)),
-                      "must be \"identity\" for model.kind = \"vae\", which predicts logits");
+  check_no_output_activation("vae", layers);
 }
 
 }  // namespace
