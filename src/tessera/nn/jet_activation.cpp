@@ -117,12 +117,6 @@ void with_jets_of(Activation a, const F& f) {
     f(std::integral_constant<Activation, Activation::identity>());
 }
 
-/// Null for an empty View, which may still point somewhere.
-template <class T>
-T* bias_or_null(const Vector<T>& v) {
-  return v.extent(0) == 0 ? nullptr : v.data();
-}
-
 template <class T>
 void jet_forward(const LayerCall<T>& call) {
   const Size cols = call.layer.out;
@@ -130,7 +124,7 @@ void jet_forward(const LayerCall<T>& call) {
     for_each_row(
         jet_forward_label, call.samples, jet_rows * cols,
         JetActivation<T, decltype(a)::value>{
-            call.inputs[0].data(), bias_or_null(call.parameters[0]), call.output.data(), cols});
+            call.inputs[0].data(), data_or_null(call.parameters[0]), call.output.data(), cols});
   });
 }
 
@@ -143,7 +137,7 @@ void jet_backward(const LayerCall<T>& call) {
         JetGradient<T, decltype(a)::value>{call.inputs[0].data(), call.output.data(),
                                            call.output_gradient.data(),
                                            call.input_gradients[0].data(), cols},
-        bias_or_null(call.parameter_gradients[0]), call.add_parameter_gradients);
+        data_or_null(call.parameter_gradients[0]), call.add_parameter_gradients);
   });
 }
 

@@ -58,6 +58,12 @@ struct LayerCall {
   bool add_parameter_gradients = false;  ///< to what parameter_gradients hold
 };
 
+/// Of a parameter or its gradient: null for an empty View, which may still point somewhere.
+template <class T>
+T* data_or_null(const Vector<T>& v) {
+  return v.extent(0) == 0 ? nullptr : v.data();
+}
+
 /// Neither allocates nor waits for the device. T: float, double, BFloat16, Float16.
 template <class T>
 void forward(const LayerCall<T>& call) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -7,6 +6,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/pointwise.hpp>
 
@@ -16,10 +16,6 @@ namespace {
 // Made once: a launch then needs no memory for its label.
 const std::string pointwise_forward_label = "tessera::bias_activation";
 const std::string pointwise_backward_label = "tessera::bias_activation_backward";
-
-template <class T, class Space>
-using Scratch =
-    Kokkos::View<T*, typename Space::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /// y = act(x + b), a team per row, so that columns are contiguous for vector lanes.
 template <class T, Activation A>
@@ -41,64 +37,33 @@ struct BiasActivation {
   }
 };
 
-/// dx = dy act'(.) and its column sums in one pass: a team owns a block of columns, its threads
-/// walk the rows, and their partial sums, one row of scratch each, are added in thread order.
-/// `saved` is y, or x where the slope is a function of x + bias.
+/// dx = dy act'(.) of one row, whose terms of the gradient of the bias are dx. `saved` is y, or x
+/// where the slope is a function of x + bias.
 template <class T, Activation A>
 struct BiasActivationBackward {
-  const T* saved;
-  const T* bias;
-  const T* dy;
+  using Math = StateOf<T>;
+  const T *saved, *bias, *dy;
   T* dx;
-  StateOf<T>* dbias;
-  Size rows, cols, block;
-  bool accumulate;
+  Size cols;
   static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size first = team.league_rank() * block;
-    const Size width = first + block < cols ? block : cols - first;
-    const Size threads = team.team_size();
-    using Math = StateOf<T>;
-    Math* const partial =
-        Scratch<Math, typename Team::execution_space>(team.team_scratch(0), threads * block).data();
-    Math* const mine = partial + team.team_rank() * block;
+  template <class Thread>
+  KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
+                                         Math* sums) const {
+    const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
     const T* const b = of_sum && bias ? bias + first : nullptr;
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
-    for (Size i = team.team_rank(); i < rows; i += threads) {
-      const T* const s = saved + i * cols + first;
-      const T* const d = dy + i * cols + first;
-      T* const out = dx + i * cols + first;
-      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) {
-        Math dz = d[j];
-        if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
-          const Math from = s[j];
-          dz *= detail::slope_of<A>(b ? from + b[j] : from);
-          out[j] = dz;
-        }
-        mine[j] += dz;
-      });
-    }
-    team.team_barrier();
-    if (dbias == nullptr) return;
-    Math* const out = dbias + first;
-    const bool add = accumulate;
-    const Size stride = block;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
-      Math sum = add ? out[j] : Math(0);
-      for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
-      out[j] = sum;
+    T* const out = dx + i * cols + first;
+    detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
+      Math dz = d[j];
+      if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
+        const Math from = s[j];
+        dz *= detail::slope_of<A>(b ? from + b[j] : from);
+        out[j] = dz;
+      }
+      sums[j] += dz;
     });
   }
 };
-
-/// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
-/// for vectors and small enough for the partial sums to stay in the first cache.
-Size column_block(Size cols, Size threads) {
-  if (!on_host) return 32;
-  return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
-}
 
 /// Calls f(std::integral_constant<Activation, a>).
 template <class F>
@@ -107,12 +72,6 @@ void dispatch(Activation a, const F& f) {
     ((a == Activation(I) ? f(std::integral_constant<Activation, Activation(I)>()) : void()), ...);
   }
   (std::make_index_sequence<names_of<Activation>.size()>());
-}
-
-/// Null for an empty View, which may still point somewhere.
-template <class T>
-T* data_or_null(const Vector<T>& v) {
-  return v.extent(0) == 0 ? nullptr : v.data();
 }
 
 std::vector<Layout> pointwise_layouts(const LayerSpec& layer) {
@@ -158,21 +117,13 @@ void pointwise_backward(const LayerCall<T>& call) {
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
-  with_space_for(rows * cols, [&](const auto& space) {
-    using Space = std::decay_t<decltype(space)>;
-    const Size block = column_block(cols, space.concurrency());
-    const int threads = on_host ? 1 : 8;
-    const Size scratch = Scratch<StateOf<T>, Space>::shmem_size(threads * block);
-    const auto policy =
-        TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
-            .set_scratch_size(0, Kokkos::PerTeam(scratch));
-    dispatch(activation, [&](auto a) {
-      Kokkos::parallel_for(pointwise_backward_label, policy,
-                           BiasActivationBackward<T, decltype(a)::value>{
-                               saved.data(), data_or_null(call.parameters[0]),
-                               call.output_gradient.data(), call.input_gradients[0].data(), dbias,
-                               rows, cols, block, call.add_parameter_gradients});
-    });
+  dispatch(activation, [&](auto a) {
+    detail::for_each_with_column_sums(
+        pointwise_backward_label, rows, cols, rows * cols,
+        BiasActivationBackward<T, decltype(a)::value>{
+            saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
+            call.input_gradients[0].data(), cols},
+        dbias, call.add_parameter_gradients);
   });
 }
 
