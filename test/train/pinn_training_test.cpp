@@ -19,7 +19,7 @@ Experiment poisson_problem() {
   Experiment setup;
   setup.model.kind = ModelKind::pinn;
   setup.model.mlp.activation = Activation::tanh;
-  setup.model.pinn = {.width = 16, .layers = 2};
+  setup.model.pinn = {.width = 20, .layers = 3};
   setup.data = {.kind = DataKind::poisson_points, .samples = 256, .validation_samples = 200};
   setup.training.loss = LossKind::poisson;
   setup.training.border_weight = 100;
@@ -55,7 +55,7 @@ TEST(PinnTraining, ComesCloseToTheSolutionOnUnseenPoints) {
   const Range unseen{setup.data.samples * jet_rows, setup.data.validation_samples * jet_rows};
   const double error =
       solution_error(trainer.predict(rows_of(all.x, unseen)), rows_of(all.y, unseen));
-  EXPECT_LT(error, 0.1);
+  EXPECT_LT(error, 0.1);  // 0.04, give or take what the order of sums does
   ASSERT_EQ(metrics.validations.size(), 2u);
   EXPECT_GT(metrics.validations[0].result.solution_error.value(), error);
   EXPECT_NEAR(metrics.validations[1].result.solution_error.value(), error, 1e-5);
