@@ -53,6 +53,17 @@ for file in "$inputs"/*.toml; do
         --set training.validate_every=1)
       traffic=(data:reduce_scatter data:all_gather)
       ;;
+    fno | fno_large)
+      small=(--set data.samples=32 --set data.validation_samples=16 --set training.num_epochs=2
+             --set training.batch_size=16)
+      alone=(--mesh "data=1,model=1")
+      traffic=(data:all_reduce model:all_reduce)
+      if [[ $input == fno_large ]]; then
+        small+=(--set model.fno.grid=8 --set model.fno.modes=3 --set model.fno.width=4)
+        alone=(--mesh "fsdp=1,model=1")
+        traffic=(fsdp:reduce_scatter fsdp:all_gather model:all_reduce)
+      fi
+      ;;
     workshop_pipeline)
       alone=(--mesh "pipeline=1")
       traffic=(pipeline:send pipeline:receive)
