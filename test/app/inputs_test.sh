@@ -64,6 +64,18 @@ for file in "$inputs"/*.toml; do
         traffic=(fsdp:reduce_scatter fsdp:all_gather model:all_reduce)
       fi
       ;;
+    vae)
+      small=(--set 'model.vae.hidden=[32, 16]' --set data.samples=64 --set data.validation_samples=16
+             --set training.batch_size=16 --set training.num_epochs=2)
+      traffic=(fsdp:reduce_scatter fsdp:all_gather)
+      ;;
+    vae_large)
+      small=(--set model.vae.input_width=64 --set 'model.vae.hidden=[32, 16]' --set model.vae.latent=4
+             --set data.samples=64 --set training.batch_size=16 --set training.num_epochs=2
+             --set 'distributed.mesh_shape=[2, 2]')
+      alone=(--mesh "fsdp=1,model=1")
+      traffic=(fsdp:reduce_scatter fsdp:all_gather model:all_reduce)
+      ;;
     workshop_pipeline)
       alone=(--mesh "pipeline=1")
       traffic=(pipeline:send pipeline:receive)

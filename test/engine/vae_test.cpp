@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/config/to_plan_input.hpp>
+
 #include "engine/serial_training.hpp"
 
 namespace tessera {
@@ -67,6 +69,30 @@ TEST(Vae, AnEvaluationHasBothTermsOfTheLoss) {
     EXPECT_GT(train_test::to_host(alone.loss_sum())[1], 0);
     EXPECT_NEAR(trainer.evaluate(x, x), expected, 1e-12 * expected);
     EXPECT_NEAR(trainer.evaluate(x, x), expected, 1e-12 * expected);  // nothing is left behind
+  }
+}
+
+/// In segments of three units the draw lies within one, and is computed again.
+TEST(Vae, ComputingAgainAddsNoDivergence) {
+  const Size ranks = Communicator::world().size();
+  for (const Size microbatches : {1, 3}) {
+    SCOPED_TRACE(testing::Message() << microbatches << " microbatches");
+    Experiment setup = train_test::on_mesh(small_vae(), {{"fsdp", ranks}}, "fsdp");
+    setup.training.microbatches = microbatches;
+    setup.training.activation_checkpointing.units = 3;
+    const Plan plan = make_plan(
+        plan_input({setup.model, setup.data, setup.training, {}}, MeshShape({{"fsdp", ranks}})));
+    Size draws = 0, draws_again = 0;
+    for (const Action& action : plan.stages.front().actions) {
+      if (action.kind != ActionKind::forward ||
+          plan.input.model.layers[action.index].name != "latent/output")
+        continue;
+      ++draws;
+      draws_again += action.again;
+    }
+    EXPECT_EQ(draws, 2 * microbatches);
+    EXPECT_EQ(draws_again, microbatches);
+    train_test::expect_trains_like_its_layers(setup);
   }
 }
 
