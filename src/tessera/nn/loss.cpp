@@ -120,6 +120,7 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
 /// A team per row of logits, of which it may have some columns only.
 template <class T>
 struct CrossEntropy {
+  using value_type = double;  // of the sum: no call operator that is a template tells
   using Math = StateOf<T>;
   const T* logits;
   const Math* target;
