@@ -27,7 +27,8 @@ def problems(recipe, cmake, table):
                 yield [text(part) for part in node.args], {word.arg: text(word.value) for word in node.keywords}
 
     # An option that CMake does not know would be accepted and ignored.
-    options = set(re.findall(r"(?:^|\n)(?:cmake_dependent_)?(?:option|set)\((TESSERA_[A-Z_]+)", cmake))
+    declaring = "(?:cmake_dependent_option|tessera_auto_option|option|set)"
+    options = set(re.findall(rf"(?:^|\n){declaring}\((TESSERA_[A-Z_]+)", cmake))
     from_variant = {variant: option for (option, variant), _ in calls("define_from_variant")}
     defined = set(from_variant.values()) | {args[0] for args, _ in calls("define")}
     for option in sorted(defined):
