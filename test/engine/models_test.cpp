@@ -169,50 +169,49 @@ TEST(TransformerTraffic, OfAMeshIsWhatItsLayersNeed) {
   EXPECT_EQ(bytes, expected_bytes);
 }
 
+struct StepSums {
+  Size calls = 0, bytes = 0;
+};
+
+/// What a step on three samples exchanges along model=2, which must be all-reduces only.
+StepSums all_reduces_of_three_samples(Experiment setup) {
+  setup.data.samples = setup.training.batch_size = 3;
+  setup.training.distributed.strategy = "data";
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
+  StepSums sums;
+  for (const CollectivePlan& row : plan.collectives(0)) {
+    if (row.cadence != Cadence::step) continue;
+    EXPECT_EQ(row.axis, "model");
+    EXPECT_EQ(row.operation, Operation::all_reduce);
+    sums.calls += row.calls;
+    sums.bytes += row.payload_bytes;
+  }
+  return sums;
+}
+
 // Layers come in pairs: the second one's sums are what ranks exchange, and the gradient between
 // pairs. That of x is not wanted.
 TEST(PinnTraffic, OfAMeshIsWhatItsLayersNeed) {
   Experiment setup = pinn_setup(2);
   setup.model.pinn = {.width = 4, .layers = 3};
-  setup.data.samples = setup.training.batch_size = 3;
-  setup.training.distributed.strategy = "data";
-  const Config config{setup.model, setup.data, setup.training, {}};
-  const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
   const Size rows = 3 * 6, real = 8;
-  Size calls = 0, bytes = 0;
-  for (const CollectivePlan& row : plan.collectives(0)) {
-    if (row.cadence != Cadence::step) continue;
-    EXPECT_EQ(row.axis, "model");
-    EXPECT_EQ(row.operation, Operation::all_reduce);
-    calls += row.calls;
-    bytes += row.payload_bytes;
-  }
+  const StepSums sums = all_reduces_of_three_samples(setup);
   // Forward: layer2 (rows, 4) and layer4 (rows, 1). Backward: layer3's input (rows, 4).
-  EXPECT_EQ(calls, 3);
-  EXPECT_EQ(bytes, (4 + 1 + 4) * rows * real);
+  EXPECT_EQ(sums.calls, 3);
+  EXPECT_EQ(sums.bytes, (4 + 1 + 4) * rows * real);
 }
 
 // R is never gathered, nor are modes: what ranks exchange are sums of fields on the grid.
 TEST(FnoTraffic, OfAMeshIsWhatItsLayersNeed) {
   Experiment setup = fno_setup(2);
   setup.model.fno = {.grid = 5, .modes = 2, .width = 2, .layers = 2, .projection = 3};
-  setup.data.samples = setup.training.batch_size = 3;
-  setup.training.distributed.strategy = "data";
-  const Config config{setup.model, setup.data, setup.training, {}};
-  const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
   const Size rows = 3 * 25, real = 8;
   // Forward: each Fourier layer all-reduces (rows, 2), the output (rows, 1). Backward: the
   // projection and each Fourier layer all-reduce the gradients of what they read, (rows, 2).
-  Size calls = 0, bytes = 0;
-  for (const CollectivePlan& row : plan.collectives(0)) {
-    if (row.cadence != Cadence::step) continue;
-    EXPECT_EQ(row.axis, "model");
-    EXPECT_EQ(row.operation, Operation::all_reduce);
-    calls += row.calls;
-    bytes += row.payload_bytes;
-  }
-  EXPECT_EQ(calls, 2 + 1 + 1 + 2);
-  EXPECT_EQ(bytes, (2 * 2 + 1 + 2 + 2 * 2) * rows * real);
+  const StepSums sums = all_reduces_of_three_samples(setup);
+  EXPECT_EQ(sums.calls, 2 + 1 + 1 + 2);
+  EXPECT_EQ(sums.bytes, (2 * 2 + 1 + 2 + 2 * 2) * rows * real);
 }
 
 }  // namespace
