@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # tessera_add_manual(<target> [subcommand...]): manual pages of a program and its subcommands, made of their --help
-# and installed, where help2man is there and the programs can run here.
+# and installed, where help2man is there and the programs can run here. The target <target>_manual makes the program
+# and, if it can, the pages.
 find_package(Help2man QUIET)
 set_package_properties(Help2man PROPERTIES TYPE OPTIONAL PURPOSE "manual pages")
 
 function(tessera_add_manual target)
   # Sanitizers find leaks in libraries, and fail the build.
   if(NOT Help2man_FOUND OR CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "fsanitize")
+    add_custom_target(${target}_manual ALL DEPENDS ${target})
     return()
   endif()
   get_target_property(program ${target} OUTPUT_NAME)

@@ -124,8 +124,12 @@ build() {
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
   fi
+  # With few cores it is faster to compile sources together; with many, or after a small change, each for itself.
+  local -a unity=()
+  if ((jobs <= 4)) && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then unity=(-D CMAKE_UNITY_BUILD=ON); fi
   say "Configuring and building in build/$preset ($jobs jobs)"
-  (cd "$root" && cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"})
+  (cd "$root" && cmake --preset "$preset" "${unity[@]}" &&
+    cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"})
 }
 
 # launch <program> [argument...]: runs a program of build/release on $ranks ranks.

@@ -8,8 +8,8 @@ usage: scripts/test.sh [--release-only] [options of ctest]
 Installs missing dependencies (see scripts/setup.sh), then builds and runs
   all tests in build/release,
   the tests on one process and on 2 ranks in build/asan, with address and undefined-behaviour sanitizers, and
-  where there is nvcc, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90), of which it runs all tests if there is
-  such a GPU, else those that need none.
+  where there is nvcc, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests if there is such a GPU, else
+  only the programs and the tests that need no GPU.
 Prints the test counts of each at the end. The exit code is not 0 if anything failed.
 
   --release-only    only build/release
@@ -39,13 +39,15 @@ if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
 install_missing dnnl Matplotlib Chromium PyYAML Help2man
 cd "$root"
 
-# prepare <preset>: sets selection, the tests to choose.
+# prepare <preset>: sets selection, the tests to choose, and targets, what to build for them (nothing: all).
 prepare() {
-  selection=()
+  selection=() targets=()
   if [[ $1 != cuda ]]; then return; fi
   use_cuda_kokkos || return
   if nvidia-smi -L &>/dev/null; then return; fi
-  say "No GPU here: skipping the tests that need one (label gpu), and those that build/release has run"
+  say "No GPU here: building the programs only, and skipping the tests that need a GPU or that build/release has run"
+  # Each program is built for its manual.
+  targets=(tessera_cli_manual tessera_bench_cli_manual tessera_micro_manual)
   selection=(-LE gpu -R '^(consumer|installed|login_node)')
 }
 
@@ -57,7 +59,7 @@ for preset in "${presets[@]}"; do
   result="the build failed"
   if [[ $preset == cuda && -n $no_cuda ]]; then
     result=$no_cuda
-  elif prepare "$preset" && build "$preset"; then
+  elif prepare "$preset" && build "$preset" "${targets[@]}"; then
     say "Testing build/$preset"
     ctest --preset "$preset" -j "$jobs" "${selection[@]}" "${options[@]}" 2>&1 | tee "$log" || status=1
     result=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")

@@ -32,6 +32,9 @@ global_batch = [16, 32]
 TOML
 }
 
+# study_run ARGUMENTS...: runs it with a calibration that all of these tests share, which takes a while to measure.
+study_run() { launch run study.toml --calibration "$work/calibration.json" "$@"; }
+
 # id CASE: the whole id of a case of $here/study.toml.
 id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
 
@@ -56,15 +59,15 @@ table() {
 
 # One rank throws while the other waits for it: recorded, and the rest can be run.
 study throws
-launch run study.toml -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
+study_run -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
-launch run study.toml -o results --resume
+study_run -o results --resume
 expect_code 1
 expect_result FAIL
 expect_statuses "1 failed 3 ok"
-launch run study.toml -o results --resume --retry failed
+study_run -o results --resume --retry failed
 expect_code 0
 expect_result PASS
 expect_statuses "4 ok"
@@ -72,14 +75,14 @@ expect_statuses "4 ok"
 
 # The only rank of a case throws: nobody waits for it, and the launch ends as always.
 study throws_alone
-launch run study.toml -o results --inject throw@0 --case "$(id data-data1-b16)"
+study_run -o results --inject throw@0 --case "$(id data-data1-b16)"
 expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
 # A rank that the launch does not have cannot go wrong.
 study no_such_rank
-launch run study.toml -o results --inject slow@2:10%
+study_run -o results --inject slow@2:10%
 expect_code 1
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
 
@@ -99,34 +102,34 @@ grep -q 'kept.json: not a calibration' "$err" || fail "stderr: $(cat "$err")"
 
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
-launch run study.toml -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
+study_run -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
-launch run study.toml -o results --resume
+study_run -o results --resume
 expect_code 4
 expect_statuses "3 ok 1 timeout"
-launch run study.toml -o results --retry failed,timeout
+study_run -o results --retry failed,timeout
 expect_code 0
 expect_statuses "4 ok"
 
 # Nobody waits for a rank that stalls alone: the time limit of the case.
 study stalls_alone
-launch run study.toml -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
+study_run -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'
 
 # A case that is slow, but alive, ends by itself, and the study goes on.
 study slow
-launch run study.toml -o results --set training.num_epochs=1000000 --set limits.case_seconds=0.3
+study_run -o results --set training.num_epochs=1000000 --set limits.case_seconds=0.3
 expect_code 4
 expect_statuses "4 timeout"
 expect_reason timeout 'limit of 0.3 s'
 
 # Training that diverges is invalid, not slow.
 study diverges
-launch run study.toml -o results --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
+study_run -o results --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
 expect_code 2
 expect_result INVALID
 expect_statuses "4 invalid"
@@ -135,13 +138,13 @@ expect_reason invalid 'the loss of step [0-9]+ is not finite'
 
 # So is a loss further off than the tolerance: sums of floats in another order differ a little.
 study tolerance
-launch run study.toml -o results --set verify.tolerance=1e-30
+study_run -o results --set verify.tolerance=1e-30
 expect_code 2
 expect_reason invalid 'relative difference'
 
 # More memory than the plan may use is known beforehand.
 study memory
-launch run study.toml -o results --set limits.memory_bytes=4000
+study_run -o results --set limits.memory_bytes=4000
 expect_code 77
 expect_statuses "4 oom"
 expect_reason oom 'needs .* per rank, the limit is 3.91 KiB'
@@ -149,7 +152,7 @@ expect_reason oom 'needs .* per rank, the limit is 3.91 KiB'
 # More than there is shows when it is allocated: such cases end, and the study goes on.
 study out_of_memory
 sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
-launch run study.toml -o results
+study_run -o results
 expect_code 3
 expect_result FAIL
 expect_statuses "4 oom"
@@ -159,53 +162,53 @@ expect_reason oom 'out of memory'
 study small_launch
 several=("${launcher[@]}")
 launcher=()
-launch run study.toml -o results
+study_run -o results
 expect_code 77
 expect_result PARTIAL
 expect_statuses "2 ok 2 pending"
-launch run study.toml -o results --resume --dry-run
+study_run -o results --resume --dry-run
 expect_code 0
 grep -q '0 of 4 cases would run' "$out" || fail "a dry run of one rank: $(cat "$out")"
 launcher=("${several[@]}")
-launch run study.toml -o results --resume
+study_run -o results --resume
 expect_code 0
 expect_statuses "4 ok"
-launch run study.toml -o results
+study_run -o results
 expect_code 1
 grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
 
 # A case that is to be measured by two launches has the rounds of both; a third one finds nothing to do.
 study launches
 twice=(--set measure.launches=2)
-launch run study.toml -o results "${twice[@]}"
+study_run -o results "${twice[@]}"
 expect_code 0
-launch run study.toml -o results "${twice[@]}" --resume
+study_run -o results "${twice[@]}" --resume
 expect_code 0
 for result in "$here"/results/cases/*/result.json; do
   [ "$("$json_get" "$result" /launches)" = 2 ] || fail "$result was not measured by two launches"
   [ "$("$json_get" "$result" /rounds | grep -o '"at":' | wc -l)" -eq 4 ] || fail "$result has not the rounds of both"
 done
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
-launch run study.toml -o results "${twice[@]}" --resume
+study_run -o results "${twice[@]}" --resume
 if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"; fi
 
 # Two launches of one rank share a directory: each leaves what the other one runs, and nothing is run twice.
 study together
 shared=(--set measure.warm_up=300000 --set limits.case_seconds=500.0)
 launcher=()
-(cd "$here" && exec "$program" run study.toml -o results "${shared[@]}") > "$here/first.out" 2> "$here/first.err" &
+(cd "$here" && exec "$program" run study.toml --calibration "$work/calibration.json" -o results "${shared[@]}") > "$here/first.out" 2> "$here/first.err" &
 job=$!
 until grep -qs '"status": "running"' "$here"/results/cases/*/result.json; do
   kill -0 $job 2> /dev/null || { fail "the first launch ended: $(cat "$here/first.err")" && break; }
   sleep 0.02
 done
-launch run study.toml -o results "${shared[@]}" --resume
+study_run -o results "${shared[@]}" --resume
 expect_code 77
 wait $job
 grep -q 'left to another launch' "$here/first.err" || fail "the first launch ran all: $(cat "$here/first.err")"
 [ "$(cat "$here/first.err" "$err" | grep -c ' a step, ')" -eq 2 ] || fail "not each ran one case"
 launcher=("${several[@]}")
-launch run study.toml -o results --resume
+study_run -o results --resume
 expect_code 0
 expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
@@ -214,7 +217,7 @@ expect_statuses "4 ok"
 longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
 study whole
 begun=$(date +%s.%N)
-launch run study.toml -o results "${longer[@]}"
+study_run -o results "${longer[@]}"
 whole=$(awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }')
 expect_code 0
 expected=$(table)
@@ -228,7 +231,7 @@ finished() {
 until finished; do
   attempt=$((attempt + 1))
   [ $attempt -le 60 ] || { fail "not finished after 60 launches" && break; }
-  (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml -o results "${longer[@]}" --resume) \
+  (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --calibration "$work/calibration.json" -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
   # Once another case has begun, or two, at some point of it. Later from time to time: it must end.
@@ -244,7 +247,7 @@ until finished; do
   done
 done
 echo "finished after $attempt kills"
-launch run study.toml -o results "${longer[@]}" --resume
+study_run -o results "${longer[@]}" --resume
 expect_code 0
 [ "$(table)" = "$expected" ] || fail "the tables differ: $(diff <(echo "$expected") <(table))"
 [ "$(wc -l <<< "$expected")" -eq 5 ] || fail "not all cases are in the table"
