@@ -142,7 +142,7 @@ std::optional<int> choose_threads(const MpiSession& mpi,
   std::vector<std::vector<int>> cores;
   for (const std::string& text : gather_texts(mpi.node, nlohmann::json(own_cores()).dump()))
     cores.push_back(nlohmann::json::parse(text));
-  return threads_of_rank(mpi.local_rank, cores);
+  return threads_of_rank(mpi.local_rank, cores, cpu_quota());
 }
 
 class KokkosSession {

@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
+#include "temporary_directory.hpp"
 
 namespace tessera::bench {
 
-/// A directory of its own for each test, gone when it ends.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            ("tessera-" + std::string(info->name()) + "-" + std::to_string(getpid()));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryDirectory;
 
 }  // namespace tessera::bench
