@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/nn/gemm.hpp>
 #include <tessera/random/fill.hpp>
@@ -55,6 +56,48 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
       }
     }
   }
+}
+
+/// Products of blocks of wider matrices, whatever multiplies: the same bits as of their copies, and
+/// nothing beside the block is written.
+template <class T>
+class GemmOfBlocks : public testing::Test {};
+using AllTypes = testing::Types<float, double, BFloat16, Float16>;
+TYPED_TEST_SUITE(GemmOfBlocks, AllTypes);
+
+TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
+  using T = TypeParam;
+  const auto wide = [](Size rows, Size cols, std::uint64_t seed) {
+    const auto drawn = to_host(random_matrix<StateOf<T>>(rows, cols, seed));
+    return to_device<T>(std::vector<T>(drawn.begin(), drawn.end()), rows, cols);
+  };
+  const auto copy_of = [](const Matrix<T>& block) {
+    const Matrix<T> copy("copy", block.extent(0), block.extent(1));
+    Kokkos::deep_copy(copy, block);
+    return copy;
+  };
+  constexpr Size m = 13, n = 11, k = 17;
+  const MatmulScratch scratch{m * k, k * n, m * n};
+  std::vector<Gemm<T>> ways;
+  if constexpr (is_short_v<T>)
+    ways.emplace_back(MatmulPrecision::strict, scratch, ShortProducts::emulated);
+  if constexpr (std::is_same_v<T, float>) ways.emplace_back(MatmulPrecision::tf32, scratch);
+  ways.emplace_back(MatmulPrecision::strict, scratch);
+  for (const Gemm<T>& gemm : ways)
+    for (const Trans ta : {Trans::no, Trans::yes})
+      for (const Trans tb : {Trans::no, Trans::yes}) {
+        const Range cols{3, ta == Trans::no ? k : m}, rows{2, ta == Trans::no ? m : k};
+        const Matrix<T> a = block_of(wide(40, 41, 1), rows, cols);
+        const Matrix<T> b =
+            block_of(wide(40, 43, 2), {1, tb == Trans::no ? k : n}, {4, tb == Trans::no ? n : k});
+        const Matrix<T> around = wide(20, 29, 3), before = copy_of(around);
+        const Matrix<T> c = block_of(around, {3, m}, {5, n}), expected = copy_of(c);
+        gemm(ta, tb, a, b, StateOf<T>(0.5), c);
+        gemm(ta, tb, copy_of(a), copy_of(b), StateOf<T>(0.5), expected);
+        EXPECT_EQ(to_host(copy_of(c)), to_host(expected));
+        Kokkos::deep_copy(c, block_of(before, {3, m}, {5, n}));
+        EXPECT_EQ(to_host(around), to_host(before)) << "something beside the block was written";
+      }
 }
 
 TYPED_TEST(GemmOf, AnEmptySumLeavesBetaC) {

@@ -63,4 +63,11 @@ Matrix<T> rows_of(const Matrix<T>& matrix, Range rows) {
   return alias_matrix(matrix.data() + rows.begin * cols, rows.count, cols);
 }
 
+/// Some rows and columns of a matrix, the rows as far apart as the matrix has them.
+template <class T>
+Matrix<T> block_of(const Matrix<T>& matrix, Range rows, Range cols) {
+  return Kokkos::subview(matrix, Kokkos::make_pair(rows.begin, rows.begin + rows.count),
+                         Kokkos::make_pair(cols.begin, cols.begin + cols.count));
+}
+
 }  // namespace tessera

@@ -45,15 +45,19 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   });
 }
 
-/// kernel(team) with a team for each of `rows` rows of `cols` columns; threads of a host take whole
-/// rows, for which one is enough.
+/// A team for each of `rows` rows; threads of a host take whole rows, for which one is enough.
+template <class Space>
+TeamPolicy<Space> row_policy(const Space& space, Size rows) {
+  using Policy = TeamPolicy<Space>;
+  return on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32);
+}
+
+/// kernel(team) with a team for each of `rows` rows of `cols` columns.
 template <class Kernel>
 void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
   if (rows == 0) return;
   with_space_for(rows * cols, [&](const auto& space) {
-    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
-    Kokkos::parallel_for(
-        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel);
+    Kokkos::parallel_for(label, row_policy(space, rows), kernel);
   });
 }
 
@@ -63,10 +67,7 @@ template <class Kernel, class Sum>
 void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel,
                   const Sum& sum) {
   with_space_for(rows * cols, [&](const auto& space) {
-    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
-    Kokkos::parallel_reduce(
-        label, on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32), kernel,
-        sum);
+    Kokkos::parallel_reduce(label, row_policy(space, rows), kernel, sum);
   });
 }
 

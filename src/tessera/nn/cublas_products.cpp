@@ -44,13 +44,10 @@ ShortProducts short_products(DType type) {
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
   const float alpha = 1;
-  const auto lead = [](Trans trans, Size straight, Size turned) {
-    return static_cast<int>(trans == Trans::no ? straight : turned);
-  };
   check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
                      static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
-                     lead(p.trans_b, p.n, p.k), a, type_of(p.operands), lead(p.trans_a, p.k, p.m),
-                     &p.beta, c, type_of(p.result), static_cast<int>(p.n), CUBLAS_COMPUTE_32F,
+                     static_cast<int>(p.ldb), a, type_of(p.operands), static_cast<int>(p.lda),
+                     &p.beta, c, type_of(p.result), static_cast<int>(p.ldc), CUBLAS_COMPUTE_32F,
                      CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
 }

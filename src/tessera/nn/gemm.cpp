@@ -11,7 +11,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/region.hpp>
-#include <tessera/nn/convert.hpp>
+#include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/detail/short_product.hpp>
 #include <tessera/nn/gemm.hpp>
 
@@ -20,6 +20,7 @@ namespace {
 
 // Made once: a launch then needs no memory for its label.
 const std::string round_to_tf32_label = "tessera::round_to_tf32";
+const std::string widen_label = "tessera::widen";
 const std::string round_sum_label = "tessera::round_sum";
 
 struct MatrixShape {
@@ -34,15 +35,55 @@ MatrixShape shape_of(Trans trans, const Matrix<T>& m) {
 
 std::string to_string(MatrixShape s) { return fmt::format("({}, {})", s.rows, s.cols); }
 
+/// Elements from one row to the next.
+template <class T>
+Size stride_of(const Matrix<T>& m) {
+  return static_cast<Size>(m.stride_0());
+}
+
 /// `scratch` in the shape of `m`.
 template <class T, class Of>
 Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
-  const Size n = static_cast<Size>(m.span());
+  const Size n = static_cast<Size>(m.size());
   if (n > static_cast<Size>(scratch.extent(0)))
     throw Error(ExitCode::usage, fmt::format("gemm: {} elements need more scratch memory than {}",
                                              n, scratch.extent(0)));
   return alias_matrix(scratch.data(), static_cast<Size>(m.extent(0)),
                       static_cast<Size>(m.extent(1)));
+}
+
+KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
+  // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+  bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+template <class F>
+struct ElementsOfRow {
+  F f;
+  Size cols;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const F& each = f;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols, [&](Size j) { each(i, j); });
+  }
+};
+
+/// f(i, j) for the elements of a block; as one row where rows follow one another without gaps.
+template <class T, class F>
+void for_each_element(const std::string& label, const Matrix<T>& block, const F& f) {
+  const Size rows = static_cast<Size>(block.extent(0)), cols = static_cast<Size>(block.extent(1));
+  if (stride_of(block) == cols)
+    for_each(
+        label, rows * cols, KOKKOS_LAMBDA(Size j) { f(0, j); });
+  else
+    for_each_row(label, rows, cols, ElementsOfRow<F>{f, cols});
 }
 
 /// An operand as the product takes it: rounded to TF32, or widened.
@@ -52,11 +93,18 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
     return m;
   } else {
     const Matrix<float> copy = shaped_like(m, scratch);
-    const Size n = static_cast<Size>(m.span());
+    const T* const in = m.data();
+    float* const out = copy.data();
+    const Size stride = stride_of(m), cols = static_cast<Size>(m.extent(1));
     if constexpr (is_short_v<T>)
-      convert<T, float>(Vector<const T>(m.data(), n), alias_vector(copy.data(), n));
+      for_each_element(
+          widen_label, m, KOKKOS_LAMBDA(Size i, Size j) {
+            out[i * cols + j] = static_cast<float>(in[i * stride + j]);
+          });
     else
-      round_to_tf32(Vector<const float>(m.data(), n), alias_vector(copy.data(), n));
+      for_each_element(
+          round_to_tf32_label, m,
+          KOKKOS_LAMBDA(Size i, Size j) { out[i * cols + j] = to_tf32(in[i * stride + j]); });
     return copy;
   }
 }
@@ -66,9 +114,12 @@ template <class T>
 void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
   const float* const in = sums.data();
   T* const out = c.data();
-  for_each(
-      round_sum_label, c.span(), KOKKOS_LAMBDA(Size i) {
-        out[i] = beta == 0 ? in[i] : in[i] + beta * static_cast<float>(out[i]);
+  const Size stride = stride_of(c), cols = static_cast<Size>(c.extent(1));
+  for_each_element(
+      round_sum_label, c, KOKKOS_LAMBDA(Size i, Size j) {
+        const float sum = in[i * cols + j];
+        T& to = out[i * stride + j];
+        to = beta == 0 ? sum : sum + beta * static_cast<float>(to);
       });
 }
 
@@ -106,9 +157,9 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
   } else {
     if (out.rows == 0 || out.cols == 0) return;
     if (products_ != ShortProducts::emulated && op_a.cols > 0)
-      return detail::multiply(
-          {trans_a, trans_b, out.rows, out.cols, op_a.cols, beta, dtype_of<T>(), dtype_of<C>()},
-          a.data(), b.data(), c.data());
+      return detail::multiply({trans_a, trans_b, out.rows, out.cols, op_a.cols, stride_of(a),
+                               stride_of(b), stride_of(c), beta, dtype_of<T>(), dtype_of<C>()},
+                              a.data(), b.data(), c.data());
     if constexpr (std::is_same_v<C, Sum>) {
       KokkosBlas::gemm(ta, tb, Sum(1), prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
     } else {
@@ -123,14 +174,7 @@ void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
   const float* const from = in.data();
   float* const to = out.data();
   for_each(
-      round_to_tf32_label, in.extent(0), KOKKOS_LAMBDA(Size i) {
-        // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
-        std::uint32_t bits;
-        std::memcpy(&bits, from + i, sizeof bits);
-        const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-        bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
-        std::memcpy(to + i, &bits, sizeof bits);
-      });
+      round_to_tf32_label, in.extent(0), KOKKOS_LAMBDA(Size i) { to[i] = to_tf32(from[i]); });
 }
 
 template class Gemm<float>;

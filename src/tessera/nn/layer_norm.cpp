@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_norm.hpp>
 
@@ -38,13 +39,12 @@ struct Normalize {
     const T* const in = x + i * cols;
     T* const out = y + i * cols;
     const T *const s = scale, *const b = bias;
-    Math mean = 0, square = 0;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols), [=](Size j, Math& sum) { sum += in[j]; }, mean);
-    mean /= static_cast<Math>(cols);
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols),
-        [=](Size j, Math& sum) { sum += (in[j] - mean) * (in[j] - mean); }, square);
+    const auto sum = [&](const auto& term) {
+      return detail::reduce_lanes<Kokkos::Sum, Math>(team, cols, term);
+    };
+    const Math mean =
+        sum([=](Size j) { return static_cast<Math>(in[j]); }) / static_cast<Math>(cols);
+    const Math square = sum([=](Size j) { return (in[j] - mean) * (in[j] - mean); });
     using std::sqrt;
     const Math inverse =
         Math(1) / sqrt(square / static_cast<Math>(cols) + Math(layer_norm_epsilon));
@@ -53,8 +53,8 @@ struct Normalize {
       keep[0] = mean;
       keep[1] = inverse;
     });
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols),
-                         [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
+                          [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
   }
 };
 
@@ -75,25 +75,24 @@ struct InputGradient {
     const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
     T* const out = dx + i * cols;
     const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
-    Math sum = 0, product = 0;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols), [=](Size j, Math& t) { t += d[j] * s[j]; }, sum);
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols),
-        [=](Size j, Math& t) { t += d[j] * s[j] * (in[j] - mean) * inverse; }, product);
-    const Math n = static_cast<Math>(cols);
-    const Math average = sum / n, along = product / n;
+    const auto average_of = [&](const auto& term) {
+      return detail::reduce_lanes<Kokkos::Sum, Math>(team, cols, term) / static_cast<Math>(cols);
+    };
+    const Math average = average_of([=](Size j) { return static_cast<Math>(d[j]) * s[j]; });
+    const Math along = average_of([=](Size j) { return d[j] * s[j] * (in[j] - mean) * inverse; });
     const bool adds = add;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols, [=](Size j) {
       const Math gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
       out[j] = adds ? out[j] + gradient : gradient;
     });
   }
 };
 
-/// A column each: rows are added in their order, whatever the number of threads.
+/// A block of columns each, as many as a host's rows are worth reading for: rows are added in their
+/// order, whatever the number of threads.
 template <class T>
 struct ParameterGradients {
+  static constexpr Size block = on_host ? 64 : 1;
   using Math = StateOf<T>;
   const T* x;
   const Math* kept;
@@ -102,15 +101,21 @@ struct ParameterGradients {
   Size rows, cols;
   bool add;
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size j) const {
-    Math scale = add ? dscale[j] : Math(0), bias = add ? dbias[j] : Math(0);
+  KOKKOS_INLINE_FUNCTION void operator()(Size number) const {
+    const Size first = number * block, width = first + block < cols ? block : cols - first;
+    Math scale[block] = {}, bias[block] = {};
     for (Size i = 0; i < rows; ++i) {
-      const Math d = dy[i * cols + j];
-      scale += d * (x[i * cols + j] - kept[2 * i]) * kept[2 * i + 1];
-      bias += d;
+      const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
+      const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+      for (Size j = 0; j < width; ++j) {
+        scale[j] += d[j] * (in[j] - mean) * inverse;
+        bias[j] += d[j];
+      }
     }
-    dscale[j] = scale;
-    dbias[j] = bias;
+    for (Size j = 0; j < width; ++j) {
+      dscale[first + j] = scale[j] + (add ? dscale[first + j] : Math(0));
+      dbias[first + j] = bias[j] + (add ? dbias[first + j] : Math(0));
+    }
   }
 };
 
@@ -128,10 +133,10 @@ void layer_norm_backward(const LayerCall<T>& call) {
   const T* const x = call.inputs[0].data();
   const StateOf<T>* const kept = call.kept.data();
   const T* const dy = call.output_gradient.data();
-  for_each(layer_norm_parameter_label, cols,
-           ParameterGradients<T>{x, kept, dy, call.parameter_gradients[0].data(),
-                                 call.parameter_gradients[1].data(), rows, cols,
-                                 call.add_parameter_gradients},
+  using Gradients = ParameterGradients<T>;
+  for_each(layer_norm_parameter_label, (cols + Gradients::block - 1) / Gradients::block,
+           Gradients{x, kept, dy, call.parameter_gradients[0].data(),
+                     call.parameter_gradients[1].data(), rows, cols, call.add_parameter_gradients},
            rows * cols);
   T* const dx = call.input_gradients[0].data();
   if (dx == nullptr) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/mode_product.hpp>
 
@@ -12,13 +12,8 @@ namespace tessera {
 namespace {
 
 // Made once: a launch then needs no memory for its label.
-const std::string mode_take_label = "tessera::mode_take";
 const std::string mode_expand_label = "tessera::mode_expand";
-const std::string mode_put_label = "tessera::mode_put";
 const std::string mode_join_label = "tessera::mode_join_gradient";
-
-/// Samples that are multiplied at a time: what the operands of a mode take does not grow with them.
-constexpr Size mode_samples = 64;
 
 std::vector<Layout> mode_product_layouts(const LayerSpec&) {
   constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
@@ -31,85 +26,52 @@ Size mode_width(const LayerSpec& layer) { return layer.settings[0]; }
 
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
   const Size w = mode_width(layer), modes = layer.in / (2 * w);
-  return {{{2 * samples, w, 2 * w, modes}},
-          {{2 * w, w, 2 * samples, modes}, {2 * samples, 2 * w, w, modes}}};
+  const GemmShape product{samples, 2 * w, 2 * w, modes};
+  return {{product}, {{2 * w, 2 * w, samples, modes}, product}};
 }
 
-/// One mode of some samples, lying in rows of many modes.
+/// Complex factors R of a mode, real parts (w, w) above imaginary ones, as ((Re, Im), (-Im, Re)):
+/// what rows of real and imaginary parts, side by side, are multiplied by.
 template <class T>
-struct ModeColumns {
-  T* data;
-  Size stride;
-};
-
-/// The real and imaginary parts of a sample, side by side.
-template <class T>
-struct TakeMode {
-  ModeColumns<const T> in;
-  T* out;
-  Size width;
+struct ExpandFactors {
+  const T* factors;
+  T* expanded;
+  Size w;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const T* const from = in.data + team.league_rank() * in.stride;
-    T* const to = out + team.league_rank() * 2 * width;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, 2 * width),
-                         [=](Size j) { to[j] = from[j]; });
-  }
-};
-
-template <class T>
-struct PutMode {
-  const T* in;
-  ModeColumns<T> out;
-  Size width;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const T* const from = in + team.league_rank() * 2 * width;
-    T* const to = out.data + team.league_rank() * out.stride;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, 2 * width),
-                         [=](Size j) { to[j] = from[j]; });
-  }
-};
-
-/// Two rows of a sample, (real, -imaginary) and (imaginary, real): times the real parts of R above
-/// the imaginary ones, they give the real and the imaginary parts of the product.
-template <class T>
-struct ExpandMode {
-  ModeColumns<const T> in;
-  T* out;
-  Size width;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size w = width;
-    const T* const from = in.data + team.league_rank() * in.stride;
-    T* const to = out + team.league_rank() * 4 * w;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, w), [=](Size j) {
-      const StateOf<T> real = from[j], imaginary = from[w + j];
-      to[j] = to[3 * w + j] = real;
-      to[w + j] = -imaginary;
-      to[2 * w + j] = imaginary;
+    const Size i = team.league_rank(), width = w;
+    const T* const real = factors + i * w;
+    const T* const imaginary = real + w * w;
+    T* const above = expanded + i * 2 * w;
+    T* const below = above + w * 2 * w;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+      above[j] = below[width + j] = real[j];
+      above[width + j] = imaginary[j];
+      below[j] = -static_cast<StateOf<T>>(imaginary[j]);
     });
   }
 };
 
-/// The transpose of ExpandMode.
-template <class T>
-struct JoinMode {
-  const T* in;
-  ModeColumns<T> out;
-  Size width;
+/// The transpose of ExpandFactors.
+template <class State>
+struct JoinGradients {
+  const State* expanded;
+  State* factors;
+  Size w;
+  bool add;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size w = width;
-    const T* const from = in + team.league_rank() * 4 * w;
-    T* const to = out.data + team.league_rank() * out.stride;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, w), [=](Size j) {
-      to[j] = static_cast<StateOf<T>>(from[j]) + from[3 * w + j];
-      to[w + j] = static_cast<StateOf<T>>(from[2 * w + j]) - from[w + j];
+    const Size i = team.league_rank(), width = w;
+    const State* const above = expanded + i * 2 * w;
+    const State* const below = above + w * 2 * w;
+    State* const real = factors + i * w;
+    State* const imaginary = real + w * w;
+    const bool adds = add;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+      real[j] = (adds ? real[j] : State(0)) + above[j] + below[width + j];
+      imaginary[j] = (adds ? imaginary[j] : State(0)) + above[width + j] - below[j];
     });
   }
 };
@@ -117,81 +79,57 @@ struct JoinMode {
 template <class T>
 class ModeProduct {
  public:
+  using State = StateOf<T>;
+
   explicit ModeProduct(const LayerCall<T>& call)
-      : call_(call), width_(mode_width(call.layer)), modes_(call.layer.in / (2 * width_)) {}
+      : call_(call), w_(mode_width(call.layer)), modes_(call.layer.in / (2 * w_)) {}
 
   void forward() const {
-    for_modes([&](Size mode, Range samples) {
-      const Matrix<T> y = narrow(samples);
-      call_.gemm(Trans::no, Trans::no, expanded(mode, samples), factor(call_.parameters[0], mode),
-                 0, y);
-      run(mode_put_label, samples,
-          PutMode<T>{y.data(), columns_of(call_.output, mode, samples), width_});
-    });
+    for (Size mode = 0; mode < modes_; ++mode)
+      call_.gemm(Trans::no, Trans::no, columns(call_.inputs[0], mode), expanded(mode), 0,
+                 columns(call_.output, mode));
   }
 
   void backward() const {
-    const bool wants_inputs = call_.input_gradients[0].data() != nullptr;
-    const bool wants_parameters = call_.parameter_gradients[0].data() != nullptr;
-    if (wants_parameters && call_.samples == 0 && !call_.add_parameter_gradients)
-      Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], StateOf<T>(0));
-    for_modes([&](Size mode, Range samples) {
-      const Matrix<T> dy = narrow(samples);
-      run(mode_take_label, samples,
-          TakeMode<T>{columns_of(call_.output_gradient, mode, samples), dy.data(), width_});
-      if (wants_parameters)
-        call_.gemm(Trans::yes, Trans::no, expanded(mode, samples), dy,
-                   call_.add_parameter_gradients || samples.begin > 0 ? 1 : 0,
-                   factor(call_.parameter_gradients[0], mode));
-      if (!wants_inputs) return;
-      const Matrix<T> dx = wide(samples);
-      call_.gemm(Trans::no, Trans::yes, dy, factor(call_.parameters[0], mode), 0, dx);
-      run(mode_join_label, samples,
-          JoinMode<T>{dx.data(), columns_of(call_.input_gradients[0], mode, samples), width_});
-    });
+    for (Size mode = 0; mode < modes_; ++mode) {
+      const Matrix<const T> dy = columns(call_.output_gradient, mode);
+      if (call_.parameter_gradients[0].data() != nullptr) {
+        const Matrix<State> sums = square<State>(1);
+        call_.gemm(Trans::yes, Trans::no, columns(call_.inputs[0], mode), dy, 0, sums);
+        for_each_row(mode_join_label, w_, 4 * w_,
+                     JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], mode),
+                                          w_, call_.add_parameter_gradients});
+      }
+      if (call_.input_gradients[0].data() != nullptr)
+        call_.gemm(Trans::no, Trans::yes, dy, expanded(mode), 0,
+                   columns(call_.input_gradients[0], mode));
+    }
   }
 
  private:
-  /// f(mode, samples), for all modes of some samples at a time.
-  template <class F>
-  void for_modes(const F& f) const {
-    for (Size mode = 0; mode < modes_; ++mode)
-      for (Size begin = 0; begin < call_.samples; begin += mode_samples)
-        f(mode, Range{begin, std::min(mode_samples, call_.samples - begin)});
-  }
-
-  template <class Kernel>
-  void run(const std::string& label, Range samples, const Kernel& kernel) const {
-    for_each_row(label, samples.count, 2 * width_, kernel);
-  }
-
   template <class E>
-  ModeColumns<E> columns_of(const Matrix<E>& of, Size mode, Range samples) const {
-    const Size stride = modes_ * 2 * width_;
-    return {of.data() + samples.begin * stride + mode * 2 * width_, stride};
+  Matrix<E> columns(const Matrix<E>& of, Size mode) const {
+    return block_of(of, {0, call_.samples}, {mode * 2 * w_, 2 * w_});
   }
   template <class E>
-  Matrix<E> factor(const Vector<E>& of, Size mode) const {
-    return alias_matrix(of.data() + mode * 2 * width_ * width_, 2 * width_, width_);
+  E* factors(const Vector<E>& of, Size mode) const {
+    return of.data() + mode * 2 * w_ * w_;
+  }
+  template <class E>
+  Matrix<E> square(Size number) const {
+    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * 4 * w_ * w_), 2 * w_,
+                        2 * w_);
   }
 
-  T* scratch() const { return reinterpret_cast<T*>(call_.scratch.data()); }
-  Matrix<T> wide(Range samples) const {
-    return alias_matrix(scratch(), 2 * samples.count, 2 * width_);
-  }
-  Matrix<T> narrow(Range samples) const {
-    return alias_matrix(scratch() + mode_samples * 4 * width_, 2 * samples.count, width_);
-  }
-
-  Matrix<T> expanded(Size mode, Range samples) const {
-    const Matrix<T> x = wide(samples);
-    run(mode_expand_label, samples,
-        ExpandMode<T>{columns_of(call_.inputs[0], mode, samples), x.data(), width_});
-    return x;
+  Matrix<T> expanded(Size mode) const {
+    const Matrix<T> made = square<T>(0);
+    for_each_row(mode_expand_label, w_, 4 * w_,
+                 ExpandFactors<T>{factors(call_.parameters[0], mode), made.data(), w_});
+    return made;
   }
 
   const LayerCall<T>& call_;
-  Size width_, modes_;
+  Size w_, modes_;
 };
 
 constexpr LayerRow mode_product_row{
@@ -199,7 +137,7 @@ constexpr LayerRow mode_product_row{
     .layouts = mode_product_layouts,
     .rules_choose = true,
     .products = mode_product_products,
-    .scratch = [](const LayerSpec& layer) { return mode_samples * 6 * mode_width(layer); },
+    .scratch = [](const LayerSpec& layer) { return 8 * mode_width(layer) * mode_width(layer); },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};

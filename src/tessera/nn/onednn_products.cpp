@@ -3,7 +3,6 @@
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -32,15 +31,16 @@ Memory::data_type type_of(DType type) {
   return type == DType::bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f16;
 }
 
-Memory::desc matrix(Size rows, Size cols, DType type, Trans trans) {
+/// `stride`: from one row of what is stored to the next.
+Memory::desc matrix(Size rows, Size cols, Size stride, DType type, Trans trans) {
   const bool straight = trans == Trans::no;
-  return {{rows, cols}, type_of(type), {straight ? cols : 1, straight ? 1 : rows}};
+  return {{rows, cols}, type_of(type), {straight ? stride : 1, straight ? 1 : stride}};
 }
 
 dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
-  const Memory::desc a = matrix(p.m, p.k, p.operands, p.trans_a),
-                     b = matrix(p.k, p.n, p.operands, p.trans_b),
-                     c = matrix(p.m, p.n, p.result, Trans::no);
+  const Memory::desc a = matrix(p.m, p.k, p.lda, p.operands, p.trans_a),
+                     b = matrix(p.k, p.n, p.ldb, p.operands, p.trans_b),
+                     c = matrix(p.m, p.n, p.ldc, p.result, Trans::no);
   dnnl::primitive_attr attributes;
   if (p.beta != 0) {
     dnnl::post_ops after;
@@ -64,7 +64,8 @@ ReadyProduct make_ready(const detail::ShortProduct& p) {
 /// Whether oneDNN has more for this type than its reference, which is far slower than emulation.
 bool is_fast(DType type) {
   try {
-    const auto made = describe({Trans::no, Trans::no, 64, 64, 64, 0, type, DType::float32});
+    const auto made =
+        describe({Trans::no, Trans::no, 64, 64, 64, 64, 64, 64, 0, type, DType::float32});
     return std::string(made.impl_info_str()).find("ref") == std::string::npos;
   } catch (const dnnl::error&) {
     return false;
@@ -83,13 +84,11 @@ ShortProducts short_products(DType type) {
 }
 
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
-  static std::map<std::tuple<Trans, Trans, Size, Size, Size, float, DType, DType>, ReadyProduct>
-      ready;
+  static std::map<ShortProduct, ReadyProduct> ready;
   static dnnl::stream stream(cpu());
   try {
-    const std::tuple key{p.trans_a, p.trans_b, p.m, p.n, p.k, p.beta, p.operands, p.result};
-    auto found = ready.find(key);
-    if (found == ready.end()) found = ready.emplace(key, make_ready(p)).first;
+    auto found = ready.find(p);
+    if (found == ready.end()) found = ready.emplace(p, make_ready(p)).first;
     ReadyProduct& product = found->second;
     product.a.set_data_handle(const_cast<void*>(a));
     product.b.set_data_handle(const_cast<void*>(b));

@@ -25,6 +25,36 @@ KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f
   }
 }
 
+/// The join of f(j) over the columns j in [0, n) of a row, for all lanes of a team. Reducer:
+/// Kokkos::Sum, Kokkos::Max. In an order that depends on n alone on a host, where as many columns
+/// as a vector holds are joined at a time: compilers may not reorder sums of their own accord.
+template <template <class, class> class Reducer, class Math, class Team, class F>
+KOKKOS_INLINE_FUNCTION Math reduce_lanes(const Team& team, Size n, const F& f) {
+  if constexpr (on_host) {
+    constexpr Size lanes = 32 / sizeof(Math);
+    Math parts[lanes];
+    const Reducer<Math, Kokkos::HostSpace> reducer(parts[0]);
+    for (Math& part : parts) reducer.init(part);
+    Size j = 0;
+    for (; j + lanes <= n; j += lanes) {
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
+      for (Size lane = 0; lane < lanes; ++lane) reducer.join(parts[lane], f(j + lane));
+    }
+    for (; j < n; ++j) reducer.join(parts[j % lanes], f(j));
+    for (Size lane = 1; lane < lanes; ++lane) reducer.join(parts[0], parts[lane]);
+    return parts[0];
+  } else {
+    Math result;
+    const Reducer<Math, Kokkos::HostSpace> reducer(result);
+    Kokkos::parallel_reduce(
+        Kokkos::TeamVectorRange(team, n), [&](Size j, Math& part) { reducer.join(part, f(j)); },
+        reducer);
+    return result;
+  }
+}
+
 template <class Math, class Space>
 using PartialSums = Kokkos::View<Math*, typename Space::scratch_memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
+
 #include <tessera/base/types.hpp>
 #include <tessera/nn/gemm.hpp>
 
@@ -9,10 +11,13 @@ namespace tessera::detail {
 /// C (m, n) = op(A) op(B) + beta C, row-major, of operands of one 16-bit type, added up in float.
 struct ShortProduct {
   Trans trans_a, trans_b;
-  Size m, n, k;  ///< positive
+  Size m, n, k;        ///< positive
+  Size lda, ldb, ldc;  ///< elements from one row of A, B or C to the next
   float beta;
   DType operands;
   DType result;  ///< that of the operands, or float32
+
+  auto operator<=>(const ShortProduct&) const = default;
 };
 
 /// Through the library that short_products() names, which is not the emulation. Does not wait for
