@@ -52,6 +52,9 @@ Verification CaseRun<T>::train(const CheckTime& check_time) {
     result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
                                    static_cast<double>(losses.size()));
     if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
+    if (!session_.validates_after(result.epochs)) continue;
+    result.losses.validations.push_back(session_.validate().loss);
+    result.losses.validated_at.push_back(result.losses.steps.size());
   }
   result.measured_traffic = session_.measured_traffic();
   result.planned_traffic = session_.planned_traffic();

@@ -24,8 +24,10 @@ using CheckTime = std::function<void()>;
 
 /// Losses of a training from the initial parameters.
 struct LossCurve {
-  std::vector<double> steps;   ///< up to the first epoch with one that is not finite
-  std::vector<double> epochs;  ///< means of an epoch's steps
+  std::vector<double> steps;                ///< up to the first epoch with one that is not finite
+  std::vector<double> epochs;               ///< means of an epoch's steps
+  std::vector<double> validations{};        ///< of unseen samples
+  std::vector<std::size_t> validated_at{};  ///< steps before each of them
 };
 
 struct Verification {

@@ -77,6 +77,7 @@ class MicroContext {
 };
 
 void add_compute_benchmarks(MicroContext& context);
+void add_layer_benchmarks(MicroContext& context);
 void add_collective_benchmarks(MicroContext& context);
 void add_mesh_benchmarks(MicroContext& context);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank computes in a step, on all ranks at once.
-#include <dlfcn.h>
 #include <set>
 #include <utility>
 
@@ -19,19 +18,10 @@
 #include <tessera/random/fill.hpp>
 
 #include "micro/micro.hpp"
+#include "micro/sgemm.hpp"
 
 namespace tessera::bench {
 namespace {
-
-using Sgemm = void(const char*, const char*, const int*, const int*, const int*, const float*,
-                   const float*, const int*, const float*, const int*, const float*, float*,
-                   const int*);
-
-/// The BLAS that Kokkos Kernels has brought along; none on devices, nor where there is none.
-Sgemm* find_sgemm() {
-  if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
-  return reinterpret_cast<Sgemm*>(dlsym(RTLD_DEFAULT, "sgemm_"));
-}
 
 template <class T = float>
 Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {
@@ -82,18 +72,8 @@ std::function<void()> through_gemm(const Product& p) {
   };
 }
 
-/// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
-std::function<void()> through_blas(const Product& p, Sgemm* sgemm) {
-  const Operands<float> o(p);
-  const char* const opa = p.trans_a == Trans::yes ? "T" : "N";
-  const char* const opb = p.trans_b == Trans::yes ? "T" : "N";
-  return
-      [=, rows = static_cast<int>(p.n), cols = static_cast<int>(p.m), sums = static_cast<int>(p.k),
-       ldb = static_cast<int>(o.b.extent(1)), lda = static_cast<int>(o.a.extent(1))] {
-        const float one = 1, zero = 0;
-        sgemm(opb, opa, &rows, &cols, &sums, &one, o.b.data(), &ldb, o.a.data(), &lda, &zero,
-              o.c.data(), &rows);
-      };
+std::function<void()> through_blas(const Product& p, const BlasProduct& sgemm) {
+  return [=, o = Operands<float>(p)] { sgemm(p.trans_a, p.trans_b, o.a, o.b, o.c); };
 }
 
 /// The product of 16-bit operands: what multiplies them differs between builds and processors.
@@ -112,7 +92,7 @@ void add_product(MicroContext& context, const Product& p) {
   context.add("gemm/" + to_string(p), [=] {
     return MicroCase{through_gemm<float>(p), rates_of(p)};
   });
-  if (Sgemm* const sgemm = find_sgemm())
+  if (const BlasProduct sgemm = find_sgemm())
     context.add("blas/" + to_string(p), [=] {
       return MicroCase{through_blas(p, sgemm), rates_of(p)};
     });

@@ -81,6 +81,7 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   initialize(command.google);
   MicroContext context(options, mesh);
   add_compute_benchmarks(context);
+  add_layer_benchmarks(context);
   add_collective_benchmarks(context);
   add_mesh_benchmarks(context);
   add_context(runtime, options, mesh);

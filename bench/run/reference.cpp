@@ -27,8 +27,10 @@ template <class T>
 Json train_alone(const Config& config, const Communicator& alone, const CheckTime& check_time) {
   CaseRun<T> run(config, alone);
   const LossCurve losses = run.train(check_time).losses;
-  return {
-      {"losses", {{"steps", numbers_json(losses.steps)}, {"epochs", numbers_json(losses.epochs)}}}};
+  return {{"losses",
+           {{"steps", numbers_json(losses.steps)},
+            {"epochs", numbers_json(losses.epochs)},
+            {"validations", numbers_json(losses.validations)}}}};
 }
 
 /// The same training on one rank: replicated, in one microbatch, nothing overlapped.
@@ -44,6 +46,25 @@ Config reference_config(const Config& config) {
   training.distributed.gradient_reduce_type = given.gradient_reduce_type;
   training.distributed.mixed_precision = given.mixed_precision;
   return reference;
+}
+
+/// Where two curves of losses are furthest apart.
+struct Difference {
+  double relative = 0;
+  std::size_t at = 0;  ///< counted from 0
+  double value = 0, wanted = 0;
+};
+
+/// `one_rank` has null for what is not finite, from which everything is infinitely far.
+Difference largest_difference(const std::vector<double>& losses, const Json& one_rank) {
+  Difference largest;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const double wanted = one_rank.at(i).is_null() ? INFINITY : one_rank.at(i).get<double>();
+    double relative = std::abs(losses[i] - wanted) / std::max(std::abs(wanted), 1e-30);
+    if (!std::isfinite(relative)) relative = INFINITY;
+    if (i == 0 || relative > largest.relative) largest = {relative, i, losses[i], wanted};
+  }
+  return largest;
 }
 
 }  // namespace
@@ -94,7 +115,8 @@ double loss_tolerance(const Config& config, double asked) {
 
 LossVerdict judge_losses(const Verification& verification, const Json& reference,
                          const std::string& reference_name, double tolerance) {
-  const std::vector<double>& steps = verification.losses.steps;
+  const LossCurve& losses = verification.losses;
+  const std::vector<double>& steps = losses.steps;
   const Json wanted = reference.value("losses", Json::object());
   Json loss{{"verdict", nullptr},
             {"tolerance", tolerance},
@@ -103,9 +125,12 @@ LossVerdict judge_losses(const Verification& verification, const Json& reference
             {"epochs", verification.epochs},
             {"steps", steps.size()},
             {"step_losses", numbers_json(steps)},
-            {"epoch_losses", numbers_json(verification.losses.epochs)},
+            {"epoch_losses", numbers_json(losses.epochs)},
+            {"validation_losses", numbers_json(losses.validations)},
+            {"validated_at_steps", losses.validated_at},
             {"reference_step_losses", wanted.value("steps", Json())},
             {"reference_epoch_losses", wanted.value("epochs", Json())},
+            {"reference_validation_losses", wanted.value("validations", Json())},
             {"reference", reference_name},
             {"problem", reference.value("problem", Json())}};
   const auto verdict = [&](const char* word, const std::string& problem = "") {
@@ -116,27 +141,22 @@ LossVerdict judge_losses(const Verification& verification, const Json& reference
     if (!std::isfinite(steps[i]))
       return verdict("not_finite", fmt::format("the loss of step {} is not finite", i + 1));
   if (wanted.empty()) return verdict("no_reference");
-  if (wanted.at("steps").size() != steps.size())
-    return verdict("different", "the one-rank run took a different number of steps");
-  double largest = 0, there = 0;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Json& one_rank = wanted.at("steps")[i];
-    const double value = one_rank.is_null() ? INFINITY : one_rank.get<double>();
-    const double difference = std::isfinite(value)
-                                  ? std::abs(steps[i] - value) / std::max(std::abs(value), 1e-30)
-                                  : INFINITY;
-    if (difference < largest || (difference == 0 && i > 0)) continue;
-    largest = difference;
-    there = value;
-    at = i;
-  }
-  loss["largest_at_step"] = at + 1;
-  loss["largest_relative_difference"] = finite(largest);
-  if (largest <= tolerance) return verdict("equal");
-  return verdict("different", fmt::format("the loss of step {} is {:.8g}, on one rank {:.8g}: "
-                                          "relative difference {:.1e}, tolerance {:.0e}",
-                                          at + 1, steps[at], there, largest, tolerance));
+  const Json validations = wanted.value("validations", Json::array());
+  if (wanted.at("steps").size() != steps.size() || validations.size() != losses.validations.size())
+    return verdict("different", "the one-rank run took a different number of steps or validations");
+  const Difference trained = largest_difference(steps, wanted.at("steps")),
+                   unseen = largest_difference(losses.validations, validations);
+  const bool is_unseen = unseen.relative > trained.relative;
+  const Difference& worst = is_unseen ? unseen : trained;
+  const std::size_t step = is_unseen ? losses.validated_at[worst.at] : worst.at + 1;
+  loss["largest_at_step"] = step;
+  loss["largest_relative_difference"] = finite(worst.relative);
+  if (worst.relative <= tolerance) return verdict("equal");
+  return verdict("different",
+                 fmt::format("the {} {} is {:.8g}, on one rank {:.8g}: relative difference {:.1e}, "
+                             "tolerance {:.0e}",
+                             is_unseen ? "validation loss after step" : "loss of step", step,
+                             worst.value, worst.wanted, worst.relative, tolerance));
 }
 
 }  // namespace tessera::bench

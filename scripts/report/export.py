@@ -27,6 +27,8 @@ class Export:
         try:
             self.results = json.loads((self.directory / "results.json").read_text(encoding="utf-8"))
             arrays = [numpy.load(self.directory / f"{name}.npy") for name in ARRAYS]
+            drawn = self.directory / "sample.npy"
+            self.sample = numpy.load(drawn) if drawn.exists() else None
             self.kind = self.results["config"]["model"]["kind"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ReportError(f"{directory} cannot be read: {error}") from error

@@ -69,6 +69,8 @@ def losses(study):
         "above the tolerance (dashed) a case is invalid, not slow. A curve that stops was no longer "
         "finite."
     )
+    if any(case.losses("validation_losses") for _, cases in groups for case in cases):
+        caption += " Dashed, with hollow marks: the loss of samples that no step has seen."
     return doc.Figure("losses", "Losses", caption, figure)
 
 
@@ -85,6 +87,14 @@ def _curves(axis, cases):
     for case in cases:
         points = _finite(case.losses("step_losses"))
         axis.plot(*zip(*points), linewidth=1.2, alpha=0.8, zorder=2, **_mark(case))
+        unseen = [
+            (step, loss)
+            for step, loss in zip(case.losses("validated_at_steps"), case.losses("validation_losses"))
+            if loss is not None
+        ]
+        if unseen:
+            hollow = {**_mark(case), "markerfacecolor": "white", "markeredgewidth": 1.2}
+            axis.plot(*zip(*unseen), linewidth=1.0, linestyle="--", zorder=3, **hollow)
 
 
 def _distances(axis, cases):

@@ -82,24 +82,28 @@ def solution(export):
 
 
 def autoencoder(export, samples=10):
-    """Inputs above, what is made of them below."""
+    """Rows of inputs, of what is made of them, and of what the model imagines by itself."""
     columns = export.x.shape[2]
     side = math.isqrt(columns)
     if side * side != columns:
         raise layout.NothingToShow("the columns form no square image")
     samples = min(samples, len(export.x))
-    figure, axes = layout.panels(2 * samples, 1.05, columns=samples)
-    made = 1 / (1 + numpy.exp(-export.prediction[:, 0, :]))
-    for sample in range(samples):
-        for row, values in enumerate((export.x[:, 0, :], made)):
-            axis = axes[row * samples + sample]
-            _image(
-                figure, axis, values[sample].reshape(side, side), "", "Greys_r", (0, 1), bar=False
-            )
-    axes[0].set_ylabel("input")
-    axes[samples].set_ylabel("output")
-    caption = "Above: samples that the model was not trained on. Below: what it decodes from their codes."
+    rows = {"input": export.x[:, 0, :], "output": _probability(export.prediction[:, 0, :])}
+    caption = "Input: samples that the model was not trained on. Output: what it decodes from their codes."
+    if export.sample is not None:
+        rows["drawn"] = _probability(export.sample[:, 0, :])
+        caption += " Drawn: what it decodes from codes drawn at random, without any input."
+    figure, axes = layout.panels(len(rows) * samples, 1.05, columns=samples)
+    for row, (name, values) in enumerate(rows.items()):
+        axes[row * samples].set_ylabel(name)
+        for sample in range(samples):
+            image = values[sample].reshape(side, side)
+            _image(figure, axes[row * samples + sample], image, "", "Greys_r", (0, 1), bar=False)
     return doc.Figure("predictions", "Reconstructions", caption, figure)
+
+
+def _probability(logits):
+    return 1 / (1 + numpy.exp(-logits))
 
 
 def curves(export):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to variational autoencoders, on any number of ranks. That they train like one
 // rank under every strategy is in models_test.cpp.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 
 #include <tessera/config/to_plan_input.hpp>
 
+#include "device_data.hpp"
+#include "engine/error_everywhere.hpp"
 #include "engine/serial_training.hpp"
 
 namespace tessera {
@@ -70,6 +73,42 @@ TEST(Vae, AnEvaluationHasBothTermsOfTheLoss) {
     EXPECT_NEAR(trainer.evaluate(x, x), expected, 1e-12 * expected);
     EXPECT_NEAR(trainer.evaluate(x, x), expected, 1e-12 * expected);  // nothing is left behind
   }
+}
+
+/// More than two batches, so that draws of another batch would show twice.
+TEST(Vae, SamplesOfItsOwnAreDecodedDraws) {
+  const Size ranks = Communicator::world().size();
+  constexpr Size count = 17;
+  for (const char* axis : {"fsdp", "model", "pipeline"}) {
+    if (axis == std::string("pipeline") && ranks > 4) continue;
+    SCOPED_TRACE(axis);
+    Experiment setup = train_test::on_mesh(small_vae(), {{axis, ranks}}, "fsdp");
+    if (axis != std::string("fsdp")) setup.training.distributed.strategy = "data";
+    setup.training.microbatches = 3;
+    Trainer<double> trainer = train_test::trainer_of<double>(setup);
+    trainer.fit(setup.data);
+    const std::vector<double> drawn = test::to_host(trainer.sample(count));
+    ASSERT_EQ(drawn.size(), static_cast<std::size_t>(9 * count));
+    test::SerialModel<double> alone(make_model(setup.model), count, LossKind::bce);
+    Kokkos::deep_copy(alone.parameters(), trainer.gather());
+    alone.set_step(6);
+    alone.draw_from_prior();
+    const Matrix<double> nothing("nothing", count, 9);
+    alone.loss(nothing, nothing);
+    EXPECT_LE(train_test::relative_difference(drawn, test::to_host(alone.output())), 1e-12);
+    std::set<double> first_columns;
+    for (Size i = 0; i < count; ++i) first_columns.insert(drawn[static_cast<std::size_t>(9 * i)]);
+    EXPECT_EQ(first_columns.size(), static_cast<std::size_t>(count));
+  }
+}
+
+TEST(Vae, OnlyModelsThatDrawHaveSamplesOfTheirOwn) {
+  Experiment setup = train_test::primes(7);
+  Trainer<double> trainer = train_test::trainer_of<double>(
+      train_test::on_mesh(setup, {{"data", Communicator::world().size()}}, "data"));
+  trainer.fit(setup.data);
+  EXPECT_EQ(train_test::error_everywhere([&] { trainer.sample(3); }),
+            "trainer: the model draws nothing, so it has no samples of its own");
 }
 
 /// In segments of three units the draw lies within one, and is computed again.

@@ -71,6 +71,9 @@ class SerialModel {
     first_ = first;
   }
 
+  /// From here on as for samples of the model's own.
+  void draw_from_prior() { from_prior_ = true; }
+
   /// A parameter in the flat vector of all, which follow one another in the order of the layers.
   Vector<T> parameter(const Vector<T>& flat, const std::string& path) const {
     for (const LayerSpec& layer : model_.layers)
@@ -113,7 +116,7 @@ class SerialModel {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       call.inputs[i] = input(x, layer.inputs[i]);
     call.scratch = scratch_[l];
-    call.batch = {x, first_, step_, loss_.data() + 1, T(1) / static_cast<T>(count())};
+    call.batch = {x, first_, step_, loss_.data() + 1, T(1) / static_cast<T>(count()), from_prior_};
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = in(parameters_, layer, p);
     call.output = outputs_[l];
@@ -171,6 +174,7 @@ class SerialModel {
 
   ModelSpec model_;
   Size samples_;
+  bool from_prior_ = false;
   Size step_ = 1, first_ = 0;
   LossKind loss_kind_;
   Gemm<T> gemm_;

@@ -143,6 +143,13 @@ TEST(Reparameterize, NoiseIsThatOfTheRowInTheWholeBatch) {
   EXPECT_EQ(tail, std::vector<double>(whole.begin() + 9, whole.end()));
 }
 
+TEST(Reparameterize, ADrawFromThePriorIsTheNoise) {
+  DrawAlone<double> alone(7, 3);
+  alone.call.batch.from_prior = true;
+  forward(alone.call);
+  EXPECT_EQ(to_host(alone.z), noise_of_rows(0, 7, 1));
+}
+
 TEST(Reparameterize, NoiseIsNewInEachStepAndWithAnotherSeed) {
   const auto noise = noise_of_rows(0, 7, 5), next = noise_of_rows(0, 7, 6),
              other = noise_of_rows(0, 7, 5, 43);

@@ -32,6 +32,8 @@ def write_export(directory, kind, validates=True):
     numpy.save(directory / "x.npy", draw.random(x_shape))
     numpy.save(directory / "y.npy", y)
     numpy.save(directory / "prediction.npy", y * 1.5)
+    if kind == "vae":
+        numpy.save(directory / "sample.npy", y * 0.5)
     results = {
         "parameters": 1234,
         "steps": 40,
@@ -79,6 +81,15 @@ class Export(unittest.TestCase):
                     self.assertIn(f"### {title}", text)
                     expected += ["predictions.png", "predictions.svg"]
                 self.assertEqual(figures, expected)
+
+    def test_samples_of_its_own_are_drawn_where_a_model_has_them(self):
+        for has, rows in ((True, 3), (False, 2)):
+            write_export(self.root / f"vae{has}", "vae")
+            if not has:
+                (self.root / f"vae{has}" / "sample.npy").unlink()
+            self.report(self.root / f"vae{has}")
+            svg = (self.root / f"vae{has}" / "report" / "figures" / "predictions.svg").read_text()
+            self.assertEqual(svg.count("<image"), 3 * rows)
 
     def test_the_error_of_a_field_is_relative_to_it(self):
         write_export(self.root / "fno", "fno")

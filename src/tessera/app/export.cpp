@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <unistd.h>
 
@@ -42,6 +43,8 @@ void export_predictions(const fs::path& directory, Trainer<T>& trainer, const Da
                                DataBlock<Data>{{unseen ? data.samples : 0, samples}, x, y});
   });
   const Matrix<Data> prediction = trainer.predict(x);
+  std::optional<Matrix<Data>> drawn;
+  if (draws(model)) drawn = trainer.sample(samples);
   collectively(world, [&] {
     if (world.rank() != 0) return;
     const auto write = [&](const char* name, const Matrix<Data>& rows, Size positions) {
@@ -51,6 +54,7 @@ void export_predictions(const fs::path& directory, Trainer<T>& trainer, const Da
     write("x.npy", x, model.input_positions);
     write("y.npy", y, model.output_positions());
     write("prediction.npy", prediction, model.output_positions());
+    if (drawn) write("sample.npy", *drawn, model.output_positions());
   });
 }
 

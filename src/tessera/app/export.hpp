@@ -12,7 +12,8 @@ void check_export(const std::filesystem::path& directory);
 
 /// Writes x.npy, y.npy and prediction.npy, each (samples, positions, columns), to the directory:
 /// the first validation samples, or else the first ones of the data set, as many as have about
-/// 65536 rows. After fit(). Collective.
+/// 65536 rows. Of a model that draws, as many samples of its own as well: sample.npy. After fit().
+/// Collective.
 template <class T>
 void export_predictions(const std::filesystem::path& directory, Trainer<T>& trainer,
                         const DataConfig& data);

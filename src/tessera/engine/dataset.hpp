@@ -19,6 +19,7 @@ struct Batch {
   Size samples = 0;
   Size first = 0;           ///< number of the first of them in the whole batch
   Size global_samples = 0;  ///< of the whole batch
+  bool from_prior = false;  ///< as in BatchFacts
 };
 
 /// Samples in device memory, visited in order: batch k is the samples [k B, (k + 1) B), the last

@@ -152,7 +152,8 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
           part.count,
           batch.first + part.begin,
           batch.global_samples,
-          number};
+          number,
+          batch.from_prior};
 }
 
 template <class T>
@@ -234,6 +235,7 @@ template <class T>
 auto Engine<T>::facts_of(const Action& action, const Microbatch<State>& batch, Size slot) const
     -> BatchFacts<State> {
   BatchFacts<State> facts{batch.x, batch.first, steps_};
+  facts.from_prior = batch.from_prior;
   if (action.kind == ActionKind::forward && !action.again &&
       row_of(layers_[action.index]).adds_loss)
     facts.loss = sums_.data() + loss_slot(batch, slot) + 1;

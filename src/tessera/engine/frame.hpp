@@ -18,6 +18,7 @@ struct Microbatch {
   Size first = 0;           ///< number of its first sample in the whole batch
   Size global_samples = 0;  ///< of the whole batch
   Size number = 0;
+  bool from_prior = false;  ///< as in BatchFacts
 };
 
 /// The memory of a plan's activations, seen through its slots. Any number of samples up to the

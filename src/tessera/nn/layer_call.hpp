@@ -24,6 +24,8 @@ struct BatchFacts {
   double* loss = nullptr;
   /// What backward multiplies the gradient of that term by: the loss scale over the global count.
   State gradient_scale = 0;
+  /// Layers that draw (LayerRow::draws) do so without regard to their inputs.
+  bool from_prior = false;
 };
 
 /// The operands of a layer on one microbatch of a rank. `rows` may be 0. What a row of the table of

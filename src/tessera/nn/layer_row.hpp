@@ -38,6 +38,8 @@ struct LayerRow {
   bool mixes_positions = false;
   /// LayerCall::batch is wanted. If such a kind reads the batch's x, it finds it there.
   bool reads_batch = false;
+  /// Its output is drawn from a distribution that its inputs describe.
+  bool draws = false;
   /// Forward writes a term of the loss to BatchFacts::loss. One layer of a model may.
   bool adds_loss = false;
 

@@ -38,6 +38,11 @@ bool adds_loss(const ModelSpec& model) {
                      [](const LayerSpec& layer) { return row_of(layer).adds_loss; });
 }
 
+bool draws(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& layer) { return row_of(layer).draws; });
+}
+
 FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
   FlopCount count;
   for (const LayerSpec& layer : layers) {

@@ -40,6 +40,9 @@ struct ModelSpec {
 /// A layer of the model adds a term of its own to the loss.
 bool adds_loss(const ModelSpec& model);
 
+/// A layer of the model draws its output: samples can be generated from its prior.
+bool draws(const ModelSpec& model);
+
 /// FLOPs of the matrix products on `samples` samples; `layers` with a rank's extents, or whole
 /// ones. The gradient of x is never wanted.
 struct FlopCount {

@@ -41,16 +41,19 @@ BatchNoise noise_of(const LayerCall<T>& call) {
   return {of_step, call.batch.first * layer.positions * layer.out};
 }
 
+/// From the standard normal distribution, the prior, or from that of mean and logvar.
 template <class T>
 struct DrawLatent {
   const T *mean, *logvar;
   T* z;
   BatchNoise noise;
+  bool from_prior;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
     using Math = StateOf<T>;
     using std::exp;
-    z[i] = Math(mean[i]) + exp(Math(logvar[i]) / 2) * Math(noise(i));
+    const Math drawn = Math(noise(i));
+    z[i] = from_prior ? drawn : Math(mean[i]) + exp(Math(logvar[i]) / 2) * drawn;
   }
 };
 
@@ -59,7 +62,7 @@ void reparameterize_forward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
   const T *const mean = call.inputs[0].data(), *const logvar = call.inputs[1].data();
   const Size n = static_cast<Size>(call.output.extent(0) * call.output.extent(1));
-  const DrawLatent<T> draw{mean, logvar, call.output.data(), noise_of(call)};
+  const DrawLatent<T> draw{mean, logvar, call.output.data(), noise_of(call), call.batch.from_prior};
   if (call.batch.loss == nullptr) return for_each(reparameterize_forward_label, n, draw);
   const double factor = call.layer.loss_weight / 2;
   sum_each(
@@ -98,6 +101,7 @@ constexpr LayerRow reparameterize_row{
     .name = "reparameterize",
     .layouts = reparameterize_layouts,
     .reads_batch = true,
+    .draws = true,
     .adds_loss = true,
     .reads_inputs = always,
     .gradient_in_place = true,

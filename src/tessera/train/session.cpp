@@ -93,6 +93,12 @@ std::vector<double> TrainingSession<T>::losses() {
 }
 
 template <class T>
+bool TrainingSession<T>::validates_after(Size epoch) const {
+  return data_->validation &&
+         (epoch % training_.validate_every == 0 || epoch == training_.num_epochs);
+}
+
+template <class T>
 Validation TrainingSession<T>::validate() {
   const Size first_slot = plan_.steps_per_epoch();
   for (Size k = 0; k < data_->validation->num_batches(); ++k)

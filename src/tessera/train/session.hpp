@@ -61,7 +61,9 @@ class TrainingSession {
 
   const Plan& plan() const { return plan_; }
   const Dataset<StateOf<T>>& data() const { return data_->training; }
-  bool validates() const { return data_->validation.has_value(); }
+  /// Whether the data have unseen samples and the configuration wants them seen after this epoch,
+  /// counted from 1.
+  bool validates_after(Size epoch) const;
   Engine<T>& engine() { return *engine_; }
   const Engine<T>& engine() const { return *engine_; }
   Size steps() const { return steps_; }

@@ -205,8 +205,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
                     fmt::format("training diverged: the loss of epoch {} is {}", epoch,
                                 std::isnan(loss) ? "not a number" : "infinite"));
     });
-    if (session_->validates() &&
-        (epoch % config_.training.validate_every == 0 || epoch == config_.training.num_epochs))
+    if (session_->validates_after(epoch))
       metrics.validations.push_back({epoch, session_->validate()});
     if (observe) observe(epoch, loss);
   }
@@ -220,7 +219,8 @@ void Trainer<T>::check_trained() const {
 
 /// Runs the model over all samples, in batches as large as those of a step; returns the mean loss.
 template <class T>
-double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take) {
+double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,
+                           bool from_prior) {
   const Dataset<Data> data = collectively(world_, [&] {
     check_trained();
     Plan plan = session_->plan();
@@ -236,10 +236,14 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> samples;
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
-      const Batch<Data> batch = data.batch(b);
+      Batch<Data> batch = data.batch(b);
+      batch.from_prior = from_prior;
+      // No two of them are the same draw.
+      const Size before = b * batch_samples, drawn_before = from_prior ? before : 0;
+      batch.first += drawn_before;
       samples.push_back(batch.global_samples);
       engine.evaluate(batch, b - k, [&](const auto& part, const Matrix<const T>& prediction) {
-        if (take) take(b * batch_samples + part.first, prediction);
+        if (take) take(part.first + before - drawn_before, prediction);
       });
     }
     const std::vector<double> losses = engine.losses(samples);
@@ -258,6 +262,23 @@ double Trainer<T>::evaluate(const Matrix<Data>& x, const Matrix<Data>& y) {
 
 template <class T>
 auto Trainer<T>::predict(const Matrix<Data>& x) -> Matrix<Data> {
+  return output_of(x, false);
+}
+
+template <class T>
+auto Trainer<T>::sample(Size samples) -> Matrix<Data> {
+  if (!draws(model_))
+    throw Error(ExitCode::usage,
+                "trainer: the model draws nothing, so it has no samples of its own");
+  if (samples < 1) throw ConfigError("samples", std::to_string(samples), "must be positive");
+  const Matrix<Data> nothing("tessera::no_input",
+                             static_cast<std::size_t>(samples * model_.input_positions),
+                             static_cast<std::size_t>(model_.input_width));
+  return output_of(nothing, true);
+}
+
+template <class T>
+auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Data> {
   const Size positions = model_.output_positions(), columns = model_.output_width();
   const std::size_t rows = x.extent(0) / model_.input_positions * positions;
   const Matrix<Data> all("tessera::predictions", rows, static_cast<std::size_t>(columns)),
@@ -266,10 +287,13 @@ auto Trainer<T>::predict(const Matrix<Data>& x) -> Matrix<Data> {
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
   const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first : 0;
-  forward(x, nothing, [&](Size first, const Matrix<const T>& prediction) {
-    const Range taken{first * positions, static_cast<Size>(prediction.extent(0))};
-    copy_columns(prediction, rows_of(all, taken), first_column);
-  });
+  forward(
+      x, nothing,
+      [&](Size first, const Matrix<const T>& prediction) {
+        const Range taken{first * positions, static_cast<Size>(prediction.extent(0))};
+        copy_columns(prediction, rows_of(all, taken), first_column);
+      },
+      from_prior);
   // Each row, or a rank's columns of it, is on the last stage's ranks with one place among those
   // that split the batch; zero on the others.
   const RankSet holders = splits ? RankSet::mesh : RankSet::loss;

@@ -85,6 +85,11 @@ class Trainer {
   /// The predictions for x, (samples * positions, output width), whole on every rank. After fit().
   Matrix<Data> predict(const Matrix<Data>& x);
 
+  /// New samples as the trained model imagines them, (samples * positions, output width), whole on
+  /// every rank: what it makes of draws from its prior. The same for the same training. Throws
+  /// Error (usage) for a model that draws nothing. After fit().
+  Matrix<Data> sample(Size samples);
+
   const Mesh& mesh() const { return mesh_; }
   const ModelSpec& model() const { return model_; }
   /// The plan of a step on a full batch of a data set of this many samples.
@@ -105,7 +110,9 @@ class Trainer {
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
   void check_trained() const;
-  double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take);
+  double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,
+                 bool from_prior = false);
+  Matrix<Data> output_of(const Matrix<Data>& x, bool from_prior);
 
   Config config_;
   Communicator world_;

@@ -47,7 +47,25 @@ TEST(Losses, ANaNIsNeverEqual) {
 TEST(Losses, AnotherNumberOfStepsIsDifferent) {
   const auto loss = compare({2.0}, {2.0, 1.0});
   EXPECT_EQ(loss.document.at("verdict"), "different");
-  EXPECT_EQ(loss.problem, "the one-rank run took a different number of steps");
+  EXPECT_EQ(loss.problem, "the one-rank run took a different number of steps or validations");
+}
+
+TEST(Losses, OfUnseenSamplesAreComparedToo) {
+  Verification verification;
+  verification.losses = {{2.0, 1.0, 0.5, 0.25}, {1.5, 0.375}, {1.7, 0.8}, {2, 4}};
+  const auto judged = [&](const nlohmann::json& validations) {
+    return judge_losses(
+        verification,
+        {{"losses", {{"steps", {2.0, 1.0, 0.5, 0.25}}, {"validations", validations}}}}, "r", 1e-5);
+  };
+  EXPECT_EQ(judged({1.7, 0.8}).document.at("verdict"), "equal");
+  const auto loss = judged({1.7, 0.4});
+  EXPECT_EQ(loss.document.at("verdict"), "different");
+  EXPECT_EQ(loss.document.at("largest_at_step"), 4);
+  EXPECT_EQ(loss.problem,
+            "the validation loss after step 4 is 0.8, on one rank 0.4: relative difference "
+            "1.0e+00, tolerance 1e-05");
+  EXPECT_EQ(judged({1.7}).document.at("verdict"), "different");
 }
 
 TEST(Losses, WithoutAReferenceNothingIsClaimed) {
