@@ -85,8 +85,8 @@ class FixtureCase:
                 "reference_epoch_losses": [statistics.fmean(reference[:4]),
                                            statistics.fmean(reference[4:])],
                 "step_losses": measured, "reference_step_losses": reference,
-                "validation_losses": [measured[3] * 1.1, measured[7] * 1.1],
-                "reference_validation_losses": [reference[3] * 1.1, reference[7] * 1.1],
+                "validation_losses": [loss and 1.1 * loss for loss in measured[3::4]],
+                "reference_validation_losses": [1.1 * loss for loss in reference[3::4]],
                 "validated_at_steps": [4, 8],
                 "reference": f"references/{self.batch:08x}.json"}  # fmt: skip
 
