@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What hosts.sh promises: hosts apart from each other, and nothing left behind, however it ends.
+# usage: hosts_script_test.sh HOSTS_SH
+hosts=$1
+# shellcheck source=../app/script_support.sh
+source "$(dirname "$0")/../app/script_support.sh"
+launcher=() program=$hosts
+
+# on N RANKS_EACH [OPTIONS] SCRIPT: bash runs SCRIPT on every rank.
+on() {
+  launch "${@:1:$#-1}" bash -c "${!#}"
+}
+sorted() { sort "$out" | xargs; }
+expect_sorted() { [ "$(sorted)" = "$1" ] || fail "printed '$(sorted)', expected '$1'"; }
+
+begin apart
+mark=hosts_test.$$
+on 3 2 "touch /dev/shm/$mark.\$OMPI_COMM_WORLD_RANK; sleep 1
+  echo \$(hostname) \$(ls /dev/shm | grep -c $mark) \$(ip -o -4 address show scope global | awk '{ print \$4 }')"
+expect_code 0
+expect_sorted "h1 2 10.0.0.1/24 h1 2 10.0.0.1/24 h2 2 10.0.0.2/24 h2 2 10.0.0.2/24 h3 2 10.0.0.3/24 h3 2 10.0.0.3/24"
+begin processes-of-others
+on 2 1 'sleep 1; grep -lz "^sleep$" /proc/[0-9]*/cmdline 2> /dev/null | wc -l'
+expect_sorted "1 1"  # the one that keeps the host
+begin exit-code
+on 2 1 '[ "$(hostname)" = h1 ] || exit 7'
+expect_code 7
+begin working-directory
+on 2 1 'pwd'
+[ "$(sort -u "$out")" = "$here" ] || fail "ran in $(sort -u "$out")"
+begin beside
+on 1 1 --beside 'sleep 1; kill -KILL $h1' 'sleep 30'
+[ "$code" -ne 0 ] && [ "$code" -ne 124 ] || fail "exit code $code"
+
+for arguments in "" "0 1 true" "2 1" "2 x true" "2 1 --fast true" "2 1 --rate"; do
+  begin "usage '$arguments'"
+  # shellcheck disable=SC2086
+  launch $arguments
+  expect_code 2
+  expect_one_error "usage: hosts.sh N RANKS_EACH"
+done
+begin no-privilege
+(setpriv --bounding-set=-all --inh-caps=-all "$hosts" 1 1 true) > "$out" 2> "$err"
+code=$?
+if [ $EUID -eq 0 ]; then expect_code 77 && expect_line "SKIPPED: needs the right to .*"; fi
+begin no-such-rate
+on 1 1 --rate fast true
+[ "$code" -ne 0 ] || fail "exit code 0"
+grep -q '"rate": "fast"' "$err" || fail "does not name the rate"
+
+# Two launches at a time have the same names and addresses and do not meet.
+begin side-by-side
+on 2 1 "$(printf '%q ' "$hosts") 1 1 bash -c 'hostname; sleep 1'" & first=$!
+on 2 1 'hostname; sleep 1'
+wait $first
+expect_code 0
+expect_sorted "h1 h2"
+
+# How a launch may end: by itself, asked to, killed.
+left() {
+  ps -eo args | grep -F "$1" | grep -v grep
+  ip -o link | grep -E ' (eth0@|h[0-9]+@)' | grep -c master
+  ls -d /tmp/ompi.h[0-9]* /dev/shm/*h[12].* /dev/shm/agent 2> /dev/null
+}
+for signal in none HUP TERM KILL; do
+  begin "left-after-$signal"
+  mark=4711.$$
+  before=$(left "sleep $mark")
+  "$hosts" 2 1 bash -c "[ $signal = none ] || sleep $mark" > "$out" 2> "$err" &
+  process=$!
+  if [ $signal != none ]; then
+    for _ in $(seq 100); do
+      [ "$(ps -eo args | grep -c "^sleep $mark")" -eq 2 ] && break
+      sleep 0.1
+    done
+    [ "$(ps -eo args | grep -c "^sleep $mark")" -eq 2 ] || fail "the command did not start on both hosts"
+    kill -$signal $process
+  fi
+  wait $process 2> /dev/null
+  for _ in $(seq 20); do
+    [ "$(left "sleep $mark")" = "$before" ] && break
+    sleep 0.1
+  done
+  [ "$(left "sleep $mark")" = "$before" ] || fail "left $(left "sleep $mark")"
+done
+
+conclude

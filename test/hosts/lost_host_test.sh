@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A host that vanishes ends the launch, and a study goes on from there; a slow link is as slow as it should be.
+# usage: lost_host_test.sh HOSTS_SH TESSERA TESSERA_BENCH LINK_RATE INPUTS
+hosts=$1 tessera=$2 bench=$3 link_rate=$4 inputs=$5
+# shellcheck source=../app/script_support.sh
+source "$(dirname "$0")/../app/script_support.sh"
+
+expect_end() {
+  [ "$code" -ne 0 ] || fail "exit code 0"
+  [ "$code" -ne 124 ] || fail "the launch hung"
+}
+
+# How a host may vanish: all of its processes at once, or without a word.
+declare -A ways=([killed]='kill -KILL $h2' [cut-off]='ip link set h2 down')
+for way in "${!ways[@]}"; do
+  begin "training-$way"
+  program=$tessera
+  launcher=("$hosts" 2 2 --beside "until grep -q Training '$out'; do sleep 0.1; done; sleep 1; ${ways[$way]}")
+  launch run "$inputs/tutorial.toml" --set training.num_epochs=100000000 --json out.json
+  expect_end
+  expect_files
+
+  begin "study-$way"
+  cat > "$here/study.toml" <<'TOML'
+[model]
+widths = [8, 16, 1]
+[data]
+samples = 64
+[training]
+num_epochs = 2
+batch_size = 16
+[measure]
+rounds = 2
+steps = 6
+max_steps = 6
+gemm_size = 32
+[limits]
+case_seconds = 60.0
+[[grid]]
+ranks = [1, 2]
+global_batch = [16, 32]
+TOML
+  program=$bench
+  begun="grep -qs '\"running\"' results/cases/*/result.json"
+  launcher=("$hosts" 2 1 --beside "until $begun; do sleep 0.1; done; sleep 1; ${ways[$way]}")
+  launch run study.toml -o results --inject stall@1
+  expect_end
+  launcher=("$hosts" 2 1)
+  launch run study.toml -o results --resume
+  expect_code 0
+  grep -q '^RESULT: PASS 4 ok' "$out" || fail "did not go on: $(tail -1 "$out")"
+done
+
+# 4 MB in a third of a second; the first 128 kB are free.
+begin slow-link
+program=$link_rate launcher=("$hosts" 2 1 --rate 100mbit)
+launch
+expect_code 0
+expect_near "bytes a second" "$(cat "$out")" 12500000 1250000
+begin same-host
+launcher=("$hosts" 1 2 --rate 100mbit)
+launch
+awk '{ exit !($1 > 100e6) }' "$out" || fail "$(cat "$out") bytes a second within a host"
+
+conclude
