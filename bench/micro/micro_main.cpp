@@ -10,6 +10,7 @@
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 #include "micro/micro_command_line.hpp"
@@ -76,7 +77,7 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
       parse_micro_command(arguments, runtime.world_rank(), runtime.world_size());
   const MicroOptions& options = command.options;
   const Communicator world = Communicator::world();
-  const Mesh mesh(world, MeshShape::parse(options.mesh, world.size()));
+  const Mesh mesh(world, MeshShape::parse(options.mesh, Topology(node_of_ranks(world))));
   check_writable(command.file, world);
   initialize(command.google);
   MicroContext context(options, mesh);

@@ -19,6 +19,7 @@ inline constexpr Column columns[] = {
     {"strategy", "/factors/strategy"},
     {"mesh", "/factors/mesh"},
     {"ranks", "/factors/ranks"},
+    {"nodes", "/case/nodes/count"},
     {"global_batch", "/factors/global_batch"},
     {"batch_per_rank"},
     {"microbatches", "/factors/microbatches"},

@@ -5,6 +5,7 @@
 
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera::bench {
@@ -35,6 +36,7 @@ Json case_json(const Case& point) {
       {"strategy", point.config.training.distributed.strategy},
       {"mesh", axes_json(point.mesh)},
       {"ranks", point.ranks()},
+      {"nodes", nodes_json(point.topology, point.mesh)},
       {"global_batch", point.batch()},
       {"batch_per_rank", static_cast<double>(point.batch()) / static_cast<double>(point.ranks())},
       {"microbatches", point.config.training.microbatches},

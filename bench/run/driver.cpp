@@ -11,7 +11,9 @@
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_rules.hpp>
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"
@@ -29,19 +31,23 @@ struct LoadedStudy {
   std::vector<Case> cases;
 };
 
-LoadedStudy load(const RunOptions& options) {
+LoadedStudy load(const RunOptions& options, const std::optional<Topology>& launch) {
   LoadedStudy work;
   work.study = load_study(options.source);
   if (options.seed) work.study.seed = *options.seed;
-  work.cases = make_cases(work.study);
+  work.cases = make_cases(work.study, launch);
   if (options.only) check_id(work.cases, *options.only);
   return work;
 }
 
 /// Collective: the file may be missing, or another one, on some nodes.
-LoadedStudy load_agreed(const RunOptions& options) {
+LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   const Communicator world = Communicator::world();
-  LoadedStudy work = collectively(world, [&] { return load(options); });
+  LoadedStudy work = collectively(world, [&] {
+    LoadedStudy mine = load(options, launch);
+    check_nodes(mine.study.base.training.distributed, launch);
+    return mine;
+  });
   const Json mine = study_document(work.study, work.cases);
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
@@ -53,11 +59,11 @@ LoadedStudy load_agreed(const RunOptions& options) {
 }
 
 /// Collective. Ranks with different numbers of threads have none that a case could ask for.
-Capacity capacity_of(const Communicator& world) {
+Capacity capacity_of(const Communicator& world, const Topology& topology) {
   const Size threads = Kokkos::num_threads();
   const std::vector<Json> all = gather_json(world, threads);
   const bool are_equal = std::count(all.begin(), all.end(), all.front()) == world.size();
-  return {world.size(), are_equal ? threads : 0, backend_facts()};
+  return {world.size(), are_equal ? threads : 0, backend_facts(), topology};
 }
 
 CommOptions options_of(const Study& study) {
@@ -194,11 +200,12 @@ ExitCode conclude(const RunOptions& options, const ResultsDirectory& results) {
 }  // namespace
 
 ExitCode run_study(Runtime& runtime, const RunOptions& options) {
-  const LoadedStudy work = load_agreed(options);
+  const Topology topology(node_of_ranks(Communicator::world()));
+  const LoadedStudy work = load_agreed(options, topology);
   const ResultsDirectory results(options.directory);
   const Communicator world = Communicator::world(options_of(work.study));
   check_fault(options, world.size());
-  const Capacity capacity = capacity_of(world);
+  const Capacity capacity = capacity_of(world, topology);
   const Json choice = choose(world, work, options, results, capacity);
   std::vector<const Case*> order;
   for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
@@ -220,7 +227,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
 }
 
 ExitCode show_selection(const RunOptions& options, Size ranks) {
-  const LoadedStudy work = load(options);
+  const LoadedStudy work = load(options, {});
   const ResultsDirectory results(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
     return select_case(point, results, options, work.study, {ranks});

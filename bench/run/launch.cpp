@@ -42,15 +42,16 @@ nlohmann::json load_average() {
   return load;
 }
 
-nlohmann::json first_document(const Runtime& runtime, const Study& study,
-                              const Communicator& world) {
+nlohmann::json first_document(const Runtime& runtime, const Study& study, const Communicator& world,
+                              const Topology& topology) {
   nlohmann::json document{
       {"schema_version", 1},
       {"ranks", world.size()},
       {"seed", study.seed},
       {"order", nlohmann::json::array()},
       {"load_average", load_average()},
-      {"provenance", collect_provenance(runtime, message_library(world.backend()))},
+      {"provenance",
+       collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
       {"calibration", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
   provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
@@ -64,7 +65,7 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study,
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const Capacity& capacity, const std::vector<const Case*>& cases,
                          const ResultsDirectory& results, const RunOptions& options)
-    : document_(first_document(runtime, study, world)),
+    : document_(first_document(runtime, study, world, capacity.topology)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend),
       calibrations_(results, options.calibration, world, document_.at("provenance")) {

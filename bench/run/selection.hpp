@@ -44,6 +44,7 @@ struct Capacity {
   Size ranks = 1;
   std::optional<Size> threads{};          ///< of every rank; none: not known
   std::optional<BackendFacts> backend{};  ///< none: not known
+  Topology topology = 1;
 };
 
 /// `results` may not exist yet.

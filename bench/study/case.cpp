@@ -66,24 +66,26 @@ void check_grid(const Grid& grid) {
 }
 
 /// A mesh that says all by itself needs no number of ranks.
-MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks) {
-  std::vector<Axis> axes = parse_axes(text);
-  Size product = 1;
-  for (const Axis& axis : axes) product *= axis.size;
-  if (!ranks && product < 0)
-    throw ConfigError("grid.mesh", text, "has an axis of size -1, so the grid must give ranks");
-  return MeshShape::fit(axes, ranks.value_or(product));
+MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const Topology& launch) {
+  const std::vector<Axis> axes = parse_axes(text);
+  if (ranks) return MeshShape::fit(axes, launch.of(*ranks));
+  for (const Axis& axis : axes)
+    if (axis.size < 0)
+      throw ConfigError("grid.mesh", text,
+                        "leaves a size to the number of ranks, so the grid must give ranks");
+  return MeshShape(axes);
 }
 
-std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strategy) {
+std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strategy,
+                                 const Topology& launch) {
   std::optional<Size> ranks;
   if (choice.count("ranks") > 0) {
     ranks = value_of<Size>(choice, "ranks", 1);
     if (*ranks < 1) throw ConfigError("grid.ranks", std::to_string(*ranks), "must be positive");
   }
   if (choice.count("mesh") > 0)
-    return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks)};
-  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, *ranks)};
+    return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks, launch)};
+  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, launch.of(*ranks))};
   const auto axes = value_of<std::vector<std::string>>(choice, "meshes_over", {});
   if (axes.empty()) throw ConfigError("grid.meshes_over", "[]", "must have at least one axis");
   return factorisations(*ranks, axes);
@@ -158,6 +160,11 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   return std::nullopt;
 }
 
+Topology planned_launch(const Study& study) {
+  const Size per_node = study.base.training.distributed.num_processes_per_node.value_or(0);
+  return per_node > 0 ? Topology::blocks(per_node, per_node) : Topology(1);
+}
+
 }  // namespace
 
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh) {
@@ -174,7 +181,8 @@ Plan plan_of(const Config& config, Size ranks) {
   return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks)));
 }
 
-std::vector<Case> make_cases(const Study& study) {
+std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch) {
+  const Topology topology = launch.value_or(planned_launch(study));
   std::vector<Case> cases;
   std::set<std::string> ids;
   for (const Grid& grid : study.grids) {
@@ -182,8 +190,9 @@ std::vector<Case> make_cases(const Study& study) {
     for (const Choice& choice : product(grid)) {
       const std::string strategy =
           value_of(choice, "strategy", study.base.training.distributed.strategy);
-      for (const MeshShape& mesh : meshes_of(choice, strategy)) {
+      for (const MeshShape& mesh : meshes_of(choice, strategy, topology)) {
         Case point = make_case(study, choice, strategy, mesh);
+        point.topology = topology.of(mesh.num_ranks());
         if (!ids.insert(point.id).second) continue;
         point.skip_reason = find_skip_reason(study, point);
         cases.push_back(std::move(point));

@@ -23,6 +23,7 @@ struct Case {
   nlohmann::json factors;
   Config config;  ///< complete: nothing is left to the launch
   MeshShape mesh{{{"data", 1}}};
+  Topology topology{1};                      ///< of its ranks
   std::optional<std::string> skip_reason{};  ///< excluded, or no valid configuration
 
   Size ranks() const { return mesh.num_ranks(); }
@@ -30,8 +31,10 @@ struct Case {
 };
 
 /// The cases of all grids in their order, each once: a factor that makes no difference to a case is
-/// dropped from it. Throws ConfigError for a grid that makes no sense.
-std::vector<Case> make_cases(const Study& study);
+/// dropped from it. Each runs on the first ranks of the launch, whose nodes tell what a mesh with
+/// "nodes" is; where there is no launch, a node has the processes that the study gives it. Throws
+/// ConfigError for a grid that makes no sense.
+std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch = {});
 
 /// Whether a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);

@@ -8,7 +8,8 @@
 
 namespace tessera::bench {
 
-MeshShape usual_mesh(const std::string& strategy, Size ranks) {
+MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
+  const Size ranks = topology.ranks();
   std::array<std::string_view, 2> axes{"data"};
   for (const StrategyRow& row : strategies)
     if (row.name == strategy) axes = row.usual_axes;
@@ -16,6 +17,7 @@ MeshShape usual_mesh(const std::string& strategy, Size ranks) {
   Size first = 1;  // the largest divisor up to the square root
   for (Size d = 1; d * d <= ranks; ++d)
     if (ranks % d == 0) first = d;
+  if (topology.num_nodes() > 1 && topology.per_node()) first = topology.num_nodes();
   return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }
 

@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from .fields import get, mapping, number, numbers, positive, table, text
+from .fields import get, mapping, number, numbers, positive, table, text, texts
 from .style import PHASES, STATUSES
 
 
@@ -56,6 +56,10 @@ class Case:
         self.status, self.reason = self._status(lock)
         self.ok = self.status == "ok"
         self.tied = False  # with the best case of the study
+
+    def crosses_nodes(self, axes):
+        """'data' or 'data+fsdp'."""
+        return any(axis in texts(self.result, "case", "nodes", "across") for axis in axes.split("+"))
 
     def _status(self, lock):
         skip = text(self.entry, "skip_reason")

@@ -40,6 +40,10 @@ def table(value, *path):
     return [item for item in _of_kind(list, value, path) if isinstance(item, dict)]
 
 
+def texts(value, *path):
+    return [item for item in _of_kind(list, value, path) if isinstance(item, str)]
+
+
 def numbers(value, *path):
     """A list of numbers, with None for what is none (a loss that is not finite)."""
     return [number(item) for item in _of_kind(list, value, path)]

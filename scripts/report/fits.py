@@ -94,14 +94,15 @@ def amdahl_fits(study):
 
 
 def alpha_beta_fits(study):
-    """seconds = alpha·rounds + beta·wire bytes, of all collectives of an axis."""
+    """seconds = alpha·rounds + beta·wire bytes, of all collectives of an axis, apart where it crosses nodes."""
     axes = defaultdict(list)
     for case in study.measured:
         for row in case.traffic:
             point = (number(row, "rounds_per_step"), number(row, "wire_bytes_per_step"),
                      positive(row, "seconds_per_step"))  # fmt: skip
             if text(row, "axis") and None not in point:
-                axes[row["axis"]].append((case, *point))
+                across = case.crosses_nodes(row["axis"])
+                axes[row["axis"] + (", across nodes" if across else "")].append((case, *point))
     fits = []
     for axis in sorted(axes):
         cases, *columns = zip(*axes[axis])

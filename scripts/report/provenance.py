@@ -37,6 +37,7 @@ SHOWN = {
     "kokkos.configuration": "Kokkos configuration",
     "kokkos_kernels.libraries": "Kokkos Kernels libraries",
     "world_size": "ranks of the launch",
+    "nodes": "nodes of the launch",
     "seed": "seed of the order of cases",
     "hosts": "ranks on processors",
     "scheduler_job": "scheduler job",

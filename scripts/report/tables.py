@@ -7,7 +7,7 @@ from . import numbers
 from .answer import best_case, best_of, named, statuses
 from .document import Bold, Bullets, Code, Column, Status, Strategy, Table
 from .explanation import largest_difference
-from .fields import get, number, table, text
+from .fields import get, number, table, text, texts
 from .fits import alpha_beta_fits, amdahl_fits
 from .series import facets, shown_factor
 from .style import PHASES
@@ -69,6 +69,16 @@ def other_factors(study):
     return [Column("other factors", cell, "")] if keys else []
 
 
+def nodes(study):
+    """How many each case ran on and which axes cross them, if any has several."""
+    if not any((case.number("case", "nodes", "count") or 1) > 1 for case in study.cases):
+        return []
+    return [
+        _shown("nodes", numbers.count, "case", "nodes", "count"),
+        Column("across nodes", lambda case: ", ".join(texts(case.result, "case", "nodes", "across")) or None, ""),
+    ]
+
+
 def _step_between(case):
     ends = (case.step("ci95_low"), case.step("ci95_high"))
     return numbers.seconds_between(case.step("median"), *ends)
@@ -86,6 +96,7 @@ def results(study):
         STRATEGY,
         Column("mesh", lambda case: Code(case.mesh), ""),
         Column("ranks", lambda case: numbers.count(case.ranks)),
+        *nodes(study),
         Column("batch", lambda case: numbers.count(case.global_batch)),
         *other_factors(study),
         Column("step: median [95 % CI]", _step_between),

@@ -25,6 +25,24 @@ expect_json /collectives/0/payload_bytes 1540
 expect_json /memory/1/ranks 2
 expect_json /memory/1/bytes/total 13512
 
+# Which axes and calls leave a node, if the nodes are given; otherwise nothing of it.
+grep -q -i "nodes" "$out" && fail "speaks of nodes that nobody gave"
+expect_json /nodes null
+begin plan-of-nodes
+launch plan "$inputs/hybrid.toml" --mesh data=nodes,fsdp=per_node --set distributed.num_nodes=3 \
+  --set distributed.num_processes_per_node=2 --json out.json
+expect_code 0
+expect_line "Mesh data=3,fsdp=2 \(6 ranks\), strategy hybrid"
+expect_line "Nodes: 3 with 2 ranks each; fsdp stays inside a node, data crosses nodes"
+expect_line " +per step +data +all_reduce .*, across nodes"
+grep -qE "^ +per step +fsdp .*across" "$out" && fail "calls along fsdp cross nodes"
+expect_json /nodes/across '["data"]'
+expect_json /nodes/count 3
+begin plan-without-nodes
+launch plan "$inputs/hybrid.toml" --mesh data=nodes,fsdp=2
+expect_code 1
+expect_one_error 'distributed.mesh_shape = ["nodes", 2]'
+
 begin plan-of-many
 launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \
   --set data.samples=2000000
@@ -43,7 +61,7 @@ begin info
 launch info
 expect_code 0
 for key in version "git revision" build compiler flags Kokkos "Kokkos Kernels" BLAS MPI "MPI thread level" \
-  CUDA NCCL ranks host processor GPU; do
+  CUDA NCCL ranks nodes host processor GPU; do
   expect_line "$key: +[^ ].*"
 done
 

@@ -11,25 +11,22 @@
 namespace tessera {
 namespace {
 
-/// Ranks of each host by its name, in the order of each host's lowest rank.
-std::vector<Size> ranks_by_host() {
+/// The lowest rank on the host of each rank.
+std::vector<Size> lowest_on_host() {
   char name[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   MPI_Get_processor_name(name, &length);
-  std::map<std::string, std::size_t> numbers;
-  std::vector<Size> ranks;
-  for (const std::string& host : gather_texts(MPI_COMM_WORLD, name)) {
-    const auto [number, is_new] = numbers.try_emplace(host, ranks.size());
-    if (is_new) ranks.push_back(0);
-    ++ranks[number->second];
-  }
-  return ranks;
+  std::map<std::string, Size> lowest;
+  std::vector<Size> nodes;
+  for (const std::string& host : gather_texts(MPI_COMM_WORLD, name))
+    nodes.push_back(lowest.try_emplace(host, static_cast<Size>(nodes.size())).first->second);
+  return nodes;
 }
 
-TEST(RanksByNode, AreThoseThatShareAHost) {
+TEST(NodeOfRanks, IsTheHost) {
   const Communicator world = Communicator::world();
-  EXPECT_EQ(ranks_by_node(world), ranks_by_host());
-  EXPECT_EQ(ranks_by_node(world.alone("self")), std::vector<Size>{1});
+  EXPECT_EQ(node_of_ranks(world), lowest_on_host());
+  EXPECT_EQ(node_of_ranks(world.alone("self")), std::vector<Size>{0});
   EXPECT_TRUE(world.ledger().rows().empty());
 }
 

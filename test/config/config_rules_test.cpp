@@ -194,13 +194,13 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
 }
 
 TEST(ConfigRules, NodesAreThoseOfTheLaunch) {
-  const std::vector<Size> even{2, 2}, uneven{2, 1};
+  const Topology even = Topology::blocks(4, 2), uneven = Topology::blocks(3, 2);
   DistributedConfig config;
   check_nodes(config, uneven);
   config.num_nodes = 2;
   check_nodes(config, even);
   check_nodes(config, uneven);
-  expect_error([&] { check_nodes(config, {4}); },
+  expect_error([&] { check_nodes(config, Topology::blocks(4, 4)); },
                {"distributed.num_nodes = 2: must equal the number of nodes of this launch, 1"});
   config.num_processes_per_node = 2;
   check_nodes(config, even);
@@ -355,6 +355,62 @@ TEST(ConfigRules, PlannedRanks) {
   EXPECT_EQ(planned_ranks(config), 25);
   distributed.world_size = 7;
   EXPECT_EQ(planned_ranks(config), 7);
+}
+
+TEST(ConfigRules, PlannedNodes) {
+  Config config = tutorial();
+  DistributedConfig& distributed = config.training.distributed;
+  const auto nodes = [&] { return planned_topology(config).ranks_by_node(); };
+  EXPECT_FALSE(planned_topology(config).is_known());
+  distributed.mesh_shape = {8};
+  distributed.num_nodes = 2;
+  EXPECT_EQ(nodes(), (std::vector<Size>{4, 4}));
+  distributed.num_nodes.reset();
+  distributed.num_processes_per_node = 2;
+  EXPECT_EQ(nodes(), (std::vector<Size>{2, 2, 2, 2}));
+  distributed.mesh_shape = {size_nodes, size_per_node};
+  distributed.mesh_axis_names = {"data", "fsdp"};
+  distributed.num_nodes = 3;
+  EXPECT_EQ(nodes(), (std::vector<Size>{2, 2, 2}));
+  EXPECT_EQ(resolve_mesh(config, planned_topology(config)).to_string(), "data=3,fsdp=2");
+  EXPECT_EQ(resolve(config, planned_topology(config)).training.distributed.mesh_shape,
+            (std::vector<Size>{3, 2}));
+  distributed.num_nodes.reset();
+  distributed.mesh_shape = {Size{1} << 40, 1};
+  EXPECT_FALSE(planned_topology(config).is_known());
+}
+
+TEST(ConfigRules, MeshSizesOfTheNodes) {
+  Config config = config_test::load_text(
+      "[model]\nwidths = [4, 64, 1]\n"
+      "[distributed]\nmesh_shape = ['nodes', 'per_node']\nmesh_axis_names = ['data', 'fsdp']");
+  EXPECT_EQ(resolve_mesh(config, Topology::blocks(6, 2)).to_string(), "data=3,fsdp=2");
+  const std::string text = config_as_toml(config);
+  EXPECT_NE(text.find("mesh_shape = [\"nodes\", \"per_node\"]"), std::string::npos);
+  EXPECT_EQ(config_as_toml(config_test::load_text(text)), text);
+  expect_error([&] { validate(config, 6); },
+               {"distributed.mesh_shape = [\"nodes\", \"per_node\"]", "needs the nodes"});
+  for (const char* wrong : {"['node']", "'nodes'", "[1.5]", "[-9223372036854775808]"})
+    expect_error(
+        [&] { config_test::load_text(std::string("[distributed]\nmesh_shape = ") + wrong); },
+        {"distributed.mesh_shape = ", "must be a list of integers, \"nodes\" and \"per_node\""});
+}
+
+// A group that shards stays inside a node, behind the axis model.
+TEST(ConfigRules, MeshOfHybridFromTheNodes) {
+  Config config = tutorial();
+  DistributedConfig& distributed = config.training.distributed;
+  distributed.strategy = "hybrid";
+  const auto mesh = [&](Size ranks, Size per_node) {
+    return resolve_mesh(config, Topology::blocks(ranks, per_node)).to_string();
+  };
+  EXPECT_EQ(mesh(8, 4), "data=2,fsdp=4");
+  EXPECT_EQ(mesh(4, 4), "fsdp=4");
+  distributed.tensor_parallel_size = 2;
+  EXPECT_EQ(mesh(8, 4), "data=2,fsdp=2,model=2");
+  distributed.pipeline_parallel_size = 2;
+  EXPECT_EQ(mesh(8, 4), "pipeline=2,fsdp=2,model=2");
+  EXPECT_EQ(mesh(16, 4), "pipeline=2,data=2,fsdp=2,model=2");
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ make_agent() {
 }
 
 # A host that vanishes is given up after 4 s. Where that takes Open MPI longer than our own watchdog, which is so by
-# default, mpirun waits for it forever.
+# default, mpirun waits much longer.
 launch() {
   local -a options=(--host "$(seq -s, -f "h%g:$ranks_each" "$hosts")" --bind-to none
     --mca plm_rsh_agent /dev/shm/agent --mca plm_rsh_no_tree_spawn 1 --mca orte_tmpdir_base /dev/shm

@@ -51,8 +51,8 @@ TEST(MeshShape, RejectsWithKeyAndValue) {
             "mesh = data=2,data=2: axis names must be unique, but 'data' is given twice");
   EXPECT_EQ(parse("data=0", 1),
             "mesh = data=0: sizes must be positive or one -1 (the remaining ranks); 'data' has 0");
-  EXPECT_EQ(parse("data=two", 1), "mesh = data=two: the size of 'data' must be a whole number");
-  EXPECT_EQ(parse("data=2x", 2), "mesh = data=2x: the size of 'data' must be a whole number");
+  EXPECT_EQ(parse("data=two", 1), "mesh = data=two: the size of 'data' must be a whole number, nodes or per_node");
+  EXPECT_EQ(parse("data=2x", 2), "mesh = data=2x: the size of 'data' must be a whole number, nodes or per_node");
   for (const char* text : {"", "data", "data=1,", "=2", "1d=1", "da ta=1", "data=-2",
                            "data=99999999999999999999", "a=4294967296,b=4294967296"}) {
     EXPECT_EQ(parse(text, 1).rfind("mesh = ", 0), 0u) << text;

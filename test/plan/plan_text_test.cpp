@@ -41,6 +41,16 @@ const json* find_tensor(const json& plan, const std::string& path) {
   return nullptr;
 }
 
+TEST(PlanText, MarksTheCallsThatLeaveANode) {
+  const Plan plan = make_plan(tutorial({{"data", 2}, {"model", 2}}));
+  const std::string text = to_text(plan, Topology::blocks(4, 2));
+  expect_line(text, {"Nodes: 2 with 2 ranks each; model stays inside a node, data crosses nodes"});
+  expect_line(text, {"per step", "data", "all_reduce", "gradients, across nodes"});
+  for (const json& call : to_json(plan, Topology::blocks(4, 2))["collectives"])
+    EXPECT_EQ(call["across_nodes"], call["axis"] != "model") << call;
+  EXPECT_EQ(to_text(plan).find("across nodes"), std::string::npos);
+}
+
 TEST(PlanText, ShowsTheMeshAsAGridOfRanks) {
   const std::string text = to_text(make_plan(tutorial({{"data", 3}})));
   expect_line(text, {"Mesh data=3", "3 ranks", "strategy data"});

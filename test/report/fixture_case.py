@@ -62,6 +62,14 @@ class FixtureCase:
                  "machine": {"product_seconds": 1e-3 * slow, "memory_seconds": 4e-3 * slow}}
                 for n in range(10) for slow in [1.3 if 4 <= n < 7 else self.noise.uniform(1, 1.02)]]  # fmt: skip
 
+    def nodes(self):
+        """Of four ranks each."""
+        count = max(1, self.ranks // 4)
+        axes = [name for name, size in self.mesh if size > 1]
+        cut = 1 if count > 1 else 0
+        return {"count": count, "ranks_each": str(min(4, self.ranks)),
+                "inside": axes[cut:], "across": axes[:cut]}  # fmt: skip
+
     def _loss(self):
         reference = model.losses(self.batch, STEPS)
         measured = [
@@ -165,7 +173,7 @@ class FixtureCase:
         running = self.status == "running"
         case = {"strategy": self.strategy,
                 "mesh": [{"name": name, "size": size} for name, size in self.mesh],
-                "ranks": self.ranks, "global_batch": self.batch,
+                "ranks": self.ranks, "nodes": self.nodes(), "global_batch": self.batch,
                 "batch_per_rank": self.batch // self.ranks, "microbatches": 1, "dtype": "float32",
                 "matmul_precision": "strict", "samples": 4 * self.batch,
                 "parameters": model.PARAMETERS}  # fmt: skip

@@ -35,6 +35,7 @@ PROVENANCE = {
     "cuda_version": None,
     "nccl_version": None,
     "world_size": 8,
+    "nodes": "2 with 4 ranks each",
     "scheduler_job": "SLURM_JOB_ID=81234",
     "arguments": ["tessera-bench", "run", "inputs/fixture.toml", "-o", "results/fixture"],
     "environment": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},

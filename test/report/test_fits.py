@@ -101,12 +101,28 @@ class Series(unittest.TestCase):
         self.assertAlmostEqual(fit.line.b, 1e-9, delta=1e-15)
 
 
+    def test_links_between_nodes_are_fitted_apart(self):
+        def crossing(n, wire, across):
+            seconds = wire * (1e-7 if across else 1e-10)
+            row = {"axis": "data+fsdp", "rounds_per_step": n, "wire_bytes_per_step": wire,
+                   "seconds_per_step": 1e-5 * n + seconds}  # fmt: skip
+            one = case(n, 1, [row])
+            one.result["case"] = {"nodes": {"across": ["data"] if across else []}}
+            return one
+
+        cases = [crossing(n, n * n * 1e6, across) for n in (2, 4, 8) for across in (False, True)]
+        inside, across = alpha_beta_fits(FakeStudy(cases))
+        self.assertEqual((inside.axis, across.axis), ("data+fsdp", "data+fsdp, across nodes"))
+        self.assertAlmostEqual(inside.line.b, 1e-10, delta=1e-15)
+        self.assertAlmostEqual(across.line.b, 1e-7, delta=1e-12)
+
+
 class OfTheFixture(WithDirectory):
     def test_what_was_planted_is_found(self):
         with quietly():
             study = Study(self.fixture)
         fits = {fit.axis: fit for fit in alpha_beta_fits(study)}
-        self.assertEqual(set(fits), {"data", "fsdp", "model"})
+        self.assertEqual({axis.split(",")[0] for axis in fits}, {"data", "fsdp", "model"})
         for fit in fits.values():
             self.assertAlmostEqual(fit.line.b / model.BETA, 1, delta=0.1)
         self.assertTrue(all(0 < fit.line.a < fit.line.b for fit in amdahl_fits(study)))

@@ -63,6 +63,9 @@ class ThePage(WithDirectory):
             batch = f"{factors['global_batch']:,}"
             row = found[(factors["strategy"], factors["mesh"], batch)]
             self.assertEqual(row["ranks"], str(factors["ranks"]))
+            self.assertEqual(row["nodes"], "2" if factors["ranks"] == 8 else "1")
+            across = factors["mesh"].split("=")[0] if factors["ranks"] == 8 else "–"
+            self.assertEqual(row["across nodes"], across)
             speed = float(row["samples/s"].replace(",", ""))
             self.assertAlmostEqual(speed / result["samples_per_second"], 1, delta=6e-4)
             median, unit, low, high = re.match(

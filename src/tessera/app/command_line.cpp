@@ -35,8 +35,9 @@ void add_source(CLI::App& command, ConfigSource& source) {
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false);
   command
-      .add_option("--mesh", source.mesh,
-                  "Mesh of ranks; one size may be -1 for the remaining ranks")
+      .add_option(
+          "--mesh", source.mesh,
+          "Mesh of ranks; a size may be nodes or per_node, and one -1 for the remaining ranks")
       ->type_name("AXIS=N[,AXIS=N...]");
   command
       .add_option("--strategy", source.strategy, "Parallel strategy: " + join(names_of<Strategy>))

@@ -3,12 +3,16 @@
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/backend.hpp>
+#include <tessera/comm/nodes.hpp>
+#include <tessera/mesh/topology.hpp>
 
 namespace tessera {
 
 ExitCode info_command(Runtime& runtime) {
   const BackendChoice choice = choose_backend(Backend::automatic, backend_facts());
-  const std::string text = provenance_text(collect_provenance(runtime, message_library(choice)));
+  const Topology topology(node_of_ranks(Communicator::world()));
+  const std::string text =
+      provenance_text(collect_provenance(runtime, message_library(choice), nodes_text(topology)));
   if (runtime.world_rank() == 0) print_output(text);
   return ExitCode::ok;
 }

@@ -15,8 +15,8 @@ namespace {
 
 /// Puts the tensors of a run where they belong, and shows them.
 template <class T>
-void inspect(const Communicator& world, const Config& config) {
-  const Mesh mesh(world, resolve_mesh(config, world.size()));
+void inspect(const Communicator& world, const Config& config, const Topology& topology) {
+  const Mesh mesh(world, resolve_mesh(config, topology));
   const Plan plan =
       collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
   const Dataset<StateOf<T>> data = Dataset<StateOf<T>>::generate(plan, mesh.rank(), config.data);
@@ -25,7 +25,8 @@ void inspect(const Communicator& world, const Config& config) {
       gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));
   collectively(world, [&] {
     if (world.rank() == 0)
-      print_output(visualize_mesh(mesh.shape()) + inspection_text(plan, ranks));
+      print_output(visualize_mesh(mesh.shape()) + nodes_line(topology, mesh.shape()) +
+                   inspection_text(plan, ranks));
   });
 }
 
@@ -34,9 +35,11 @@ void inspect(const Communicator& world, const Config& config) {
 ExitCode inspect_command(Runtime&, const InspectOptions& options) {
   const Communicator world = Communicator::world();
   const Config config = agreed_config(world, options.source);
-  check_nodes(config.training.distributed, ranks_by_node(world));
+  const Topology topology(node_of_ranks(world));
+  check_nodes(config.training.distributed, topology);
   collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
-  with_compute_type(compute_type(config), [&](auto t) { inspect<decltype(t)>(world, config); });
+  with_compute_type(compute_type(config),
+                    [&](auto t) { inspect<decltype(t)>(world, config, topology); });
   return ExitCode::ok;
 }
 

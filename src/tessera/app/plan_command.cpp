@@ -12,11 +12,11 @@ namespace tessera {
 ExitCode plan_command(const PlanOptions& options) {
   if (!options.json.empty()) check_writable("--json", options.json);
   const Config config = load_config(options.source);
-  const Size ranks = planned_ranks(config);
-  validate(config, ranks);
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, ranks)));
-  print_output(to_text(plan));
-  if (!options.json.empty()) write_json(options.json, to_json(plan));
+  const Topology topology = planned_topology(config);
+  validate(config, topology);
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology)));
+  print_output(to_text(plan, topology));
+  if (!options.json.empty()) write_json(options.json, to_json(plan, topology));
   return ExitCode::ok;
 }
 

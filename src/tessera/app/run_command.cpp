@@ -17,6 +17,7 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -57,9 +58,12 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   Trainer<T> trainer(config.model, config.training, config.comm);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
-  const nlohmann::json provenance = collect_provenance(runtime, message_library(world.backend()));
+  const Topology& topology = trainer.topology();
+  const nlohmann::json provenance =
+      collect_provenance(runtime, message_library(world.backend()), nodes_text(topology));
   collectively(world, [&] {
-    if (speaks) print_output(opening_text(config, mesh, provenance.at("kokkos").at("backend")));
+    if (speaks)
+      print_output(opening_text(config, mesh, topology, provenance.at("kokkos").at("backend")));
   });
 
   TrainingMetrics metrics;
@@ -79,7 +83,8 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   collectively(world, [&] {
     if (world.rank() != 0 || (options.json.empty() && options.export_to.empty())) return;
-    const nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);
+    nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);
+    document["nodes"] = nodes_json(topology, mesh);
     if (!options.json.empty()) write_json(options.json, document);
     if (!options.export_to.empty())
       write_json(std::filesystem::path(options.export_to) / "results.json", document);

@@ -88,7 +88,8 @@ std::string precision_text(const Config& config) {
 
 }  // namespace
 
-std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend) {
+std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
+                         const std::string& backend) {
   const ModelSpec model = make_model(config.model);
   const std::string& strategy = config.training.distributed.strategy;
   std::string out;
@@ -99,7 +100,7 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  "Model parameters: {3}\n"
                  "Mesh shape:   {4}\n"
                  "Axis names:   {5}\n"
-                 "Strategy:     {6}\n{10}"
+                 "Strategy:     {6}\n{10}{11}"
                  "Trainer created with distributed config\n"
                  "Training data: x={7}, y={8}\n\n"
                  "Training...\n",
@@ -107,7 +108,8 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const std:
                  names_text(mesh), strategy,
                  data_shape(config.data.samples, model.input_positions, model.input_width),
                  data_shape(config.data.samples, model.output_positions(), model.target_width()),
-                 strategy == "data" ? "Data-Parallel " : "", precision_text(config));
+                 strategy == "data" ? "Data-Parallel " : "", precision_text(config),
+                 topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
   return out;
 }
 

@@ -13,7 +13,8 @@
 namespace tessera {
 
 /// What `tessera run` prints before training: back end, devices, mesh, model and data.
-std::string opening_text(const Config& config, const MeshShape& mesh, const std::string& backend);
+std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
+                         const std::string& backend);
 
 /// What it prints after training: losses, times, and this rank's measured traffic and memory.
 /// `as_planned`: they are the plan's on every rank.

@@ -156,7 +156,8 @@ Json collect_rank_provenance(const Runtime& runtime) {
           {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
 }
 
-Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages) {
+Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages,
+                        const std::optional<std::string>& nodes) {
   Json arguments = Json::array(), environment = Json::object();
   for (const std::string& argument : runtime.arguments()) arguments.push_back(printable(argument));
   for (const auto& [name, value] : allowed_environment(environ)) {
@@ -187,6 +188,7 @@ Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages) 
       {"nccl_version", or_null(messages.nccl_version)},
       {"message_backend", or_null(messages.backend)},
       {"world_size", runtime.world_size()},
+      {"nodes", or_null(nodes)},
       {"scheduler_job", or_null(scheduler_job(std::getenv))},
       {"arguments", arguments},
       {"environment", environment},

@@ -25,8 +25,10 @@ struct MessageLibrary {
 };
 
 /// The document that results carry (fields: bench/RESULTS.md); null for what does not exist here.
-/// Its "rank" is this rank. Not collective.
-nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& messages = {});
+/// Its "rank" is this rank; `nodes` tells how many nodes with how many ranks each there are. Not
+/// collective.
+nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& messages = {},
+                                  const std::optional<std::string>& nodes = {});
 
 /// What differs between ranks: its number, process, host, processor, the processors that it may run
 /// on ("0-3,8"), name and index of its GPU.

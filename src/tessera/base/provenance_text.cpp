@@ -47,6 +47,7 @@ std::string provenance_text(const Json& provenance) {
       {"NCCL", at("/nccl_version")},
       {"message backend", at("/message_backend")},
       {"ranks", at("/world_size")},
+      {"nodes", at("/nodes")},
       {"host", at("/rank/host")},
       {"processor", at("/rank/cpu_model")},
       {"processor set", at("/rank/cpu_set")},

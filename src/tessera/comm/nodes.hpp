@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// How many of the ranks run on each node, in the order of each node's lowest rank. A node is what
-/// MPI says shares memory. Collective.
-std::vector<Size> ranks_by_node(const Communicator& ranks, Site site = Site::current());
+/// The node of each rank, named by its lowest rank. A node is what MPI says shares memory.
+/// Collective.
+std::vector<Size> node_of_ranks(const Communicator& ranks, Site site = Site::current());
 
 }  // namespace tessera

@@ -5,12 +5,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/data/data_config.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/nn/fno.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
@@ -32,6 +36,14 @@ enum class MixedPrecision : std::uint8_t { no, fp16, bf16 };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<MixedPrecision>{"no", "fp16", "bf16"};
 
+/// Sizes of mesh axes: numbers, or one of size_rest, size_nodes and size_per_node.
+struct MeshSizes : std::vector<Size> {
+  using std::vector<Size>::vector;
+  MeshSizes(std::vector<Size> sizes) : std::vector<Size>(std::move(sizes)) {}
+};
+/// [2, "per_node"]
+void to_json(nlohmann::json& json, const MeshSizes& sizes);
+
 /// How the ranks are arranged and what travels between them. Names are checked against the tables
 /// of known names when the configuration is validated; sizes left out follow from the launch.
 struct DistributedConfig {
@@ -43,8 +55,8 @@ struct DistributedConfig {
   std::optional<Size> num_processes_per_node{};
   std::optional<Size> tensor_parallel_size{};    ///< of the axis "model"; unset: as in the mesh
   std::optional<Size> pipeline_parallel_size{};  ///< of the axis "pipeline"; unset: as in the mesh
-  std::vector<Size> mesh_shape{};                ///< one entry may be -1: the rest of the ranks
-  std::vector<std::string> mesh_axis_names{};    ///< one per entry of mesh_shape, slowest first
+  MeshSizes mesh_shape{};
+  std::vector<std::string> mesh_axis_names{};  ///< one per entry of mesh_shape, slowest first
   std::string strategy = "data";
   /// "mean": gradient of the mean loss over the global batch. "sum": gradient of the sum of the
   /// batch's losses, not divided by anything. Neither depends on the mesh.

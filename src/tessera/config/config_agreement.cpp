@@ -6,6 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
@@ -31,8 +32,8 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
 }
 
 Config agreed_config(const Communicator& world, const ConfigSource& source) {
-  const Config config =
-      collectively(world, [&] { return resolve(load_config(source), world.size()); });
+  const Topology topology(node_of_ranks(world));
+  const Config config = collectively(world, [&] { return resolve(load_config(source), topology); });
   check_same_on_all_ranks(world, config);
   return config;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -162,9 +164,9 @@ void check_axis(const DistributedConfig& config, const std::string& name) {
          to_toml(name) + " " + must_be_one_of(name, names_in(known_axes)));
 }
 
-/// The named mesh, -1 filled in.
-MeshShape named_mesh(const DistributedConfig& config, Size ranks) {
-  const std::vector<Size>& sizes = config.mesh_shape;
+/// The named mesh, with the sizes that the launch decides.
+MeshShape named_mesh(const DistributedConfig& config, const Topology& topology) {
+  const MeshSizes& sizes = config.mesh_shape;
   const std::vector<std::string>& names = config.mesh_axis_names;
   if (sizes.empty()) reject("distributed.mesh_axis_names", names, "needs distributed.mesh_shape");
   if (sizes.size() != names.size())
@@ -176,7 +178,7 @@ MeshShape named_mesh(const DistributedConfig& config, Size ranks) {
     axes.push_back({names[a], sizes[a]});
   }
   try {
-    return MeshShape::fit(axes, ranks);
+    return MeshShape::fit(axes, topology);
   } catch (const ConfigError& error) {
     reject("distributed.mesh_shape", sizes, error.what());
   }
@@ -191,23 +193,31 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
 }
 
 /// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
-/// the strategy that splits nothing but layers.
-MeshShape mesh_from_sizes(const DistributedConfig& config, Size ranks) {
-  const Size pipeline = config.pipeline_parallel_size.value_or(1);
-  if (row_of(strategy_of(config)).splits_batch)
-    return auto_mesh({.pipeline = pipeline, .model = config.tensor_parallel_size.value_or(1)},
-                     ranks);
-  if (ranks == 1) return MeshShape({{"model", 1}});
-  return auto_mesh({.pipeline = pipeline, .data = 1, .model = -1}, ranks);
+/// the strategy that splits nothing but layers. The strategy with replicas of shards has a replica
+/// on every node, or on the part of a node that `model` leaves.
+MeshShape mesh_from_sizes(const DistributedConfig& config, const Topology& topology) {
+  const StrategyRow& row = row_of(strategy_of(config));
+  const Size ranks = topology.ranks();
+  AxisSizes sizes{.pipeline = config.pipeline_parallel_size.value_or(1),
+                  .model = config.tensor_parallel_size.value_or(1)};
+  if (!row.splits_batch) {
+    if (ranks == 1) return MeshShape({{"model", 1}});
+    sizes.data = 1;
+    sizes.model = size_rest;
+  }
+  const std::optional<Size> per_node = topology.per_node();
+  if (row.over_fsdp_only && per_node && *per_node % sizes.model == 0)
+    sizes.fsdp = std::gcd(*per_node / sizes.model, ranks / (sizes.pipeline * sizes.model));
+  return auto_mesh(sizes, ranks);
 }
 
 }  // namespace
 
-MeshShape resolve_mesh(const Config& config, Size ranks) {
+MeshShape resolve_mesh(const Config& config, const Topology& topology) {
   const DistributedConfig& distributed = config.training.distributed;
   const bool named = !distributed.mesh_shape.empty() || !distributed.mesh_axis_names.empty();
   const MeshShape mesh =
-      named ? named_mesh(distributed, ranks) : mesh_from_sizes(distributed, ranks);
+      named ? named_mesh(distributed, topology) : mesh_from_sizes(distributed, topology);
   check_axis_size(mesh, "model", "distributed.tensor_parallel_size",
                   distributed.tensor_parallel_size);
   check_axis_size(mesh, "pipeline", "distributed.pipeline_parallel_size",
@@ -216,15 +226,15 @@ MeshShape resolve_mesh(const Config& config, Size ranks) {
   return mesh;
 }
 
-void validate(const Config& config, Size ranks) {
+void validate(const Config& config, const Topology& topology) {
   check_settings(config);
   check_network(config);
   check_data(config);
   check_loss(config);
   check_training(config);
   validate(config.comm);
-  check_launch(config.training.distributed, ranks);
-  const MeshShape mesh = resolve_mesh(config, ranks);
+  check_launch(config.training.distributed, topology.ranks());
+  const MeshShape mesh = resolve_mesh(config, topology);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
   const PlanInput input = plan_input(config, mesh);
@@ -233,8 +243,9 @@ void validate(const Config& config, Size ranks) {
   split_into_stages(input);
 }
 
-void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node) {
-  const Size nodes = static_cast<Size>(ranks_by_node.size());
+void check_nodes(const DistributedConfig& config, const Topology& launch) {
+  const std::vector<Size>& ranks_by_node = launch.ranks_by_node();
+  const Size nodes = launch.num_nodes();
   if (config.num_nodes && *config.num_nodes != nodes)
     reject("distributed.num_nodes", *config.num_nodes,
            fmt::format("must equal the number of nodes of this launch, {}", nodes));
@@ -279,19 +290,33 @@ Size planned_ranks(const Config& config) {
   if (distributed.num_nodes && distributed.num_processes_per_node)
     return saturating_product(*distributed.num_nodes, *distributed.num_processes_per_node);
   Size ranks = 1;
-  for (Size size : distributed.mesh_shape)
+  for (Size size : distributed.mesh_shape) {
+    if (size == size_nodes) size = distributed.num_nodes.value_or(1);
+    if (size == size_per_node) size = distributed.num_processes_per_node.value_or(1);
     if (size > 0) ranks = saturating_product(ranks, size);
+  }
   if (!distributed.mesh_shape.empty()) return ranks;
   return saturating_product(distributed.tensor_parallel_size.value_or(1),
                             distributed.pipeline_parallel_size.value_or(1));
 }
 
-Config resolve(const Config& config, Size ranks) {
-  validate(config, ranks);
+Topology planned_topology(const Config& config) {
+  const DistributedConfig& distributed = config.training.distributed;
+  const Size ranks = planned_ranks(config);
+  const Size nodes = distributed.num_nodes.value_or(0);
+  // What is left out here is rejected when it is validated.
+  if (ranks > std::numeric_limits<int>::max()) return ranks;
+  if (distributed.num_processes_per_node)
+    return Topology::blocks(ranks, *distributed.num_processes_per_node);
+  return nodes > 0 && ranks % nodes == 0 ? Topology::blocks(ranks, ranks / nodes) : ranks;
+}
+
+Config resolve(const Config& config, const Topology& topology) {
+  validate(config, topology);
   Config resolved = config;
   DistributedConfig& distributed = resolved.training.distributed;
-  const MeshShape mesh = resolve_mesh(config, ranks);
-  distributed.world_size = ranks;
+  const MeshShape mesh = resolve_mesh(config, topology);
+  distributed.world_size = topology.ranks();
   distributed.mesh_axis_names = mesh.axis_names();
   distributed.mesh_shape.clear();
   for (const Axis& axis : mesh.axes()) distributed.mesh_shape.push_back(axis.size);

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include <tessera/base/types.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
 
-/// Every rule that a configuration must satisfy on this number of ranks, each setting alone and all
-/// of them together. Throws ConfigError naming the key, its value and what is allowed.
-void validate(const Config& config, Size ranks);
+/// Every rule that a configuration must satisfy on these ranks, each setting alone and all of them
+/// together. Throws ConfigError naming the key, its value and what is allowed.
+void validate(const Config& config, const Topology& topology);
 
-/// The mesh of a run on `ranks` ranks: the named one with -1 filled in, or one made from the
-/// parallel sizes. Checks the rules of [distributed] that concern the mesh. Needs no MPI.
-MeshShape resolve_mesh(const Config& config, Size ranks);
+/// The mesh of a run on these ranks: the named one with the launch's sizes filled in, or one made
+/// from the parallel sizes, in which hybrid shards inside nodes if they are known. Checks the rules
+/// of [distributed] that concern the mesh. Needs no MPI.
+MeshShape resolve_mesh(const Config& config, const Topology& topology);
 
 /// Throws ConfigError unless num_nodes and num_processes_per_node, where they are given, are those
-/// of the launch: `ranks_by_node` has the number of processes on each of its nodes.
-void check_nodes(const DistributedConfig& config, const std::vector<Size>& ranks_by_node);
+/// of the launch, whose nodes must be known.
+void check_nodes(const DistributedConfig& config, const Topology& launch);
 
 /// Throws ConfigError unless `threads`, which a rank of this launch has, are those of the
 /// configuration, if it has some.
@@ -29,8 +28,11 @@ void check_threads(const DistributedConfig& config, Size threads);
 /// processes, or what the mesh needs at least. For planning without a launch.
 Size planned_ranks(const Config& config);
 
+/// These ranks, on the nodes that num_nodes or num_processes_per_node give.
+Topology planned_topology(const Config& config);
+
 /// A valid configuration with everything that was left to the launch filled in; resolving that
 /// again on the same ranks changes nothing.
-Config resolve(const Config& config, Size ranks);
+Config resolve(const Config& config, const Topology& topology);
 
 }  // namespace tessera

@@ -97,6 +97,26 @@ inline void assign(std::string_view key, const nlohmann::json& value, Recomputat
   }
 }
 
+inline void assign(std::string_view key, const nlohmann::json& value, MeshSizes& member) {
+  const auto refuse = [&] {
+    throw ConfigError(key, to_toml(value),
+                      "must be a list of integers, \"nodes\" and \"per_node\"");
+  };
+  if (!value.is_array()) refuse();
+  MeshSizes sizes;
+  for (const nlohmann::json& given : value) {
+    const auto word = std::find_if(size_words.begin(), size_words.end(),
+                                   [&](const SizeWord& known) { return given == known.name; });
+    if (word != size_words.end())
+      sizes.push_back(word->size);
+    else if (given.is_number_integer() && given.get<Size>() > size_per_node)
+      sizes.push_back(given.get<Size>());
+    else
+      refuse();
+  }
+  member = std::move(sizes);
+}
+
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, std::optional<T>& member) {
   T given{};

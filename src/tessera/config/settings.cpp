@@ -9,6 +9,18 @@
 #include <tessera/config/toml_text.hpp>
 
 namespace tessera {
+
+void to_json(nlohmann::json& json, const MeshSizes& sizes) {
+  json = nlohmann::json::array();
+  for (const Size size : sizes) {
+    const auto word = std::find_if(size_words.begin(), size_words.end(),
+                                   [&](const SizeWord& known) { return known.size == size; });
+    if (word == size_words.end())
+      json.push_back(size);
+    else
+      json.push_back(word->name);
+  }
+}
 namespace {
 
 /// What the launcher of the processes decides; files of other tools carry these.

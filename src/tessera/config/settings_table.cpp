@@ -198,8 +198,10 @@ std::vector<Setting> make_settings() {
                       positive_if_set),
       TESSERA_SETTING(distributed, pipeline_parallel_size, "size of the mesh axis pipeline",
                       positive_if_set),
-      TESSERA_SETTING(distributed, mesh_shape,
-                      "axis sizes, slowest first; one may be -1 for the remaining ranks"),
+      TESSERA_SETTING(
+          distributed, mesh_shape,
+          "axis sizes, slowest first: numbers, \"nodes\", \"per_node\"; one may be -1 for "
+          "the remaining ranks"),
       TESSERA_SETTING(distributed, mesh_axis_names, "axis names, one per entry of mesh_shape"),
       TESSERA_SETTING(distributed, strategy, "parallel strategy", OneOf<known_strategies>{}),
       TESSERA_SETTING(distributed, gradient_reduce_type, "how gradients are reduced over the batch",

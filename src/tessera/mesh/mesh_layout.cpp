@@ -56,6 +56,14 @@ Shape sizes_of(const MeshShape& mesh) {
   return sizes;
 }
 
+std::vector<std::string> axes_inside(const Topology& topology, const MeshShape& mesh, bool inside) {
+  std::vector<std::string> names;
+  for (const Axis& axis : mesh.axes())
+    if (axis.size > 1 && topology.stays_inside(mesh, axis.name) == inside)
+      names.push_back(axis.name);
+  return names;
+}
+
 }  // namespace
 
 std::string shape_text(const MeshShape& mesh) { return to_string(sizes_of(mesh)); }
@@ -87,6 +95,30 @@ std::string visualize_mesh(const MeshShape& mesh) {
   const Size ranks = mesh.num_ranks();
   return fmt::format("Mesh shape: {}\nAxis names: {}\nRank layout ({}):\n{}", shape_text(mesh),
                      names_text(mesh), counted(ranks, "rank"), layout_text(mesh));
+}
+
+std::string nodes_line(const Topology& topology, const MeshShape& mesh) {
+  if (!topology.is_known()) return "";
+  std::string text = "Nodes: " + nodes_text(topology);
+  std::string separator = "; ";
+  for (const bool inside : {true, false}) {
+    const std::vector<std::string> axes = axes_inside(topology, mesh, inside);
+    if (axes.empty()) continue;
+    const bool one = axes.size() == 1;
+    text += separator + join(axes) +
+            (inside ? (one ? " stays inside a node" : " stay inside a node")
+                    : (one ? " crosses nodes" : " cross nodes"));
+    separator = ", ";
+  }
+  return text + "\n";
+}
+
+nlohmann::json nodes_json(const Topology& topology, const MeshShape& mesh) {
+  if (!topology.is_known()) return nullptr;
+  return {{"count", topology.num_nodes()},
+          {"ranks_each", topology.ranks_each()},
+          {"inside", axes_inside(topology, mesh, true)},
+          {"across", axes_inside(topology, mesh, false)}};
 }
 
 nlohmann::json mesh_info(const MeshShape& mesh) {

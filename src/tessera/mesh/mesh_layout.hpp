@@ -20,6 +20,14 @@ std::string layout_text(const MeshShape& mesh);
 /// Shape, axis names and layout of the ranks as text.
 std::string visualize_mesh(const MeshShape& mesh);
 
+/// "Nodes: 2 with 4 ranks each; fsdp stays inside a node, data crosses nodes" and a line break; ""
+/// if the nodes are not known.
+std::string nodes_line(const Topology& topology, const MeshShape& mesh);
+
+/// {"count": 2, "ranks_each": "4", "inside": ["fsdp"], "across": ["data"]}, the axes larger than 1;
+/// null if the nodes are not known.
+nlohmann::json nodes_json(const Topology& topology, const MeshShape& mesh);
+
 /// {"shape": [2, 4], "axis_names": ["data", "model"], "num_ranks": 8, "spec": "data=2,model=4"}
 nlohmann::json mesh_info(const MeshShape& mesh);
 

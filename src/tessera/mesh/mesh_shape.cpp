@@ -13,11 +13,17 @@
 namespace tessera {
 namespace {
 
+std::string size_text(Size size) {
+  for (const SizeWord& word : size_words)
+    if (word.size == size) return std::string(word.name);
+  return fmt::format("{}", size);
+}
+
 std::string spell(const std::vector<Axis>& axes) {
   std::string text;
   for (const Axis& axis : axes) {
     if (!text.empty()) text += ',';
-    text += fmt::format("{}={}", axis.name, axis.size);
+    text += axis.name + "=" + size_text(axis.size);
   }
   return text;
 }
@@ -46,7 +52,7 @@ void check_axes(const std::vector<Axis>& axes, bool rest) {
                     fmt::format("axis names must be unique, but '{}' is given twice", axis.name));
       }
     }
-    if (axis.size <= 0 && !(rest && axis.size == -1)) {
+    if (axis.size <= 0 && !(rest && axis.size == size_rest)) {
       reject_mesh(
           text, fmt::format("sizes must be positive{}; '{}' has {}",
                             rest ? " or one -1 (the remaining ranks)" : "", axis.name, axis.size));
@@ -74,12 +80,30 @@ Axis parse_axis(std::string_view part, std::string_view whole) {
   }
   const std::string_view number = trim(part.substr(equals + 1));
   Axis axis{std::string(trim(part.substr(0, equals))), 0};
+  for (const SizeWord& word : size_words)
+    if (word.name == number) return {axis.name, word.size};
   const auto [end, failure] =
       std::from_chars(number.data(), number.data() + number.size(), axis.size);
   if (failure != std::errc{} || end != number.data() + number.size()) {
-    reject_mesh(whole, fmt::format("the size of '{}' must be a whole number", axis.name));
+    reject_mesh(whole, fmt::format("the size of '{}' must be a whole number, nodes or per_node",
+                                   axis.name));
   }
   return axis;
+}
+
+/// Nodes and ranks of each node as numbers.
+void count_nodes(std::vector<Axis>& axes, const Topology& topology) {
+  const std::string text = spell(axes);
+  for (Axis& axis : axes) {
+    if (axis.size != size_nodes && axis.size != size_per_node) continue;
+    if (!topology.is_known())
+      reject_mesh(text,
+                  "needs the nodes, which a launch knows; without one, give "
+                  "distributed.num_processes_per_node");
+    if (axis.size == size_per_node && !topology.per_node())
+      reject_mesh(text, "needs as many ranks on every node; the nodes are " + nodes_text(topology));
+    axis.size = axis.size == size_nodes ? topology.num_nodes() : *topology.per_node();
+  }
 }
 
 }  // namespace
@@ -100,17 +124,18 @@ MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(
   }
 }
 
-MeshShape MeshShape::parse(std::string_view text, Size ranks) {
-  return fit(parse_axes(text), ranks);
+MeshShape MeshShape::parse(std::string_view text, const Topology& topology) {
+  return fit(parse_axes(text), topology);
 }
 
-MeshShape MeshShape::fit(std::vector<Axis> axes, Size ranks) {
+MeshShape MeshShape::fit(std::vector<Axis> axes, const Topology& topology) {
+  count_nodes(axes, topology);
   check_axes(axes, true);
   const std::string text = spell(axes);
-  const Size known = product(axes);
+  const Size known = product(axes), ranks = topology.ranks();
   Axis* rest = nullptr;
   for (Axis& axis : axes) {
-    if (axis.size != -1) continue;
+    if (axis.size != size_rest) continue;
     if (rest != nullptr) reject_mesh(text, "only one size may be -1 (the remaining ranks)");
     rest = &axis;
   }

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tessera/base/types.hpp>
+#include <tessera/mesh/topology.hpp>
 
 namespace tessera {
+
+/// Sizes of an axis that the launch decides: the remaining ranks, its nodes, the ranks of each
+/// node.
+inline constexpr Size size_rest = -1;
+inline constexpr Size size_nodes = std::numeric_limits<Size>::min();
+inline constexpr Size size_per_node = size_nodes + 1;
+
+/// How users write those that are no number.
+struct SizeWord {
+  std::string_view name;
+  Size size;
+};
+inline constexpr std::array<SizeWord, 2> size_words{
+    {{"nodes", size_nodes}, {"per_node", size_per_node}}};
 
 /// One named direction of a mesh.
 struct Axis {
@@ -18,8 +35,8 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// "data=2,model=4" as it stands, sizes unchecked. ConfigError for the key "mesh" if it is no list
-/// of names and whole numbers.
+/// "data=nodes,model=4" as it stands, sizes unchecked. ConfigError for the key "mesh" if it is no
+/// list of names and of whole numbers or size_words.
 std::vector<Axis> parse_axes(std::string_view text);
 
 /// The named N-D arrangement of ranks, row-major in the order of the axes: the last axis varies
@@ -30,12 +47,13 @@ class MeshShape {
   /// ConfigError for the key "mesh".
   explicit MeshShape(std::vector<Axis> axes);
 
-  /// "data=2,model=4". One size may be -1, the rest of the ranks: `ranks` over the product of the
-  /// other sizes. ConfigError for the key "mesh" if the product is not `ranks`.
-  static MeshShape parse(std::string_view text, Size ranks);
+  /// "data=2,model=4". A size may be "nodes" or "per_node", and one may be -1, the rest of the
+  /// ranks: all of them over the product of the other sizes. ConfigError for the key "mesh" if the
+  /// product is not the number of ranks, or if a size needs nodes that are not known or not alike.
+  static MeshShape parse(std::string_view text, const Topology& topology);
 
   /// The same for a list of axes.
-  static MeshShape fit(std::vector<Axis> axes, Size ranks);
+  static MeshShape fit(std::vector<Axis> axes, const Topology& topology);
 
   Size num_ranks() const { return num_ranks_; }
   std::size_t num_axes() const { return axes_.size(); }
@@ -75,17 +93,17 @@ class MeshShape {
   Size num_ranks_ = 1;
 };
 
-/// Sizes of the axes that strategies know; one of them may be -1, the rest of the ranks.
+/// Sizes of the axes that strategies know; one of them may be size_rest.
 struct AxisSizes {
   Size pipeline = 1;
-  Size data = -1;
+  Size data = size_rest;
   Size fsdp = 1;
   Size model = 1;
 };
 
 /// The mesh made when the user names none: the axes larger than 1 in the order pipeline, data,
-/// fsdp, model, so that `model` varies fastest and stays inside a node; `data` alone if there is
-/// none.
+/// fsdp, model, so that `model`, then `fsdp`, vary fastest and stay inside a node; `data` alone if
+/// there is none.
 MeshShape auto_mesh(AxisSizes sizes, Size ranks);
 
 }  // namespace tessera

@@ -67,12 +67,13 @@ std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vect
   return groups;
 }
 
-void write_mesh(std::string& out, const Plan& plan) {
+void write_mesh(std::string& out, const Plan& plan, const Topology& topology) {
   fmt::format_to(
       std::back_inserter(out), "Mesh {} ({}{}), strategy {}\n{}", plan.input.mesh.to_string(),
       counted(plan.input.mesh.num_ranks(), "rank"),
       plan.input.threads > 0 ? fmt::format(" of {}", counted(plan.input.threads, "thread")) : "",
-      name_of(plan.input.strategy), layout_text(plan.input.mesh));
+      name_of(plan.input.strategy),
+      layout_text(plan.input.mesh) + nodes_line(topology, plan.input.mesh));
 }
 
 std::string types_text(const PlanInput& input) {
@@ -124,7 +125,12 @@ void write_memory(std::string& out, const Plan& plan, const std::vector<std::vec
   }
 }
 
-void write_collectives(std::string& out, const Plan& plan,
+/// Whether a call leaves the node; false if the nodes are not known.
+bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& call) {
+  return topology.is_known() && !topology.stays_inside(plan.input.mesh, call.axis);
+}
+
+void write_collectives(std::string& out, const Plan& plan, const Topology& topology,
                        const std::vector<std::vector<int>>& alike) {
   for (const CallGroup& group : group_calls(plan, alike)) {
     fmt::format_to(std::back_inserter(out), "\nCollectives, on {}\n",
@@ -132,9 +138,10 @@ void write_collectives(std::string& out, const Plan& plan,
     if (group.calls.empty()) out += "  none\n";
     for (const CollectivePlan& c : group.calls)
       fmt::format_to(std::back_inserter(out),
-                     "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}\n", name_of(c.cadence),
+                     "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n", name_of(c.cadence),
                      c.axis, name_of(c.operation), c.calls, c.calls == 1 ? " " : "s",
-                     with_thousands(c.payload_bytes), c.what);
+                     with_thousands(c.payload_bytes), c.what,
+                     crosses(plan, topology, c) ? ", across nodes" : "");
   }
 }
 
@@ -172,13 +179,13 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
 
 }  // namespace
 
-std::string to_text(const Plan& plan) {
+std::string to_text(const Plan& plan, const Topology& topology) {
   std::string out;
   const std::vector<std::vector<int>> alike = ranks_alike(plan);
-  write_mesh(out, plan);
+  write_mesh(out, plan, topology);
   write_tensors(out, plan);
   write_memory(out, plan, alike);
-  write_collectives(out, plan, alike);
+  write_collectives(out, plan, topology, alike);
   write_pipeline(out, plan);
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
@@ -230,10 +237,11 @@ nlohmann::json memory_json(const Plan& plan, const std::vector<std::vector<int>>
   return memory;
 }
 
-nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
+                                const std::vector<std::vector<int>>& alike) {
   nlohmann::json collectives = nlohmann::json::array();
   for (const CallGroup& group : group_calls(plan, alike))
-    for (const CollectivePlan& c : group.calls)
+    for (const CollectivePlan& c : group.calls) {
       collectives.push_back({{"ranks", number_ranges(group.ranks)},
                              {"axis", c.axis},
                              {"operation", name_of(c.operation)},
@@ -241,12 +249,14 @@ nlohmann::json collectives_json(const Plan& plan, const std::vector<std::vector<
                              {"payload_bytes", c.payload_bytes},
                              {"cadence", name_of(c.cadence)},
                              {"what", c.what}});
+      if (topology.is_known()) collectives.back()["across_nodes"] = crosses(plan, topology, c);
+    }
   return collectives;
 }
 
 }  // namespace
 
-nlohmann::json to_json(const Plan& plan) {
+nlohmann::json to_json(const Plan& plan, const Topology& topology) {
   const std::vector<std::vector<int>> alike = ranks_alike(plan);
   nlohmann::json actions = nlohmann::json::array();
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
@@ -257,6 +267,7 @@ nlohmann::json to_json(const Plan& plan) {
                          {"microbatch", action.microbatch}});
   return {{"mesh", mesh_info(plan.input.mesh)},
           {"num_ranks", plan.input.mesh.num_ranks()},
+          {"nodes", nodes_json(topology, plan.input.mesh)},
           {"strategy", name_of(plan.input.strategy)},
           {"dtype", name_of(plan.input.compute_type)},
           {"state_dtype", name_of(plan.input.state_type)},
@@ -265,7 +276,7 @@ nlohmann::json to_json(const Plan& plan) {
           {"steps_per_epoch", plan.steps_per_epoch()},
           {"tensors", tensors_json(plan)},
           {"memory", memory_json(plan, alike)},
-          {"collectives", collectives_json(plan, alike)},
+          {"collectives", collectives_json(plan, topology, alike)},
           {"actions", actions},
           {"flops",
            {{"forward", plan.flops.forward},

@@ -42,11 +42,11 @@ CommOptions agreed_options(const Config& config) {
   return comm_options(config);
 }
 
-MeshShape valid_mesh(const Config& config, const Communicator& world) {
-  validate(config, world.size());
-  check_nodes(config.training.distributed, ranks_by_node(world));
+MeshShape valid_mesh(const Config& config, const Topology& topology, const Communicator& world) {
+  validate(config, topology);
+  check_nodes(config.training.distributed, topology);
   collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
-  return resolve_mesh(config, world.size());
+  return resolve_mesh(config, topology);
 }
 
 template <class T>
@@ -99,7 +99,8 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
                     const CommOptions& comm)
     : config_(assemble(model, training, comm)),
       world_(Communicator::world(agreed_options(config_))),
-      mesh_(world_, valid_mesh(config_, world_)),
+      topology_(node_of_ranks(world_)),
+      mesh_(world_, valid_mesh(config_, topology_, world_)),
       model_(make_model(config_.model)) {
   check_types<T>(config_);
 }
@@ -116,7 +117,7 @@ template <class T>
 Plan Trainer<T>::plan_of(const DataConfig& data) const {
   Config config = config_;
   config.data = data;
-  tessera::validate(config, mesh_.shape().num_ranks());
+  tessera::validate(config, topology_);
   return make_plan(plan_input(config, mesh_.shape()));
 }
 

@@ -91,6 +91,7 @@ class Trainer {
   Matrix<Data> sample(Size samples);
 
   const Mesh& mesh() const { return mesh_; }
+  const Topology& topology() const { return topology_; }
   const ModelSpec& model() const { return model_; }
   /// The plan of a step on a full batch of a data set of this many samples.
   Plan plan(Size samples) const;
@@ -116,6 +117,7 @@ class Trainer {
 
   Config config_;
   Communicator world_;
+  Topology topology_;
   Mesh mesh_;
   ModelSpec model_;
   std::optional<TrainingSession<T>> session_;

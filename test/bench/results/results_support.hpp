@@ -43,6 +43,7 @@ inline nlohmann::json fake_result(const FakeCase& fake) {
       {"factors", factors},
       {"case",
        {{"mesh", {{{"name", fake.axis}, {"size", fake.ranks}}}},
+        {"nodes", {{"count", 1}}},
         {"batch_per_rank", static_cast<double>(fake.batch) / static_cast<double>(fake.ranks)}}},
       {"config", {{"training", {{"batch_size", fake.batch}}}}},
       {"loss", {{"verdict", "equal"}, {"epoch_losses", {0.5, 0.25}}}},

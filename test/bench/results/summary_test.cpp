@@ -174,7 +174,7 @@ TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
   EXPECT_TRUE(lines[0].starts_with("id,label,status,reason,strategy,mesh,ranks,"));
   EXPECT_TRUE(lines[1].starts_with(
       "data-1-b64,strategy=data mesh=data=1 global_batch=64 "
-      "microbatches=1,ok,,data,data=1,1,64,64,1,,8,0,8,8,8,7.2,10,30,0,8,data-1-b64,1,8,strong,1,"))
+      "microbatches=1,ok,,data,data=1,1,1,64,64,1,,8,0,8,8,8,7.2,10,30,0,8,data-1-b64,1,8,strong,1,"))
       << lines[1];
   EXPECT_NE(lines[2].find(",failed,\"because, it \"\"is\"\"\",data,"), std::string::npos)
       << lines[2];

@@ -182,6 +182,25 @@ TEST(Cases, AStrategyHasItsUsualMesh) {
   EXPECT_EQ(usual_mesh("hybrid", 8).to_string(), "data=2,fsdp=4");
   EXPECT_EQ(usual_mesh("hybrid", 2).to_string(), "data=1,fsdp=2");
   EXPECT_EQ(usual_mesh("hybrid", 1).to_string(), "data=1,fsdp=1");
+  EXPECT_EQ(usual_mesh("hybrid", Topology::blocks(8, 2)).to_string(), "data=4,fsdp=2");
+  EXPECT_EQ(usual_mesh("hybrid", Topology::blocks(8, 8)).to_string(), "data=2,fsdp=4");
+}
+
+// The first ranks of the launch; more of them have nodes like its own.
+TEST(Cases, TakeMeshSizesFromTheNodes) {
+  Study study = study_of({{{"ranks", {2, 4, 8}}, {"mesh", {"data=nodes,fsdp=per_node"}}}});
+  const auto meshes = [&](const std::optional<Topology>& launch) {
+    std::vector<std::string> found;
+    for (const Case& point : make_cases(study, launch)) found.push_back(point.mesh.to_string());
+    return found;
+  };
+  EXPECT_EQ(meshes(Topology::blocks(4, 2)),
+            (std::vector<std::string>{"data=1,fsdp=2", "data=2,fsdp=2", "data=4,fsdp=2"}));
+  EXPECT_EQ(make_cases(study, Topology::blocks(4, 2))[1].topology.num_nodes(), 2);
+  EXPECT_THROW(make_cases(study), ConfigError);
+  study.base.training.distributed.num_processes_per_node = 4;
+  EXPECT_EQ(meshes({}),
+            (std::vector<std::string>{"data=1,fsdp=2", "data=1,fsdp=4", "data=2,fsdp=4"}));
 }
 
 }  // namespace
