@@ -12,7 +12,8 @@ writes a report on its results.
   STUDY.toml    study to run (inputs/quick_study.toml)
   -o DIR        directory for the results (results/ plus the name of the study)
 
-Cases that ask for other numbers of threads per rank get a launch of their own each, which goes on with the results.
+Cases that ask for other numbers of threads per rank get a launch of their own each, which goes on with the results. When
+a case ends its launch, by a crash or a stall, it is recorded as failed, and another launch runs the rest.
 All other arguments are passed on, for example: scripts/study.sh inputs/strong_scaling.toml --resume
 TEXT
 }
@@ -34,14 +35,31 @@ input=${input:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$input" .toml)}
 install_missing dnnl Matplotlib
 build release tessera_bench_cli
-status=0
-launch tessera-bench run "$input" -o "$results" "${options[@]}" || status=$?
+
+# state: changes with every case that was begun.
+state() { cat "$results"/cases/*/result.json 2>/dev/null | cksum; }
+
+# run_all [option...]: launches the study until a launch has come to its end, or has begun no case. A case in which a
+# launch ended is not tried again. Sets status.
+run_all() {
+  local output before
+  output=$(mktemp)
+  while :; do
+    status=0 before=$(state)
+    launch tessera-bench run "$input" -o "$results" "$@" "${options[@]}" | tee "$output" || status=$?
+    if grep '^RESULT: ' "$output" | grep -qv 'use --resume to run the other cases$'; then break; fi
+    if [[ $(state) == "$before" ]]; then break; fi
+    say "The launch ended early; going on with the other cases"
+    set -- --resume --give-up 1
+  done
+  rm -f "$output"
+}
+run_all
 
 # Failed cases belong in the report as well.
 if [[ -f $results/summary.json ]]; then
   for threads in $(waiting_threads "$results/summary.json"); do
-    status=0
-    OMP_NUM_THREADS=$threads launch tessera-bench run "$input" -o "$results" --resume "${options[@]}" || status=$?
+    OMP_NUM_THREADS=$threads run_all --resume
   done
   "$root/scripts/report.py" "$results" || say "No report was written, see above; the results are in $results"
 fi

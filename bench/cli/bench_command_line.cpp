@@ -58,6 +58,11 @@ void add_run(CLI::App& app, RunOptions& options) {
          },
          "Calibration to use and extend, in place of calibration.json in the results directory")
       ->type_name("FILE");
+  run.add_option("--give-up", options.give_up,
+                 "Record a case as failed if N launches ended before it did, in place of another "
+                 "attempt")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
   run.add_option("--seed", options.seed, "Seed for the order of cases");
   run.add_flag("--trace", options.traces,

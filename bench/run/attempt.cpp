@@ -69,6 +69,14 @@ Json skipped_result(const Study& study, const Case& point, const std::string& la
   return result;
 }
 
+Json given_up_result(Json unfinished) {
+  end_case(unfinished, ExitCode::communication,
+           fmt::format("its launch ended before the case did, in attempt {}",
+                       unfinished.at("attempt").get<Size>()));
+  unfinished["finished"] = utc_time();
+  return unfinished;
+}
+
 Attempt::Attempt(const Case& point, const AttemptContext& context, bool stays_set_up)
     : point_(&point), context_(&context), stays_set_up_(stays_set_up) {
   Json taken;

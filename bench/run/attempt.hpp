@@ -38,4 +38,7 @@ class Attempt {
 /// The result of a case that does not apply.
 nlohmann::json skipped_result(const Study& study, const Case& point, const std::string& launch);
 
+/// The same result, "running" so far, as that of a case which no launch survives.
+nlohmann::json given_up_result(nlohmann::json unfinished);
+
 }  // namespace tessera::bench

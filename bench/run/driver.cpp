@@ -84,10 +84,10 @@ void check_fault(const RunOptions& options, Size ranks) {
 }
 
 /// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
-/// "skip": those that do not apply}. The same on every rank.
+/// "skip": those that do not apply, "give_up": those that end launches}. The same on every rank.
 Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
             const ResultsDirectory& results, const Capacity& capacity) {
-  Json choice{{"skip", Json::array()}};
+  Json choice{{"skip", Json::array()}, {"give_up", Json::array()}};
   collectively(world, [&] {
     if (world.rank() != 0) return;
     results.prepare(study_document(work.study, work.cases),
@@ -102,6 +102,7 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
       if (what == Selected::What::run) run.push_back(i);
       if (what == Selected::What::skip) choice["skip"].push_back(i);
+      if (what == Selected::What::give_up) choice["give_up"].push_back(i);
     }
     choice["run"] = shuffled(std::move(run), work.study.seed);
   });
@@ -215,6 +216,8 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
     launch.write(results);
     for (const std::size_t index : choice.at("skip"))
       results.write_result(skipped_result(work.study, work.cases[index], launch.name()));
+    for (const std::size_t index : choice.at("give_up"))
+      results.write_result(given_up_result(*results.result(work.cases[index].id)));
   });
 
   LastWord last_word(results);

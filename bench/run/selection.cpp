@@ -47,6 +47,10 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
                                              result->value("rounds", Json()).is_array());
   const bool continues =
       !retries && has_rounds && result->value("launches", Size{1}) < study.measure.launches;
+  // Launches that ended in the middle of it; what was ok before it was to be continued stays.
+  const Size lost = (status == "pending" && result) || continues
+                        ? result->value("attempt", Size{1}) - result->value("launches", Size{0})
+                        : 0;
   if (point.skip_reason) {
     if (status == "skipped") return {What::keep, false, "skipped"};
     return {What::skip, false, *point.skip_reason};
@@ -55,6 +59,9 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
   // What did not apply then does now: the program or the study has changed.
   if (!again && !continues && status != "skipped")
     return {What::keep, false, "has a result: " + status};
+  if (options.give_up && lost >= *options.give_up)
+    return {status == "pending" ? What::give_up : What::keep, false,
+            fmt::format("launches that ended before it did: {}", lost)};
   if (const auto lack = what_lacks(point, capacity)) return {What::pending, false, *lack};
   if (continues) return {What::run, true, "more rounds"};
   return {What::run, false, status == "pending" ? "" : "again: " + status};

@@ -19,6 +19,7 @@ struct RunOptions {
   std::optional<std::string> only{};             ///< id of the one case to run
   bool resume = false;                           ///< go on with what is there
   std::vector<std::string> retry{};              ///< statuses of cases that are run again
+  std::optional<Size> give_up{};                 ///< on cases in which so many launches ended
   std::string calibration = "calibration.json";  ///< a path, or a name in the directory
   std::optional<std::uint64_t> seed{};           ///< of the order; the study's otherwise
   bool dry_run = false;
@@ -34,6 +35,7 @@ struct Selected {
     keep,     ///< it has a result
     leave,    ///< another launch is running it, or it is not the one asked for
     pending,  ///< needs what this launch does not have
+    give_up,  ///< record that launches ended before it did
   } what = What::run;
   bool continues = false;  ///< with the rounds that are there
   std::string note{};      ///< for people

@@ -43,6 +43,24 @@ class Selection : public ::testing::Test {
   std::vector<Case> cases{case_of("a", 1), case_of("b", 2), case_of("c", 4)};
 };
 
+TEST_F(Selection, GivesUpCasesInWhichLaunchesEnd) {
+  const auto left_behind = [&](const std::string& id, Size attempt) {
+    write(id, {{"status", "running"},
+               {"started", utc_time()},
+               {"attempt", attempt},
+               {"launches", 0},
+               {"rounds", nullptr}});
+  };
+  left_behind("a", 1);
+  left_behind("b", 2);
+  EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
+  EXPECT_EQ(select({.give_up = 2}), (std::vector{What::run, What::give_up, What::run}));
+  EXPECT_EQ(select({.give_up = 1}), (std::vector{What::give_up, What::give_up, What::run}));
+  write("a", {{"status", "ok"}, {"launches", 1}, {"attempt", 3}});
+  write("b", {{"status", "ok"}, {"launches", 0}, {"attempt", 1}});  // cut short between its rounds
+  EXPECT_EQ(select({.give_up = 1}), (std::vector{What::keep, What::keep, What::run}));
+}
+
 TEST_F(Selection, RunsWhatIsMissing) {
   EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
   write("b", {{"status", "ok"}});
