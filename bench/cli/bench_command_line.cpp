@@ -20,6 +20,7 @@ Examples:
   mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong
   mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong --resume --retry failed,timeout
   mpirun -n 4 tessera-bench run inputs/strong_scaling.toml -o results/strong --case ID
+  tessera-bench simulate inputs/strong_scaling.toml --machine inputs/machines/cpu_cluster.toml -o results/simulated
   tessera-bench compare results/before results/after
 
 Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
@@ -73,6 +74,18 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->type_name("throw@RANK|stall@RANK|slow@RANK:PERCENT%");
 }
 
+void add_simulate(CLI::App& app, SimulateOptions& options) {
+  CLI::App& simulate = *app.add_subcommand(
+      "simulate", "Predict the cases of a study on a machine that a file describes, without MPI");
+  add_source(simulate, options.source);
+  simulate.add_option("-o,--output", options.directory, "Results directory")
+      ->type_name("DIR")
+      ->required();
+  simulate.add_option("--machine", options.machine, "Machine file (TOML), as in inputs/machines")
+      ->type_name("FILE")
+      ->required();
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -87,6 +100,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
                  "list", "Show the cases of a study and what each of them needs, without MPI"),
              list);
   add_run(app, run);
+  SimulateOptions simulate{.arguments = arguments};
+  add_simulate(app, simulate);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   CLI::Option& itself =
       *comparison
@@ -105,12 +120,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
+  if (app.got_subcommand("simulate")) return simulate;
   if (app.got_subcommand("compare")) {
     if (compare.itself.empty() && compare.after.empty())
       throw Error(ExitCode::usage, "compare needs BEFORE and AFTER, or --aa DIR" + hint);
     return compare;
   }
-  throw Error(ExitCode::usage, "a command is required: list, run or compare" + hint);
+  throw Error(ExitCode::usage, "a command is required: list, run, simulate or compare" + hint);
 }
 
 }  // namespace tessera::bench

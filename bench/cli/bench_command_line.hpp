@@ -8,6 +8,7 @@
 #include <tessera/base/run_main.hpp>
 
 #include "run/selection.hpp"
+#include "run/simulate.hpp"
 
 namespace tessera::bench {
 
@@ -17,7 +18,7 @@ struct CompareOptions {
   std::string itself;  ///< instead of both: one directory, compared with itself
 };
 
-using Command = std::variant<ShowText, StudySource, RunOptions, CompareOptions>;
+using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions, CompareOptions>;
 
 /// The command that the arguments after the program's name ask for; `list` is its study alone.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <tessera/base/text.hpp>
 
@@ -13,19 +14,18 @@ using Kind = std::pair<std::string, Operation>;
 }  // namespace
 
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank) {
-  const std::vector<std::string> names = split_text(axis, '+');
-  const bool is_known = std::all_of(names.begin(), names.end(),
-                                    [&](const auto& name) { return mesh.find(name).has_value(); });
-  std::vector<Size> group;
-  for (Size other = 0; other < mesh.num_ranks(); ++other) {
-    bool belongs = true;
-    for (std::size_t a = 0; is_known && a < mesh.num_axes(); ++a) {
-      const bool is_free = std::count(names.begin(), names.end(), mesh.axes()[a].name) > 0;
-      belongs &= is_free || mesh.coordinate(other, a) == mesh.coordinate(rank, a);
+  std::vector<std::size_t> axes;
+  for (const std::string& name : split_text(axis, '+')) {
+    const auto found = mesh.find(name);
+    if (found) {
+      axes.push_back(*found);
+      continue;
     }
-    if (belongs) group.push_back(other);
+    axes.resize(mesh.num_axes());
+    std::iota(axes.begin(), axes.end(), std::size_t{0});
+    break;
   }
-  return group;
+  return mesh.group(axes, rank);
 }
 
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {

@@ -77,7 +77,7 @@ std::string curve_name(const Work& work, const WorkOfCase& of) {
   if (work.ranks) {
     const MeshShape& mesh = of.plan.input.mesh;
     std::vector<int> group;
-    for (const Size rank : group_of(mesh, mesh.group_name(axes_of(*work.ranks, of.plan.input)), 0))
+    for (const Size rank : mesh.group(mesh.effective(axes_of(*work.ranks, of.plan.input)), 0))
       group.push_back(static_cast<int>(rank));
     name += fmt::format(" ranks {}", number_ranges(group));
   }

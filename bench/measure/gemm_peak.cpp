@@ -26,7 +26,7 @@ double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
   const std::vector<double> seconds =
       repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); });
   const double best = slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
-  return static_cast<double>(GemmShape{n, n, n}.flops()) / best;
+  return GemmShape{n, n, n}.flops() / best;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <mpi.h>
 
 #include <tessera/base/view.hpp>
+#include <tessera/plan/wire_model.hpp>
 
-#include "measure/wire_model.hpp"
 #include "micro/micro.hpp"
 #include "micro/micro_check.hpp"
 

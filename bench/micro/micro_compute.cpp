@@ -43,7 +43,7 @@ std::string to_string(const Product& p) {
 }
 
 std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
-  return {{"flops_per_second", static_cast<double>(GemmShape{p.m, p.n, p.k}.flops())}};
+  return {{"flops_per_second", GemmShape{p.m, p.n, p.k}.flops()}};
 }
 
 /// Its operands, and C.

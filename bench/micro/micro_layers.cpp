@@ -63,15 +63,10 @@ class LayerAlone {
 
   /// FLOPs of its products, or where it has none, the bytes of its operands: each once.
   std::pair<std::string, double> rate(bool forwards) const {
-    const FlopCount flops = count_flops({layer_}, call_.samples);
-    if (flops.forward > 0)
-      return {"flops_per_second", static_cast<double>(forwards ? flops.forward : flops.backward)};
-    std::size_t elements = call_.output.size() + call_.kept.size();
-    for (std::size_t i = 0; i < layer_.inputs.size(); ++i)
-      elements += call_.inputs[i].size() * (forwards                              ? 1U
-                                            : row_of(layer_).reads_inputs(layer_) ? 2U
-                                                                                  : 1U);
-    return {"bytes_per_second", static_cast<double>(elements * sizeof(float))};
+    const PassCount flops = count_flops({layer_}, call_.samples);
+    if (flops.forward > 0) return {"flops_per_second", (forwards ? flops.forward : flops.backward)};
+    const PassCount elements = count_operands(layer_, call_.samples);
+    return {"bytes_per_second", (forwards ? elements.forward : elements.backward) * sizeof(float)};
   }
 
  private:
@@ -175,8 +170,7 @@ void add_many_products(MicroContext& context, const ManyProducts& p) {
     context.add(fmt::format("{}/{}/count:{}/m:{}/n:{}/k:{}", p.name, way, p.count, p.m, p.n, p.k),
                 [=] {
                   const GemmShape shape{p.m, p.n, p.k, p.count};
-                  return MicroCase{work_of(ManyOperands(p)),
-                                   {{"flops_per_second", static_cast<double>(shape.flops())}}};
+                  return MicroCase{work_of(ManyOperands(p)), {{"flops_per_second", shape.flops()}}};
                 });
   };
   add("gemm", [=](const ManyOperands& o) {

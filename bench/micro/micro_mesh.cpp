@@ -7,9 +7,9 @@
 #include <mpi.h>
 
 #include <tessera/mesh/redistribute.hpp>
+#include <tessera/plan/wire_model.hpp>
 
 #include "measure/case_run.hpp"
-#include "measure/wire_model.hpp"
 #include "micro/micro.hpp"
 #include "micro/micro_check.hpp"
 

@@ -64,6 +64,7 @@ inline constexpr Column columns[] = {
     {"predicted_step_seconds", "/prediction/step_seconds"},
     {"attempt", "/attempt"},
     {"launch", "/launch"},
+    {"simulated", "/simulated"},
 };
 
 }  // namespace tessera::bench

@@ -6,6 +6,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/plan/rank_groups.hpp>
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera::bench {
@@ -84,26 +85,11 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key : {"status",
-                          "reason",
-                          "exit_code",
-                          "attempt",
-                          "launch",
-                          "started",
-                          "finished",
-                          "wall_seconds",
-                          "loss",
-                          "rounds",
-                          "launches",
-                          "step_seconds",
-                          "samples_per_second",
-                          "breakdown",
-                          "traffic",
-                          "memory",
-                          "pipeline",
-                          "compute",
-                          "prediction",
-                          "explanation"})
+  for (const char* key :
+       {"status",       "simulated",          "reason",       "exit_code", "attempt", "launch",
+        "started",      "finished",           "wall_seconds", "loss",      "rounds",  "launches",
+        "step_seconds", "samples_per_second", "breakdown",    "traffic",   "memory",  "pipeline",
+        "compute",      "prediction",         "explanation"})
     result[key] = nullptr;
   return result;
 }
@@ -121,11 +107,27 @@ Json statistics_json(const Statistics& s, const MeasureRules& rules) {
           {"warm_up", rules.warm_up}};
 }
 
+Json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
+                  std::optional<double> seconds) {
+  const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
+  const auto flops = plan.flops.total();
+  const double peak = gemm_peak * ranks;
+  const Json rate = seconds ? Json(flops / *seconds) : Json();
+  return {{"flops_per_step", flops},
+          {"flops_per_second", rate},
+          {"flops_per_second_per_rank", seconds ? Json(flops / *seconds / ranks) : Json()},
+          {"gemm_peak_flops_per_second", peak},
+          {"mfu", seconds ? Json(flops / *seconds / peak) : Json()},
+          {"vendor_peak_flops_per_second", vendor_peak ? Json(*vendor_peak * ranks) : Json()},
+          {"vendor_mfu",
+           vendor_peak && seconds ? Json(flops / *seconds / (*vendor_peak * ranks)) : Json()}};
+}
+
 LargestMemory largest_memory(const Plan& plan) {
   LargestMemory largest{0, plan.memory(0)};
-  for (Size rank = 1; rank < plan.input.mesh.num_ranks(); ++rank) {
-    const MemoryPlan memory = plan.memory(rank);
-    if (memory.total() > largest.memory.total()) largest = {rank, memory};
+  for (const std::vector<int>& alike : ranks_alike(plan)) {
+    const MemoryPlan memory = plan.memory(alike.front());
+    if (memory.total() > largest.memory.total()) largest = {alike.front(), memory};
   }
   return largest;
 }

@@ -27,6 +27,11 @@ struct LargestMemory {
   MemoryPlan memory;
 };
 LargestMemory largest_memory(const Plan& plan);
+/// FLOPs of a step of this length, as rates, and as shares of what products of a rank can reach:
+/// `gemm_peak` as measured, `vendor_peak` as its vendor says; null where that is not known.
+nlohmann::json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
+                            std::optional<double> seconds);
+
 nlohmann::json memory_json(const MemoryPlan& memory, const Limits& limits);
 
 /// null where the number is not finite, as JSON has no other way to say so.

@@ -33,7 +33,7 @@ std::string needs(const Study& study, const Case& point) {
   const Size memory = largest_memory(plan).memory.total();
   const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
-                     human_bytes(step_bytes(plan)), static_cast<double>(plan.flops.total()) / 1e9,
+                     human_bytes(step_bytes(plan)), plan.flops.total() / 1e9,
                      fits ? "" : "  exceeds limits.memory_bytes");
 }
 

@@ -101,19 +101,9 @@ bool check_memory(const CaseRun<T>& run, const CaseContext& context, Json& resul
 }
 
 /// The rates of a step of this length.
-Json compute_json(const Plan& plan, const CaseContext& context, std::optional<double> seconds) {
-  const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
-  const auto flops = static_cast<double>(plan.flops.total());
-  const double peak = context.state.gemm_peak * ranks;
-  const auto& vendor = context.study.limits.vendor_peak_flops_per_second;
-  const Json rate = seconds ? Json(flops / *seconds) : Json();
-  return {{"flops_per_step", flops},
-          {"flops_per_second", rate},
-          {"flops_per_second_per_rank", seconds ? Json(flops / *seconds / ranks) : Json()},
-          {"gemm_peak_flops_per_second", peak},
-          {"mfu", seconds ? Json(flops / *seconds / peak) : Json()},
-          {"vendor_peak_flops_per_second", vendor ? Json(*vendor * ranks) : Json()},
-          {"vendor_mfu", vendor && seconds ? Json(flops / *seconds / (*vendor * ranks)) : Json()}};
+Json rates_json(const Plan& plan, const CaseContext& context, std::optional<double> seconds) {
+  return compute_json(plan, context.state.gemm_peak,
+                      context.study.limits.vendor_peak_flops_per_second, seconds);
 }
 
 /// Loss, traffic and memory; what is wrong with them becomes the end of the case.
@@ -181,7 +171,7 @@ template <class T>
 bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
            const CaseContext& context, const Json& reference, Json& result) {
   const MeasureRules& rules = context.study.measure;
-  result["compute"] = compute_json(run.plan(), context, std::nullopt);
+  result["compute"] = rates_json(run.plan(), context, std::nullopt);
   result["prediction"] = prediction_json(
       predicted(point, run.plan(), attempt, attempt.launch.calibration(point).machine));
   result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
@@ -221,7 +211,7 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["rounds"] = state.rounds;
   result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
-  result["compute"] = compute_json(run.plan(), context, statistics.median);
+  result["compute"] = rates_json(run.plan(), context, statistics.median);
   result["prediction"].update(
       prediction_json(predicted(point, run.plan(), attempt, machine_of(state.rounds))));
   result["status"] = "ok";

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include <tessera/comm/share_json.hpp>
-
-#include "measure/wire_model.hpp"
+#include <tessera/plan/wire_model.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -75,6 +74,23 @@ Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
           {"as_planned", std::all_of(all.begin(), all.end(),
                                      [](const Json& both) { return both[0] == both[1]; })},
           {"rows", list}};
+}
+
+Json planned_traffic(const Plan& plan) {
+  std::map<std::pair<std::string, std::string>, Json> rows;
+  for (const CollectivePlan& planned : plan.collectives(0)) {
+    if (planned.cadence != Cadence::step) continue;
+    const std::string operation(name_of(planned.operation));
+    Json& row = rows.try_emplace({planned.axis, operation},
+                                 empty_row(plan.input.mesh, planned.axis, operation))
+                    .first->second;
+    row["planned_calls"] = row["planned_calls"].get<Size>() + planned.calls;
+    row["planned_payload_bytes"] = row["planned_payload_bytes"].get<Size>() + planned.payload_bytes;
+    row["measured_calls"] = row["measured_payload_bytes"] = nullptr;
+  }
+  Json list = Json::array();
+  for (auto& [key, row] : rows) list.push_back(std::move(row));
+  return {{"steps", 1}, {"epochs", 0}, {"as_planned", nullptr}, {"rows", list}};
 }
 
 void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown) {

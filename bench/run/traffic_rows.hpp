@@ -16,6 +16,9 @@ namespace tessera::bench {
 nlohmann::json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
                                 const Verification& verification);
 
+/// The same of a step that nobody has made: what is planned of rank 0.
+nlohmann::json planned_traffic(const Plan& plan);
+
 /// Adds to each row what a step makes of it: calls and bytes by the plan, seconds as measured, and
 /// the bandwidths that follow.
 void add_call_times(nlohmann::json& traffic, const Plan& plan, const Breakdown& breakdown);

@@ -13,8 +13,8 @@
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/plan/mesh_choices.hpp>
 
-#include "study/mesh_choices.hpp"
 #include "study/study_keys.hpp"
 
 namespace tessera::bench {
@@ -91,17 +91,6 @@ std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strate
   return factorisations(*ranks, axes);
 }
 
-void set_mesh(DistributedConfig& config, const MeshShape& mesh) {
-  config.mesh_shape.clear();
-  for (const Axis& axis : mesh.axes()) config.mesh_shape.push_back(axis.size);
-  config.mesh_axis_names = mesh.axis_names();
-  config.world_size = mesh.num_ranks();
-  config.num_nodes.reset();
-  config.num_processes_per_node.reset();
-  config.tensor_parallel_size = mesh.size_of("model");
-  config.pipeline_parallel_size = mesh.size_of("pipeline");
-}
-
 Case make_case(const Study& study, const Choice& choice, const std::string& strategy,
                const MeshShape& mesh) {
   Case point;
@@ -117,6 +106,8 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
   }
   training.distributed.strategy = strategy;
   set_mesh(training.distributed, mesh);
+  training.distributed.num_nodes.reset();
+  training.distributed.num_processes_per_node.reset();
   training.microbatches = value_of(choice, "microbatches", training.microbatches);
   training.batch_size = value_of(choice, "global_batch", training.batch_size);
   if (choice.count("batch_per_rank") > 0) {

@@ -37,21 +37,21 @@ def _step(case):
 def lead(study, best):
     if best is None:
         counts = statuses(study.cases)
-        return f"No case was measured: {counts}. The reasons stand under “All cases”."
+        return f"No case was {study.made}: {counts}. The reasons stand under “All cases”."
     speed = f"{significant(best.samples_per_second, 4)} samples/s"
     ties = [c for c in study.measured if study.ratios and c.tied and c is not best]
     what = listed(map(named, [best, *ties]))
     if ties:
         what.append(", which these measurements cannot tell apart")
     what.append(f": {speed}, {_step(best)}" + (" for the first" if ties else ""))
-    measured = plural(len(study.measured), "measured case")
+    measured = plural(len(study.measured), f"{study.made} case")
     if not study.ratios:
         end = (
             ". The cases were measured under different conditions, so it is not said to be the best."
         )
         return [f"The highest throughput of {measured} is that of ", *what, end]
     if len(study.measured) == 1:
-        return ["One case was measured: ", *what, "."]
+        return [f"One case was {study.made}: ", *what, "."]
     base = study.baseline_of(best)
     if best.derived("speedup") and base not in (None, best):
         efficiency = percent(best.derived("efficiency"))

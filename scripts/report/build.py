@@ -4,7 +4,7 @@
 from collections import Counter
 
 from . import answer, doubts, method, provenance, tables
-from .document import Bold, Bullets, Code, Heading, Paragraph, Status, Table
+from .document import Bold, Bullets, Code, Figure, Heading, Paragraph, Status, Table
 from .explanation import accuracy
 from .fields import text
 from .figure_bandwidth import bandwidth
@@ -19,7 +19,7 @@ from .figure_scaling import batch, efficiency, speedup
 from .layout import NothingToShow
 from .numbers import plural
 from .recomputation import recomputed
-from .style import STATUSES
+from .style import INK, STATUSES
 
 # Sections of figures and of the tables behind them.
 SECTIONS = {
@@ -40,7 +40,8 @@ def build(study, allow_mixed=False):
     differing = provenance.mixed(study)
     study.ratios = allow_mixed or not differing
     best = answer.best_case(study)
-    blocks = [Heading(f"Scaling study: {study.name}", 1), *_subtitle(study)]
+    kind = "Simulated scaling study" if study.machine else "Scaling study"
+    blocks = [Heading(f"{kind}: {study.name}", 1), *_subtitle(study)]
     blocks.append(Paragraph(answer.lead(study, best), "lead"))
     blocks += _warnings(study, differing)
     if best is not None:
@@ -52,9 +53,22 @@ def build(study, allow_mixed=False):
         blocks += [Heading("Results"), tables.results(study)]
     blocks += _figures(study)
     blocks += [Heading("All cases"), tables.all_cases(study)]
-    blocks += [Heading("How it was measured"), *method.blocks(study)]
+    blocks += [Heading(f"How it was {study.made}"), *method.blocks(study)]
     blocks += [Heading("Provenance"), *provenance.blocks(study)]
+    if study.machine:
+        _mark_simulated(blocks, study.machine)
     return [block for block in blocks if not isinstance(block, Table) or block.rows]
+
+
+def _mark_simulated(blocks, machine):
+    """No table or picture may be taken for a measurement, wherever it is copied to."""
+    mark = f"Simulated on {machine}."
+    for block in blocks:
+        if isinstance(block, (Table, Figure)):
+            block.caption = f"{mark} {block.caption}".strip()
+        if isinstance(block, Figure):
+            block.title += " (simulated)"
+            block.figure.supxlabel(mark, x=0.995, ha="right", fontsize=8, color=INK[0])
 
 
 def _subtitle(study):
@@ -70,6 +84,12 @@ def _subtitle(study):
 
 def _warnings(study, differing):
     blocks = []
+    if study.machine:
+        what = (
+            f"Simulated on machine {study.machine}: times come from the plans of the cases and the "
+            "machine's file. Nothing was run, and no loss was checked."
+        )
+        blocks.append(Paragraph(what, "warning"))
     if differing:
         what = "Measured cases differ in " + ", ".join(differing)
         end = (
@@ -93,6 +113,8 @@ def _figures(study):
     """Sections with their figures; what a study does not hold is said in one list at their end."""
     blocks, left_out = [], []
     for title, makers in SECTIONS.items():
+        if study.machine and title == "Is it steady?":
+            continue
         made = []
         for maker in makers:
             try:

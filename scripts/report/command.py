@@ -46,5 +46,5 @@ def main(arguments=None):
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{len(study.measured)} of {len(study.cases)} cases measured; the report is {page}")
+    print(f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}")
     return 0

@@ -12,7 +12,9 @@ from .series import facets
 
 def blocks(study):
     checks = [_wrong, _crowded, _slower_together, _few_rounds, _drift, _beyond_the_peak, _uncommitted]
-    if study.ratios:
+    if study.machine:
+        checks = [_uncommitted]
+    elif study.ratios:
         checks[1:1] = [_one_rank_spread, _too_efficient]
     items = [said for check in checks if (said := check(study))]
     return [Heading("What to be careful about", 3), Bullets(items)] if items else []

@@ -2,7 +2,7 @@
 """How the numbers were made, with the settings of this study."""
 
 from . import tables
-from .document import Bullets, Code
+from .document import Bullets, Code, Column, Table
 from .fields import get, number, text
 from .numbers import bytes_, count, percent, power_of_ten, seconds
 
@@ -20,7 +20,27 @@ def _calibration_seconds(study):
     return f"; the calibration took {seconds(sum(taken))}." if taken else "."
 
 
+def _simulated(study):
+    """What predicts the times, and the file that describes the machine."""
+    items = [
+        "Figure of merit: samples/s = global batch ÷ step time.",
+        *SCALING.get(study.scaling, []),
+        "Step time: a simulator carries the plan's schedule out, with one clock for each kind of ranks: gathers and "
+        "reductions that overlap, messages between stages, waiting for the slowest rank.",
+        "A kernel takes the longer of its FLOPs at the machine's rate of products and its bytes at that of memory, and "
+        "a fixed time beside it. A collective takes the messages of recursive doubling at the latency of the outermost "
+        "level that it reaches, and its bytes over the slowest link of a ring, which groups that leave a node share.",
+        "Memory, calls and bytes are the plan's, which runs are held against.",
+    ]
+    files = {text(launch, "simulated", "file") for launch in study.launches.values()} - {None}
+    lines = [line for file in sorted(files) for line in file.splitlines() if line]
+    return [Bullets(items), Table(lines, [Column("machine file", Code, "text")], folded="The machine")]
+
+
 def blocks(study):
+    if study.machine:
+        return _simulated(study)
+
     def measure(key):
         return number(study.study, "measure", key)
 

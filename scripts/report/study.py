@@ -40,6 +40,9 @@ class Study:
         self.scaling = text(self.study, "scaling") or "none"
         self.cases = in_order(self._cases(results), self.scaling)
         self.measured = [case for case in self.cases if case.ok]
+        # Of `tessera-bench simulate`: the machine that was described, and nothing was run on.
+        self.machine = next(filter(None, (text(result, "simulated") for result in results.values())), None)
+        self.made = "simulated" if self.machine else "measured"
         ties = get(self.summary, "ties")
         for case in self.measured:
             case.tied = isinstance(ties, list) and case.id in ties

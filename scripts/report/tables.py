@@ -111,11 +111,11 @@ def results(study):
     if any(case.number("compute", "vendor_mfu") is not None for case in study.measured):
         columns.append(_shown("of vendor peak", numbers.percent, "compute", "vendor_mfu"))
     columns += [
-        _shown("memory", numbers.bytes_, "memory", "measured_bytes"),
+        _shown("memory", numbers.bytes_, "memory", f"{'planned' if study.machine else 'measured'}_bytes"),
         Column("loss", lambda case: case.verdict, ""),
     ]
     caption = (
-        "Measured cases; the fastest is marked. GEMM share: time in matrix products over the "
+        f"{study.made.capitalize()} cases; the fastest is marked. GEMM share: time in matrix products over the "
         "instrumented step. FLOPs are the model's; memory is that of the fullest rank."
     )
     return Table(study.measured, columns, caption, best_case(study))

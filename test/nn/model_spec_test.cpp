@@ -102,7 +102,7 @@ TEST(LayerRows, AreComplete) {
 }
 
 TEST(Flops, TheTutorialStepTakes45056) {
-  const FlopCount flops = count_flops(mlp({.widths = {4, 64, 1}}).layers, 32);
+  const PassCount flops = count_flops(mlp({.widths = {4, 64, 1}}).layers, 32);
   EXPECT_EQ(flops.forward, 20480);
   EXPECT_EQ(flops.total(), 45056);  // 61440 if the data had a gradient
 }

@@ -42,6 +42,9 @@ void add_source(CLI::App& command, ConfigSource& source) {
   command
       .add_option("--strategy", source.strategy, "Parallel strategy: " + join(names_of<Strategy>))
       ->type_name("NAME");
+}
+
+void add_expected_ranks(CLI::App& command, ConfigSource& source) {
   command
       .add_option("--ranks-expected", source.ranks_expected,
                   "Fail unless launched on exactly N ranks")
@@ -60,6 +63,7 @@ void add_json(CLI::App& command, std::string& file, const std::string& what) {
 void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
+  add_expected_ranks(run, options.source);
   add_json(run, options.json, "results");
   run.add_option("--export", options.export_to,
                  "Also write samples, unseen ones if there are any, and the trained model's "
@@ -80,12 +84,22 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
   add_source(plan, options.source);
   add_json(plan, options.json, "plan");
+  plan.add_option("--ranks,--ranks-expected", options.source.ranks_expected,
+                  "Number of ranks to plan for")
+      ->type_name("N");
+  plan.add_option("--machine", options.machine,
+                  "Machine file: predict how long the step takes there (see inputs/machines)")
+      ->type_name("FILE");
+  plan.add_flag("--advise", options.advises,
+                "Search strategies, meshes, microbatches and recomputation for the shortest step "
+                "on the machine, and show the best ones");
 }
 
 void add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App& inspect =
       *app.add_subcommand("inspect", "Show which part of every tensor each rank holds");
   add_source(inspect, options.source);
+  add_expected_ranks(inspect, options.source);
 }
 
 const std::string hint = "; see tessera --help";

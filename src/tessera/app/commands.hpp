@@ -23,11 +23,14 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 
 struct PlanOptions {
   ConfigSource source{};
-  std::string json{};  ///< file for the plan; empty: none
+  std::string json{};     ///< file for the plan or the advice; empty: none
+  std::string machine{};  ///< machine file; empty: no times are predicted
+  bool advises = false;   ///< search for the best plan in place of showing one
 };
 
-/// `tessera plan`: prints the plan of a configuration's step. Starts neither MPI nor a device. The
-/// number of ranks is what the configuration asks for: a mesh without -1, or world_size.
+/// `tessera plan`: prints the plan of a configuration's step, or of the best ones. Starts neither
+/// MPI nor a device. The number of ranks is what the configuration asks for: a mesh without -1, or
+/// world_size.
 ExitCode plan_command(const PlanOptions& options);
 
 struct InspectOptions {

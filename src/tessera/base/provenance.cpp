@@ -156,20 +156,27 @@ Json collect_rank_provenance(const Runtime& runtime) {
           {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
 }
 
+Json build_provenance(const std::vector<std::string>& arguments) {
+  Json printed = Json::array();
+  for (const std::string& argument : arguments) printed.push_back(printable(argument));
+  return {{"version", version()},
+          {"git_revision", build_info::git_revision},
+          {"git_dirty", build_info::git_dirty},
+          {"build_type", build_info::build_type},
+          {"compiler", build_info::compiler},
+          {"cxx_flags", build_info::cxx_flags},
+          {"arguments", printed},
+          {"time", utc_time()}};
+}
+
 Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages,
                         const std::optional<std::string>& nodes) {
-  Json arguments = Json::array(), environment = Json::object();
-  for (const std::string& argument : runtime.arguments()) arguments.push_back(printable(argument));
+  Json environment = Json::object();
   for (const auto& [name, value] : allowed_environment(environ)) {
     environment[printable(name)] = printable(value);
   }
-  return {
-      {"version", version()},
-      {"git_revision", build_info::git_revision},
-      {"git_dirty", build_info::git_dirty},
-      {"build_type", build_info::build_type},
-      {"compiler", build_info::compiler},
-      {"cxx_flags", build_info::cxx_flags},
+  Json provenance = build_provenance(runtime.arguments());
+  provenance.update({
       {"kokkos",
        {{"version", kokkos_version()},
         {"backend", ExecSpace::name()},
@@ -190,11 +197,10 @@ Json collect_provenance(const Runtime& runtime, const MessageLibrary& messages,
       {"world_size", runtime.world_size()},
       {"nodes", or_null(nodes)},
       {"scheduler_job", or_null(scheduler_job(std::getenv))},
-      {"arguments", arguments},
       {"environment", environment},
-      {"time", utc_time()},
       {"rank", collect_rank_provenance(runtime)},
-  };
+  });
+  return provenance;
 }
 
 }  // namespace tessera

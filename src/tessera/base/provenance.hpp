@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,9 @@ struct MessageLibrary {
   std::optional<std::string> nccl_version{};  ///< none if built without
   std::optional<std::string> backend{};       ///< which moves the bytes of device Views, and why
 };
+
+/// Version, revision and build of this program, its arguments, and the time.
+nlohmann::json build_provenance(const std::vector<std::string>& arguments);
 
 /// The document that results carry (fields: bench/RESULTS.md); null for what does not exist here.
 /// Its "rank" is this rank; `nodes` tells how many nodes with how many ranks each there are. Not

@@ -19,7 +19,7 @@ namespace {
   throw Error(ExitCode::usage, path + ": cannot be read: " + reason);
 }
 
-void set_mesh(DistributedConfig& config, const std::string& text) {
+void set_axes(DistributedConfig& config, const std::string& text) {
   config.mesh_shape.clear();
   config.mesh_axis_names.clear();
   for (const Axis& axis : parse_axes(text)) {
@@ -57,7 +57,7 @@ Config load_config(const ConfigSource& source) {
     const GivenValue given = parse_assignment(assignment);
     set(config, given.key, given.value);
   }
-  if (source.mesh) set_mesh(config.training.distributed, *source.mesh);
+  if (source.mesh) set_axes(config.training.distributed, *source.mesh);
   if (source.check_collectives) config.comm.check_collectives = true;
   check_settings(config);
   return config;

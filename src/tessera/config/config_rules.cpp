@@ -311,17 +311,19 @@ Topology planned_topology(const Config& config) {
   return nodes > 0 && ranks % nodes == 0 ? Topology::blocks(ranks, ranks / nodes) : ranks;
 }
 
+void set_mesh(DistributedConfig& config, const MeshShape& mesh) {
+  config.world_size = mesh.num_ranks();
+  config.mesh_axis_names = mesh.axis_names();
+  config.mesh_shape.clear();
+  for (const Axis& axis : mesh.axes()) config.mesh_shape.push_back(axis.size);
+  config.tensor_parallel_size = mesh.size_of("model");
+  config.pipeline_parallel_size = mesh.size_of("pipeline");
+}
+
 Config resolve(const Config& config, const Topology& topology) {
   validate(config, topology);
   Config resolved = config;
-  DistributedConfig& distributed = resolved.training.distributed;
-  const MeshShape mesh = resolve_mesh(config, topology);
-  distributed.world_size = topology.ranks();
-  distributed.mesh_axis_names = mesh.axis_names();
-  distributed.mesh_shape.clear();
-  for (const Axis& axis : mesh.axes()) distributed.mesh_shape.push_back(axis.size);
-  distributed.tensor_parallel_size = mesh.size_of("model");
-  distributed.pipeline_parallel_size = mesh.size_of("pipeline");
+  set_mesh(resolved.training.distributed, resolve_mesh(config, topology));
   return resolved;
 }
 

@@ -31,6 +31,9 @@ Size planned_ranks(const Config& config);
 /// These ranks, on the nodes that num_nodes or num_processes_per_node give.
 Topology planned_topology(const Config& config);
 
+/// A mesh that says all, number of ranks included.
+void set_mesh(DistributedConfig& config, const MeshShape& mesh);
+
 /// A valid configuration with everything that was left to the launch filled in; resolving that
 /// again on the same ranks changes nothing.
 Config resolve(const Config& config, const Topology& topology);

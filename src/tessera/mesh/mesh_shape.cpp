@@ -220,6 +220,21 @@ std::vector<Size> MeshShape::coordinates(Size rank) const {
   return result;
 }
 
+Size MeshShape::first_of_group(const std::vector<std::size_t>& axes, Size rank) const {
+  for (const std::size_t a : axes) rank -= coordinate(rank, a) * strides_[a];
+  return rank;
+}
+
+std::vector<Size> MeshShape::group(const std::vector<std::size_t>& axes, Size rank) const {
+  std::vector<Size> members{first_of_group(axes, rank)};
+  for (const std::size_t a : axes) {
+    const std::vector<Size> firsts = std::exchange(members, {});
+    for (const Size first : firsts)
+      for (Size i = 0; i < axes_[a].size; ++i) members.push_back(first + i * strides_[a]);
+  }
+  return members;
+}
+
 Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {
   Size rank = 0;
   for (std::size_t a = 0; a < axes_.size(); ++a) rank += coordinates.at(a) * strides_[a];

@@ -81,6 +81,9 @@ class MeshShape {
   /// Its place among the ranks of a group over several axes: row-major in their order.
   Size coordinate(Size rank, const std::vector<std::size_t>& axes) const;
   Size rank_at(const std::vector<Size>& coordinates) const;
+  /// The lowest rank of a rank's group over several axes, and all of them, ascending.
+  Size first_of_group(const std::vector<std::size_t>& axes, Size rank) const;
+  std::vector<Size> group(const std::vector<std::size_t>& axes, Size rank) const;
 
   /// "data=2,model=4"
   std::string to_string() const;

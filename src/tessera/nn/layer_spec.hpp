@@ -89,7 +89,11 @@ struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
   /// A multiplication and an addition each.
-  constexpr Size flops() const { return 2 * m * n * k * times; }
+  /// Of whole machines they exceed 64 bits; exact up to 2^53.
+  constexpr double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+           static_cast<double>(times);
+  }
 };
 
 }  // namespace tessera

@@ -8,8 +8,8 @@
 namespace tessera {
 namespace {
 
-Size sum(const std::vector<GemmShape>& products) {
-  Size flops = 0;
+double sum(const std::vector<GemmShape>& products) {
+  double flops = 0;
   for (const GemmShape& product : products) flops += product.flops();
   return flops;
 }
@@ -43,14 +43,27 @@ bool draws(const ModelSpec& model) {
                      [](const LayerSpec& layer) { return row_of(layer).draws; });
 }
 
-FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
-  FlopCount count;
+PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
+  PassCount count;
   for (const LayerSpec& layer : layers) {
     const LayerProducts products = row_of(layer).products(layer, samples);
     count.forward += sum(products.forward);
     count.backward += sum(products.backward);
   }
   return count;
+}
+
+PassCount count_operands(const LayerSpec& layer, Size samples) {
+  const LayerRow& row = row_of(layer);
+  const Size inputs =
+                 samples * layer.in_positions * layer.in * static_cast<Size>(layer.inputs.size()),
+             output = samples * layer.positions * layer.out,
+             kept = samples * layer.positions * row.kept_columns,
+             parameters = layer.num_parameters();
+  const Size read_again =
+      (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);
+  return {static_cast<double>(inputs + output + kept + parameters),
+          static_cast<double>(inputs + output + kept + 2 * parameters + read_again)};
 }
 
 std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples) {

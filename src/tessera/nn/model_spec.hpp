@@ -45,12 +45,16 @@ bool draws(const ModelSpec& model);
 
 /// FLOPs of the matrix products on `samples` samples; `layers` with a rank's extents, or whole
 /// ones. The gradient of x is never wanted.
-struct FlopCount {
-  Size forward = 0;
-  Size backward = 0;
-  Size total() const { return forward + backward; }
+struct PassCount {
+  double forward = 0;
+  double backward = 0;
+  double total() const { return forward + backward; }
 };
-FlopCount count_flops(const std::vector<LayerSpec>& layers, Size samples);
+PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples);
+
+/// Elements of the operands of a layer, parameters included, each read or written once: what its
+/// kernels move at least.
+PassCount count_operands(const LayerSpec& layer, Size samples);
 
 /// All products of a layer, forward and backward.
 std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples);

@@ -76,8 +76,8 @@ void place_tensors(StagePlan& stage, Size microbatches) {
 }
 
 /// Of layers whose forward pass a microbatch runs more than once.
-Size recomputed_flops(const PlanInput& input, const StagePlan& stage) {
-  Size flops = 0;
+double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
+  double flops = 0;
   for (const Action& action : stage.actions)
     if (action.again && action.microbatch == 0)
       flops += count_flops({input.model.layers[static_cast<std::size_t>(action.index)]},

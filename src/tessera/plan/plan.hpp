@@ -38,8 +38,8 @@ struct Plan {
   PlanInput input;
   std::vector<Layout> layouts;  ///< of the model's layers, along `model`
   std::vector<StagePlan> stages;
-  FlopCount flops;      ///< of one step, over all ranks; matrix products only
-  Size recomputed = 0;  ///< FLOPs of forward passes that backward passes repeat, beside them
+  PassCount flops;        ///< of one step, over all ranks; matrix products only
+  double recomputed = 0;  ///< FLOPs of forward passes that backward passes repeat, beside them
 
   /// The coordinate of a rank along `pipeline`, 0 without one.
   Size stage_number(Size rank) const;

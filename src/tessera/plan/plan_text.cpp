@@ -15,6 +15,16 @@
 namespace tessera {
 namespace {
 
+/// A count that is exact as long as it can be.
+nlohmann::json whole(double count) {
+  if (count < 0x1p53) return static_cast<Size>(count);
+  return count;
+}
+
+std::string count_text(double count) {
+  return count < 0x1p53 ? with_thousands(static_cast<Size>(count)) : fmt::format("{:.4g}", count);
+}
+
 std::string spec_of(const Plan& plan, const Slot& tensor) {
   Placements placements = tensor.placements;
   for (Placement& placement : placements)
@@ -195,11 +205,10 @@ std::string to_text(const Plan& plan, const Topology& topology) {
   fmt::format_to(
       std::back_inserter(out),
       "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {}){}\n",
-      plan.steps_per_epoch(), with_thousands(plan.flops.total()),
-      with_thousands(plan.flops.forward), with_thousands(plan.flops.backward),
-      plan.recomputed == 0
-          ? ""
-          : fmt::format(", and {} computed again", with_thousands(plan.recomputed)));
+      plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
+      count_text(plan.flops.backward),
+      plan.recomputed == 0 ? ""
+                           : fmt::format(", and {} computed again", count_text(plan.recomputed)));
   return out;
 }
 
@@ -279,9 +288,9 @@ nlohmann::json to_json(const Plan& plan, const Topology& topology) {
           {"collectives", collectives_json(plan, topology, alike)},
           {"actions", actions},
           {"flops",
-           {{"forward", plan.flops.forward},
-            {"backward", plan.flops.backward},
-            {"recomputed", plan.recomputed}}}};
+           {{"forward", whole(plan.flops.forward)},
+            {"backward", whole(plan.flops.backward)},
+            {"recomputed", whole(plan.recomputed)}}}};
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/plan/rank_kinds.hpp>
 #include <tessera/plan/work.hpp>
 
 namespace tessera {
@@ -45,6 +46,8 @@ struct SimulatedStep {
 /// S = max(R, E') where R is when the last rank is ready and E' when the group's call before it
 /// ends; who finishes it waits until S + hidden and takes the exposed part itself (ALGORITHMS.md,
 /// section 2, where nothing is exposed: MPI moves messages only while it is called).
+/// One clock for each kind of ranks, or for each of these.
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
+SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
 
 }  // namespace tessera

@@ -12,18 +12,18 @@ namespace {
 
 /// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of
 /// the busiest of k runs of the first n units.
-std::vector<std::size_t> split_by_flops(const std::vector<Size>& flops, std::size_t parts) {
+std::vector<std::size_t> split_by_flops(const std::vector<double>& flops, std::size_t parts) {
   const std::size_t n = flops.size();
-  constexpr Size never = std::numeric_limits<Size>::max();
-  std::vector<std::vector<Size>> best(parts + 1, std::vector<Size>(n + 1, never));
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> best(parts + 1, std::vector<double>(n + 1, never));
   std::vector<std::vector<std::size_t>> begin(parts + 1, std::vector<std::size_t>(n + 1, 0));
   best[0][0] = 0;
   for (std::size_t part = 1; part <= parts; ++part)
     for (std::size_t end = part; end <= n; ++end) {
-      Size own = 0;
+      double own = 0;
       for (std::size_t first = end; first-- >= part;) {
         own += flops[first];
-        const Size busiest = std::max(best[part - 1][first], own);
+        const double busiest = std::max(best[part - 1][first], own);
         if (busiest >= best[part][end]) continue;
         best[part][end] = busiest;
         begin[part][end] = first;
@@ -69,7 +69,7 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
     for (Size part = 0; part < parts; ++part)
       firsts.push_back(balanced_split(n, parts, part).begin);
   } else {
-    std::vector<Size> flops;
+    std::vector<double> flops;
     for (const Range& unit : units)
       flops.push_back(count_flops({layers.begin() + unit.begin, layers.begin() + unit.end()},
                                   input.global_batch)

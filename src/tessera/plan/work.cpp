@@ -106,12 +106,29 @@ class WorkLister {
 
   void kernel(WorkKind kind, Size elements, DType type) {
     works_.push_back({kind, std::string(name_of(type)), elements});
+    works_.back().bytes = static_cast<double>(elements * size_of(type) * vectors_of(kind));
+  }
+  /// How many vectors of its elements a kernel reads or writes.
+  Size vectors_of(WorkKind kind) const {
+    switch (kind) {
+      case WorkKind::accumulate:
+      case WorkKind::loss:
+        return 3;
+      case WorkKind::copy:
+      case WorkKind::clip_by_value:
+        return 2;
+      case WorkKind::update:  // parameters and moments are read and written, gradients read
+        return 3 + 2 * plan_.input.moments;
+      default:
+        return 1;
+    }
   }
   void kernel(WorkKind kind, Size elements) { kernel(kind, elements, plan_.input.state_type); }
 
   void conversion(Size elements, DType from, DType to) {
     works_.push_back(
         {WorkKind::copy, fmt::format("{} to {}", name_of(from), name_of(to)), elements});
+    works_.back().bytes = static_cast<double>(elements * (size_of(from) + size_of(to)));
   }
 
   /// Of one tensor to another, or a conversion.
@@ -147,6 +164,22 @@ class WorkLister {
                       sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)] *
                           (mixes ? 1 : layer.positions),
                       !products.forward.empty()});
+    count(layer);
+  }
+
+  /// FLOPs and bytes of the layer's work. Where they come apart, gradients of inputs and of
+  /// parameters are half of it each.
+  void count(const LayerSpec& layer) {
+    const Size samples = sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)];
+    const PassCount flops = count_flops({layer}, samples),
+                    operands = count_operands(layer, samples);
+    const bool forwards = action_.kind == ActionKind::forward;
+    const bool is_half = !forwards && action_.kind != ActionKind::backward &&
+                         !layer.parameters.empty() && layer.inputs[0] != LayerSpec::data;
+    const double share = is_half ? 0.5 : 1;
+    works_.back().flops = share * (forwards ? flops.forward : flops.backward);
+    works_.back().bytes = share * (forwards ? operands.forward : operands.backward) *
+                          static_cast<double>(size_of(compute_type()));
   }
 
   void message(Phase phase) {
@@ -156,6 +189,7 @@ class WorkLister {
                       phase == Phase::started ? bytes : 0, false, RankSet::pipeline,
                       Operation::receive, phase,
                       action_.tag * plan_.input.microbatches + action_.microbatch, action_.peer});
+    works_.back().bytes = static_cast<double>(works_.back().size);
   }
 
   /// A collective over `model`, or work of this rank alone.
@@ -170,6 +204,10 @@ class WorkLister {
       work.ranks = RankSet::model;
       work.operation = *operation;
     }
+    if (const auto planned = call_of(action_, plan_, sizes_.calls))
+      work.bytes = static_cast<double>(planned->payload_bytes);
+    else
+      work.bytes = 2.0 * static_cast<double>(elements_of(action_.reads[0]) * size_of(from.type));
     works_.push_back(std::move(work));
   }
 
@@ -183,6 +221,7 @@ class WorkLister {
     if (kind == WorkKind::reduce_scatter && !state().sharding.gradients) shape += " in place";
     works_.push_back({kind, std::move(shape), planned.payload_bytes, false, planned.ranks,
                       planned.operation, phase, action_.index});
+    works_.back().bytes = static_cast<double>(planned.payload_bytes);
   }
   void call(WorkKind kind, Phase phase) { call(kind, phase, plan_.input.state_type); }
 
@@ -208,6 +247,12 @@ class WorkLister {
   std::vector<Work> works_;
 };
 
+Size unique_elements(const Plan& plan, Size rank) {
+  Size sum = 0;
+  for (const Range& range : plan.unique_gradients(rank)) sum += range.count;
+  return sum;
+}
+
 }  // namespace
 
 std::string Work::name() const {
@@ -215,9 +260,7 @@ std::string Work::name() const {
 }
 
 WorkSizes work_sizes(const Plan& plan, Size rank) {
-  WorkSizes sizes{call_sizes(plan, rank), plan.local_layers(rank)};
-  for (const Range& range : plan.unique_gradients(rank)) sizes.unique_gradients += range.count;
-  return sizes;
+  return {call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank)};
 }
 
 std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes) {
@@ -227,10 +270,13 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
 std::vector<Size> ranks_with_equal_work(const Plan& plan) {
   std::vector<Size> first(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
   for (const std::vector<int>& alike : ranks_alike(plan)) {
-    // Widths that `model` does not divide evenly: alike in memory and traffic, not in products.
-    std::map<Size, Size> by_coordinate;
-    for (const int rank : alike)
-      first[rank] = by_coordinate.try_emplace(plan.model_coordinate(rank), rank).first->second;
+    // Alike in memory and traffic, but not in products, where `model` does not divide widths
+    // evenly, nor in what they add to the norm.
+    std::map<std::pair<Size, Size>, Size> firsts;
+    for (const int rank : alike) {
+      const Size unique = plan.input.clips_by_norm ? unique_elements(plan, rank) : 0;
+      first[rank] = firsts.try_emplace({plan.model_coordinate(rank), unique}, rank).first->second;
+    }
   }
   return first;
 }

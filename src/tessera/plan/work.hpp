@@ -50,6 +50,9 @@ struct Work {
   Size bucket = 0;  ///< or of a message its own number
   Size peer = -1;   ///< of a message: the other stage
 
+  double flops = 0;  ///< of its products
+  double bytes = 0;  ///< payload of a call; else of a kernel's operands, each read or written once
+
   /// "forward linear 256x512 float32"
   std::string name() const;
   friend bool operator==(const Work&, const Work&) = default;

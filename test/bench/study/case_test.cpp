@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 
-#include "study/mesh_choices.hpp"
+#include <tessera/plan/mesh_choices.hpp>
 
 namespace tessera::bench {
 namespace {

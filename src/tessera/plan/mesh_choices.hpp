@@ -6,7 +6,7 @@
 
 #include <tessera/mesh/mesh_shape.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 
 /// The mesh of a case that names ranks only: all of them along the axis that the strategy is for.
 /// `hybrid` shards over the ranks of a node; on one node, or if the nodes are not known, over as
@@ -17,4 +17,4 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology);
 /// and the first one stands for a single rank.
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes);
 
-}  // namespace tessera::bench
+}  // namespace tessera

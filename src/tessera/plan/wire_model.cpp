@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/wire_model.hpp"
-
 #include <bit>
 
-namespace tessera::bench {
+#include <tessera/plan/wire_model.hpp>
+
+namespace tessera {
 namespace {
 
 /// How often the shares of n ranks go around the ring; 0 for what is no ring.
@@ -28,9 +28,13 @@ double wire_factor(Operation operation, Size n) {
 
 double rounds(Operation operation, Size n) {
   if (passes(operation) > 0) return passes(operation) * static_cast<double>(n - 1);
-  if (operation == Operation::broadcast || operation == Operation::barrier)
-    return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
-  return 1;
+  return fewest_rounds(operation, n);
 }
 
-}  // namespace tessera::bench
+double fewest_rounds(Operation operation, Size n) {
+  const auto doublings = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
+  if (passes(operation) > 0) return passes(operation) * doublings;
+  return operation == Operation::broadcast || operation == Operation::barrier ? doublings : 1;
+}
+
+}  // namespace tessera

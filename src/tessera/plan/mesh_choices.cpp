@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/mesh_choices.hpp"
-
 #include <algorithm>
 #include <array>
 
+#include <tessera/plan/mesh_choices.hpp>
 #include <tessera/plan/strategy.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 
 MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
   const Size ranks = topology.ranks();
@@ -39,4 +38,4 @@ std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>
   return meshes;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/simulate.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/provenance.hpp>
+#include <tessera/base/standard_streams.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/machine_file.hpp>
+
+#include "results/documents.hpp"
+#include "results/summary.hpp"
+#include "run/attempt.hpp"
+#include "run/console.hpp"
+#include "run/explanation.hpp"
+#include "run/pipeline_result.hpp"
+#include "run/traffic_rows.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The step as if it had been looked at with fences.
+Breakdown breakdown_of(const SimulatedStep& step) {
+  const auto all = [](double seconds) { return Share{seconds, seconds}; };
+  Breakdown breakdown;
+  breakdown.steps = 1;
+  breakdown.step_seconds = step.step_seconds;
+  breakdown.products = all(step.products);
+  breakdown.compute = all(step.products + step.kernels);
+  breakdown.communication = all(step.communication());
+  breakdown.idle = all(step.waiting());
+  breakdown.optimizer = all(step.update);
+  for (const SimulatedStep::Call& call : step.calls)
+    breakdown.calls.push_back({call.axis, call.operation, call.calls, call.seconds, call.waiting});
+  return breakdown;
+}
+
+/// Cases of a study on a machine.
+class Simulation {
+ public:
+  Simulation(const Study& study, const Machine& machine, std::string launch)
+      : study_(study), machine_(machine), launch_(std::move(launch)) {
+    Limits& limits = study_.limits;
+    limits.memory_bytes =
+        std::min(limits.memory_bytes.value_or(machine.memory_bytes), machine.memory_bytes);
+  }
+
+  Json result_of(const Case& point) const {
+    if (point.skip_reason) return marked(skipped_result(study_, point, launch_));
+    Json result = marked(result_skeleton(study_, point));
+    result["attempt"] = result["launches"] = 1;
+    result["launch"] = launch_;
+    result["started"] = utc_time();
+    const Outcome outcome = outcome_of([&] { simulate_case(point, result); });
+    if (outcome.failed()) end_case(result, outcome.code, outcome.message);
+    result["finished"] = utc_time();
+    return result;
+  }
+
+ private:
+  Json marked(Json result) const {
+    result["simulated"] = machine_.name;
+    return result;
+  }
+
+  void simulate_case(const Case& point, Json& result) const {
+    if (point.config.training.distributed.threads)
+      throw ConfigError("distributed.threads",
+                        std::to_string(*point.config.training.distributed.threads),
+                        "cannot be simulated: a machine file describes whole ranks");
+    const Plan plan = plan_of(point.config, point.ranks());
+    const MemoryPlan memory = largest_memory(plan).memory;
+    result["memory"] = memory_json(memory, study_.limits);
+    result["pipeline"] = pipeline_json(plan);
+    if (memory.total() > *study_.limits.memory_bytes)
+      throw Error(ExitCode::out_of_memory,
+                  fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.total()),
+                              human_bytes(*study_.limits.memory_bytes)));
+    const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
+    const Breakdown breakdown = breakdown_of(step);
+    result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
+    result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1, 1}}};
+    result["samples_per_second"] = static_cast<double>(point.batch()) / step.step_seconds;
+    result["breakdown"] = breakdown;
+    result["traffic"] = planned_traffic(plan);
+    add_call_times(result["traffic"], plan, breakdown);
+    result["compute"] = compute_json(plan, product_rate(machine_, plan.input),
+                                     study_.limits.vendor_peak_flops_per_second, step.step_seconds);
+    result["status"] = "ok";
+    result["exit_code"] = 0;
+  }
+
+  Study study_;
+  const Machine& machine_;
+  std::string launch_;
+};
+
+Json launch_document(const SimulateOptions& options, const Study& study, const Machine& machine,
+                     const std::vector<Case>& cases) {
+  Json document{{"schema_version", 1},
+                {"name", "simulated-" + machine.name},
+                {"seed", study.seed},
+                {"order", Json::array()},
+                {"calibration", Json::array()},
+                {"calibration_seconds", 0},
+                {"simulated", {{"machine", machine.name}, {"file", machine_as_toml(machine)}}},
+                {"provenance", build_provenance(options.arguments)}};
+  Size ranks = 0;
+  for (const Case& point : cases) {
+    document["order"].push_back(point.id);
+    ranks = std::max(ranks, point.ranks());
+  }
+  document["ranks"] = ranks;
+  return document;
+}
+
+}  // namespace
+
+ExitCode simulate_study(const SimulateOptions& options) {
+  const Study study = load_study(options.source);
+  const Machine machine = load_machine(options.machine);
+  const std::vector<Case> cases = make_cases(study);
+  const ResultsDirectory results(options.directory);
+  results.prepare(study_document(study, cases), false);
+  const Json launch = launch_document(options, study, machine, cases);
+  const std::string name = launch.at("name");
+  results.write("launches/" + name + ".json", launch);
+  const Simulation simulation(study, machine, name);
+  for (const Case& point : cases) {
+    const Json result = simulation.result_of(point);
+    if (result.at("status") == "ok")
+      results.write(ResultsDirectory::of_case(point.id, "steps.json"),
+                    {{"schema_version", 1},
+                     {"attempt", 1},
+                     {"rounds", {{result.at("step_seconds").at("median")}}}});
+    results.write_result(result);
+  }
+  const Json summary = write_summary(results);
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}", machine.name,
+                           summary_table(summary)));
+  print_result_line(summary.at("result"),
+                    result_text(summary) + " in " + results.path().string());
+  return static_cast<ExitCode>(summary.at("exit_code").get<int>());
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <tessera/app/advice_text.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/setting_types.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t shown_best = 10, shown_too_large = 5;
+
+std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t number) {
+  return std::span(list).first(std::min(number, list.size()));
+}
+
+std::string recomputation_text(const Candidate& one) {
+  return setting_types::as_json(one.config.training.activation_checkpointing).get<std::string>();
+}
+
+std::string columns(const Candidate& one, std::size_t mesh_width) {
+  const TrainingConfig& training = one.config.training;
+  return fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", training.distributed.strategy,
+                     one.mesh.to_string(), mesh_width, training.microbatches,
+                     recomputation_text(one), human_bytes(one.memory_bytes));
+}
+
+nlohmann::json json_of(const Candidate& one) {
+  const TrainingConfig& training = one.config.training;
+  return {{"strategy", training.distributed.strategy},
+          {"mesh", one.mesh.to_string()},
+          {"microbatches", training.microbatches},
+          {"activation_checkpointing", setting_types::as_json(training.activation_checkpointing)},
+          {"memory_bytes", one.memory_bytes}};
+}
+
+}  // namespace
+
+std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
+  std::string text =
+      fmt::format("\nPredicted for machine {}: {} a step, {} samples/s\n", machine.name,
+                  human_seconds(step.step_seconds),
+                  with_thousands(static_cast<Size>(static_cast<double>(plan.input.global_batch) /
+                                                   step.step_seconds)));
+  const auto line = [&](const std::string& part, double seconds) {
+    if (seconds > 0)
+      fmt::format_to(std::back_inserter(text), "  {:<36} {:>10} {:>5.1f} %\n", part,
+                     human_seconds(seconds), 100 * seconds / step.step_seconds);
+  };
+  line("products", step.products);
+  line("other kernels", step.kernels);
+  line("optimizer", step.update);
+  for (const SimulatedStep::Call& call : step.calls)
+    line(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds);
+  line("waiting for other ranks", step.waiting());
+  return text;
+}
+
+nlohmann::json to_json(const Machine& machine, const SimulatedStep& step) {
+  return {{"machine", machine.name},          {"step_seconds", step.step_seconds},
+          {"product_seconds", step.products}, {"kernel_seconds", step.kernels},
+          {"optimizer_seconds", step.update}, {"communication_seconds", step.communication()},
+          {"waiting_seconds", step.waiting()}};
+}
+
+std::string advice_text(const Advice& advice, const Machine& machine) {
+  const std::size_t all = advice.fits.size() + advice.too_large.size();
+  std::string text =
+      fmt::format("{} of {} candidates fit in the {} of a rank of machine {}\n", advice.fits.size(),
+                  all, human_bytes(machine.memory_bytes), machine.name);
+  const auto best = first(advice.fits, shown_best);
+  const auto too_large = first(advice.too_large, shown_too_large);
+  std::size_t width = 4;
+  for (const auto& list : {best, too_large})
+    for (const Candidate& one : list) width = std::max(width, one.mesh.to_string().size());
+  const auto out = std::back_inserter(text);
+  const std::string head = fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", "strategy", "mesh",
+                                       width, "microbatches", "recompute", "memory");
+  if (!best.empty())
+    fmt::format_to(out, "\n{:>9}  {} {:>11}  slower than the best by\n", "step", head,
+                   "sent a step");
+  for (const Candidate& one : best)
+    fmt::format_to(out, "{:>9}  {} {:>11}  {}\n", human_seconds(one.step.step_seconds),
+                   columns(one, width), human_bytes(one.sent_bytes),
+                   why_slower(one.step, best.front().step));
+  if (!too_large.empty()) fmt::format_to(out, "\nToo large:\n{:>9}  {}  by\n", "", head);
+  for (const Candidate& one : too_large)
+    fmt::format_to(out, "{:>9}  {}  {}\n", "", columns(one, width),
+                   human_bytes(one.memory_bytes - machine.memory_bytes));
+  return text;
+}
+
+nlohmann::json advice_json(const Advice& advice, const Machine& machine) {
+  nlohmann::json best = nlohmann::json::array(), too_large = best;
+  for (const Candidate& one : first(advice.fits, shown_best)) {
+    best.push_back(json_of(one));
+    best.back()["sent_bytes"] = one.sent_bytes;
+    best.back()["step"] = to_json(machine, one.step);
+    best.back()["slower_by"] = why_slower(one.step, advice.fits.front().step);
+  }
+  for (const Candidate& one : first(advice.too_large, shown_too_large)) {
+    too_large.push_back(json_of(one));
+    too_large.back()["exceeds_by_bytes"] = one.memory_bytes - machine.memory_bytes;
+  }
+  return {{"machine", machine.name},
+          {"memory_bytes", machine.memory_bytes},
+          {"candidates", advice.fits.size() + advice.too_large.size()},
+          {"fit", advice.fits.size()},
+          {"best", best},
+          {"too_large", too_large}};
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/plan/machine.hpp>
+#include <tessera/plan/wire_model.hpp>
+
+namespace tessera {
+namespace {
+
+/// Some ranks, ascending, on the network.
+class Path {
+ public:
+  Path(const Machine& machine, const std::vector<Size>& ranks)
+      : size_(static_cast<Size>(ranks.size())) {
+    Size inner = 1;  // ranks that share a link of the level
+    for (const NetworkLevel& level : machine.network) {
+      const auto in_one = [&](Size width) {
+        const Size block = ranks.front() / width;
+        return std::count_if(ranks.begin(), ranks.end(),
+                             [&](Size rank) { return rank / width == block; });
+      };
+      // All groups of the axis call at once: one goes through a link for each place in it.
+      const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
+      latency_ = std::max(latency_, level.latency_seconds);
+      bytes_per_second_ = std::min(bytes_per_second_, level.bytes_per_second / groups);
+      if (in_one(level.ranks) == size_) return;
+      inner = level.ranks;
+    }
+  }
+
+  double seconds(Operation operation, double bytes) const {
+    return fewest_rounds(operation, size_) * latency_ +
+           wire_factor(operation, size_) * bytes / bytes_per_second_;
+  }
+
+ private:
+  Size size_;
+  double latency_ = 0;
+  double bytes_per_second_ = std::numeric_limits<double>::infinity();
+};
+
+class MachineCost {
+ public:
+  MachineCost(const Machine& machine, const Plan& plan)
+      : machine_(machine), flops_per_second_(product_rate(machine, plan.input)) {
+    const MeshShape& mesh = plan.input.mesh;
+    for (const RankSet set : rank_sets)
+      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
+        paths_.emplace(set, Path(machine, mesh.group(axes, 0)));
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+      const Size before =
+          s == 0 ? static_cast<Size>(plan.stages.size()) - 1 : static_cast<Size>(s) - 1;
+      std::vector<Size> two{plan.first_rank(before), plan.first_rank(static_cast<Size>(s))};
+      std::sort(two.begin(), two.end());
+      if (before != static_cast<Size>(s)) to_stage_.emplace_back(machine, two);
+    }
+  }
+
+  Cost operator()(const Work& work) const {
+    if (work.ranks) {
+      const Path& path = work.kind == WorkKind::message
+                             ? to_stage_[static_cast<std::size_t>(work.peer)]
+                             : paths_.at(*work.ranks);
+      const double seconds = path.seconds(work.operation, work.bytes);
+      return {seconds, 0, (1 - machine_.overlap) * seconds};
+    }
+    return {machine_.kernel_seconds + std::max(work.flops / flops_per_second_,
+                                               work.bytes / machine_.memory_bytes_per_second)};
+  }
+
+ private:
+  Machine machine_;
+  double flops_per_second_;
+  std::map<RankSet, Path> paths_;
+  std::vector<Path> to_stage_;  ///< from the one before it
+};
+
+}  // namespace
+
+double product_rate(const Machine& machine, const PlanInput& input) {
+  const Size ranks = input.mesh.num_ranks();
+  if (ranks > machine.ranks())
+    throw ConfigError("mesh", input.mesh.to_string(),
+                      fmt::format("needs {} ranks; machine {} has {}", with_thousands(ranks),
+                                  machine.name, with_thousands(machine.ranks())));
+  const std::string type(input.precision == MatmulPrecision::strict ? name_of(input.compute_type)
+                                                                    : name_of(input.precision));
+  const auto rate = machine.flops_per_second.find(type);
+  if (rate == machine.flops_per_second.end())
+    throw ConfigError("machine.flops_per_second", machine.name, fmt::format("has no {}", type));
+  return rate->second;
+}
+
+CostOf cost_on(const Machine& machine, const Plan& plan) { return MachineCost(machine, plan); }
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine as far as the time of a step depends on it, in a dozen numbers.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tessera/plan/simulate.hpp>
+
+namespace tessera {
+
+/// Ranks that reach each other over one kind of link: those of a node, a rack, the machine. Levels
+/// lie in each other, and neighbouring ranks share the inner ones.
+struct NetworkLevel {
+  std::string name;
+  Size ranks = 1;              ///< that it connects: a multiple of those of the level inside it
+  double latency_seconds = 0;  ///< of a message
+  /// Each way, of the link that leads out of a rank or, from the second level on, out of a group
+  /// of the level inside, whose ranks share it.
+  double bytes_per_second = 0;
+};
+
+struct Machine {
+  std::string name;
+  /// That products of a rank reach, by the type of their operands; "tf32" for float32 in that.
+  std::map<std::string, double> flops_per_second;
+  double memory_bytes_per_second = 0;  ///< that kernels of a rank reach
+  Size memory_bytes = 0;               ///< of a rank
+  double kernel_seconds = 0;           ///< that a kernel takes beside its work
+  double overlap = 1;                  ///< part of a started call that computation can hide
+  std::vector<NetworkLevel> network;   ///< from inside out
+
+  Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
+};
+
+/// FLOP/s of a rank's products in the types of the plan. Throws ConfigError unless the machine has
+/// such products and as many ranks.
+double product_rate(const Machine& machine, const PlanInput& input);
+
+/// What the work of a plan takes. A kernel is bound by its FLOPs or its bytes (the roofline model,
+/// Williams et al. 2009). A collective takes fewest_rounds() of the outermost level's latency, and
+/// the bytes of wire_factor() at the rate of the slowest link on a ring of its ranks, which groups
+/// that leave a node through one link share.
+CostOf cost_on(const Machine& machine, const Plan& plan);
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A study that is simulated: files as of a run, marked as what they are, for more ranks than there are anywhere.
+# usage: simulate_test.sh PROGRAM JSON_GET INPUTS
+program=$1 json_get=$2 inputs=$3
+launcher=()
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+machine=$inputs/machines/gpu_cluster.toml
+
+begin study
+launch simulate "$inputs/simulated.toml" --machine "$machine" -o results \
+  --set data.samples=1048576 --set model.transformer.blocks=4
+expect_code 0
+grep -q '^Simulated on machine gpu_cluster: nothing was measured$' "$out" || fail "stdout does not say what it is"
+grep -q '^FOM' "$out" && fail "figures of merit of nothing"
+tail -1 "$out" | grep -qE '^RESULT: PASS 30 ok ' || fail "ended with '$(tail -1 "$out")'"
+count=0
+for result in "$here"/results/cases/*/result.json; do
+  count=$((count + 1))
+  [ "$("$json_get" "$result" /simulated)" = gpu_cluster ] || fail "$result is not marked"
+  for part in /loss /prediction /explanation /memory/measured_bytes; do
+    [ "$("$json_get" "$result" $part)" = null ] || fail "$result has $part, which nobody measured"
+  done
+  awk -v f="$("$json_get" "$result" /compute/flops_per_second)" 'BEGIN { exit !(f > 0) }' ||
+    fail "$result has no rate: FLOPs of so many ranks overflow"
+done
+[ $count -eq 30 ] || fail "$count results"
+[ "$("$json_get" "$here"/results/launches/*.json /ranks)" = 131072 ] || fail "not for all ranks"
+[ "$(head -1 "$here/results/cases.csv" | tr , '\n' | tail -1)" = simulated ] || fail "cases.csv does not tell"
+
+# What was simulated is not overwritten, nor taken for a run that can go on.
+launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
+expect_code 1
+
+begin memory
+sed 's/^memory_bytes = .*/memory_bytes = 3_000_000_000/' "$machine" > "$here/small.toml"
+launch simulate "$inputs/simulated.toml" --machine small.toml -o results --set data.samples=1048576
+expect_code 0
+grep -q ' oom ' "$out" || fail "no case is too large"
+grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
+
+begin wrong
+launch simulate "$inputs/simulated.toml" --machine missing.toml -o results
+expect_code 1
+expect_one_error 'missing.toml'
+launch simulate "$inputs/simulated.toml" -o results
+expect_code 1
+expect_one_error '--machine is required'
+expect_files
+
+conclude

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of ranks, and what a machine makes of a plan.
+#include <gtest/gtest.h>
+
+#include <tessera/plan/machine.hpp>
+
+#include "expect_error.hpp"
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+PlanInput on(const std::string& mesh, Size ranks, Strategy strategy) {
+  PlanInput input = plan_test::tutorial();
+  input.model = plan_test::three_layers();
+  input.mesh = MeshShape::parse(mesh, ranks);
+  input.strategy = strategy;
+  return input;
+}
+
+/// Two ranks on a node, three nodes.
+Machine small_cluster() {
+  Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, {}};
+  machine.network = {{"node", 2, 1e-6, 1e9}, {"cluster", 6, 1e-5, 1e8}};
+  return machine;
+}
+
+// One clock for each kind gives what one for each rank does.
+TEST(RankKinds, StandForAllTheirRanks) {
+  struct Tried {
+    std::string mesh;
+    Size ranks;
+    Strategy strategy;
+    std::size_t kinds;
+  };
+  for (const auto& [mesh, ranks, strategy, kinds] :
+       {Tried{"data=6", 6, Strategy::data, 2}, Tried{"data=3,model=2", 6, Strategy::zero2, 6},
+        Tried{"data=2,fsdp=3", 6, Strategy::hybrid, 3}, Tried{"fsdp=5", 5, Strategy::fsdp, 3},
+        Tried{"pipeline=3,data=2", 6, Strategy::data, 3},
+        Tried{"pipeline=2,fsdp=3", 6, Strategy::fsdp, 4},
+        Tried{"data=2,model=3", 6, Strategy::data, 3},
+        Tried{"pipeline=3,data=4,model=2", 24, Strategy::zero1, 6}})
+    for (const bool overlap : {false, true}) {
+      SCOPED_TRACE(mesh);
+      PlanInput input = on(mesh, ranks, strategy);
+      input.overlap = overlap;
+      input.microbatches = 2;
+      input.clips_by_norm = true;
+      const Plan plan = make_plan(input);
+      const RankKinds alike = rank_kinds(plan), apart = single_ranks(plan);
+      EXPECT_EQ(apart.size(), static_cast<std::size_t>(ranks));
+      EXPECT_EQ(alike.size(), kinds);
+      const CostOf cost = [](const Work& work) {
+        const double size = static_cast<double>(work.size);
+        return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+      };
+      const SimulatedStep few = simulate(plan, cost, alike), all = simulate(plan, cost, apart);
+      EXPECT_NEAR(few.step_seconds, all.step_seconds, 1e-9 * all.step_seconds);
+      EXPECT_NEAR(few.products, all.products, 1e-9 * all.products);
+      EXPECT_NEAR(few.communication(), all.communication(), 1e-9 * all.step_seconds);
+      EXPECT_NEAR(few.waiting(), all.waiting(), 1e-9 * all.step_seconds);
+      EXPECT_GT(all.step_seconds, 0);
+    }
+}
+
+TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
+  const Plan plan = make_plan(on("data=1", 1, Strategy::data));
+  const CostOf cost = cost_on(small_cluster(), plan);
+  Work work;
+  work.flops = 3e9;
+  work.bytes = 1e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 1e-6);
+  work.bytes = 4e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
+}
+
+Work call(RankSet ranks, Operation operation, double bytes) {
+  Work work;
+  work.kind = WorkKind::all_reduce;
+  work.ranks = ranks;
+  work.operation = operation;
+  work.bytes = bytes;
+  return work;
+}
+
+TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
+  const auto seconds = [](const std::string& mesh, RankSet ranks) {
+    const Plan plan = make_plan(on(mesh, 6, Strategy::data));
+    return cost_on(small_cluster(), plan)(call(ranks, Operation::all_reduce, 6e8)).seconds;
+  };
+  // Within a node: 2 rounds, and the bytes once, at 1 GB/s.
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 2 * 1e-6 + 6e8 / 1e9);
+  // Over all ranks: one ring, which leaves each node once.
+  EXPECT_DOUBLE_EQ(seconds("data=6", RankSet::batch), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
+  // Two rings through each node share its link.
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
+}
+
+TEST(Machine, OnlyPartOfACallIsHidden) {
+  Machine machine = small_cluster();
+  machine.overlap = 0.75;
+  const Plan plan = make_plan(on("data=2", 2, Strategy::data));
+  const Cost cost = cost_on(machine, plan)(call(RankSet::batch, Operation::all_gather, 2e9));
+  EXPECT_DOUBLE_EQ(cost.seconds, 1e-6 + 1);
+  EXPECT_DOUBLE_EQ(cost.exposed, 0.25 * cost.seconds);
+}
+
+TEST(Machine, RejectsWhatItCannotRun) {
+  const auto rejection = [](const std::string& mesh, Size ranks, DType type) {
+    PlanInput input = on(mesh, ranks, Strategy::data);
+    input.compute_type = type;
+    return test::error_of([&] { product_rate(small_cluster(), input); });
+  };
+  EXPECT_EQ(rejection("data=7", 7, DType::float32),
+            "mesh = data=7: needs 7 ranks; machine small has 6");
+  EXPECT_EQ(rejection("data=2", 2, DType::bfloat16),
+            "machine.flops_per_second = small: has no bfloat16");
+}
+
+// What a step computes altogether is what the plan counts.
+TEST(Work, FlopsAddUpToThePlans) {
+  for (const Size microbatches : {1, 3}) {
+    PlanInput input = on("data=1", 1, Strategy::data);
+    input.microbatches = microbatches;
+    const Plan plan = make_plan(input);
+    const WorkSizes sizes = work_sizes(plan, 0);
+    double flops = 0;
+    for (const Action& action : plan.stages.front().actions)
+      for (const Work& work : work_of(action, plan, sizes)) flops += work.flops;
+    EXPECT_DOUBLE_EQ(flops, plan.flops.total());
+  }
+}
+
+}  // namespace
+}  // namespace tessera
