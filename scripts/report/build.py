@@ -19,6 +19,7 @@ from .figure_scaling import batch, efficiency, speedup
 from .layout import NothingToShow
 from .numbers import plural
 from .recomputation import recomputed
+from .regret import regret
 from .style import INK, STATUSES
 
 # Sections of figures and of the tables behind them.
@@ -27,7 +28,7 @@ SECTIONS = {
     "Strategies and meshes": [heatmap],
     "Where the time goes": [breakdown, pipeline, tables.pipelines, tables.phases, bandwidth],
     "Memory for time": [recomputed],
-    "Plan and measurement": [accuracy, predicted, tables.predictions, tables.traffic],
+    "Plan and measurement": [accuracy, regret, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],
     "Beside other libraries": [tables.peers],
