@@ -46,6 +46,8 @@ inline constexpr bool git_dirty = @dirty@;
 inline constexpr std::string_view build_type = "@BUILD_TYPE@";
 inline constexpr std::string_view compiler = "@COMPILER@";
 inline constexpr std::string_view cxx_flags = "@CXX_FLAGS@";
+/// Of the parallel HDF5 that checkpoints are written with; empty without one.
+inline constexpr std::string_view hdf5_version = "@HDF5_VERSION@";
 
 }  // namespace tessera::build_info
 ]])

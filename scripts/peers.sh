@@ -22,7 +22,7 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   usage
   exit 0
 fi
-install_missing dnnl
+install_missing dnnl ParallelHDF5
 build release tessera_bench_cli
 peers=$root/build/peers
 if [[ ! -x $peers/bin/python ]]; then

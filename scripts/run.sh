@@ -18,6 +18,6 @@ TEXT
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 take_arguments "$@"
-install_missing dnnl
+install_missing dnnl ParallelHDF5
 build release tessera_cli
 launch tessera run "${input:-$root/inputs/tutorial.toml}" ${results:+-o "$results"} "${options[@]}"

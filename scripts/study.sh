@@ -33,7 +33,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 take_arguments "$@"
 input=${input:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$input" .toml)}
-install_missing dnnl Matplotlib
+install_missing dnnl ParallelHDF5 Matplotlib
 build release tessera_bench_cli
 
 # state: changes with every case that was begun.

@@ -36,7 +36,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 no_cuda=
 if [[ -n $(find_kokkos) ]]; then no_cuda="skipped: for a Kokkos of your own, use the preset cuda"; fi
 if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
-install_missing dnnl Matplotlib Chromium Iproute2 PyYAML Help2man
+install_missing dnnl ParallelHDF5 Matplotlib Chromium Iproute2 PyYAML Help2man
 cd "$root"
 
 # prepare <preset>: sets selection, the tests to choose, and targets, what to build for them (nothing: all).

@@ -31,6 +31,7 @@ COMPARABLE = {
 # The rest of what a launch tells.
 SHOWN = {
     **COMPARABLE,
+    "hdf5_version": "HDF5",
     "mpi.standard": "MPI standard",
     "mpi.thread_level": "MPI thread level",
     "kokkos.backends": "Kokkos backends",

@@ -61,7 +61,7 @@ begin info
 launch info
 expect_code 0
 for key in version "git revision" build compiler flags Kokkos "Kokkos Kernels" BLAS MPI "MPI thread level" \
-  CUDA NCCL ranks nodes host processor GPU; do
+  CUDA NCCL HDF5 ranks nodes host processor GPU; do
   expect_line "$key: +[^ ].*"
 done
 

@@ -36,6 +36,8 @@ expect_violation("headers of bench are included as" src/tessera/base/a.hpp ""
 expect_violation("no folder bench/misc" src/tessera/base/a.hpp "" bench/misc/a.cpp "")
 expect_violation("more than one file includes <nccl.h>"
   src/tessera/comm/a.cpp "#include <nccl.h>" src/tessera/comm/b.cpp "#include <nccl.h>")
+expect_violation("more than one file includes <hdf5.h>"
+  src/tessera/io/a.cpp "#include <hdf5.h>" src/tessera/checkpoint/b.cpp "#include <hdf5.h>")
 expect_violation("included as <tessera" src/tessera/base/a.cpp "#include \"b.hpp\"")
 expect_violation("no folder src/tessera/misc" src/tessera/misc/a.hpp "")
 expect_violation("the plan knows neither MPI nor Views"

@@ -28,7 +28,7 @@ def problems(recipe, cmake, table):
 
     # An option that CMake does not know would be accepted and ignored.
     declaring = "(?:cmake_dependent_option|tessera_auto_option|option|set)"
-    options = set(re.findall(rf"(?:^|\n){declaring}\((TESSERA_[A-Z_]+)", cmake))
+    options = set(re.findall(rf"(?:^|\n){declaring}\((TESSERA_[A-Z0-9_]+)", cmake))
     from_variant = {variant: option for (option, variant), _ in calls("define_from_variant")}
     defined = set(from_variant.values()) | {args[0] for args, _ in calls("define")}
     for option in sorted(defined):

@@ -34,6 +34,7 @@ PROVENANCE = {
     "mpi": {"library": "Open MPI v4.1.4", "standard": "3.1", "thread_level": "multiple"},
     "cuda_version": None,
     "nccl_version": None,
+    "hdf5_version": None,
     "world_size": 8,
     "nodes": "2 with 4 ranks each",
     "scheduler_job": "SLURM_JOB_ID=81234",

@@ -45,6 +45,7 @@ std::string provenance_text(const Json& provenance) {
       {"MPI thread level", at("/mpi/thread_level")},
       {"CUDA", at("/cuda_version")},
       {"NCCL", at("/nccl_version")},
+      {"HDF5", at("/hdf5_version")},
       {"message backend", at("/message_backend")},
       {"ranks", at("/world_size")},
       {"nodes", at("/nodes")},

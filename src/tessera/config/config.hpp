@@ -111,6 +111,18 @@ struct ModelConfig {
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };
 
+/// Where a training keeps checkpoints, and when it writes one.
+struct CheckpointConfig {
+  std::string directory{};   ///< made if it is not there; empty: no checkpoints
+  Size every_steps = 0;      ///< 0: at no step for its number
+  double every_minutes = 0;  ///< 0: at no time
+  bool at_end = true;        ///< after the last step
+  Size keep = 2;             ///< the newest ones; 0: all
+  Size keep_best = 0;        ///< and so many with the smallest loss at the end of an epoch
+
+  bool enabled() const { return !directory.empty(); }
+};
+
 /// Everything that a run depends on.
 struct Config {
   ModelConfig model{};

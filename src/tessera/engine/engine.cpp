@@ -382,11 +382,16 @@ template <class T>
 void Engine<T>::update(State rate) {
   if (!overflows_) {
     optimizer_.step(runs_, rate, gradient_scale_);
-    if constexpr (!std::is_same_v<State, Compute>)
-      for (std::size_t r = 0; r < runs_.size(); ++r)
-        convert<State, Compute>(runs_[r].params, copies_[r]);
+    renew_copies();
   }
   loss_scale_.step(overflows_);
+}
+
+template <class T>
+void Engine<T>::renew_copies() {
+  if constexpr (!std::is_same_v<State, Compute>)
+    for (std::size_t r = 0; r < runs_.size(); ++r)
+      convert<State, Compute>(runs_[r].params, copies_[r]);
 }
 
 template <class T>
@@ -426,6 +431,38 @@ std::vector<double> Engine<T>::losses(const std::vector<Size>& global_samples, S
   // A stage writes only the terms that its layers make.
   Kokkos::deep_copy(ExecSpace(), sums, 0.0);
   return losses;
+}
+
+template <class T>
+std::vector<double> Engine<T>::losses_so_far(Size steps) {
+  const Size of_step = loss_sums(plan_.input, 1);
+  const Vector<double> sums = allocate_vector<double>("tessera::losses_so_far", sums_plan_.losses);
+  Kokkos::deep_copy(sums, alias_vector(sums_.data(), sums_plan_.losses));
+  communicators_[RankSet::loss].all_reduce(sums);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
+  std::vector<double> losses(static_cast<std::size_t>(steps));
+  for (Size s = 0; s < steps; ++s)
+    for (Size i = 0; i < of_step; ++i) losses[s] += host(s * of_step + i);
+  return losses;
+}
+
+template <class T>
+void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
+                       const std::vector<double>& losses_so_far) {
+  steps_ = steps;
+  optimizer_.set_steps(steps - loss_scale.skipped_steps);
+  loss_scale_.set_state(loss_scale);
+  // A sum that one rank has, and the others zero, comes out of losses() as it went in.
+  if (communicators_[RankSet::loss].rank() == 0) {
+    const Size of_step = loss_sums(plan_.input, 1);
+    Kokkos::deep_copy(host_sums_, sums_);
+    for (std::size_t s = 0; s < losses_so_far.size(); ++s)
+      host_sums_(static_cast<Size>(s) * of_step) = losses_so_far[s];
+    Kokkos::deep_copy(sums_, host_sums_);
+  }
+  renew_copies();
+  if (state_.has_copies && state_.sharding.moments && !state_.sharding.parameters)
+    for (Size b = 0; b < static_cast<Size>(state_.buckets.size()); ++b) gather(b);
 }
 
 template <class T>

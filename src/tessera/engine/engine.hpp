@@ -75,6 +75,15 @@ class Engine {
   /// compares predictions with solutions; collective like losses().
   double solution_error();
 
+  /// The sums of an epoch's losses after some of its steps, over all ranks; they are kept as well.
+  /// Collective over the batch axes, on as many elements as losses() of a whole epoch, so that both
+  /// add in the same order.
+  std::vector<double> losses_so_far(Size steps);
+  /// Goes on as after `steps` steps, once parameters and moments are where local_tensors() says:
+  /// with what losses_so_far() gave then. Collective over the mesh.
+  void resume(Size steps, const LossScaleState& loss_scale,
+              const std::vector<double>& losses_so_far);
+
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
   const PlanCommunicators& communicators() const { return communicators_; }
@@ -133,6 +142,7 @@ class Engine {
   void check_finite();
   void clip();
   void update(State rate);
+  void renew_copies();
   double sum_over(const Communicator& ranks, Size slot, ReduceOp op);
   void poll();
 

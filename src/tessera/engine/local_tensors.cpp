@@ -33,30 +33,17 @@ void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
 }  // namespace
 
 template <class T>
+LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& part) {
+  const Vector<StateOf<T>> buffer = buffer_of(engine, part.slot.role, part.moment);
+  return {part, alias_vector(buffer.data() + part.place.begin, part.place.count)};
+}
+
+template <class T>
 std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
                                                    const Engine<T>& engine, TensorRole role) {
-  const StatePlan& state = engine.state();
-  const ParameterLayout& layout = plan.stage(rank).parameters;
   std::vector<LocalTensor<StateOf<T>>> tensors;
-  Size moment = 0;  // of the parameter whose moments are being listed
-  for (const Slot& slot : plan.stage(rank).slots) {
-    if (slot.parameter < 0) continue;
-    if (slot.role == TensorRole::parameter) moment = 0;
-    if (slot.role != role) continue;
-    const ParameterPlan& parameter = layout.parameters[slot.parameter];
-    const Block block = plan.block(rank, parameter);
-    const Size bucket = parameter.bucket, begin = parameter.place.begin;
-    const Range elements{begin, num_elements(block.extent)};
-    const Range owned = intersection(elements, state.buckets[bucket].share);
-    const Range kept = slot.in_shares ? owned : elements;
-    const Range at = kept.count == 0 ? Range{} : state.kept(bucket, kept, slot.in_shares);
-    const Vector<StateOf<T>> buffer =
-        buffer_of(engine, role, role == TensorRole::moment ? moment++ : 0);
-    const bool counts = slot.along_model.is_shard() || plan.model_coordinate(rank) == 0;
-    tensors.push_back({slot, block, Range{kept.begin - begin, kept.count},
-                       Range{owned.begin - begin, owned.count}, counts,
-                       alias_vector(buffer.data() + at.begin, kept.count)});
-  }
+  for (const TensorPart& part : tensor_parts(plan, rank, role))
+    tensors.push_back(local_tensor(engine, part));
   return tensors;
 }
 
@@ -101,6 +88,7 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                     \
+  template LocalTensor<StateOf<T>> local_tensor(const Engine<T>&, const TensorPart&);              \
   template std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan&, Size, const Engine<T>&, \
                                                               TensorRole);                         \
   template Vector<StateOf<T>> whole_tensors(const Plan&, const Mesh&, const Engine<T>&, TensorRole);

@@ -6,20 +6,17 @@
 
 #include <tessera/base/view.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/plan/tensor_parts.hpp>
 
 namespace tessera {
 
-/// What one rank holds of a parameter, its gradient or a moment of it: an alias. T: the state type.
+/// What one rank holds of a tensor, with its values: an alias. T: the state type.
 template <class T>
-struct LocalTensor {
-  Slot slot;
-  Block block;         ///< the rank's part along `model`
-  Range kept;          ///< of the block's elements in row-major order
-  Range owned;         ///< those of them that no other rank with the same block counts as its own
-  bool counts = true;  ///< false: a rank with another coordinate along `model` counts this block
-  Vector<T> values;    ///< (kept.count)
+struct LocalTensor : TensorPart {
+  Vector<T> values;  ///< (kept.count)
 };
+template <class T>
+LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& part);
 
 /// The tensors of `role` that live in the engine of `rank`, in the order of the plan.
 template <class T>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <map>
 #include <string>
-#include <type_traits>
 
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/element_hash.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
@@ -21,13 +20,6 @@ const std::string checksum_label = "tessera::checksum";
 const std::string limits_label = "tessera::checksum_limits";
 
 constexpr std::uint64_t low_half = 0xffffffff;
-
-/// The finalizer of splitmix64: every bit of the result depends on every bit of x.
-KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 /// What the ranks hold of tensors, in their order: the first that has several checksums. "" if
 /// none.
@@ -57,15 +49,12 @@ std::string first_difference(const std::vector<nlohmann::json>& ranks) {
 
 template <class T>
 void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   const T* const data = v.data();
   sum_each(
       checksum_label, v.extent(0),
       KOKKOS_LAMBDA(Size i, std::int64_t & sum) {
-        Bits bits;
-        std::memcpy(&bits, data + i, sizeof bits);
-        const std::uint64_t place = static_cast<std::uint64_t>(first + i);
-        const std::uint64_t added = static_cast<std::uint64_t>(sum) + mix(mix(place) + bits);
+        const std::uint64_t added =
+            static_cast<std::uint64_t>(sum) + element_hash(data + i, first + i);
         sum = static_cast<std::int64_t>(added & low_half);
       },
       Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));

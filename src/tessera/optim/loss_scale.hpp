@@ -5,6 +5,14 @@
 
 namespace tessera {
 
+/// What a LossScale goes on from.
+struct LossScaleState {
+  double value = 1;
+  Size good_steps = 0;  ///< since the value last changed
+  Size skipped_steps = 0;
+  friend bool operator==(const LossScaleState&, const LossScaleState&) = default;
+};
+
 /// By how much the loss is multiplied so that gradients are not too small for a 16-bit type
 /// (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): halved when they overflow,
 /// doubled after many steps in which they did not. The same on all ranks, as they agree on that.
@@ -22,6 +30,16 @@ class LossScale {
   Size skipped_steps() const { return skipped_; }
   /// Whether an overflow can be answered with a smaller one.
   bool can_shrink() const { return dynamic_ && value_ > smallest; }
+
+  LossScaleState state() const { return {value_, good_, skipped_}; }
+  /// Goes on from there; from its own first value if the state is of one that stays 1.
+  void set_state(const LossScaleState& state) {
+    skipped_ = state.skipped_steps;
+    const bool was_dynamic = state.value != smallest || state.skipped_steps > 0;
+    if (!dynamic_ || !was_dynamic) return;
+    value_ = state.value;
+    good_ = state.good_steps;
+  }
 
   void step(bool overflows) {
     if (!dynamic_) return;

@@ -143,9 +143,9 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   for (const Action& action : plan.stage(rank).actions)
     if (const auto call = call_of(action, plan, sizes)) collector.add(*call, Cadence::step);
   const Size scalar = size_of(DType::float64);
-  collector.add({RankSet::loss, Operation::all_reduce,
-                 loss_sums(plan.input, plan.steps_per_epoch()) * scalar, "loss sums"},
-                Cadence::epoch);
+  const PlannedCall losses{RankSet::loss, Operation::all_reduce,
+                           loss_sums(plan.input, plan.steps_per_epoch()) * scalar, "loss sums"};
+  collector.add(losses, Cadence::epoch);
   if (plan.input.validation_samples > 0) {
     for (const Action& action : plan.stage(rank).evaluation)
       if (const auto call = call_of(action, plan, sizes))
@@ -162,6 +162,7 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
     for (const CheckCall& call : plan_replica_check(plan, rank))
       collector.add({call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums"},
                     Cadence::check);
+  if (plan.input.writes_checkpoints) collector.add(losses, Cadence::checkpoint);
   return collector.rows();
 }
 

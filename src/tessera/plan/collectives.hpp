@@ -36,13 +36,13 @@ inline constexpr std::array rank_sets{RankSet::batch, RankSet::shard,    RankSet
 std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
 /// How often a planned collective happens.
-enum class Cadence : std::uint8_t { step, epoch, check, evaluated_batch, validation };
+enum class Cadence : std::uint8_t { step, epoch, check, evaluated_batch, validation, checkpoint };
 template <>
-inline constexpr std::array<std::string_view, 5> names_of<Cadence>{"step", "epoch", "check",
-                                                                   "evaluated batch", "validation"};
+inline constexpr std::array<std::string_view, 6> names_of<Cadence>{
+    "step", "epoch", "check", "evaluated batch", "validation", "checkpoint"};
 
-/// One line of the traffic that a step, an epoch, a check of replicas, a batch of a validation or a
-/// validation causes on a rank.
+/// One line of the traffic that a step, an epoch, a check of replicas, a batch of a validation, a
+/// validation or a checkpoint causes on a rank.
 struct CollectivePlan {
   std::string axis;  ///< or axes, "data+fsdp"
   Operation operation = Operation::all_reduce;

@@ -67,6 +67,7 @@ struct PlanInput {
   bool clips_by_value = false;
   bool clips_by_norm = false;
   Size check_replicas_every = 0;  ///< steps; 0: never
+  bool writes_checkpoints = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;
   StageBalance stage_balance = StageBalance::layers;

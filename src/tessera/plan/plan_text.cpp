@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/mesh/partition_spec.hpp>
+#include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/pipeline_timeline.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/plan/rank_groups.hpp>
@@ -155,6 +157,23 @@ void write_collectives(std::string& out, const Plan& plan, const Topology& topol
   }
 }
 
+/// By what ranks move between their memory and a checkpoint.
+std::vector<RankGroup<CheckpointBytes>> group_checkpoint_bytes(const Plan& plan) {
+  std::vector<Size> ranks(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  std::iota(ranks.begin(), ranks.end(), Size{0});
+  return group_ranks<CheckpointBytes>(ranks,
+                                      [&](Size rank) { return checkpoint_bytes(plan, rank); });
+}
+
+void write_checkpoint_bytes(std::string& out, const Plan& plan) {
+  if (!plan.input.writes_checkpoints) return;
+  out += "\nA checkpoint, per rank\n";
+  for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
+    fmt::format_to(std::back_inserter(out), "  {}: {} B written, {} B read\n",
+                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
+                   with_thousands(group.value.written), with_thousands(group.value.read));
+}
+
 /// Who computes what when, if a backward pass takes twice as long as a forward pass and messages
 /// take no time.
 void write_pipeline(std::string& out, const Plan& plan) {
@@ -196,6 +215,7 @@ std::string to_text(const Plan& plan, const Topology& topology) {
   write_tensors(out, plan);
   write_memory(out, plan, alike);
   write_collectives(out, plan, topology, alike);
+  write_checkpoint_bytes(out, plan);
   write_pipeline(out, plan);
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
@@ -263,6 +283,16 @@ nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
   return collectives;
 }
 
+nlohmann::json checkpoint_json(const Plan& plan) {
+  nlohmann::json bytes = nlohmann::json::array();
+  if (!plan.input.writes_checkpoints) return bytes;
+  for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
+    bytes.push_back({{"ranks", number_ranges(group.ranks)},
+                     {"written_bytes", group.value.written},
+                     {"read_bytes", group.value.read}});
+  return bytes;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Plan& plan, const Topology& topology) {
@@ -286,6 +316,7 @@ nlohmann::json to_json(const Plan& plan, const Topology& topology) {
           {"tensors", tensors_json(plan)},
           {"memory", memory_json(plan, alike)},
           {"collectives", collectives_json(plan, topology, alike)},
+          {"checkpoint", checkpoint_json(plan)},
           {"actions", actions},
           {"flops",
            {{"forward", whole(plan.flops.forward)},

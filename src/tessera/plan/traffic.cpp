@@ -6,8 +6,8 @@ namespace tessera {
 std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank) {
   Ledger ledger;
   for (const PlannedRun& run : runs) {
-    const std::array<Size, names_of<Cadence>.size()> times{run.steps, run.epochs, run.checks,
-                                                           run.evaluated_batches, run.validations};
+    const std::array<Size, names_of<Cadence>.size()> times{
+        run.steps, run.epochs, run.checks, run.evaluated_batches, run.validations, run.checkpoints};
     for (const CollectivePlan& collective : run.plan->collectives(rank)) {
       const Size n = times[static_cast<std::size_t>(collective.cadence)];
       Ledger::Count& count =

@@ -16,6 +16,7 @@ struct PlannedRun {
   Size checks = 0;  ///< of replicas
   Size evaluated_batches = 0;
   Size validations = 0;
+  Size checkpoints = 0;
 };
 
 /// What the ledger of `rank` holds after these runs, in the ledger's own order; measured traffic

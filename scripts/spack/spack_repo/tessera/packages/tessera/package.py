@@ -24,6 +24,7 @@ class Tessera(CMakePackage, CudaPackage):
     variant("openmp", default=True, description="Use the OpenMP back end of Kokkos on the host")
     variant("nccl", default=False, description="Send between CUDA devices with NCCL")
     variant("onednn", default=False, when="~cuda", description="Multiply bf16 and fp16 with oneDNN")
+    variant("hdf5", default=False, description="Write checkpoints with parallel HDF5")
     variant("tests", default=False, description="Build the tests")
     variant("bench", default=False, description="Build tessera-bench and tessera-micro")
     variant("report", default=False, description="Install what tessera-report needs to draw the results of a study")
@@ -43,6 +44,7 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("tomlplusplus@3.3:")
     depends_on("cli11@2.1:")
     depends_on("onednn@2.6:3", when="+onednn")
+    depends_on("hdf5@1.10: +mpi", when="+hdf5")
     depends_on("googletest@1.12:", when="+tests")
     # Its counters are not used, and would need libpfm4.
     depends_on("benchmark@1.7: ~performance_counters", when="+bench")
@@ -67,6 +69,7 @@ class Tessera(CMakePackage, CudaPackage):
         args = [
             self.define_from_variant("TESSERA_ENABLE_NCCL", "nccl"),
             self.define_from_variant("TESSERA_ENABLE_ONEDNN", "onednn"),
+            self.define_from_variant("TESSERA_ENABLE_HDF5", "hdf5"),
             self.define_from_variant("TESSERA_BUILD_TESTS", "tests"),
             self.define_from_variant("TESSERA_BUILD_BENCHMARKS", "bench"),
             # Spack's compiler wrapper adds the flags of the target.

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Decides whether checkpoints are compiled. After this file TESSERA_ENABLE_HDF5 is ON or OFF.
+tessera_auto_option(TESSERA_ENABLE_HDF5 "checkpoints" "parallel HDF5 is found")
+
+set(tessera_hdf5_wanted ${TESSERA_ENABLE_HDF5})
+set(TESSERA_ENABLE_HDF5 OFF)
+if(NOT tessera_hdf5_wanted STREQUAL OFF)
+  find_package(ParallelHDF5 1.10 QUIET)
+  set_package_properties(ParallelHDF5 PROPERTIES TYPE OPTIONAL PURPOSE "checkpoints")
+  if(ParallelHDF5_FOUND)
+    set(TESSERA_ENABLE_HDF5 ON)
+  elseif(tessera_hdf5_wanted STREQUAL ON)
+    message(FATAL_ERROR "TESSERA_ENABLE_HDF5 = ON, but no HDF5 1.10 or newer that was built with MPI was found. "
+      "Install it (Debian: libhdf5-openmpi-dev; Spack: hdf5 +mpi), set HDF5_ROOT, or set TESSERA_ENABLE_HDF5=AUTO.")
+  endif()
+endif()

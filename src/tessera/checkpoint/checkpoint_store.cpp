@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/io/durable_file.hpp>
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view unfinished = ".unfinished";
+
+std::string name_of_step(Size step) { return fmt::format("step_{:010}.h5", step); }
+
+bool is_checkpoint_name(const std::string& name) {
+  return name.starts_with("step_") && name.ends_with(".h5");
+}
+
+/// Newest first.
+std::vector<fs::path> checkpoints_in(const fs::path& directory) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
+    if (is_checkpoint_name(entry.path().filename().string()))
+      found.emplace_back(entry.last_write_time(), entry.path());
+  std::sort(found.rbegin(), found.rend());
+  std::vector<fs::path> paths;
+  for (auto& [time, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory, error))
+    throw ConfigError("checkpoint.directory", directory, "must be a directory that can be made");
+  if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0)
+    throw ConfigError("checkpoint.directory", directory,
+                      fmt::format("must be writable: {}", std::strerror(errno)));
+}
+
+/// A file that cannot be read is not among the best.
+double loss_of(const fs::path& path) {
+  double loss = std::numeric_limits<double>::infinity();
+  outcome_of([&] { loss = read_state(path.string()).loss(); });
+  return loss;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
+                                 SaveObserver observer)
+    : config_(config), ranks_(ranks), observer_(std::move(observer)) {
+  collectively(ranks_, [&] {
+    if (ranks_.rank() != 0) return;
+    make_directory(config_.directory);
+    std::error_code unused;
+    for (const fs::directory_entry& entry : fs::directory_iterator(config_.directory))
+      if (entry.path().filename().string().ends_with(unfinished)) fs::remove(entry.path(), unused);
+  });
+}
+
+void CheckpointStore::reach(SavePoint point) const {
+  if (observer_) observer_(point);
+}
+
+/// What one rank does for all of them.
+void CheckpointStore::on_first_rank(const std::function<void()>& action, SavePoint point) {
+  collectively(ranks_, [&] {
+    if (ranks_.rank() == 0) action();
+  });
+  reach(point);
+}
+
+template <class T>
+void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) {
+  const Timer timer;
+  const fs::path directory = config_.directory, path = directory / name_of_step(state.step);
+  const auto temporary = [](fs::path finished) { return finished += unfinished; };
+  const std::string file = temporary(path).string();
+  const fs::path latest = directory / "latest";
+  reach(SavePoint::begun);
+  const Outcome outcome = outcome_of([&] {
+    on_first_rank(
+        [&] {
+          create_checkpoint(file, checkpoint_tensors(engine.plan()), state);
+          reserve_space(file);
+        },
+        SavePoint::created);
+    costs_.written_bytes +=
+        write_tensors(file, ranks_, engine, [&] { reach(SavePoint::tensor_written); });
+    reach(SavePoint::written);
+    on_first_rank([&] { sync_to_disk(file); }, SavePoint::synced);
+    on_first_rank([&] { rename_durably(file, path); }, SavePoint::renamed);
+    on_first_rank([&] { write_durably(temporary(latest), path.filename().string() + "\n"); },
+                  SavePoint::latest_written);
+    on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
+  });
+  if (outcome.failed()) {
+    std::error_code unused;
+    if (ranks_.rank() == 0) fs::remove(file, unused);
+    throw Error(outcome.code, outcome.message);
+  }
+  on_first_rank([&] { clean(); }, SavePoint::cleaned);
+  last_ = path;
+  ++costs_.saves;
+  costs_.seconds += timer.seconds();
+}
+
+/// The newest ones stay, and of the others the best with a loss. What cannot be removed stays, too.
+void CheckpointStore::clean() const {
+  std::vector<fs::path> others = checkpoints_in(config_.directory);
+  if (config_.keep == 0 || static_cast<Size>(others.size()) <= config_.keep) return;
+  others.erase(others.begin(), others.begin() + config_.keep);
+  std::vector<std::pair<double, fs::path>> by_loss;
+  for (const fs::path& path : others)
+    by_loss.emplace_back(config_.keep_best > 0 ? loss_of(path) : 0, path);
+  std::stable_sort(by_loss.begin(), by_loss.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::error_code unused;
+  for (std::size_t i = 0; i < by_loss.size(); ++i)
+    if (static_cast<Size>(i) >= config_.keep_best || !std::isfinite(by_loss[i].first))
+      fs::remove(by_loss[i].second, unused);
+}
+
+std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
+  std::error_code unused;
+  const fs::path file = directory / "latest";
+  if (fs::exists(file, unused)) {
+    std::string name;
+    std::ifstream(file) >> name;
+    const fs::path path = directory / name;
+    if (!is_checkpoint_name(name) || !fs::is_regular_file(path, unused))
+      throw Error(ExitCode::usage, fmt::format("{}: names {}, which is no checkpoint there",
+                                               file.string(), one_line(name)));
+    return path;
+  }
+  // The first save may have ended between the two names that it gives.
+  if (!fs::is_directory(directory, unused)) return std::nullopt;
+  const std::vector<fs::path> found = checkpoints_in(directory);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+template void CheckpointStore::save(const Engine<float>&, const TrainingState&);
+template void CheckpointStore::save(const Engine<double>&, const TrainingState&);
+template void CheckpointStore::save(const Engine<BFloat16>&, const TrainingState&);
+template void CheckpointStore::save(const Engine<Float16>&, const TrainingState&);
+
+}  // namespace tessera

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of a training: one directory, files "step_0000000120.h5", and `latest`, a file
+// with the name of one of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/base/names.hpp>
+#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/config/config.hpp>
+
+namespace tessera {
+
+/// What has been done of a save, in this order: a process may end after any of it.
+enum class SavePoint : std::uint8_t {
+  begun,           ///< nothing yet
+  created,         ///< the file, under a temporary name, and the room for it
+  tensor_written,  ///< once for each
+  written,         ///< all tensors, and their checksums
+  synced,          ///< the file is on the disk
+  renamed,         ///< it has its name
+  latest_written,  ///< a new `latest` under a temporary name
+  latest_renamed,  ///< and it has its name
+  cleaned,         ///< checkpoints that are kept no longer are gone
+};
+template <>
+inline constexpr std::array<std::string_view, 9> names_of<SavePoint>{
+    "begun",   "created",        "tensor_written", "written", "synced",
+    "renamed", "latest_written", "latest_renamed", "cleaned"};
+
+/// Called on every rank. For tests, which end the process there.
+using SaveObserver = std::function<void(SavePoint)>;
+
+/// What the saves of a training have cost this rank.
+struct SaveCosts {
+  Size saves = 0;
+  Size written_bytes = 0;
+  double seconds = 0;
+};
+
+class CheckpointStore {
+ public:
+  /// Makes the directory, and removes what a process that ended in the middle of a save has left.
+  /// Collective, like all but latest(). Throws ConfigError for checkpoint.directory if it cannot be
+  /// written.
+  CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
+                  SaveObserver observer = {});
+
+  /// Writes a checkpoint and makes it the latest; then removes those that are kept no longer.
+  /// Throws the same Error on every rank if it cannot be written, and leaves what was there.
+  template <class T>
+  void save(const Engine<T>& engine, const TrainingState& state);
+
+  const SaveCosts& costs() const { return costs_; }
+  /// The last one that was saved; empty if none was.
+  const std::filesystem::path& last() const { return last_; }
+
+  /// The checkpoint to go on from; none if there is none yet. Throws Error if `latest` names one
+  /// that is not there.
+  static std::optional<std::filesystem::path> latest(const std::filesystem::path& directory);
+
+ private:
+  void on_first_rank(const std::function<void()>& action, SavePoint point);
+  void reach(SavePoint point) const;
+  void clean() const;
+
+  CheckpointConfig config_;
+  Communicator ranks_;
+  SaveObserver observer_;
+  SaveCosts costs_;
+  std::filesystem::path last_;
+};
+
+}  // namespace tessera

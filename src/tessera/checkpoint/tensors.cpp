@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks write and read of the tensors of a checkpoint.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/checkpoint/boxes.hpp>
+#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/checksums.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/engine/local_tensors.hpp>
+
+namespace tessera {
+namespace {
+
+using HostSizes = Kokkos::View<Size*, Kokkos::HostSpace>;
+
+/// Piece `number` of a range.
+Range piece_of(Range all, Size number, Size elements) {
+  return intersection(all, {all.begin + number * elements, elements});
+}
+
+/// Adds the hash of some elements of a block to a sum.
+template <class S>
+void add_hash_of(const CheckpointTensor& tensor, const Block& block, Range elements,
+                 const S* values, Size& sum) {
+  for_each_run(tensor.shape, block, elements, [&](Size first, Size place, Size count) {
+    add_hash(sum, hash_of_run(values + (first - elements.begin), count, place));
+  });
+}
+
+/// Keeps the first failure, so that a rank goes on to make the calls that the others make.
+class FirstOutcome {
+ public:
+  template <class F>
+  void attempt(const F& f) {
+    Outcome outcome = outcome_of(f);
+    if (!first_.failed()) first_ = std::move(outcome);
+  }
+  void raise(const Communicator& ranks, Site site = Site::current()) const {
+    raise_first_failure(ranks, first_, site);
+  }
+
+ private:
+  Outcome first_;
+};
+
+/// How many calls each tensor takes: as many as on the rank with the largest part.
+HostSizes rounds_of(const std::vector<CheckpointPart>& parts, std::size_t tensors, Size elements,
+                    const Communicator& ranks) {
+  const HostSizes rounds("tessera::checkpoint_rounds", tensors);
+  for (const CheckpointPart& part : parts)
+    rounds(part.tensor) = (part.written().count + elements - 1) / elements;
+  ranks.all_reduce(rounds, ReduceOp::max);
+  return rounds;
+}
+
+void check_facts(const Hdf5File& file, const std::string& path,
+                 const std::vector<CheckpointTensor>& tensors) {
+  std::map<std::string, ArrayFacts> found;
+  for (ArrayFacts& facts : file.arrays()) found.emplace(facts.name, facts);
+  for (const CheckpointTensor& tensor : tensors) {
+    const auto reject = [&](const std::string& reason) {
+      throw Error(ExitCode::usage, fmt::format("{}: {}: {}", path, tensor.name, reason));
+    };
+    const auto at = found.find(tensor.name);
+    if (at == found.end()) reject("is missing");
+    if (at->second.shape != tensor.shape)
+      reject(fmt::format("has the shape {}, and {} in this run", to_string(at->second.shape),
+                         to_string(tensor.shape)));
+    if (at->second.type != tensor.type)
+      reject(fmt::format("has elements of {}, and of {} in this run", name_of(at->second.type),
+                         name_of(tensor.type)));
+  }
+}
+
+}  // namespace
+
+template <class T>
+Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                   const AfterTensor& after_tensor, Size piece) {
+  using S = StateOf<T>;
+  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
+  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  const std::vector<CheckpointPart> parts = checkpoint_parts(engine.plan(), ranks.rank());
+  const HostSizes rounds = rounds_of(parts, tensors.size(), elements, ranks);
+  const HostSizes sums("tessera::checkpoint_sums", tensors.size());
+  Size bytes = 0;
+  FirstOutcome outcome;
+  {
+    Hdf5File file = collectively(ranks, [&] { return Hdf5File::change(path, ranks); });
+    auto part = parts.begin();
+    for (Size t = 0; t < static_cast<Size>(tensors.size()); ++t) {
+      const bool mine = part != parts.end() && part->tensor == t;
+      for (Size round = 0; round < rounds(t); ++round)
+        outcome.attempt([&] {
+          const Range range = mine ? piece_of(part->written(), round, elements) : Range{};
+          if (range.count == 0) return file.write(tensors[t].name, tensors[t].type, {}, nullptr);
+          const LocalTensor<S> local = local_tensor(engine, part->part);
+          const auto host = Kokkos::create_mirror_view_and_copy(
+              Kokkos::HostSpace(),
+              alias_vector(local.values.data() + range.begin - local.kept.begin, range.count));
+          add_hash_of(tensors[t], local.block, range, host.data(), sums(t));
+          bytes += range.count * static_cast<Size>(sizeof(S));
+          file.write(tensors[t].name, tensors[t].type, boxes_of(local.block, range), host.data());
+        });
+      if (mine) ++part;
+      if (after_tensor) after_tensor();
+    }
+    outcome.attempt([&] { file.close(); });
+    outcome.raise(ranks);
+  }
+  ranks.all_reduce(sums);
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    Hdf5File file = Hdf5File::change(path);
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      file.set_attribute(tensors[t].name, checksum_attribute, sums(t));
+    file.close();
+  });
+  return bytes;
+}
+
+template <class T>
+Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                  Size piece) {
+  using S = StateOf<T>;
+  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
+  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  const HostSizes sums("tessera::checkpoint_sums", tensors.size());
+  Size bytes = 0;
+  // Apart: an error on one rank must not keep others waiting inside of HDF5.
+  collectively(ranks, [&] {
+    const Hdf5File file = Hdf5File::open(path);
+    check_facts(file, path, tensors);
+    for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
+      const CheckpointTensor& tensor = tensors[part.tensor];
+      const LocalTensor<S> local = local_tensor(engine, part.part);
+      const Size pieces = (local.kept.count + elements - 1) / elements;
+      for (Size number = 0; number < pieces; ++number) {
+        const Range range = piece_of(local.kept, number, elements);
+        const auto values =
+            alias_vector(local.values.data() + range.begin - local.kept.begin, range.count);
+        const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), values);
+        file.read(tensor.name, tensor.type, boxes_of(local.block, range), host.data());
+        bytes += range.count * static_cast<Size>(sizeof(S));
+        const Range counted = intersection(range, part.written());
+        add_hash_of(tensor, local.block, counted, host.data() + (counted.begin - range.begin),
+                    sums(part.tensor));
+        Kokkos::deep_copy(values, host);
+      }
+    }
+  });
+  ranks.all_reduce(sums);
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    const Hdf5File file = Hdf5File::open(path);
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      check_hash(file, path, tensors[t].name, sums(t));
+  });
+  return bytes;
+}
+
+#define TESSERA_INSTANTIATE(T)                                                           \
+  template Size write_tensors(const std::string&, const Communicator&, const Engine<T>&, \
+                              const AfterTensor&, Size);                                 \
+  template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(BFloat16)
+TESSERA_INSTANTIATE(Float16)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it takes for a file to survive a crash. All of it throws Error (usage): the path and the
+// system's reason.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tessera {
+
+/// Takes the space that a file needs for its size, so that writing to it does not fail for lack of
+/// it later. Does nothing on file systems that cannot.
+void reserve_space(const std::filesystem::path& path);
+
+/// Returns when the content of a file, or the names in a directory, are on the disk.
+void sync_to_disk(const std::filesystem::path& path);
+
+/// Gives a file its name, in place of another one that has it, and syncs the directory.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Writes a small file and syncs it.
+void write_durably(const std::filesystem::path& path, const std::string& text);
+
+}  // namespace tessera

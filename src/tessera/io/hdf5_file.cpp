@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that includes <hdf5.h>.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <hdf5.h>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/comm/detail/control_call.hpp>
+#include <tessera/io/hdf5_file.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr hsize_t large_array = 1 << 20;  ///< bytes from which arrays are aligned, and to what
+constexpr std::size_t most_dimensions = 8;
+
+/// An object of HDF5 for as long as it lives.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  Handle(Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  operator hid_t() const { return id_; }
+  herr_t close() { return id_ >= 0 ? close_(std::exchange(id_, H5I_INVALID_HID)) : 0; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+/// What went wrong first, in HDF5's own words.
+std::string reason() {
+  std::string text;
+  const auto first = [](unsigned number, const H5E_error2_t* error, void* out) -> herr_t {
+    if (number == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first, &text);
+  H5Eclear2(H5E_DEFAULT);
+  return text.empty() ? "HDF5 gives no reason" : one_line(text);
+}
+
+/// HDF5 prints nothing by itself: what it says is in the exception.
+void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
+struct TypeRow {
+  DType type;
+  hid_t in_file, in_memory;
+};
+
+std::array<TypeRow, 3> type_rows() {
+  return {{{DType::float32, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT},
+           {DType::float64, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE},
+           {DType::int64, H5T_STD_I64LE, H5T_NATIVE_INT64}}};
+}
+
+TypeRow row_of_type(DType type) {
+  for (const TypeRow& row : type_rows())
+    if (row.type == type) return row;
+  throw Error(ExitCode::usage, fmt::format("no files have arrays of {}", name_of(type)));
+}
+
+std::vector<hsize_t> as_hsize(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Handle space_of(const Shape& shape) {
+  return {H5Screate_simple(static_cast<int>(shape.size()), as_hsize(shape).data(), nullptr),
+          H5Sclose};
+}
+
+Handle text_type(std::size_t length) {
+  Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type, std::max<std::size_t>(length, 1));
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  return type;
+}
+
+/// Selects boxes of an array, and returns how many elements they have.
+Size select(hid_t space, const std::vector<Hyperslab>& boxes) {
+  Size elements = 0;
+  H5Sselect_none(space);
+  for (const Hyperslab& box : boxes) {
+    H5Sselect_hyperslab(space, elements == 0 ? H5S_SELECT_SET : H5S_SELECT_OR,
+                        as_hsize(box.first).data(), nullptr, as_hsize(box.count).data(), nullptr);
+    elements += num_elements(box.count);
+  }
+  return elements;
+}
+
+}  // namespace
+
+bool has_hdf5() { return true; }
+
+struct Hdf5File::State {
+  std::string path;
+  std::optional<Communicator> ranks{};  ///< that write together, if there are several
+  Handle file{};
+
+  [[noreturn]] void fail(const std::string& name = "", const std::string& why = reason()) const {
+    throw Error(ExitCode::usage, name.empty() ? fmt::format("{}: {}", path, why)
+                                              : fmt::format("{}: {}: {}", path, name, why));
+  }
+  template <class Id>
+  Id checked(Id id, const std::string& name = "") const {
+    if (id < 0) fail(name);
+    return id;
+  }
+
+  /// Collective calls of HDF5 are seen by the watchdog.
+  template <class F>
+  void together(const Site& site, const F& f) const {
+    if (!ranks) return f(MPI_COMM_NULL);
+    const detail::ControlCall call(*ranks, site);
+    f(call.ranks());
+  }
+
+  Handle array(const std::string& name) const {
+    return {checked(H5Dopen2(file, name.c_str(), H5P_DEFAULT), name), H5Dclose};
+  }
+
+  Shape shape_of(hid_t array, const std::string& name) const {
+    const Handle space(checked(H5Dget_space(array), name), H5Sclose);
+    std::array<hsize_t, most_dimensions> extents{};
+    const int dimensions = H5Sget_simple_extent_ndims(space);
+    if (dimensions < 0 || dimensions > static_cast<int>(most_dimensions))
+      fail(name, fmt::format("has more than {} dimensions", most_dimensions));
+    H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+    return {extents.begin(), extents.begin() + dimensions};
+  }
+
+  DType type_of(hid_t array, const std::string& name) const {
+    const Handle type(checked(H5Dget_type(array), name), H5Tclose);
+    for (const TypeRow& row : type_rows())
+      if (H5Tequal(type, row.in_file) > 0) return row.type;
+    fail(name, "has elements of an unknown type");
+  }
+
+  /// The array, checked, with its boxes selected, and a space of as many elements in memory.
+  struct Selection {
+    Handle array, in_file, in_memory;
+  };
+  Selection selected(const std::string& name, DType type,
+                     const std::vector<Hyperslab>& boxes) const {
+    Selection selection{array(name), {}, {}};
+    if (const DType found = type_of(selection.array, name); found != type)
+      fail(name, fmt::format("has elements of {}, not {}", name_of(found), name_of(type)));
+    selection.in_file = Handle(checked(H5Dget_space(selection.array), name), H5Sclose);
+    const Size elements = select(selection.in_file, boxes);
+    if (H5Sselect_valid(selection.in_file) <= 0)
+      fail(name, "is smaller than the part that is asked for");
+    selection.in_memory = space_of({elements});
+    if (elements == 0) H5Sselect_none(selection.in_memory);
+    return selection;
+  }
+};
+
+std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
+  be_quiet();
+  auto state = std::make_unique<State>(State{path});
+  // The system says it in fewer words.
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0 || access(path.c_str(), R_OK) != 0)
+    state->fail("", fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!S_ISREG(facts.st_mode)) state->fail("", "is no regular file");
+  state->file = Handle(H5Fopen(path.c_str(), how, H5P_DEFAULT), H5Fclose);
+  if (state->file < 0) state->fail("", "is no whole HDF5 file: " + reason());
+  return state;
+}
+
+Hdf5File::Hdf5File(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
+Hdf5File::~Hdf5File() = default;
+
+Hdf5File Hdf5File::create(const std::string& path) {
+  be_quiet();
+  auto state = std::make_unique<State>(State{path});
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  // Version 1.8 of the format is the oldest whose metadata carry checksums.
+  H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+  H5Pset_alignment(access, large_array, large_array);
+  state->file =
+      Handle(state->checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)), H5Fclose);
+  return Hdf5File(std::move(state));
+}
+
+Hdf5File Hdf5File::open(const std::string& path) { return Hdf5File(opened(path, H5F_ACC_RDONLY)); }
+
+Hdf5File Hdf5File::change(const std::string& path) { return Hdf5File(opened(path, H5F_ACC_RDWR)); }
+
+Hdf5File Hdf5File::change(const std::string& path, const Communicator& ranks) {
+  if (ranks.size() == 1) return change(path);
+  be_quiet();
+  auto state = std::make_unique<State>(State{path, ranks});
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  state->together(Site::current(), [&](MPI_Comm comm) {
+    H5Pset_fapl_mpio(access, comm, MPI_INFO_NULL);
+    state->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDWR, access), H5Fclose);
+  });
+  state->checked(hid_t(state->file));
+  return Hdf5File(std::move(state));
+}
+
+void Hdf5File::add_array(const ArrayFacts& facts) {
+  const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  H5Pset_create_intermediate_group(links, 1);
+  const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+  H5Pset_obj_track_times(creation, false);
+  const Handle array(H5Dcreate2(state_->file, facts.name.c_str(), row_of_type(facts.type).in_file,
+                                space_of(facts.shape), links, creation, H5P_DEFAULT),
+                     H5Dclose);
+  state_->checked(hid_t(array), facts.name);
+}
+
+void Hdf5File::add_text(const std::string& name, const std::string& text) {
+  const Handle type = text_type(text.size());
+  const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Handle array(
+      H5Dcreate2(state_->file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      H5Dclose);
+  state_->checked(hid_t(array), name);
+  state_->checked(H5Dwrite(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.c_str()), name);
+}
+
+void Hdf5File::set_attribute(const std::string& name, const std::string& attribute,
+                             const AttributeValue& value) {
+  const Handle object(H5Oopen(state_->file, name.empty() ? "/" : name.c_str(), H5P_DEFAULT),
+                      H5Oclose);
+  state_->checked(hid_t(object), name);
+  const auto set = [&](hid_t in_file, hid_t in_memory, const void* data) {
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const bool is_there = H5Aexists(object, attribute.c_str()) > 0;
+    const Handle made(
+        is_there ? H5Aopen(object, attribute.c_str(), H5P_DEFAULT)
+                 : H5Acreate2(object, attribute.c_str(), in_file, space, H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    state_->checked(hid_t(made), name + "/" + attribute);
+    state_->checked(H5Awrite(made, in_memory, data), name + "/" + attribute);
+  };
+  if (const auto* number = std::get_if<Size>(&value)) set(H5T_STD_I64LE, H5T_NATIVE_INT64, number);
+  if (const auto* number = std::get_if<double>(&value))
+    set(H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, number);
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    const Handle type = text_type(text->size());
+    set(type, type, text->c_str());
+  }
+}
+
+void Hdf5File::write(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+                     const void* values) {
+  const auto [array, in_file, in_memory] = state_->selected(name, type, boxes);
+  const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
+  if (state_->ranks) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
+  herr_t status = 0;
+  state_->together(Site::current(), [&](MPI_Comm) {
+    status = H5Dwrite(array, row_of_type(type).in_memory, in_memory, in_file, transfer, values);
+  });
+  state_->checked(status, name);
+}
+
+void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+                    void* values) const {
+  const auto [array, in_file, in_memory] = state_->selected(name, type, boxes);
+  state_->checked(
+      H5Dread(array, row_of_type(type).in_memory, in_memory, in_file, H5P_DEFAULT, values), name);
+}
+
+std::vector<ArrayFacts> Hdf5File::arrays() const {
+  std::vector<std::string> names;
+  const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+    return 0;
+  };
+  state_->checked(H5Lvisit(state_->file, H5_INDEX_NAME, H5_ITER_INC, take, &names));
+  std::vector<ArrayFacts> arrays;
+  for (const std::string& name : names) {
+    const Handle object(state_->checked(H5Oopen(state_->file, name.c_str(), H5P_DEFAULT), name),
+                        H5Oclose);
+    if (H5Iget_type(object) != H5I_DATASET) continue;
+    const Handle type(state_->checked(H5Dget_type(object), name), H5Tclose);
+    if (H5Tget_class(type) == H5T_STRING) continue;
+    arrays.push_back({name, state_->shape_of(object, name), state_->type_of(object, name)});
+  }
+  return arrays;
+}
+
+std::string Hdf5File::text(const std::string& name) const {
+  constexpr std::size_t longest = 1 << 24;
+  const Handle array = state_->array(name);
+  const Handle type(state_->checked(H5Dget_type(array), name), H5Tclose);
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+      !state_->shape_of(array, name).empty() || H5Tget_size(type) > longest)
+    state_->fail(name, "must be one text of a fixed length");
+  std::string text(H5Tget_size(type), '\0');
+  state_->checked(H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), name);
+  return text.substr(0, text.find('\0'));
+}
+
+AttributeValue Hdf5File::attribute(const std::string& name, const std::string& attribute) const {
+  const std::string place = name + "/" + attribute;
+  const Handle found(H5Aopen_by_name(state_->file, name.empty() ? "/" : name.c_str(),
+                                     attribute.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+                     H5Aclose);
+  state_->checked(hid_t(found), place);
+  const Handle type(state_->checked(H5Aget_type(found), place), H5Tclose);
+  const Handle space(state_->checked(H5Aget_space(found), place), H5Sclose);
+  if (H5Sget_simple_extent_npoints(space) != 1) state_->fail(place, "must be one value");
+  const auto get = [&](hid_t in_memory, void* data) {
+    state_->checked(H5Aread(found, in_memory, data), place);
+  };
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER: {
+      Size value = 0;
+      get(H5T_NATIVE_INT64, &value);
+      return value;
+    }
+    case H5T_FLOAT: {
+      double value = 0;
+      get(H5T_NATIVE_DOUBLE, &value);
+      return value;
+    }
+    case H5T_STRING: {
+      // Attributes have at most 64 KiB.
+      if (H5Tis_variable_str(type) != 0) state_->fail(place, "must be a text of a fixed length");
+      std::string value(H5Tget_size(type), '\0');
+      get(type, value.data());
+      return value.substr(0, value.find('\0'));
+    }
+    default:
+      state_->fail(place, "must be a number or a text");
+  }
+}
+
+void Hdf5File::close() {
+  herr_t status = 0;
+  state_->together(Site::current(), [&](MPI_Comm) {
+    const herr_t flushed = H5Fflush(state_->file, H5F_SCOPE_GLOBAL);
+    status = state_->file.close();
+    if (flushed < 0) status = flushed;
+  });
+  state_->checked(status);
+}
+
+}  // namespace tessera

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/plan/checkpoint_plan.hpp>
+
+namespace tessera {
+namespace {
+
+/// "parameters" or "moment1": the group of the file.
+std::string group_of(TensorRole role, Size moment) {
+  return role == TensorRole::parameter ? "parameters" : fmt::format("moment{}", moment + 1);
+}
+
+/// Of the ranks that hold the same state, the first one writes it.
+bool writes_its_replica(const Plan& plan, Size rank) {
+  const MeshShape& mesh = plan.input.mesh;
+  return mesh.coordinate(rank, mesh.effective(replica_axes(plan.input.strategy, mesh))) == 0;
+}
+
+constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment};
+
+}  // namespace
+
+std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
+  std::vector<CheckpointTensor> tensors;
+  const auto add = [&](const std::string& group) {
+    for (const LayerSpec& layer : plan.input.model.layers)
+      for (const ParameterSpec& parameter : layer.parameters)
+        tensors.push_back({group + "/" + path_of(layer, parameter), parameter.shape,
+                           parameter.logical_axes, plan.input.state_type});
+  };
+  add(group_of(TensorRole::parameter, 0));
+  for (Size moment = 0; moment < plan.input.moments; ++moment)
+    add(group_of(TensorRole::moment, moment));
+  return tensors;
+}
+
+std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
+  const bool writes = writes_its_replica(plan, rank);
+  std::map<std::string, Size> numbers;
+  for (const CheckpointTensor& tensor : checkpoint_tensors(plan))
+    numbers.emplace(tensor.name, static_cast<Size>(numbers.size()));
+  const ParameterLayout& layout = plan.stage(rank).parameters;
+  std::map<Size, CheckpointPart> parts;
+  for (const TensorRole role : checkpoint_roles)
+    for (TensorPart& part : tensor_parts(plan, rank, role)) {
+      const std::string& path = layout.parameters[part.slot.parameter].path;
+      const Size number = numbers.at(group_of(role, part.moment) + "/" + path);
+      parts.emplace(number, CheckpointPart{number, std::move(part), writes});
+    }
+  std::vector<CheckpointPart> in_order;
+  for (auto& [number, part] : parts) in_order.push_back(std::move(part));
+  return in_order;
+}
+
+CheckpointBytes checkpoint_bytes(const Plan& plan, Size rank) {
+  const bool writes = writes_its_replica(plan, rank);
+  CheckpointBytes bytes;
+  for (const TensorRole role : checkpoint_roles)
+    for (TensorPart& tensor : tensor_parts(plan, rank, role)) {
+      const CheckpointPart part{0, std::move(tensor), writes};
+      bytes.written += part.written().count * size_of(plan.input.state_type);
+      bytes.read += part.part.kept.count * size_of(plan.input.state_type);
+    }
+  return bytes;
+}
+
+}  // namespace tessera

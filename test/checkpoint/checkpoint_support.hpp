@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/checkpoint/boxes.hpp>
+#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/engine/local_tensors.hpp>
+#include <tessera/train/trainer.hpp>
+
+#include "device_data.hpp"
+#include "engine/strategy_support.hpp"
+#include "temporary_directory.hpp"
+
+namespace tessera::checkpoint_test {
+
+/// One directory for all ranks; rank 0 makes and removes it. Collective.
+class SharedDirectory {
+ public:
+  SharedDirectory() {
+    if (world_.rank() == 0) own_.emplace();
+    path_ = broadcast_json(world_, own_ ? own_->path().string() : "").get<std::string>();
+  }
+  ~SharedDirectory() { world_.barrier(); }
+  SharedDirectory(const SharedDirectory&) = delete;
+  SharedDirectory& operator=(const SharedDirectory&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Communicator world_ = Communicator::world();
+  std::optional<test::TemporaryDirectory> own_;
+  std::string path_;
+};
+
+inline Plan plan_on(const train_test::Experiment& setup, const MeshShape& mesh) {
+  Config config{setup.model, setup.data, setup.training};
+  return make_plan(plan_input(config, mesh));
+}
+
+/// What element `place` of a tensor is set to: no two near each other are equal.
+template <class S>
+S element_of(const std::string& name, Size place) {
+  const auto start = static_cast<Size>(std::hash<std::string>{}(name) % 100003);
+  return static_cast<S>(start) / 256 + static_cast<S>(place);
+}
+
+/// Calls f(tensor, its part, the values that the rank keeps and is to keep) for all of a rank.
+template <class T, class F>
+void for_each_part(const Engine<T>& engine, Size rank, const F& f) {
+  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  for (const CheckpointPart& part : checkpoint_parts(engine.plan(), rank)) {
+    const CheckpointTensor& tensor = tensors[part.tensor];
+    std::vector<StateOf<T>> expected;
+    for_each_run(tensor.shape, part.part.block, part.part.kept, [&](Size, Size place, Size count) {
+      for (Size i = 0; i < count; ++i)
+        expected.push_back(element_of<StateOf<T>>(tensor.name, place + i));
+    });
+    f(tensor, local_tensor(engine, part.part).values, expected);
+  }
+}
+
+template <class T>
+void set_elements(const Engine<T>& engine, Size rank) {
+  for_each_part(engine, rank, [](const auto&, const auto& values, const auto& expected) {
+    Kokkos::deep_copy(values, test::to_device(expected));
+  });
+}
+
+template <class T>
+void expect_elements(const Engine<T>& engine, Size rank) {
+  for_each_part(engine, rank, [](const auto& tensor, const auto& values, const auto& expected) {
+    EXPECT_EQ(test::to_host(values), expected) << tensor.name;
+  });
+}
+
+/// A checkpoint of known elements, written by rank 0 for itself. Collective.
+template <class T>
+void write_alone(const std::string& path, const train_test::Experiment& setup) {
+  const Communicator world = Communicator::world();
+  const Communicator alone = world.alone("alone");
+  const Mesh mesh(alone, MeshShape({{"data", 1}}));
+  const Engine<T> engine(plan_on(setup, mesh.shape()), mesh, StepOptions::of(setup.training));
+  if (world.rank() == 0) {
+    set_elements(engine, 0);
+    create_checkpoint(path, checkpoint_tensors(engine.plan()),
+                      {.config = "{}", .provenance = "{}"});
+    write_tensors(path, alone, engine);
+  }
+  world.barrier();
+}
+
+/// Strategies on meshes of this launch, with stages of a pipeline as well, by what they are: at
+/// most `most` of them, spread over the list, from `first` on.
+inline std::vector<std::pair<std::string, train_test::Experiment>> some_strategies(
+    const train_test::Experiment& base, std::size_t most, std::size_t first) {
+  std::vector<std::pair<std::string, train_test::Experiment>> all, some;
+  train_test::for_strategies(
+      base, [&](const auto& setup, const std::string& what) { all.emplace_back(what, setup); });
+  const Size ranks = Communicator::world().size();
+  for (const char* strategy : {"data", "zero1", "fsdp"})
+    if (ranks % 2 == 0)
+      all.emplace_back(std::string(strategy) + " on stages",
+                       train_test::on_mesh(base, {{"pipeline", 2}, {"data", ranks / 2}}, strategy));
+  const std::size_t stride = (all.size() + most - 1) / most;
+  for (std::size_t i = first % stride; i < all.size(); i += stride) some.push_back(all[i]);
+  return some;
+}
+
+}  // namespace tessera::checkpoint_test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any mesh and strategy writes the same file, and any reads what it keeps of it.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "checkpoint/checkpoint_support.hpp"
+#include "engine/error_everywhere.hpp"
+
+namespace tessera {
+namespace {
+
+using namespace checkpoint_test;
+using train_test::error_everywhere;
+using train_test::Experiment;
+using train_test::primes;
+
+Experiment adam(DType type) {
+  Experiment setup = primes();
+  setup.model.dtype = type;
+  return setup;
+}
+
+Experiment momentum(DType type) {
+  Experiment setup = adam(type);
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  setup.training.optimizer.momentum = 0.9;
+  return setup;
+}
+
+MeshShape shape_of_mesh(const Experiment& setup) {
+  const DistributedConfig& distributed = setup.training.distributed;
+  std::vector<Axis> axes;
+  for (std::size_t a = 0; a < distributed.mesh_shape.size(); ++a)
+    axes.push_back({distributed.mesh_axis_names[a], distributed.mesh_shape[a]});
+  return MeshShape(axes);
+}
+
+constexpr Size small_piece = 300;  ///< several for each of the larger tensors
+
+template <class S>
+void expect_whole_file(const std::string& path, const Plan& plan) {
+  EXPECT_GT(verify_checkpoint(path), 0);
+  const Hdf5File file = Hdf5File::open(path);
+  for (const CheckpointTensor& tensor : checkpoint_tensors(plan)) {
+    const Size all = num_elements(tensor.shape);
+    std::vector<S> values(static_cast<std::size_t>(all)), expected;
+    file.read(tensor.name, tensor.type,
+              boxes_of({Shape(tensor.shape.size(), 0), tensor.shape}, {0, all}), values.data());
+    for (Size i = 0; i < all; ++i) expected.push_back(element_of<S>(tensor.name, i));
+    EXPECT_EQ(values, expected) << tensor.name;
+  }
+}
+
+template <class T>
+void expect_written_and_read(const Experiment& base, std::size_t first) {
+  const SharedDirectory directory;
+  const Communicator world = Communicator::world();
+  const std::string known = directory.file("known.h5"), path = directory.file("written.h5");
+  write_alone<T>(known, base);
+  for (const auto& [what, setup] : some_strategies(base, 10, first)) {
+    SCOPED_TRACE(what);
+    const Mesh mesh(world, shape_of_mesh(setup));
+    const Plan plan = plan_on(setup, mesh.shape());
+    const CheckpointBytes planned = checkpoint_bytes(plan, mesh.rank());
+    {
+      const Engine<T> engine(plan, mesh, StepOptions::of(setup.training));
+      EXPECT_EQ(read_tensors(known, world, engine, small_piece), planned.read);
+      expect_elements(engine, mesh.rank());
+    }
+    const Engine<T> engine(plan, mesh, StepOptions::of(setup.training));
+    set_elements(engine, mesh.rank());
+    if (world.rank() == 0)
+      create_checkpoint(path, checkpoint_tensors(plan), {.config = "{}", .provenance = "{}"});
+    world.barrier();
+    EXPECT_EQ(write_tensors(path, world, engine, {}, small_piece), planned.written);
+    if (world.rank() == 0) expect_whole_file<StateOf<T>>(path, plan);
+    world.barrier();
+  }
+}
+
+TEST(CheckpointTensors, AnyMeshWritesAndReadsAdamInFloat32) {
+  expect_written_and_read<float>(adam(DType::float32), 0);
+}
+
+TEST(CheckpointTensors, AnyMeshWritesAndReadsMomentumInFloat64) {
+  expect_written_and_read<double>(momentum(DType::float64), 1);
+}
+
+// What lies on a few of the ranks of a launch goes on on all of them.
+TEST(CheckpointTensors, FewerRanksWriteForMore) {
+  const SharedDirectory directory;
+  const Communicator world = Communicator::world();
+  const Experiment setup = momentum(DType::float32);
+  for (const int few : {1, 2, 3, 5}) {
+    if (few > world.size()) break;
+    const std::string path = directory.file(std::to_string(few) + ".h5");
+    const Communicator some = world.split(world.rank() < few ? 0 : 1, world.rank(), "some");
+    const auto on = [&](const Communicator& ranks) {
+      const Experiment sharded = train_test::on_mesh(setup, {{"fsdp", Size{ranks.size()}}}, "fsdp");
+      return plan_on(sharded, MeshShape({{"fsdp", Size{ranks.size()}}}));
+    };
+    if (world.rank() < few) {
+      const Plan plan = on(some);
+      const Mesh mesh(some, plan.input.mesh);
+      const Engine<float> engine(plan, mesh, StepOptions::of(setup.training));
+      set_elements(engine, mesh.rank());
+      if (some.rank() == 0)
+        create_checkpoint(path, checkpoint_tensors(plan), {.config = "{}", .provenance = "{}"});
+      some.barrier();
+      write_tensors(path, some, engine);
+    }
+    world.barrier();
+    const Plan plan = on(world);
+    const Mesh mesh(world, plan.input.mesh);
+    const Engine<float> engine(plan, mesh, StepOptions::of(setup.training));
+    read_tensors(path, world, engine);
+    expect_elements(engine, mesh.rank());
+  }
+}
+
+TEST(CheckpointTensors, WhatDoesNotFitStopsAllRanks) {
+  const SharedDirectory directory;
+  const Communicator world = Communicator::world();
+  const std::string path = directory.file("a.h5");
+  const Experiment setup = momentum(DType::float32);
+  write_alone<float>(path, setup);
+  const auto error_of_reading = [&]<class T>(Experiment other, T) {
+    other = train_test::on_mesh(other, {{"fsdp", Size{world.size()}}}, "fsdp");
+    const Mesh mesh(world, MeshShape({{"fsdp", Size{world.size()}}}));
+    const Engine<T> engine(plan_on(other, mesh.shape()), mesh, StepOptions::of(other.training));
+    return error_everywhere([&] { read_tensors(path, world, engine); });
+  };
+  Experiment other = setup;
+  other.model.mlp.widths[1] = 9;
+  EXPECT_EQ(error_of_reading(other, 0.0F),
+            path + ": parameters/layer1/kernel: has the shape (3, 11), and (3, 9) in this run");
+  EXPECT_EQ(error_of_reading(momentum(DType::float64), 0.0),
+            path +
+                ": parameters/layer1/kernel: has elements of float32, and of float64 in this "
+                "run");
+  EXPECT_EQ(error_of_reading(adam(DType::float32), 0.0F),
+            path + ": moment2/layer1/kernel: is missing");
+  if (world.rank() == 0) {
+    Hdf5File file = Hdf5File::change(path);
+    const float changed = 3;
+    file.write("moment1/layer3/bias", DType::float32, {{{4}, {1}}}, &changed);
+    file.close();
+  }
+  world.barrier();
+  EXPECT_EQ(error_of_reading(setup, 0.0F),
+            path + ": moment1/layer3/bias: is damaged: its checksum differs");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <tessera/io/durable_file.hpp>
+
+#include "expect_error.hpp"
+#include "temporary_directory.hpp"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::TemporaryDirectory;
+
+std::string content_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(DurableFile, ReplacesAFileByRenaming) {
+  const TemporaryDirectory directory;
+  const fs::path to = directory.write("to", "old"), from = directory.path() / "from";
+  write_durably(from, "new");
+  rename_durably(from, to);
+  EXPECT_EQ(content_of(to), "new");
+  EXPECT_FALSE(fs::exists(from));
+}
+
+TEST(DurableFile, ReservingSpaceLeavesTheContentAlone) {
+  const TemporaryDirectory directory;
+  const fs::path path = directory.write("file", "text");
+  fs::resize_file(path, 1 << 20);
+  reserve_space(path);
+  EXPECT_EQ(fs::file_size(path), 1U << 20);
+  EXPECT_EQ(content_of(path).substr(0, 5), std::string("text\0", 5));
+}
+
+TEST(DurableFile, NamesPathAndReason) {
+  const TemporaryDirectory directory;
+  const fs::path nothing = directory.path() / "nothing";
+  const std::string reason = "No such file or directory";
+  EXPECT_EQ(error_of([&] { sync_to_disk(nothing); }),
+            nothing.string() + ": cannot be opened: " + reason);
+  EXPECT_EQ(error_of([&] { rename_durably(nothing, directory.path() / "to"); }),
+            (directory.path() / "to").string() + ": cannot be written: " + reason);
+  EXPECT_EQ(error_of([&] { write_durably(nothing / "file", ""); }),
+            (nothing / "file").string() + ": cannot be written: " + reason);
+  EXPECT_EQ(error_of([&] { reserve_space(nothing); }),
+            nothing.string() + ": cannot be opened: " + reason);
+}
+
+}  // namespace
+}  // namespace tessera
