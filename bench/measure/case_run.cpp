@@ -46,7 +46,10 @@ Verification CaseRun<T>::train(const CheckTime& check_time) {
   Verification result;
   session_.begin_traffic();
   while (result.epochs < config_.training.num_epochs) {
-    const std::vector<double> losses = session_.run_epoch(check_time);
+    const std::vector<double> losses = session_.run_epoch([&] {
+      check_time();
+      return true;
+    });
     ++result.epochs;
     result.losses.steps.insert(result.losses.steps.end(), losses.begin(), losses.end());
     result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /

@@ -143,6 +143,8 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
     if (matches(exclusion, point.factors)) return exclusion.reason;
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
+  if (point.config.checkpoint.enabled())
+    return "checkpoint.directory is not supported in studies, which write no checkpoints";
   try {
     plan_of(point.config, point.ranks());
   } catch (const ConfigError& error) {

@@ -48,6 +48,28 @@ TEST(CommandLine, OtherCommands) {
   EXPECT_EQ(inspect.source.overrides, (std::vector<std::string>{"model.widths=[4, 8, 1]"}));
 }
 
+TEST(CommandLine, WhatARunGoesOnFrom) {
+  const auto run = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"run", "a.toml"});
+    return std::get<TrainOptions>(parse_command_line(arguments));
+  };
+  EXPECT_FALSE(run({}).resume || run({}).resume_if_present);
+  EXPECT_EQ(run({"--resume"}).resume, "");
+  EXPECT_EQ(run({"--resume", "--quiet"}).resume, "");
+  EXPECT_EQ(run({"--resume", "b.h5"}).resume, "b.h5");
+  EXPECT_TRUE(run({"--resume-if-present"}).resume_if_present);
+  EXPECT_EQ(run({"--until", "100"}).until, "100");
+}
+
+TEST(CommandLine, WhatIsDoneWithACheckpoint) {
+  const auto checkpoint = [](const std::vector<std::string>& arguments) {
+    return std::get<CheckpointOptions>(parse_command_line(arguments));
+  };
+  EXPECT_EQ(checkpoint({"checkpoint", "show", "a.h5"}).action, CheckpointAction::show);
+  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).action, CheckpointAction::verify);
+  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).file, "a.h5");
+}
+
 TEST(CommandLine, HelpAndVersion) {
   const auto text = [](const std::vector<std::string>& arguments) {
     return std::get<ShowText>(parse_command_line(arguments)).text;
@@ -62,7 +84,7 @@ TEST(CommandLine, HelpAndVersion) {
 
 TEST(CommandLine, UsageErrorsAreOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "run, plan, inspect or info"},
+      {{}, "run, plan, inspect, checkpoint or info"},
       {{"fly"}, "fly"},
       {{"run"}, "FILE"},
       {{"run", "a.toml", "b.toml"}, "b.toml"},
@@ -76,6 +98,11 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"inspect", "a.toml", "--quiet"}, "--quiet"},
       {{"inspect", "a.toml", "--json", "b.json"}, "--json"},
       {{"info", "x"}, "x"},
+      {{"run", "a.toml", "--resume", "a.h5", "--resume-if-present"}, "--resume"},
+      {{"run", "a.toml", "--until"}, "--until"},
+      {{"checkpoint"}, "subcommand"},
+      {{"checkpoint", "show"}, "FILE"},
+      {{"checkpoint", "verify", "a.h5", "--kokkos-num-threads=2"}, "--kokkos-"},
       {{"run", "a.toml", "plan", "b.toml"}, "plan"},
   };
   for (const auto& [arguments, part] : cases)

@@ -23,6 +23,8 @@ Examples:
   tessera run inputs/tutorial.toml --print-config   every key, its value and meaning
   mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
                                                     parameters sharded as well
+  tessera run inputs/tutorial.toml --set checkpoint.directory=saves --resume-if-present
+                                                    goes on where an earlier run ended
   tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
   mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
@@ -72,6 +74,18 @@ void add_run(CLI::App& app, TrainOptions& options) {
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must name a directory") : std::string();
       });
+  CLI::Option* const resume =
+      run.add_option("--resume", options.resume,
+                     "Go on from this checkpoint, or without a file from the latest one in "
+                     "checkpoint.directory")
+          ->type_name("[CHECKPOINT]")
+          ->expected(0, 1);
+  run.add_flag("--resume-if-present", options.resume_if_present,
+               "Go on from the latest checkpoint if there is one, for job scripts")
+      ->excludes(resume);
+  run.add_option("--until", options.until,
+                 "Stop at this local time, or second since 1970, with a checkpoint")
+      ->type_name("YYYY-MM-DDTHH:MM:SS|SECONDS");
   run.add_flag("--quiet", options.quiet, "Print errors only");
   run.add_flag("--print-config", options.print_config,
                "Print the resolved configuration as TOML and exit");
@@ -102,6 +116,18 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
   add_expected_ranks(inspect, options.source);
 }
 
+void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
+  CLI::App& checkpoint = *app.add_subcommand("checkpoint", "Look at a checkpoint, without MPI");
+  checkpoint.require_subcommand(1);
+  const auto add = [&](CheckpointAction action, const char* what) {
+    CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
+    command.add_option("FILE", options.file, "Checkpoint (HDF5)")->required();
+    command.callback([&options, action] { options.action = action; });
+  };
+  add(CheckpointAction::show, "Show where the training stands, and every array");
+  add(CheckpointAction::verify, "Compare every array with its checksum");
+}
+
 const std::string hint = "; see tessera --help";
 
 }  // namespace
@@ -117,6 +143,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_plan(app, plan);
   InspectOptions inspect;
   add_inspect(app, inspect);
+  CheckpointOptions checkpoint;
+  add_checkpoint(app, checkpoint);
   app.add_subcommand("info", "Show what this program was built with and what it runs on");
 
   std::vector<std::string> reversed = reversed_own_arguments(arguments);
@@ -130,15 +158,17 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw Error(ExitCode::usage, one_line(error.what()) + hint);
   }
   if (app.got_subcommand("run")) return run;
-  if (app.got_subcommand("plan")) {
-    if (for_kokkos)
-      throw Error(ExitCode::usage,
-                  "plan does not start Kokkos and takes no --kokkos- arguments" + hint);
-    return plan;
-  }
+  for (const char* name : {"plan", "checkpoint"})
+    if (for_kokkos && app.got_subcommand(name))
+      throw Error(
+          ExitCode::usage,
+          std::string(name) + " does not start Kokkos and takes no --kokkos- arguments" + hint);
+  if (app.got_subcommand("plan")) return plan;
+  if (app.got_subcommand("checkpoint")) return checkpoint;
   if (app.got_subcommand("inspect")) return inspect;
   if (app.got_subcommand("info")) return InfoOptions{};
-  throw Error(ExitCode::usage, "a command is required: run, plan, inspect or info" + hint);
+  throw Error(ExitCode::usage,
+              "a command is required: run, plan, inspect, checkpoint or info" + hint);
 }
 
 }  // namespace tessera

@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, InfoOptions>;
+using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, CheckpointOptions,
+                             InfoOptions>;
 
 /// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -2,8 +2,13 @@
 // The commands of `tessera`: what each is given, and what answers it.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/config/config_source.hpp>
 
@@ -13,12 +18,17 @@ struct TrainOptions {
   ConfigSource source{};
   std::string json{};       ///< file for the results; empty: none
   std::string export_to{};  ///< directory for samples and predictions; empty: none
+  /// Checkpoint to go on from; empty: the latest of the configuration's directory.
+  std::optional<std::string> resume{};
+  bool resume_if_present = false;  ///< the latest, or from the beginning if there is none
+  std::string until{};             ///< when to stop with a checkpoint; empty: at the end
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
 };
 
-/// `tessera run`: trains as the configuration says and reports on rank 0. Collective. Returns
-/// wrong_result, on every rank, if one rank's traffic or memory was not what the plan says.
+/// `tessera run`: trains as the configuration says and reports on rank 0. Collective. Throws Error
+/// (wrong_result), on every rank, if one rank's traffic or memory was not what the plan says.
+/// Returns stopped, on every rank, if it was told to end early and has.
 ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 
 struct PlanOptions {
@@ -45,5 +55,22 @@ struct InfoOptions {};
 
 /// `tessera info`: what this program was built with and runs on, printed by rank 0. Collective.
 ExitCode info_command(Runtime& runtime);
+
+/// What `tessera checkpoint` does with a file.
+enum class CheckpointAction : std::uint8_t {
+  show,    ///< prints what is in it
+  verify,  ///< reads all of it, and says that it is what was written
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<CheckpointAction>{"show", "verify"};
+
+struct CheckpointOptions {
+  CheckpointAction action = CheckpointAction::show;
+  std::string file{};
+};
+
+/// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error for a file that is not a
+/// whole checkpoint.
+ExitCode checkpoint_command(const CheckpointOptions& options);
 
 }  // namespace tessera

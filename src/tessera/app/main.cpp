@@ -11,6 +11,10 @@ Task task_for(const PlanOptions& options) {
   return SingleTask([options](Size) { return plan_command(options); });
 }
 
+Task task_for(const CheckpointOptions& options) {
+  return SingleTask([options](Size) { return checkpoint_command(options); });
+}
+
 Task task_for(const TrainOptions& options) {
   return ParallelTask([options](Runtime& runtime) {
     // A reader that leaves must not end a run whose results also go to a file.

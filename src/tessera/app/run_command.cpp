@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,11 +10,13 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/app/export.hpp>
 #include <tessera/app/result_file.hpp>
+#include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/validation_text.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
+#include <tessera/base/stop_signals.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
@@ -52,10 +57,25 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   return document;
 }
 
+/// Stops at a time, and on the signals that schedulers send, if there is where to save.
+std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
+                                     std::optional<std::chrono::system_clock::time_point> until) {
+  return [&signals, until] {
+    return (signals && signals->arrived()) || (until && std::chrono::system_clock::now() >= *until);
+  };
+}
+
 template <class T>
-ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options) {
+ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options,
+               const std::string& resume_from) {
   const bool speaks = runtime.world_rank() == 0 && !options.quiet;
-  Trainer<T> trainer(config.model, config.training, config.comm);
+  std::optional<StopSignals> signals;
+  if (config.checkpoint.enabled()) signals.emplace();
+  Trainer<T> trainer(config.model, config.training, config.comm,
+                     {.config = config.checkpoint,
+                      .wants_to_stop = stop_condition(signals, time_to_stop(options.until, config)),
+                      .provenance = collect_provenance(runtime)});
+  if (!resume_from.empty()) trainer.resume(resume_from);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
   const Topology& topology = trainer.topology();
@@ -78,7 +98,10 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   const std::string violation = violation_on_any_rank(world, metrics);
   // What cannot be printed may still be written to the file.
   const Outcome printed = outcome_of([&] {
-    if (speaks) print_output(results_text(config, metrics, mesh, violation.empty()));
+    if (!speaks) return;
+    print_output(metrics.epoch_losses.empty()
+                     ? stopped_text(config, metrics)
+                     : results_text(config, metrics, mesh, violation.empty()));
   });
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   collectively(world, [&] {
@@ -92,7 +115,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   if (!options.export_to.empty()) export_predictions(options.export_to, trainer, config.data);
   raise_first_failure(world, printed, Site::current());
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
-  return ExitCode::ok;
+  return metrics.stopped ? ExitCode::stopped : ExitCode::ok;
 }
 
 }  // namespace
@@ -109,8 +132,11 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
-  return with_compute_type(compute_type(config),
-                           [&](auto t) { return train<decltype(t)>(runtime, config, options); });
+  time_to_stop(options.until, config);  // wrong on all ranks, or on none
+  const std::string resume_from = checkpoint_to_resume(world, config, options);
+  return with_compute_type(compute_type(config), [&](auto t) {
+    return train<decltype(t)>(runtime, config, options, resume_from);
+  });
 }
 
 }  // namespace tessera

@@ -47,8 +47,14 @@ std::string comparison_text(const TrainingMetrics& metrics) {
   for (const ComparedRow& row : compare(metrics.planned_traffic, metrics.measured_traffic))
     out += fmt::format(line, row.planned.axis + " " + std::string(name_of(row.planned.operation)),
                        calls(row.planned), calls(row.measured));
-  out += fmt::format(line, "peak memory", with_thousands(metrics.planned_bytes) + " B",
-                     with_thousands(metrics.measured_bytes) + " B");
+  const auto bytes = [&](const char* what, Size planned, Size measured) {
+    if (planned != 0 || measured != 0)
+      out +=
+          fmt::format(line, what, with_thousands(planned) + " B", with_thousands(measured) + " B");
+  };
+  bytes("checkpoint read", metrics.planned_read, metrics.measured_read);
+  bytes("checkpoints written", metrics.planned_written, metrics.measured_written);
+  bytes("peak memory", metrics.planned_bytes, metrics.measured_bytes);
   return out;
 }
 
@@ -113,6 +119,29 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
   return out;
 }
 
+std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
+  if (!metrics.stopped) return "";
+  return fmt::format("Stopped after {} and {} of {} epochs, as asked; go on with --resume {}\n",
+                     counted(metrics.resumed_at + metrics.steps, "step"),
+                     metrics.epoch_losses.size(), config.training.num_epochs,
+                     metrics.last_checkpoint);
+}
+
+namespace {
+
+/// "  Checkpoints:     3 in 12 ms, the last one is saves/step_0000000160.h5\n"
+std::string checkpoints_text(const TrainingMetrics& metrics) {
+  std::string out;
+  if (metrics.resumed_at > 0)
+    out += fmt::format("  Resumed at:      step {}\n", metrics.resumed_at);
+  if (metrics.checkpoints > 0)
+    out += fmt::format("  Checkpoints:     {} in {}, the last one is {}\n", metrics.checkpoints,
+                       human_seconds(metrics.checkpoint_seconds), metrics.last_checkpoint);
+  return out;
+}
+
+}  // namespace
+
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned) {
   std::string out;
@@ -125,9 +154,9 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
       "  Wall time:       {4}\n"
       "  Time per step:   {5}\n"
       "  Samples/s:       {6}\n"
-      "  Memory:          {7} per rank\n{10}{11}"
+      "  Memory:          {7} per rank\n{10}{12}{11}"
       "  As planned:      {8}\n\n"
-      "{9}{0}\n\nDistributed training complete!\n",
+      "{9}{0}\n\n{13}\n",
       rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
       human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
       with_thousands(static_cast<Size>(metrics.samples_per_second())),
@@ -137,7 +166,8 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
           ? ""
           : fmt::format("  Skipped steps:   {} (gradients overflowed; loss scale {:g})\n",
                         metrics.skipped_steps, metrics.loss_scale),
-      validation_text(config, metrics));
+      validation_text(config, metrics), checkpoints_text(metrics),
+      metrics.stopped ? trim(stopped_text(config, metrics)) : "Distributed training complete!");
   return out;
 }
 
@@ -153,11 +183,20 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"samples_per_second", metrics.samples_per_second()},
           {"loss_scale", metrics.loss_scale},
           {"skipped_steps", metrics.skipped_steps},
+          {"stopped", metrics.stopped},
+          {"resumed_at", metrics.resumed_at},
+          {"checkpoints", metrics.checkpoints},
+          {"checkpoint_seconds", metrics.checkpoint_seconds},
+          {"last_checkpoint", metrics.last_checkpoint},
           {"planned",
            {{"traffic", traffic_json(metrics.planned_traffic)},
+            {"checkpoint_bytes_read", metrics.planned_read},
+            {"checkpoint_bytes_written", metrics.planned_written},
             {"device_bytes", metrics.planned_bytes}}},
           {"measured",
            {{"traffic", traffic_json(metrics.measured_traffic)},
+            {"checkpoint_bytes_read", metrics.measured_read},
+            {"checkpoint_bytes_written", metrics.measured_written},
             {"device_bytes", metrics.measured_bytes}}}};
 }
 
@@ -169,6 +208,12 @@ std::string plan_violation(const TrainingMetrics& metrics) {
   if (metrics.measured_bytes != metrics.planned_bytes)
     return fmt::format("peak device memory was {} B, planned {} B", metrics.measured_bytes,
                        metrics.planned_bytes);
+  if (metrics.measured_read != metrics.planned_read)
+    return fmt::format("{} B of a checkpoint were read, planned {} B", metrics.measured_read,
+                       metrics.planned_read);
+  if (metrics.measured_written != metrics.planned_written)
+    return fmt::format("{} B of checkpoints were written, planned {} B", metrics.measured_written,
+                       metrics.planned_written);
   return "";
 }
 

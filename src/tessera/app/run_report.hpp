@@ -21,6 +21,9 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned);
 
+/// That a training was stopped, and how to go on with it; "" if it was not.
+std::string stopped_text(const Config& config, const TrainingMetrics& metrics);
+
 /// The results as data; the caller adds configuration and provenance.
 nlohmann::json results_json(const TrainingMetrics& metrics);
 

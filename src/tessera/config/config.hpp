@@ -129,6 +129,7 @@ struct Config {
   DataConfig data{};
   TrainingConfig training{};
   CommOptions comm{};  ///< keys: timeout_seconds, check_collectives
+  CheckpointConfig checkpoint{};
 };
 
 /// The type that layers compute with.

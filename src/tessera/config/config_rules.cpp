@@ -18,6 +18,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/stages.hpp>
 
@@ -121,6 +122,27 @@ void check_training(const Config& config) {
   validate(training.optimizer);
   validate(training.schedule);
   validate(training.clip);
+}
+
+void check_checkpoint(const Config& config) {
+  const CheckpointConfig& given = config.checkpoint;
+  if (given.enabled() && !has_hdf5())
+    reject("checkpoint.directory", given.directory,
+           "needs a program that was built with parallel HDF5 (TESSERA_ENABLE_HDF5)");
+  if (given.enabled()) {
+    if (given.keep == 0 && given.keep_best > 0)
+      reject("checkpoint.keep_best", given.keep_best, "needs checkpoint.keep > 0, as 0 keeps all");
+    return;
+  }
+  const CheckpointConfig defaults;
+  const auto needs_directory = [&](const char* key, const auto& value, const auto& usual) {
+    if (value != usual) reject(key, value, "needs checkpoint.directory");
+  };
+  needs_directory("checkpoint.every_steps", given.every_steps, defaults.every_steps);
+  needs_directory("checkpoint.every_minutes", given.every_minutes, defaults.every_minutes);
+  needs_directory("checkpoint.at_end", given.at_end, defaults.at_end);
+  needs_directory("checkpoint.keep", given.keep, defaults.keep);
+  needs_directory("checkpoint.keep_best", given.keep_best, defaults.keep_best);
 }
 
 /// The sizes that other launch systems ask for must be those that the launcher gave.
@@ -232,6 +254,7 @@ void validate(const Config& config, const Topology& topology) {
   check_data(config);
   check_loss(config);
   check_training(config);
+  check_checkpoint(config);
   validate(config.comm);
   check_launch(config.training.distributed, topology.ranks());
   const MeshShape mesh = resolve_mesh(config, topology);

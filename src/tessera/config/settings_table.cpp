@@ -87,6 +87,7 @@ auto& schedule(auto& c) { return c.training.schedule; }
 auto& clip(auto& c) { return c.training.clip; }
 auto& distributed(auto& c) { return c.training.distributed; }
 auto& comm(auto& c) { return c.comm; }
+auto& checkpoint(auto& c) { return c.checkpoint; }
 
 /// The key "section.path" of the member `path` of what the section sets.
 #define TESSERA_KEY(section, of, path, ...) \
@@ -233,6 +234,17 @@ std::vector<Setting> make_settings() {
                       "abort the job when a collective takes longer; 0: never"),
       TESSERA_SETTING(comm, check_collectives,
                       "check that all ranks make the same collective call"),
+
+      TESSERA_SETTING(checkpoint, directory, "where checkpoints are written; empty: none are"),
+      TESSERA_SETTING(checkpoint, every_steps, "steps between checkpoints; 0: not by steps",
+                      not_negative),
+      TESSERA_SETTING(checkpoint, every_minutes, "minutes between checkpoints; 0: not by time",
+                      not_negative),
+      TESSERA_SETTING(checkpoint, at_end, "write one after the last step"),
+      TESSERA_SETTING(checkpoint, keep, "newest checkpoints that are kept; 0: all", not_negative),
+      TESSERA_SETTING(checkpoint, keep_best,
+                      "checkpoints kept as well for their loss at the end of an epoch",
+                      not_negative),
   };
 }
 #undef TESSERA_SETTING

@@ -44,6 +44,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.clips_by_value = training.clip.value.has_value();
   input.clips_by_norm = training.clip.global_norm.has_value();
   input.check_replicas_every = training.check_replicas_every;
+  input.writes_checkpoints = config.checkpoint.enabled();
   return input;
 }
 

@@ -72,19 +72,35 @@ void TrainingSession<T>::step(Size batch) {
   const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
   engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
   ++steps_;
+  ++(batch + 1 == data().num_batches() ? last_steps_since_ : full_steps_since_);
+  samples_since_ += global_samples_[static_cast<std::size_t>(batch)];
   if (!replicas_are_equal_ || steps_ % training_.check_replicas_every != 0) return;
   ++checks_since_;
   (*replicas_are_equal_)(steps_);
 }
 
 template <class T>
-std::vector<double> TrainingSession<T>::run_epoch(const std::function<void()>& after_step) {
-  for (Size k = 0; k < data().num_batches(); ++k) {
-    step(k);
-    if (after_step) after_step();
+std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& go_on) {
+  while (next_batch_ < data().num_batches()) {
+    step(next_batch_++);
+    if (go_on && !go_on() && next_batch_ < data().num_batches()) return {};
   }
+  next_batch_ = 0;
   ++epochs_since_;
   return losses();
+}
+
+template <class T>
+std::vector<double> TrainingSession<T>::losses_so_far() {
+  ++checkpoints_since_;
+  return engine_->losses_so_far(next_batch_);
+}
+
+template <class T>
+void TrainingSession<T>::resume(const TrainingState& state) {
+  steps_ = state.step;
+  next_batch_ = state.batch();
+  engine_->resume(state.step, state.loss_scale, state.losses_so_far);
 }
 
 template <class T>
@@ -122,14 +138,18 @@ Size TrainingSession<T>::planned_bytes() const {
 template <class T>
 void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
-  epochs_since_ = checks_since_ = validations_since_ = 0;
+  full_steps_since_ = last_steps_since_ = samples_since_ = 0;
+  epochs_since_ = checks_since_ = validations_since_ = checkpoints_since_ = 0;
 }
 
 template <class T>
 std::vector<LedgerRow> TrainingSession<T>::planned_traffic() const {
-  const Size full = data().num_batches() - 1;
-  std::vector<PlannedRun> runs{{&plan_, full * epochs_since_, epochs_since_, checks_since_},
-                               {&last_plan_, epochs_since_}};
+  std::vector<PlannedRun> runs{{.plan = &plan_,
+                                .steps = full_steps_since_,
+                                .epochs = epochs_since_,
+                                .checks = checks_since_,
+                                .checkpoints = checkpoints_since_},
+                               {&last_plan_, last_steps_since_}};
   if (const Size times = validations_since_; times > 0) {
     const Size full_batches = plan_.input.validation_batches() - 1;
     runs.push_back({&plan_, 0, 0, 0, full_batches * times, times});

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include <tessera/checkpoint/training_state.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/engine/dataset.hpp>
@@ -51,9 +52,16 @@ class TrainingSession {
   /// One step on a batch of the epoch, at the next rate of the schedule. Throws Error
   /// (wrong_result) on all ranks where replicas are found to differ.
   void step(Size batch);
-  /// All batches once. `after_step` is called on every rank between steps. Returns the loss of
-  /// each.
-  std::vector<double> run_epoch(const std::function<void()>& after_step = {});
+  /// All batches once, or those that are left of an epoch which has begun. `go_on` is asked on
+  /// every rank after each step. Returns the loss of each batch; nothing if `go_on` has ended the
+  /// epoch before its last one.
+  std::vector<double> run_epoch(const std::function<bool()>& go_on = {});
+  /// Batches of the epoch that have been seen.
+  Size batch() const { return next_batch_; }
+  /// Sums of the losses of these batches, as a checkpoint keeps them.
+  std::vector<double> losses_so_far();
+  /// Goes on from a checkpoint, once its tensors have been read into the engine.
+  void resume(const TrainingState& state);
   /// Of the latest step on each batch of the epoch.
   std::vector<double> losses();
   /// Of the plan's validation samples, in batches as large as those of a step.
@@ -67,6 +75,7 @@ class TrainingSession {
   Engine<T>& engine() { return *engine_; }
   const Engine<T>& engine() const { return *engine_; }
   Size steps() const { return steps_; }
+  Size samples_since() const { return samples_since_; }  ///< begin_traffic(), of all ranks
 
   /// Device memory of this rank: as planned, and the peak of what was allocated. A step allocates
   /// nothing.
@@ -74,7 +83,7 @@ class TrainingSession {
   Size measured_bytes() const { return engine_bytes_ + data_bytes_; }
 
   /// What the ledger of this rank holds since the last call of this, or since the beginning; and
-  /// what the plan says of the epochs since then.
+  /// what the plan says of what has been done since then.
   void begin_traffic();
   std::vector<LedgerRow> planned_traffic() const;
   std::vector<LedgerRow> measured_traffic() const { return mesh_.world().ledger().rows(); }
@@ -91,8 +100,10 @@ class TrainingSession {
   std::optional<ReplicaCheck<T>> replicas_are_equal_;
   std::vector<Size> global_samples_, validation_samples_;  ///< of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
-  Size steps_ = 0;
-  Size epochs_since_ = 0, checks_since_ = 0, validations_since_ = 0;  ///< begin_traffic()
+  Size steps_ = 0, next_batch_ = 0;
+  // Since begin_traffic():
+  Size full_steps_since_ = 0, last_steps_since_ = 0, samples_since_ = 0;
+  Size epochs_since_ = 0, checks_since_ = 0, validations_since_ = 0, checkpoints_since_ = 0;
 };
 
 }  // namespace tessera

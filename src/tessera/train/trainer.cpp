@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,9 +12,11 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/config/config_agreement.hpp>
+#include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/config/to_plan_input.hpp>
@@ -23,8 +26,9 @@
 namespace tessera {
 namespace {
 
-Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommOptions& comm) {
-  Config config{model, {}, training, comm};
+Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommOptions& comm,
+                const CheckpointConfig& checkpoint) {
+  Config config{model, {}, training, comm, checkpoint};
   // The data arrive with fit(); until then any that suit the model and the batch.
   config.data.kind = DataKind::random;
   config.data.samples = training.batch_size;
@@ -96,12 +100,13 @@ void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
 
 template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
-                    const CommOptions& comm)
-    : config_(assemble(model, training, comm)),
+                    const CommOptions& comm, const Checkpointing& checkpointing)
+    : config_(assemble(model, training, comm, checkpointing.config)),
       world_(Communicator::world(agreed_options(config_))),
       topology_(node_of_ranks(world_)),
       mesh_(world_, valid_mesh(config_, topology_, world_)),
-      model_(make_model(config_.model)) {
+      model_(make_model(config_.model)),
+      checkpointing_(checkpointing) {
   check_types<T>(config_);
 }
 
@@ -135,6 +140,8 @@ TrainingMetrics Trainer<T>::fit(const Matrix<Data>& x, const Matrix<Data>& y,
                                 const EpochObserver& observe) {
   const Plan common = collectively(world_, [&] { return plan(samples_of(x)); });
   check_same_everywhere(world_, "samples of x", common.input.samples);
+  fit_config_ = config_;
+  fit_config_.data.samples = common.input.samples;
   return train(
       common,
       [&](const Plan& plan) {
@@ -148,6 +155,7 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
   Config config = config_;
   config.data = data;
   check_same_on_all_ranks(world_, config);
+  fit_config_ = config;
   const Plan common = collectively(world_, [&] { return plan_of(data); });
   return train(
       common, [&](const Plan& plan) { return make_data<Data>(plan, mesh_.rank(), data); }, observe);
@@ -170,6 +178,12 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.measured_bytes = session_->measured_bytes();
   metrics.planned_bytes = session_->planned_bytes();
 
+  if (!resume_from_.empty()) read_checkpoint(metrics);
+  if (checkpointing_.config.enabled()) {
+    const Communicator ranks = Communicator::world(comm_options(config_));
+    saves_.emplace(Saves{
+        ranks, {checkpointing_.config, ranks, checkpointing_.observer}, {checkpointing_, ranks}});
+  }
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
   run_epochs(observe, metrics);
@@ -177,28 +191,86 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.skipped_steps = engine().loss_scale().skipped_steps() - before.skipped_steps();
   metrics.planned_traffic = session_->planned_traffic();
   metrics.measured_traffic = session_->measured_traffic();
+  metrics.samples = session_->samples_since();
+  saves_.reset();
   metrics.wall_seconds = wall.seconds();
   take_slowest(world_, metrics);
   return metrics;
 }
 
 template <class T>
+void Trainer<T>::resume(const std::string& path) {
+  if (session_)
+    throw Error(ExitCode::usage, path + ": a training that has begun cannot resume; call reset()");
+  resume_from_ = path;
+}
+
+template <class T>
+void Trainer<T>::read_checkpoint(TrainingMetrics& metrics) {
+  const std::string path = std::exchange(resume_from_, {});
+  const Communicator ranks = Communicator::world(comm_options(config_));
+  const TrainingState state = collectively(ranks, [&] {
+    TrainingState read = read_state(path);
+    check_same_training(path, read.config, fit_config_);
+    if (read.batch() >= session_->data().num_batches() ||
+        read.step != read.epoch() * session_->data().num_batches() + read.batch())
+      throw Error(ExitCode::usage, path + ": its step and its losses contradict each other");
+    return read;
+  });
+  metrics.measured_read = read_tensors(path, ranks, engine());
+  metrics.planned_read = checkpoint_bytes(engine().plan(), mesh_.rank()).read;
+  session_->resume(state);
+  metrics.resumed_at = state.step;
+  metrics.epoch_losses = state.epoch_losses;
+  for (const auto& [epoch, loss, error] : state.validations)
+    metrics.validations.push_back(
+        {static_cast<Size>(epoch),
+         {loss, std::isnan(error) ? std::nullopt : std::optional(error)}});
+}
+
+template <class T>
+void Trainer<T>::save(TrainingMetrics& metrics) {
+  TrainingState state;
+  state.step = session_->steps();
+  state.loss_scale = engine().loss_scale().state();
+  state.epoch_losses = metrics.epoch_losses;
+  state.losses_so_far = session_->losses_so_far();
+  for (const EpochValidation& one : metrics.validations)
+    state.validations.push_back(
+        {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
+  state.config = config_as_json(fit_config_).dump();
+  state.provenance = checkpointing_.provenance.dump();
+  saves_->store.save(engine(), state);
+  saves_->schedule.saved();
+  const SaveCosts& costs = saves_->store.costs();
+  metrics.checkpoints = costs.saves;
+  metrics.checkpoint_seconds = costs.seconds;
+  metrics.measured_written = costs.written_bytes;
+  metrics.planned_written += checkpoint_bytes(engine().plan(), mesh_.rank()).written;
+  metrics.last_checkpoint = saves_->store.last().string();
+}
+
+template <class T>
 void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics) {
-  const Size first = session_->steps();
-  for (Size epoch = 1; epoch <= config_.training.num_epochs; ++epoch) {
-    double seconds = 0;
-    const Size last = first + epoch * session_->data().num_batches();
-    const Timer stepping;
+  const Size first = session_->steps(), batches = session_->data().num_batches();
+  NextMove move = NextMove::go_on;
+  for (Size epoch = static_cast<Size>(metrics.epoch_losses.size()) + 1;
+       epoch <= config_.training.num_epochs && move != NextMove::stop; ++epoch) {
+    Timer stepping;
     const std::vector<double> losses = session_->run_epoch([&] {
-      if (session_->steps() < last) return;
+      if (saves_) move = saves_->schedule.after_step(session_->steps());
+      const bool is_last = session_->batch() == batches;
+      if (!is_last && move == NextMove::go_on) return true;
       Kokkos::fence();
-      seconds = stepping.seconds();
+      metrics.stepping_seconds += stepping.seconds();
+      if (!is_last) save(metrics);
+      stepping.restart();
+      return move != NextMove::stop;
     });
-    metrics.stepping_seconds += seconds;
+    if (losses.empty()) break;
     const double loss =
         std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
     metrics.epoch_losses.push_back(loss);
-    metrics.samples += session_->data().num_samples();
     // Ranks along `model` have computed it apart; none of them may leave alone.
     collectively(world_, [&] {
       if (!std::isfinite(loss))
@@ -206,10 +278,15 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
                     fmt::format("training diverged: the loss of epoch {} is {}", epoch,
                                 std::isnan(loss) ? "not a number" : "infinite"));
     });
+    const bool is_last = epoch == config_.training.num_epochs;
     if (session_->validates_after(epoch))
       metrics.validations.push_back({epoch, session_->validate()});
     if (observe) observe(epoch, loss);
+    if (move != NextMove::go_on || (saves_ && is_last && checkpointing_.config.at_end))
+      save(metrics);
   }
+  if (saves_) saves_->schedule.finish();
+  metrics.stopped = static_cast<Size>(metrics.epoch_losses.size()) < config_.training.num_epochs;
   metrics.steps = session_->steps() - first;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <tessera/comm/communicator.hpp>
@@ -11,6 +13,7 @@
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/train/checkpointing.hpp>
 #include <tessera/train/session.hpp>
 
 namespace tessera {
@@ -33,13 +36,27 @@ struct TrainingMetrics {
   Size planned_bytes = 0;                   ///< device memory of this rank
   Size measured_bytes = 0;                  ///< its peak; steps allocate nothing
 
-  double initial_loss() const { return epoch_losses.front(); }
-  double final_loss() const { return epoch_losses.back(); }
+  bool stopped = false;  ///< before the last epoch, as Checkpointing::wants_to_stop has wished
+  Size resumed_at = 0;   ///< step of the checkpoint that it went on from; losses begin earlier
+  Size planned_read = 0, measured_read = 0;        ///< bytes of this rank from that checkpoint
+  Size planned_written = 0, measured_written = 0;  ///< bytes of this rank to checkpoints
+  Size checkpoints = 0;
+  double checkpoint_seconds = 0;  ///< in writing them, on this rank
+  std::string last_checkpoint{};
+
+  /// Not a number before the first epoch has ended.
+  double initial_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.front(); }
+  double final_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.back(); }
   double loss_scale = 1;   ///< at the end
   Size skipped_steps = 0;  ///< of this fit(): their gradients overflowed, and nothing was updated
 
-  double seconds_per_step() const { return stepping_seconds / static_cast<double>(steps); }
-  double samples_per_second() const { return static_cast<double>(samples) / stepping_seconds; }
+  /// Zero where a resumed training had no step left.
+  double seconds_per_step() const {
+    return steps == 0 ? 0 : stepping_seconds / static_cast<double>(steps);
+  }
+  double samples_per_second() const {
+    return steps == 0 ? 0 : static_cast<double>(samples) / stepping_seconds;
+  }
 };
 
 /// Called on every rank after each epoch with its number, from 1, and its loss.
@@ -61,7 +78,7 @@ class Trainer {
   /// Validates the configurations against the launched ranks and makes the mesh. Throws
   /// ConfigError, the same on every rank; also where ranks were given different ones.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
-                   const CommOptions& comm = {});
+                   const CommOptions& comm = {}, const Checkpointing& checkpointing = {});
 
   /// Trains on arrays that every rank holds whole, x (samples * positions, input width) and y
   /// (samples * positions, target width), with the positions of the model's input and of its
@@ -74,6 +91,12 @@ class Trainer {
 
   /// The same on generated data, of which each rank holds its own rows only.
   TrainingMetrics fit(const DataConfig& data, const EpochObserver& observe = {});
+
+  /// The next fit() goes on from this checkpoint, which any mesh and strategy may have written, in
+  /// place of the initial parameters: from its step to the end of `num_epochs`. On the mesh and
+  /// with the strategy that wrote it, as if it had never stopped, bit for bit. fit() throws Error
+  /// if the file is not whole, or was written by another training.
+  void resume(const std::string& path);
 
   /// Forgets what was trained: the next fit() starts from the initial parameters.
   void reset() { session_.reset(); }
@@ -109,6 +132,8 @@ class Trainer {
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
+  void read_checkpoint(TrainingMetrics& metrics);
+  void save(TrainingMetrics& metrics);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
   void check_trained() const;
   double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,
@@ -121,6 +146,17 @@ class Trainer {
   Mesh mesh_;
   ModelSpec model_;
   std::optional<TrainingSession<T>> session_;
+
+  /// A world of its own: what checkpoints exchange is no traffic of a step.
+  struct Saves {
+    Communicator ranks;
+    CheckpointStore store;
+    SaveSchedule schedule;
+  };
+  Checkpointing checkpointing_;
+  Config fit_config_;  ///< of the current fit(), with its data
+  std::string resume_from_;
+  std::optional<Saves> saves_;
 };
 
 }  // namespace tessera

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ctime>
+#include <iomanip>
+#include <sstream>
+
+#include <tessera/app/resumption.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/checkpoint/same_training.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+
+namespace tessera {
+
+std::string checkpoint_to_resume(const Communicator& world, const Config& config,
+                                 const TrainOptions& options) {
+  if (!options.resume && !options.resume_if_present) return "";
+  const std::string path = collectively(world, [&]() -> std::string {
+    if (options.resume && !options.resume->empty()) return *options.resume;
+    const char* const flag = options.resume ? "--resume" : "--resume-if-present";
+    if (!config.checkpoint.enabled())
+      throw Error(ExitCode::usage, std::string(flag) + ": needs checkpoint.directory");
+    if (world.rank() != 0) return "";
+    const auto latest = CheckpointStore::latest(config.checkpoint.directory);
+    if (!latest && options.resume)
+      throw Error(ExitCode::usage,
+                  "--resume: there is no checkpoint in " + config.checkpoint.directory);
+    return latest ? latest->string() : "";
+  });
+  const std::string agreed = broadcast_json(world, path);
+  // Before anything is printed; fit() reads it again.
+  if (!agreed.empty())
+    collectively(world, [&] { check_same_training(agreed, read_state(agreed).config, config); });
+  return agreed;
+}
+
+std::optional<std::chrono::system_clock::time_point> time_to_stop(const std::string& until,
+                                                                  const Config& config) {
+  if (until.empty()) return std::nullopt;
+  if (!config.checkpoint.enabled())
+    throw ConfigError("--until", until, "needs checkpoint.directory");
+  std::tm time{};
+  std::istringstream text(until);
+  char rest = 0;
+  std::time_t seconds = 0;
+  if (text >> seconds && !(text >> rest)) return std::chrono::system_clock::from_time_t(seconds);
+  text = std::istringstream(until);
+  time.tm_isdst = -1;
+  if (!(text >> std::get_time(&time, "%Y-%m-%dT%H:%M:%S")) || text >> rest)
+    throw ConfigError("--until", until,
+                      "must be a local time like 2026-11-24T06:00:00, or seconds since 1970");
+  return std::chrono::system_clock::from_time_t(std::mktime(&time));
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/text.hpp>
+#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/checkpoint_text.hpp>
+#include <tessera/io/hdf5_file.hpp>
+
+namespace tessera {
+namespace {
+
+/// A value of a document as text; "unknown" if it is not there.
+std::string value_at(const nlohmann::json& document, const char* pointer) {
+  const nlohmann::json::json_pointer place(pointer);
+  if (!document.is_object() || !document.contains(place)) return "unknown";
+  const nlohmann::json& value = document.at(place);
+  return value.is_string() ? one_line(value.get<std::string>()) : value.dump();
+}
+
+std::string axes_of_array(const Hdf5File& file, const std::string& name) {
+  if (!name.starts_with("parameters/") && !name.starts_with("moment")) return "";
+  const AttributeValue axes = file.attribute(name, "axes");
+  const std::string* text = std::get_if<std::string>(&axes);
+  return text == nullptr ? "" : one_line(*text);
+}
+
+}  // namespace
+
+std::string checkpoint_text(const std::string& path) {
+  const TrainingState state = read_state(path);
+  const nlohmann::json config = nlohmann::json::parse(state.config, nullptr, false);
+  const nlohmann::json provenance = nlohmann::json::parse(state.provenance, nullptr, false);
+  std::string out;
+  const auto line = [&](const char* what, const std::string& text) {
+    fmt::format_to(std::back_inserter(out), "{:<13}{}\n", what, text);
+  };
+  line("File:", fmt::format("{}, {}", path,
+                            human_bytes(static_cast<Size>(std::filesystem::file_size(path)))));
+  line("Step:",
+       fmt::format("{}, after {} of {} epochs and {} of the next one", state.step, state.epoch(),
+                   value_at(config, "/training/num_epochs"), counted(state.batch(), "step")));
+  if (!state.epoch_losses.empty())
+    line("Loss:", fmt::format("{:.6f} in the last whole epoch", state.epoch_losses.back()));
+  if (!state.validations.empty())
+    line("Validation:", fmt::format("{:.6f} after epoch {:g}", state.validations.back()[1],
+                                    state.validations.back()[0]));
+  if (state.loss_scale != LossScaleState{})
+    line("Loss scale:", fmt::format("{:g}, {} skipped", state.loss_scale.value,
+                                    counted(state.loss_scale.skipped_steps, "step")));
+  line("Model:",
+       fmt::format("{} in {}", value_at(config, "/model/kind"), value_at(config, "/model/dtype")));
+  line("Optimizer:", value_at(config, "/optimizer/kind"));
+  line("Written by:",
+       fmt::format(
+           "tessera {}, revision {}, on {} ranks, mesh {} {}, strategy {}",
+           value_at(provenance, "/version"), value_at(provenance, "/git_revision"),
+           value_at(provenance, "/world_size"), value_at(config, "/distributed/mesh_axis_names"),
+           value_at(config, "/distributed/mesh_shape"), value_at(config, "/distributed/strategy")));
+  line("Run began:", value_at(provenance, "/time"));
+  out += "\n";
+  const Hdf5File file = Hdf5File::open(path);
+  for (const ArrayFacts& facts : file.arrays())
+    fmt::format_to(std::back_inserter(out), "  {:<36} {:<8} {:<18} {:>14} B  {}\n", facts.name,
+                   name_of(facts.type), to_string(facts.shape),
+                   with_thousands(num_elements(facts.shape) * size_of(facts.type)),
+                   axes_of_array(file, facts.name));
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Checkpoints end to end: runs that stop and go on, on other meshes too, and what is said of files.
+# usage: checkpoint_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3 ranks=$4
+shift 4
+several=("$@")
+launcher=("${several[@]}")
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+# expect_one_message PIECE: one rank says it; launchers add what they think of the exit code.
+expect_one_message() {
+  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
+  grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
+}
+
+tutorial=("$inputs/tutorial.toml" --set training.num_epochs=5 --set checkpoint.directory=saves)
+begin whole
+launch run "$inputs/tutorial.toml" --set training.num_epochs=5 --json out.json
+expect_code 0
+expect_json /checkpoints 0
+losses=$(json /epoch_losses)
+
+begin stops-and-goes-on
+launch run "${tutorial[@]}" --resume
+expect_code 1
+expect_one_message "--resume: there is no checkpoint in saves"
+launch run "${tutorial[@]}" --until 1000 --resume-if-present --json out.json
+expect_code 6
+expect_line "Stopped after 2 steps and 0 of 5 epochs, as asked; go on with --resume saves/step_0000000002.h5"
+expect_json /stopped true
+expect_json /checkpoints 1
+expect_json /initial_loss null
+[ "$(cat "$here/saves/latest")" = step_0000000002.h5 ] || fail "latest is $(cat "$here/saves/latest")"
+launch run "${tutorial[@]}" --set checkpoint.every_steps=7 --resume-if-present --json out.json
+expect_code 0
+expect_line " +Resumed at: +step 2"
+expect_line " +Checkpoints: +6 in [0-9.]+ (ns|us|ms|s), the last one is saves/step_0000000040.h5"
+expect_json /epoch_losses "$losses"
+expect_json /resumed_at 2
+expect_json /steps 38
+expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes_written)"
+expect_json /measured/checkpoint_bytes_read 4620
+expect_json /measured/checkpoint_bytes_written 27720
+
+# What it wrote is shown, verified, and trained on with another strategy on one rank.
+launcher=()
+saved=saves/step_0000000035.h5
+launch checkpoint show $saved
+expect_code 0
+expect_line "Step: +35, after 4 of 5 epochs and 3 steps of the next one"
+expect_line "Written by: +tessera .*, on $ranks ranks, mesh \[\"data\"\] \[$ranks\], strategy data"
+expect_line " +parameters/layer1/kernel +float32 +\(4, 64\) +1,024 B +embed, mlp"
+launch checkpoint verify $saved
+expect_code 0
+expect_line "$saved: whole: 4,676 B of arrays are what was written"
+launch run "${tutorial[@]}" --resume $saved --json out.json
+expect_code 0
+expect_near "the final loss on one rank" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
+launcher=("${several[@]}")
+launch run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume $saved --json out.json
+expect_code 0
+expect_near "the final loss with fsdp" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
+
+# Damage is found by whoever reads, with one line.
+cp "$here/$saved" "$here/damaged.h5"
+size=$(stat -c %s "$here/$saved")
+printf '\x55' | dd of="$here/damaged.h5" bs=1 seek=$((size - 100)) conv=notrunc status=none
+for command in "checkpoint verify damaged.h5" "run $inputs/tutorial.toml --resume damaged.h5"; do
+  # shellcheck disable=SC2086 # words
+  launch $command
+  expect_code 1
+  expect_one_message "damaged.h5: "
+done
+truncate -s 3000 "$here/damaged.h5"
+launch run "${tutorial[@]}" --resume damaged.h5
+expect_code 1
+expect_one_message "damaged.h5: is no whole HDF5 file: truncated file"
+launch run "${tutorial[@]}" --resume "$inputs/tutorial.toml"
+expect_code 1
+expect_one_message "tutorial.toml: is no whole HDF5 file: file signature not found"
+launch run "${tutorial[@]}" --set 'model.widths=[4, 8, 1]' --resume
+expect_code 1
+expect_one_message "saves/step_0000000040.h5: was written with model.widths = [4, 64, 1], and this run has [4, 8, 1]"
+
+begin bad
+launch run "$inputs/tutorial.toml" --resume
+expect_code 1
+expect_one_message "--resume: needs checkpoint.directory"
+launch run "$inputs/tutorial.toml" --until 1000
+expect_code 1
+expect_one_message "--until = 1000: needs checkpoint.directory"
+launch run "${tutorial[@]}" --until tomorrow
+expect_code 1
+expect_one_message "--until = tomorrow: must be a local time like 2026-11-24T06:00:00, or seconds since 1970"
+launch run "$inputs/tutorial.toml" --set checkpoint.every_steps=3
+expect_code 1
+expect_one_message "checkpoint.every_steps = 3: needs checkpoint.directory"
+launch run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
+expect_code 1
+expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that can be made"
+expect_files
+
+# A scheduler's signal, once and twice, to one process.
+launcher=()
+for signals in "USR1" "TERM TERM"; do
+  begin "signal-${signals// /-}"
+  (cd "$here" && exec timeout 60 "$program" run "${tutorial[@]}" --set training.num_epochs=10000000 \
+    --set checkpoint.every_steps=1000 --quiet) > "$out" 2> "$err" &
+  process=$!
+  for ((wait = 0; wait < 200; ++wait)); do
+    [ -e "$here/saves/latest" ] && break
+    sleep 0.05
+  done
+  # To the program: timeout passes SIGTERM on, and nothing else.
+  for signal in $signals; do kill -"$signal" "$(pgrep -P $process)"; done
+  wait $process
+  code=$?
+  expect_code 6
+  launch checkpoint verify "saves/$(cat "$here/saves/latest")"
+  expect_code 0
+done
+
+conclude

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training that goes on from the latest checkpoint of a directory, and ends as a process ends
+// that is killed: at one point of a save, without leaving anything in order. usage: tessera_crash
+// DIRECTORY POINT TIMES RANK; POINT "never" trains to the end
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/base/run_main.hpp>
+#include <tessera/base/standard_streams.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
+#include <tessera/train/trainer.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr int killed = 9;
+
+/// What a training has come to, to the last bit.
+std::string end_of(const TrainingMetrics& metrics, const Vector<double>& parameters) {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), parameters);
+  std::string text;
+  for (const double loss : metrics.epoch_losses) text += fmt::format("{:a} ", loss);
+  for (std::size_t i = 0; i < host.extent(0); ++i) text += fmt::format("{:a} ", host(i));
+  return text + "\n";
+}
+
+ExitCode train(Runtime& runtime, const std::string& directory, const std::string& point, int times,
+               int rank) {
+  ModelConfig model;
+  model.mlp.widths = {3, 7, 5, 2};
+  model.dtype = DType::float64;
+  TrainingConfig training;
+  training.batch_size = 5;
+  training.num_epochs = 8;
+  training.distributed.strategy = "zero1";
+  DataConfig data;
+  data.kind = DataKind::random;
+  data.samples = 13;
+  data.shuffle = true;
+
+  int left = times;
+  Checkpointing checkpointing;
+  checkpointing.config = {.directory = directory, .every_steps = 1, .keep = 2};
+  checkpointing.observer = [&](SavePoint reached) {
+    if (name_of(reached) == point && runtime.world_rank() == rank && --left == 0) _exit(killed);
+  };
+  Trainer<double> trainer(model, training, {}, checkpointing);
+  const Communicator& world = trainer.mesh().world();
+  const std::string latest = broadcast_json(world, collectively(world, [&]() -> std::string {
+                                              const auto found = CheckpointStore::latest(directory);
+                                              return found ? found->string() : "";
+                                            }));
+  if (!latest.empty()) {
+    verify_checkpoint(latest);
+    trainer.resume(latest);
+  }
+  const TrainingMetrics metrics = trainer.fit(data);
+  const std::string end = end_of(metrics, trainer.gather());
+  if (world.rank() == 0) print_output(end);
+  return ExitCode::ok;
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  return tessera::run_main(argc, argv, [&](tessera::Runtime& runtime) {
+    return tessera::train(runtime, argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  });
+}

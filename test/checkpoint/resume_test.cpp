@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training that stops anywhere and goes on is the one that never stopped.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/checkpoint_support.hpp"
+#include "engine/error_everywhere.hpp"
+
+namespace tessera {
+namespace {
+
+using checkpoint_test::SharedDirectory;
+using train_test::error_everywhere;
+using train_test::Experiment;
+using train_test::on_mesh;
+using train_test::primes;
+using train_test::relative_difference;
+using train_test::to_host;
+
+/// Of a training's end.
+struct End {
+  TrainingMetrics metrics;
+  std::vector<double> parameters, moments;
+};
+
+template <class T>
+End run(Experiment setup, const Checkpointing& checkpointing, const std::string& from = "") {
+  setup.model.dtype = dtype_of<StateOf<T>>();
+  Trainer<T> trainer(setup.model, setup.training, {}, checkpointing);
+  if (!from.empty()) trainer.resume(from);
+  End end;
+  end.metrics = trainer.fit(setup.data);
+  end.parameters = to_host(trainer.gather());
+  end.moments = to_host(trainer.gather(TensorRole::moment));
+  EXPECT_EQ(plan_violation(end.metrics), "");
+  return end;
+}
+
+std::string file_of(const SharedDirectory& directory, Size step) {
+  return directory.file(fmt::format("step_{:010}.h5", step));
+}
+
+void expect_same_end(const End& a, const End& b) {
+  EXPECT_EQ(a.metrics.epoch_losses, b.metrics.epoch_losses);
+  EXPECT_EQ(a.parameters, b.parameters);
+  EXPECT_EQ(a.moments, b.moments);
+  ASSERT_EQ(a.metrics.validations.size(), b.metrics.validations.size());
+  for (std::size_t i = 0; i < a.metrics.validations.size(); ++i) {
+    EXPECT_EQ(a.metrics.validations[i].epoch, b.metrics.validations[i].epoch);
+    EXPECT_EQ(a.metrics.validations[i].result.loss, b.metrics.validations[i].result.loss);
+  }
+}
+
+/// Saves after each step, then goes on from each of these, or from these.
+template <class T>
+void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
+  const SharedDirectory directory;
+  const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
+  const End whole = run<T>(setup, {.config = every_step});
+  const Size steps = whole.metrics.steps;
+  EXPECT_EQ(whole.metrics.checkpoints, steps);
+  expect_same_end(run<T>(setup, {}), whole);
+  for (Size step = 1; step <= steps; ++step) {
+    if (!from.empty() && std::find(from.begin(), from.end(), step) == from.end()) continue;
+    SCOPED_TRACE("from step " + std::to_string(step));
+    const End resumed = run<T>(setup, {}, file_of(directory, step));
+    EXPECT_EQ(resumed.metrics.steps, steps - step);
+    expect_same_end(resumed, whole);
+  }
+}
+
+Size ranks() { return Communicator::world().size(); }
+
+TEST(Resume, EveryStepOfReplicasShuffledValidatedInMicrobatches) {
+  Experiment setup = primes();
+  setup.training.microbatches = 3;
+  setup.training.distributed.overlap = true;
+  setup.training.clip.global_norm = 0.5;
+  setup.training.schedule = {.kind = ScheduleKind::cosine, .steps = 6, .end_factor = 0.1};
+  setup.data.shuffle = true;
+  setup.data.validation_samples = 7;
+  expect_resumes<float>(setup);
+}
+
+TEST(Resume, EveryStepOfShardsWithMomentumInFloat64) {
+  Experiment setup = on_mesh(primes(), {{"fsdp", ranks()}}, "fsdp");
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  setup.training.optimizer.momentum = 0.9;
+  expect_resumes<double>(setup);
+}
+
+// Layers use copies of the parameters, of which ranks keep shares only.
+TEST(Resume, MixedPrecision) {
+  Experiment setup = on_mesh(primes(), {{"data", ranks()}}, "zero1");
+  setup.training.distributed.mixed_precision = MixedPrecision::fp16;
+  expect_resumes<Float16>(setup, {2, 3});
+}
+
+TEST(Resume, PipelinesAndSplitLayers) {
+  if (ranks() % 2 != 0) return;
+  Experiment setup = on_mesh(primes(), {{"pipeline", 2}, {"model", ranks() / 2}}, "tensor");
+  setup.training.microbatches = 2;
+  expect_resumes<float>(setup, {2, 3});
+}
+
+// A draw depends on the number of the step.
+TEST(Resume, ModelsThatDraw) {
+  Experiment setup = primes(7);
+  setup.model.kind = ModelKind::vae;
+  setup.model.mlp.widths.clear();
+  setup.model.vae = {.input_width = 9, .hidden = {7}, .latent = 3};
+  setup.training.loss = LossKind::bce;
+  setup.data.kind = DataKind::blobs;
+  expect_resumes<float>(setup, {2, 3});
+}
+
+/// Strategies on meshes write in the middle of the second epoch, and the next one of the list goes
+/// on.
+template <class T>
+void expect_goes_on_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
+  const auto setups = checkpoint_test::some_strategies(base, 6, first);
+  const End whole = run<T>(setups.front().second, {});
+  for (std::size_t i = 0; i < setups.size(); ++i) {
+    const auto& [from, writes] = setups[i];
+    const auto& [to, reads] = setups[(i + 1) % setups.size()];
+    SCOPED_TRACE(from + ", then " + to);
+    const SharedDirectory directory;
+    run<T>(writes, {.config = {.directory = directory.path(), .every_steps = 4, .at_end = false}});
+    const End end = run<T>(reads, {}, file_of(directory, 4));
+    EXPECT_LE(relative_difference(end.metrics.epoch_losses, whole.metrics.epoch_losses), tolerance);
+    EXPECT_LE(relative_difference(end.parameters, whole.parameters), 10 * tolerance);
+  }
+}
+
+TEST(Resume, AnyStrategyOnAnyMeshGoesOnWithAdam) {
+  expect_goes_on_elsewhere<float>(primes(), 0, 1e-5);
+}
+
+TEST(Resume, AnyStrategyOnAnyMeshGoesOnWithMomentumInFloat64) {
+  Experiment setup = primes();
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  setup.training.optimizer.momentum = 0.9;
+  setup.training.microbatches = 2;
+  expect_goes_on_elsewhere<double>(setup, 1, 1e-11);
+}
+
+TEST(Resume, OneRanksWishStopsAllAtTheSameStep) {
+  const SharedDirectory directory;
+  const int last = static_cast<int>(ranks()) - 1;
+  const bool wishes = Communicator::world().rank() == last;
+  int asked = 0;
+  const CheckpointConfig config{.directory = directory.path(), .at_end = false};
+  const End stopped = run<float>(
+      primes(), {.config = config, .wants_to_stop = [&] { return ++asked >= 2 && wishes; }});
+  // Wished after the second step, agreed during the third one, which is the last of its epoch.
+  EXPECT_TRUE(stopped.metrics.stopped);
+  EXPECT_EQ(stopped.metrics.steps, 3);
+  EXPECT_EQ(stopped.metrics.checkpoints, 1);
+  EXPECT_EQ(stopped.metrics.last_checkpoint, file_of(directory, 3));
+  const End whole = run<float>(primes(), {});
+  EXPECT_FALSE(whole.metrics.stopped);
+  expect_same_end(run<float>(primes(), {}, file_of(directory, 3)), whole);
+
+  asked = 0;
+  const End early = run<float>(
+      primes(), {.config = config, .wants_to_stop = [&] { return ++asked == 1 && wishes; }});
+  EXPECT_EQ(early.metrics.steps, 2);
+  EXPECT_TRUE(early.metrics.epoch_losses.empty());
+  expect_same_end(run<float>(primes(), {}, early.metrics.last_checkpoint), whole);
+}
+
+// The time for the next one has come when a step is over, and is agreed on during another one.
+TEST(Resume, MinutesPassOnAllRanksTogether) {
+  const SharedDirectory directory;
+  const CheckpointConfig config{
+      .directory = directory.path(), .every_minutes = 1e-12, .at_end = false, .keep = 0};
+  const End end = run<float>(primes(), {.config = config});
+  EXPECT_EQ(end.metrics.checkpoints, end.metrics.steps - 1);
+}
+
+TEST(ResumeErrors, StopAllRanksWithTheSameWords) {
+  const SharedDirectory directory;
+  const CheckpointConfig config{.directory = directory.path()};
+  run<float>(primes(), {.config = config});
+  const std::string path = file_of(directory, 6);
+  const auto refused = [&](const Experiment& setup, const std::string& from) {
+    return error_everywhere([&] { run<float>(setup, {}, from); });
+  };
+  Experiment other = primes();
+  other.model.mlp.widths[1] = 9;
+  EXPECT_EQ(refused(other, path), path +
+                                      ": was written with model.widths = [3, 11, 13, 7, 5, 2], "
+                                      "and this run has [3, 9, 13, 7, 5, 2]");
+  other = primes();
+  other.data.seed = 4;
+  EXPECT_EQ(refused(other, path), path + ": was written with data.seed = 0, and this run has 4");
+  EXPECT_EQ(refused(primes(), directory.file("none.h5")),
+            directory.file("none.h5") + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error_everywhere(
+                [&] { run<float>(primes(), {.config = {.directory = "/dev/null/directory"}}); }),
+            "checkpoint.directory = /dev/null/directory: must be a directory that can be made");
+  const Communicator world = Communicator::world();
+  if (world.rank() == 0) std::filesystem::resize_file(path, 5000);
+  world.barrier();
+  EXPECT_TRUE(
+      refused(primes(), path).starts_with(path + ": is no whole HDF5 file: truncated file"));
+  EXPECT_EQ(error_everywhere([&] {
+              Trainer<float> trainer = train_test::trainer_of<float>(primes());
+              trainer.fit(primes().data);
+              trainer.resume(path);
+            }),
+            path + ": a training that has begun cannot resume; call reset()");
+}
+
+}  // namespace
+}  // namespace tessera
