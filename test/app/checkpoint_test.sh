@@ -6,6 +6,7 @@ program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
 several=("$@")
 launcher=("${several[@]}")
+tests=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=script_support.sh
 source "$(dirname "$0")/script_support.sh"
 
@@ -83,6 +84,29 @@ expect_one_message "tutorial.toml: is no whole HDF5 file: file signature not fou
 launch run "${tutorial[@]}" --set 'model.widths=[4, 8, 1]' --resume
 expect_code 1
 expect_one_message "saves/step_0000000040.h5: was written with model.widths = [4, 64, 1], and this run has [4, 8, 1]"
+
+# Exported parameters give the loss that was printed.
+begin export
+launcher=()
+launch run "${tutorial[@]}" --set data.validation_samples=64 --export run
+expect_code 0
+launch checkpoint export saves/step_0000000040.h5 -o model.npz
+expect_code 0
+expect_line "model.npz: 4 arrays from saves/step_0000000040.h5"
+launch checkpoint export saves/step_0000000040.h5 --format safetensors --names pytorch
+expect_code 0
+expect_line "saves/step_0000000040.safetensors: 4 arrays from saves/step_0000000040.h5"
+if [ -n "${PYTHON:-}" ]; then
+  (cd "$here" && "$PYTHON" -B "$tests/../checkpoint/export_test.py" model.npz saves/step_0000000040.safetensors run) ||
+    fail "NumPy does not get the loss of the run"
+fi
+launch checkpoint export saves/step_0000000040.h5 --format onnx
+expect_code 1
+expect_one_message "--format = onnx: must be one of npz, safetensors"
+launch checkpoint export saves/step_0000000040.h5 -o /dev/null/model.npz
+expect_code 1
+expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"
+launcher=("${several[@]}")
 
 begin bad
 launch run "$inputs/tutorial.toml" --resume

@@ -68,6 +68,12 @@ TEST(CommandLine, WhatIsDoneWithACheckpoint) {
   EXPECT_EQ(checkpoint({"checkpoint", "show", "a.h5"}).action, CheckpointAction::show);
   EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).action, CheckpointAction::verify);
   EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).file, "a.h5");
+  const CheckpointOptions exported = checkpoint(
+      {"checkpoint", "export", "a.h5", "--format", "safetensors", "--names", "pytorch", "-o", "b"});
+  EXPECT_EQ(exported.action, CheckpointAction::save_as);
+  EXPECT_EQ(exported.format, "safetensors");
+  EXPECT_EQ(exported.names, "pytorch");
+  EXPECT_EQ(exported.to, "b");
 }
 
 TEST(CommandLine, HelpAndVersion) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/outcome.hpp>
+#include <tessera/checkpoint/model_export.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "expect_error.hpp"
@@ -134,6 +135,24 @@ TEST(CheckpointFile, EveryCutIsFound) {
     ASSERT_TRUE(message.starts_with(path + ": ")) << length << ": " << message;
     length -= std::min<std::size_t>(length, 12);
   }
+}
+
+// What cannot be read whole is not exported, and leaves no file.
+TEST(CheckpointFile, DamageIsNotExported) {
+  const TemporaryDirectory directory;
+  const std::string path = written_to(directory), to = directory.path() / "model.npz";
+  EXPECT_EQ(export_parameters(path, to, ExportFormat::npz, ExportNames::tessera), 4U);
+  fs::remove(to);
+  {
+    Hdf5File file = Hdf5File::change(path);
+    const float changed = 3;
+    file.write("parameters/layer2/bias", DType::float32, {{{1}, {1}}}, &changed);
+    file.close();
+  }
+  for (const ExportFormat format : {ExportFormat::npz, ExportFormat::safetensors})
+    EXPECT_EQ(error_of([&] { export_parameters(path, to, format, ExportNames::pytorch); }),
+              path + ": parameters/layer2/bias: is damaged: its checksum differs");
+  EXPECT_FALSE(fs::exists(to) || fs::exists(to + ".unfinished"));
 }
 
 }  // namespace

@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include <tessera/app/commands.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_text.hpp>
 
 namespace tessera {
+
 namespace {
+
+template <Named Enum>
+Enum named(const char* flag, const std::string& name) {
+  const std::optional<Enum> value = value_named<Enum>(name);
+  if (!value) throw ConfigError(flag, name, "must be one of " + join(names_of<Enum>));
+  return *value;
+}
+
+std::string saved_as(const CheckpointOptions& options) {
+  const auto format = named<ExportFormat>("--format", options.format);
+  const auto names = named<ExportNames>("--names", options.names);
+  const std::string to =
+      !options.to.empty()
+          ? options.to
+          : std::filesystem::path(options.file).replace_extension(name_of(format)).string();
+  const std::size_t arrays = export_parameters(options.file, to, format, names);
+  return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
+                     options.file);
+}
 
 std::string verified(const std::string& file) {
   return fmt::format("{}: whole: {} B of arrays are what was written\n", file,
@@ -26,6 +49,9 @@ ExitCode checkpoint_command(const CheckpointOptions& options) {
       break;
     case CheckpointAction::verify:
       print_output(verified(options.file));
+      break;
+    case CheckpointAction::save_as:
+      print_output(saved_as(options));
       break;
   }
   return ExitCode::ok;

@@ -123,9 +123,23 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
     CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
     command.add_option("FILE", options.file, "Checkpoint (HDF5)")->required();
     command.callback([&options, action] { options.action = action; });
+    return &command;
   };
   add(CheckpointAction::show, "Show where the training stands, and every array");
   add(CheckpointAction::verify, "Compare every array with its checksum");
+  CLI::App* const exporting =
+      add(CheckpointAction::save_as, "Write the parameters to a file that other programs read");
+  exporting->add_option("--format", options.format, "Format: " + join(names_of<ExportFormat>))
+      ->type_name("NAME");
+  exporting
+      ->add_option("--names", options.names,
+                   "Names of the arrays: " + join(names_of<ExportNames>) +
+                       " (those of state_dict(), kernels transposed)")
+      ->type_name("NAME");
+  exporting
+      ->add_option("-o,--output", options.to,
+                   "File to write; default: the checkpoint's name with another ending")
+      ->type_name("FILE");
 }
 
 const std::string hint = "; see tessera --help";

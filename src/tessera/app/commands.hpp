@@ -10,6 +10,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/runtime.hpp>
+#include <tessera/checkpoint/model_export.hpp>
 #include <tessera/config/config_source.hpp>
 
 namespace tessera {
@@ -58,15 +59,20 @@ ExitCode info_command(Runtime& runtime);
 
 /// What `tessera checkpoint` does with a file.
 enum class CheckpointAction : std::uint8_t {
-  show,    ///< prints what is in it
-  verify,  ///< reads all of it, and says that it is what was written
+  show,     ///< prints what is in it
+  verify,   ///< reads all of it, and says that it is what was written
+  save_as,  ///< writes the parameters to a file that other programs read
 };
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<CheckpointAction>{"show", "verify"};
+inline constexpr std::array<std::string_view, 3> names_of<CheckpointAction>{"show", "verify",
+                                                                            "export"};
 
 struct CheckpointOptions {
   CheckpointAction action = CheckpointAction::show;
   std::string file{};
+  std::string format{name_of(ExportFormat::npz)};
+  std::string names{name_of(ExportNames::tessera)};
+  std::string to{};  ///< empty: beside the checkpoint, with the format in place of its ending
 };
 
 /// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error for a file that is not a
