@@ -22,25 +22,7 @@ for way in "${!ways[@]}"; do
   expect_files
 
   begin "study-$way"
-  cat > "$here/study.toml" <<'TOML'
-[model]
-widths = [8, 16, 1]
-[data]
-samples = 64
-[training]
-num_epochs = 2
-batch_size = 16
-[measure]
-rounds = 2
-steps = 6
-max_steps = 6
-gemm_size = 32
-[limits]
-case_seconds = 60.0
-[[grid]]
-ranks = [1, 2]
-global_batch = [16, 32]
-TOML
+  cp "$(dirname "$0")/../bench/run/small_study.toml" "$here/study.toml"
   program=$bench
   begun="grep -qs '\"running\"' results/cases/*/result.json"
   launcher=("$hosts" 2 1 --beside "until $begun; do sleep 0.1; done; sleep 1; ${ways[$way]}")

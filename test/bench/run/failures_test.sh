@@ -11,25 +11,7 @@ source "$(dirname "$0")/../../app/script_support.sh"
 # study NAME: begins a test with a small study in $here.
 study() {
   begin "$1"
-  cat > "$here/study.toml" <<'TOML'
-[model]
-widths = [8, 16, 1]
-[data]
-samples = 64
-[training]
-num_epochs = 2
-batch_size = 16
-[measure]
-rounds = 2
-steps = 6
-max_steps = 6
-gemm_size = 32
-[limits]
-case_seconds = 30.0
-[[grid]]
-ranks = [1, 2]
-global_batch = [16, 32]
-TOML
+  cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
 }
 
 # study_run ARGUMENTS...: runs it with a calibration that all of these tests share, which takes a while to measure.
