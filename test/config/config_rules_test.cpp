@@ -4,6 +4,7 @@
 
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/io/hdf5_file.hpp>
 
 #include "config/config_support.hpp"
 
@@ -338,6 +339,25 @@ TEST(ConfigRules, ResolvingFillsInTheLaunchAndIsIdempotent) {
   EXPECT_EQ(once.training.distributed.mesh_axis_names, (std::vector<std::string>{"data"}));
   EXPECT_EQ(config_as_toml(resolve(once, 6)), config_as_toml(once));
   expect_error([&] { resolve(once, 4); }, {"distributed.world_size = 6"});
+}
+
+TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
+  refuse([](Config& c) { c.checkpoint.every_steps = 5; },
+         {"checkpoint.every_steps = 5: needs checkpoint.directory"});
+  refuse([](Config& c) { c.checkpoint.every_minutes = 0.5; }, {"checkpoint.every_minutes = 0.5"});
+  refuse([](Config& c) { c.checkpoint.at_end = false; }, {"checkpoint.at_end = false"});
+  refuse([](Config& c) { c.checkpoint.keep = 0; }, {"checkpoint.keep = 0"});
+  refuse([](Config& c) { c.checkpoint.keep_best = 1; }, {"checkpoint.keep_best = 1"});
+  refuse([](Config& c) { c.checkpoint = {.directory = "saves", .every_steps = -1}; },
+         {"checkpoint.every_steps = -1: must not be negative"});
+  if (!has_hdf5())
+    return refuse([](Config& c) { c.checkpoint.directory = "saves"; },
+                  {"checkpoint.directory = \"saves\": needs a program that was built"});
+  refuse([](Config& c) { c.checkpoint = {.directory = "saves", .keep = 0, .keep_best = 1}; },
+         {"checkpoint.keep_best = 1: needs checkpoint.keep > 0"});
+  Config config = tutorial();
+  config.checkpoint = {.directory = "saves", .every_steps = 5, .keep_best = 1};
+  validate(config, 4);
 }
 
 TEST(ConfigRules, PlannedRanks) {

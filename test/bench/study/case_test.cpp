@@ -136,6 +136,10 @@ TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
   Study study = study_of({{{"ranks", {1}}}});
   study.base.training.check_replicas_every = 2;
   EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+  study = study_of({{{"ranks", {1}}}});
+  EXPECT_FALSE(make_cases(study).at(0).skip_reason);
+  study.base.checkpoint.directory = "saves";
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
 }
 
 TEST(Cases, ExclusionsGiveTheirReason) {
