@@ -15,6 +15,7 @@ namespace {
 Config wide_mlp() {
   Config config;
   config.model.mlp.widths = {64, 512, 512, 64};
+  config.data.kind = DataKind::random;
   config.training.batch_size = config.data.samples = 64;
   return config;
 }
