@@ -138,7 +138,8 @@ for signals in "USR1" "TERM TERM"; do
     sleep 0.05
   done
   # To the program: timeout passes SIGTERM on, and nothing else.
-  for signal in $signals; do kill -"$signal" "$(pgrep -P $process)"; done
+  trained=$(pgrep -P $process)
+  for signal in $signals; do kill -"$signal" "$trained"; done
   wait $process
   code=$?
   expect_code 6

@@ -37,7 +37,7 @@ KOKKOS_INLINE_FUNCTION Math reduce_lanes(const Team& team, Size n, const F& f) {
     for (Math& part : parts) reducer.init(part);
     Size j = 0;
     for (; j + lanes <= n; j += lanes) {
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 1
 #endif
       for (Size lane = 0; lane < lanes; ++lane) reducer.join(parts[lane], f(j + lane));
