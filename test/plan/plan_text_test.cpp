@@ -46,7 +46,8 @@ TEST(PlanText, MarksTheCallsThatLeaveANode) {
   const std::string text = to_text(plan, Topology::blocks(4, 2));
   expect_line(text, {"Nodes: 2 with 2 ranks each; model stays inside a node, data crosses nodes"});
   expect_line(text, {"per step", "data", "all_reduce", "gradients, across nodes"});
-  for (const json& call : to_json(plan, Topology::blocks(4, 2))["collectives"])
+  const json document = to_json(plan, Topology::blocks(4, 2));
+  for (const json& call : document["collectives"])
     EXPECT_EQ(call["across_nodes"], call["axis"] != "model") << call;
   EXPECT_EQ(to_text(plan).find("across nodes"), std::string::npos);
 }

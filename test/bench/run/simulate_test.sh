@@ -34,11 +34,12 @@ launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 1
 
 begin memory
-sed 's/^memory_bytes = .*/memory_bytes = 20_000_000_000/' "$machine" > "$here/small.toml"
-launch simulate "$inputs/simulated.toml" --machine small.toml -o results --set data.samples=1048576
+sed 's/^memory_bytes = .*/memory_bytes = 3_000_000_000/' "$machine" > "$here/small.toml"
+launch simulate "$inputs/simulated.toml" --machine small.toml -o results --set data.samples=1048576 \
+  --set model.transformer.blocks=4
 expect_code 0
 grep -q ' oom ' "$out" || fail "no case is too large"
-grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 18.63 GiB' || fail "no reason given"
+grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
 
 begin wrong
 launch simulate "$inputs/simulated.toml" --machine missing.toml -o results
