@@ -72,7 +72,7 @@ void set(T& table, const std::array<MachineKey<T>, N>& keys, const std::string& 
                     "is not a known key; the key " + must_be_one_of(name, names));
 }
 
-/// The keys that a table must give: all but the overlap and the machine's name have no default.
+/// For what no machine can do without; latencies and overheads may be left out.
 void require(bool is_given, const std::string& path, std::string_view key) {
   if (!is_given) throw Error(ExitCode::usage, fmt::format("{}: {} is missing", path, key));
 }
