@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/config/machine_file.hpp>
@@ -50,8 +51,7 @@ TEST(MachineFile, IsReadAndWritten) {
 
 TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
   for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
-    const Machine machine =
-        load_machine(std::string(TESSERA_INPUTS) + "/machines/" + name + ".toml");
+    const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
     EXPECT_EQ(machine.name, name);
     EXPECT_GT(machine.ranks(), 1000);
   }
