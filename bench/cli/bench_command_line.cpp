@@ -51,7 +51,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->type_name("STATUS[,STATUS...]")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"ok", "invalid", "oom", "timeout", "failed"}));
+      ->check(CLI::IsMember({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
   run.add_option_function<std::string>(
          "--calibration",
          [&](const std::string& file) {

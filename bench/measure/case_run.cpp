@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <tessera/base/timer.hpp>
@@ -41,26 +42,43 @@ void CaseRun<T>::next_step() {
   session_.step(session_.steps() % full_batches_);
 }
 
+/// Of the steps of an epoch that has not come to its end: all of them of full batches.
 template <class T>
-Verification CaseRun<T>::train(const CheckTime& check_time) {
+std::vector<double> CaseRun<T>::losses_so_far() {
+  std::vector<double> losses = session_.losses_so_far();
+  const PlanInput& input = plan().input;
+  for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.global_batch));
+  return losses;
+}
+
+template <class T>
+Verification CaseRun<T>::train(const CheckTime& check_time, std::optional<Size> most_steps) {
   Verification result;
+  LossCurve& curve = result.losses;
   session_.begin_traffic();
-  while (result.epochs < config_.training.num_epochs) {
+  Size left = most_steps.value_or(std::numeric_limits<Size>::max());
+  while (result.epochs < config_.training.num_epochs && left > 0) {
     const std::vector<double> losses = session_.run_epoch([&] {
       check_time();
-      return true;
+      return --left > 0;
     });
+    if (session_.batch() > 0) break;
+    curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
     ++result.epochs;
-    result.losses.steps.insert(result.losses.steps.end(), losses.begin(), losses.end());
-    result.losses.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
-                                   static_cast<double>(losses.size()));
+    curve.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
+                           static_cast<double>(losses.size()));
     if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
     if (!session_.validates_after(result.epochs)) continue;
-    result.losses.validations.push_back(session_.validate().loss);
-    result.losses.validated_at.push_back(result.losses.steps.size());
+    curve.validations.push_back(session_.validate().loss);
+    curve.validated_at.push_back(curve.steps.size());
   }
   result.measured_traffic = session_.measured_traffic();
   result.planned_traffic = session_.planned_traffic();
+  // Of an epoch that was cut short, by a call that no training makes.
+  if (session_.batch() > 0) {
+    const std::vector<double> losses = losses_so_far();
+    curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
+  }
   return result;
 }
 

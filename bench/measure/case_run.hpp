@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ using CheckTime = std::function<void()>;
 /// Losses of a training from the initial parameters.
 struct LossCurve {
   std::vector<double> steps;                ///< up to the first epoch with one that is not finite
-  std::vector<double> epochs;               ///< means of an epoch's steps
+  std::vector<double> epochs;               ///< means of whole epochs' steps
   std::vector<double> validations{};        ///< of unseen samples
   std::vector<std::size_t> validated_at{};  ///< steps before each of them
 };
@@ -34,7 +35,7 @@ struct Verification {
   LossCurve losses;
   std::vector<LedgerRow> planned_traffic;
   std::vector<LedgerRow> measured_traffic;  ///< on this rank
-  Size epochs = 0;
+  Size epochs = 0;                          ///< that have come to their ends
 };
 
 /// A configuration on the ranks of a communicator: training as Trainer does it, and steps by
@@ -50,8 +51,8 @@ class CaseRun {
   Size planned_bytes() const { return session_.planned_bytes(); }  ///< of this rank
   Size measured_bytes() const { return session_.measured_bytes(); }
 
-  /// All epochs of the configuration; once, and first.
-  Verification train(const CheckTime& check_time);
+  /// All epochs of the configuration, or as many steps of them; once, and first.
+  Verification train(const CheckTime& check_time, std::optional<Size> most_steps = {});
 
   /// Steps on full batches, one after the other.
   void warm_up(Size steps, const CheckTime& check_time);
@@ -64,6 +65,7 @@ class CaseRun {
 
  private:
   void next_step();
+  std::vector<double> losses_so_far();
 
   Config config_;
   Mesh mesh_;

@@ -40,8 +40,9 @@ struct Pair {
 std::string obstacle(const Pair& pair) {
   if (pair.before == nullptr) return "only after";
   if (pair.after == nullptr) return "only before";
-  const std::string old_status = pair.before->at("status"), new_status = pair.after->at("status");
-  if (old_status != "ok" || new_status != "ok") return old_status + " -> " + new_status;
+  if (!is_measured(*pair.before) || !is_measured(*pair.after))
+    return fmt::format("{} -> {}", pair.before->at("status").get<std::string>(),
+                       pair.after->at("status").get<std::string>());
   if (!same_work(*pair.before, *pair.after)) return "different work";
   const std::size_t rounds =
       std::min(rounds_of(*pair.before).size(), rounds_of(*pair.after).size());
@@ -98,13 +99,13 @@ std::string counts_text(const std::vector<std::string>& verdicts) {
 }
 
 std::string step_text(const Json* result) {
-  if (result == nullptr || result->at("status") != "ok") return "";
+  if (result == nullptr || !is_measured(*result)) return "";
   return human_seconds(result->at("step_seconds").at("median").get<double>());
 }
 
 std::string where_from(const ResultsDirectory& directory, const Results& results) {
   for (const Json& result : results.cases) {
-    if (result.at("status") != "ok") continue;
+    if (!is_measured(result)) continue;
     const Json launch = directory.launch(result.at("launch")).value_or(Json::object());
     const Json provenance = launch.value("provenance", Json::object());
     return fmt::format("{}{}, {}, {}", provenance.value("git_revision", "unknown"),

@@ -72,7 +72,11 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
            {{"case_seconds", study.limits.case_seconds},
             {"memory_bytes", or_null(study.limits.memory_bytes)},
             {"vendor_peak_flops_per_second", or_null(study.limits.vendor_peak_flops_per_second)}}},
-          {"tolerance", study.tolerance},
+          {"verify",
+           {{"enabled", study.verify.enabled},
+            {"tolerance", study.verify.tolerance},
+            {"steps", or_null(study.verify.steps)},
+            {"ranks", study.verify.ranks}}},
           {"strategies", names_of<Strategy>},
           {"cases", list}};
 }

@@ -78,10 +78,14 @@ std::vector<std::vector<double>> ResultsDirectory::steps(const std::string& id) 
   return document.value("rounds", std::vector<std::vector<double>>());
 }
 
-std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {
-  const fs::path file = path_ / of_case(id, "lock");
+std::optional<CaseLock> ResultsDirectory::take(const std::string& lock) const {
+  const fs::path file = path_ / lock;
   make_directories(file.parent_path());
   return CaseLock::take(file);
+}
+
+std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {
+  return take(of_case(id, "lock"));
 }
 
 bool ResultsDirectory::has_locks() const {

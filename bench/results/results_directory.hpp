@@ -49,6 +49,8 @@ class ResultsDirectory {
   /// Keeps the present result as an earlier attempt; returns the number of the next one.
   Size begin_attempt(const std::string& id) const;
 
+  /// For as long as a launch works on what this file belongs to; none if another one does.
+  std::optional<CaseLock> take(const std::string& lock) const;
   /// For the time of an attempt at a case; none if another launch is running it.
   std::optional<CaseLock> take_case(const std::string& id) const;
   /// Whether locks work on this file system.

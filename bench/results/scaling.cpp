@@ -36,7 +36,7 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
   const Json work = work_of(row, weak);
   const Json* best = nullptr;
   for (const Json& candidate : rows) {
-    if (candidate.at("status") != "ok" || work_of(candidate, weak) != work) continue;
+    if (!is_measured(candidate) || work_of(candidate, weak) != work) continue;
     if (!wanted.at("ranks").is_null() && candidate.at("ranks") != wanted.at("ranks")) continue;
     if (best == nullptr || rank_as_baseline(candidate, wanted) < rank_as_baseline(*best, wanted))
       best = &candidate;
@@ -69,7 +69,7 @@ void add_scaling(std::vector<Json>& rows, const Results& results) {
   const bool weak = results.study.at("scaling") == "weak";
   for (Json& row : rows) {
     row["scaling"] = results.study.at("scaling");
-    if (row.at("status") != "ok") continue;
+    if (!is_measured(row)) continue;
     const Json* base = find_baseline(rows, row, results.study.at("baseline"), weak);
     if (base == nullptr) continue;
     const auto rounds = [&](const Json* of) {

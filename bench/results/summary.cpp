@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array statuses{"ok",     "invalid", "oom",     "timeout",
-                              "failed", "skipped", "running", "pending"};
+constexpr std::array statuses{"ok",     "unverified", "invalid", "oom",    "timeout",
+                              "failed", "skipped",    "running", "pending"};
 
 Json get(const Json& result, const char* pointer) {
   return result.value(Json::json_pointer(pointer), Json());
@@ -37,7 +37,7 @@ Json share_of_step(const Json& row, std::initializer_list<const char*> parts) {
 
 Json row_of(Json result) {
   // What is not ok has no speed.
-  if (result.at("status") != "ok")
+  if (!is_measured(result))
     for (const char* part : {"step_seconds", "samples_per_second", "breakdown", "compute"})
       result[part] = nullptr;
   Json row{{"factors", result.at("factors")}};
@@ -76,7 +76,7 @@ std::vector<std::string> ties_of(const Results& results, std::size_t best) {
   const Json& first = results.cases[best];
   const double batch = get(first, "/factors/global_batch");
   for (const Json& result : results.cases) {
-    if (&result == &first || result.at("status") != "ok") continue;
+    if (&result == &first || !is_measured(result)) continue;
     const Statistics slower = paired_ratio(rounds_of(first), rounds_of(result));
     const double per_sample = batch / get(result, "/factors/global_batch").get<double>();
     if (slower.ci95 && slower.ci95->low * per_sample < 1 + smallest_effect)
@@ -109,15 +109,22 @@ Json machine_of(const Results& results) {
 std::pair<const char*, ExitCode> verdict_of(const std::vector<Json>& cases, const Json& counts) {
   if (counts.at("invalid") > 0) return {"INVALID", ExitCode::wrong_result};
   if (std::any_of(cases.begin(), cases.end(), is_failure)) return {"FAIL", failure_code(cases)};
-  if (counts.at("pending") > 0 || counts.at("running") > 0 || counts.at("ok") == 0)
+  if (counts.at("pending") > 0 || counts.at("running") > 0 ||
+      (counts.at("ok") == 0 && counts.at("unverified") == 0))
     return {"PARTIAL", ExitCode::skipped};
+  if (counts.at("unverified") > 0) return {"UNVERIFIED", ExitCode::ok};
   return {"PASS", ExitCode::ok};
 }
 
 }  // namespace
 
+bool is_measured(const Json& result) {
+  const Json& status = result.at("status");
+  return status == "ok" || status == "unverified";
+}
+
 std::vector<Round> rounds_of(const Json& result) {
-  if (result.at("status") != "ok") return {};
+  if (!is_measured(result)) return {};
   return result.value("rounds", std::vector<Round>());
 }
 
@@ -132,7 +139,7 @@ Results read_results(const ResultsDirectory& directory) {
       result = listed;
       result->update({{"status", status}, {"reason", nullptr}});
     }
-    if (status == "ok") results.steps[id] = directory.steps(id);
+    if (is_measured(*result)) results.steps[id] = directory.steps(id);
     results.cases.push_back(std::move(*result));
   }
   return results;

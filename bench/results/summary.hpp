@@ -13,6 +13,10 @@
 
 namespace tessera::bench {
 
+/// Whether a result, or its row, has a speed: "ok", or "unverified" where there was nothing to hold
+/// its losses against.
+bool is_measured(const nlohmann::json& result);
+
 /// A study's document and its cases' results by id, as read from a directory.
 struct Results {
   nlohmann::json study;

@@ -5,27 +5,21 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/agreement.hpp>
-#include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
-#include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 
 #include "results/documents.hpp"
+#include "results/summary.hpp"
 #include "run/pipeline_result.hpp"
-#include "run/reference.hpp"
+#include "run/references.hpp"
 #include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Seconds that a rank with an error waits for those that may be stuck in a collective: less than
-/// it takes their watchdog to end the job, whose word would hide the cause.
-double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds / 2); }
 
 /// What earlier launches of this program have measured of a case that is to be continued.
 Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
@@ -38,24 +32,6 @@ Json kept_rounds(const ResultsDirectory& results, const std::string& id, const J
     if (result.contains(key) && !result.at(key).is_null()) kept[key] = result.at(key);
   kept["steps"] = results.steps(id);
   return kept["steps"].size() == kept["rounds"].size() ? kept : Json{{"launches", 0}};
-}
-
-/// How a round went on the ranks that ran it, the same on all of them.
-Outcome run_on_group(const Case& point, const AttemptContext& context, const Json& reference,
-                     CaseState& state) {
-  const Group& group = context.launch.group(point);
-  const Outcome mine = outcome_of([&] {
-    const Json shared = broadcast_json(group.ranks, reference);
-    if (shared.contains("error"))
-      throw Error(static_cast<ExitCode>(shared.at("code").get<int>()), shared.at("error"));
-    run_round(point, context, shared, state);
-  });
-  const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(context.study.limits));
-  if (agreed) return *agreed;
-  // The others wait for this rank in a collective that will never end.
-  const std::string message = fmt::format("rank {}: {}", context.world.rank(), mine.message);
-  log_error(message);
-  abort_job(mine.code, message);
 }
 
 }  // namespace
@@ -131,9 +107,7 @@ void Attempt::run_round() {
   Json reference = Json::object();
   if (is_first && state_.result.at("status") == "running") {
     context_->results.write_result(state_.result);
-    context_->last_word.enter("one-rank run");
-    reference = find_reference(point_->config, context_->results, context_->world,
-                               context_->study.limits, state_.clock);
+    reference = context_->references.find(point_->config);
   }
   sleep_until_all_arrive();
   if (!state_.is_done && context_->world.rank() < point_->ranks()) measure(reference);
@@ -146,9 +120,15 @@ void Attempt::run_round() {
 }
 
 void Attempt::measure(const Json& reference) {
-  const Outcome outcome = run_on_group(*point_, *context_, reference, state_);
+  const Group& group = context_->launch.group(*point_);
+  const Outcome outcome = run_on_group(group, context_->study.limits, [&] {
+    const Json shared = broadcast_json(group.ranks, reference);
+    if (shared.contains("error"))
+      throw Error(static_cast<ExitCode>(shared.at("code").get<int>()), shared.at("error"));
+    bench::run_round(*point_, *context_, shared, state_);
+  });
   if (outcome.failed()) end_case(state_.result, outcome.code, outcome.message);
-  const bool is_ok = state_.result.at("status") == "ok";
+  const bool is_ok = is_measured(state_.result);
   const auto of_launch =
       std::count_if(state_.rounds.begin(), state_.rounds.end(),
                     [&](const Round& round) { return round.launch == context_->launch.name(); });

@@ -21,9 +21,11 @@
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 #include "results/documents.hpp"
+#include "results/summary.hpp"
 #include "run/explanation.hpp"
+#include "run/loss_verdict.hpp"
 #include "run/pipeline_result.hpp"
-#include "run/reference.hpp"
+#include "run/reference_plan.hpp"
 #include "run/traffic_rows.hpp"
 
 namespace tessera::bench {
@@ -57,15 +59,9 @@ void inject_failure(const RunOptions& options, int rank) {
     std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-/// Enough steps for a block to last, and for all rounds to have those that the study wants.
 template <class T>
 Size choose_block(CaseRun<T>& run, const CaseContext& context) {
-  const MeasureRules& rules = context.study.measure;
-  const auto per_round = [&](Size steps) { return (steps + rules.rounds - 1) / rules.rounds; };
-  const double step = median(slowest(context.ranks, run.time_steps(3)));
-  const double wanted = std::min(std::ceil(rules.block_seconds / step), 1e9);
-  return std::max(per_round(rules.steps),
-                  std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
+  return block_steps(context.study.measure, median(slowest(context.ranks, run.time_steps(3))));
 }
 
 /// Steps with the machine's speed before and behind them. The launch takes no more rounds of a case
@@ -111,9 +107,10 @@ template <class T>
 bool verify(CaseRun<T>& run, const Config& config, const CaseContext& context,
             const Json& reference, const std::string& reference_name, Json& result) {
   const bool memory_as_planned = check_memory(run, context, result);
-  const Verification verification = run.train([&] { check_time(context); });
+  const Verification verification =
+      run.train([&] { check_time(context); }, context.study.verify.steps);
   LossVerdict loss = judge_losses(verification, reference, reference_name,
-                                  loss_tolerance(config, context.study.tolerance));
+                                  loss_tolerance(config, context.study.verify.tolerance));
   // Ranks along `model` compute their losses apart: the first one with a problem speaks for all.
   std::string problem;
   const std::vector<Json> all =
@@ -191,7 +188,7 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
                const Json& reference, CaseState& state) {
   const CaseContext context{attempt.study, attempt.launch.group(point).ranks, state};
   Json& result = state.result;
-  if (result.at("status") != "ok") {
+  if (!is_measured(result)) {
     if (!begin(run, point, attempt, context, reference, result)) return;
     state.block_steps = choose_block(run, context);
   } else if (is_new) {
@@ -214,11 +211,20 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["compute"] = rates_json(run.plan(), context, statistics.median);
   result["prediction"].update(
       prediction_json(predicted(point, run.plan(), attempt, machine_of(state.rounds))));
-  result["status"] = "ok";
+  // What nothing was held against is not called right.
+  const bool is_verified = result.at("loss").at("verdict") == "equal";
+  result["status"] = is_verified ? "ok" : "unverified";
   result["exit_code"] = 0;
 }
 
 }  // namespace
+
+Size block_steps(const MeasureRules& rules, double step_seconds) {
+  const auto per_round = [&](Size steps) { return (steps + rules.rounds - 1) / rules.rounds; };
+  const double wanted = std::min(std::ceil(rules.block_seconds / step_seconds), 1e9);
+  return std::max(per_round(rules.steps),
+                  std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
+}
 
 void run_round(const Case& point, const AttemptContext& context, const Json& reference,
                CaseState& state) {

@@ -13,6 +13,7 @@
 #include "measure/rounds.hpp"
 #include "run/last_word.hpp"
 #include "run/launch.hpp"
+#include "run/references.hpp"
 #include "run/selection.hpp"
 
 namespace tessera::bench {
@@ -23,6 +24,7 @@ struct AttemptContext {
   const Communicator& world;
   const Capacity& capacity;
   const LaunchState& launch;
+  const References& references;
   const ResultsDirectory& results;
   LastWord& last_word;
   const RunOptions& options;
@@ -46,10 +48,14 @@ struct CaseState {
   double seconds() const { return seconds_before + clock.seconds(); }
 };
 
+/// The steps of a round: enough for a block to last, and for all rounds to have those that the
+/// study wants.
+Size block_steps(const MeasureRules& rules, double step_seconds);
+
 /// A round of a case. The first one of a launch verifies it against its reference (as from
-/// find_reference). Fills in the result as it goes: what an exception leaves behind is what had
-/// been found by then. Sets the status ok or invalid; other ends are exceptions. Collective over
-/// the ranks of the case.
+/// References::find). Fills in the result as it goes: what an exception leaves behind is what had
+/// been found by then. Sets the status ok, unverified or invalid; other ends are exceptions.
+/// Collective over the ranks of the case.
 void run_round(const Case& point, const AttemptContext& context, const nlohmann::json& reference,
                CaseState& state);
 

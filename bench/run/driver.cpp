@@ -111,7 +111,7 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
 
 std::string describe(const Json& result) {
   if (result.is_null()) return "left to another launch";
-  if (result.at("status") == "ok")
+  if (is_measured(result))
     return fmt::format(
         "{} a step, {} samples/s",
         human_seconds(result.at("step_seconds").at("median").get<double>()),
@@ -190,10 +190,18 @@ void narrow(Json& summary, const std::string& id, const ResultsDirectory& result
   for (const char* key : {"result", "exit_code", "counts"}) summary[key] = alone.at(key);
 }
 
-ExitCode conclude(const RunOptions& options, const ResultsDirectory& results) {
+/// What the launch has spent on references.
+std::string reference_text(double seconds, double all) {
+  if (seconds == 0) return "";
+  return fmt::format("references took {} of the launch's {} ({:.1f} %)\n", human_seconds(seconds),
+                     human_seconds(all), 100 * seconds / all);
+}
+
+ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
+                  const std::string& references) {
   Json summary = write_summary(results);
   if (options.only) narrow(summary, *options.only, results);
-  print_output(summary_table(summary) + "\n" + figures_of_merit(summary));
+  print_output(summary_table(summary) + references + "\n" + figures_of_merit(summary));
   print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
   return static_cast<ExitCode>(summary.at("exit_code").get<int>());
 }
@@ -221,10 +229,16 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   });
 
   LastWord last_word(results);
-  run_cases(order, {work.study, world, capacity, launch, results, last_word, options}, launch);
+  References references(work.study, results, options);
+  references.make(order, world, last_word);
+  launch.set_reference_seconds(references.seconds());
+  run_cases(order, {work.study, world, capacity, launch, references, results, last_word, options},
+            launch);
   int code = 0;
   collectively(world, [&] {
-    if (world.rank() == 0) code = static_cast<int>(conclude(options, results));
+    if (world.rank() == 0)
+      code = static_cast<int>(
+          conclude(options, results, reference_text(references.seconds(), launch.seconds())));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }

@@ -87,11 +87,12 @@ void LastWord::speak(ExitCode code, const std::string& reason) {
   if (!result_) return;
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   nlohmann::json& result = *result_;
+  const bool is_kept = result.contains("status");
   end_case(result, stalled ? ExitCode::timeout : code,
            reason.empty() ? "the job was aborted" : reason);
   result["finished"] = utc_time();
   try {
-    results_.write_result(result);
+    if (is_kept) results_.write_result(result);
     write_summary(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());

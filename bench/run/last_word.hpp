@@ -26,9 +26,9 @@ class LastWord {
   LastWord(const LastWord&) = delete;
   LastWord& operator=(const LastWord&) = delete;
 
-  /// From here to end(), `result` is what is to be completed. With a time limit of the case, the
-  /// job ends with exit code 4 if the end does not come in twice that time: the watchdog, which can
-  /// name the ranks that are missing, comes first.
+  /// From here to end(), `result` is what is to be completed; without a status it is named only.
+  /// With a time limit of the case, the job ends with exit code 4 if the end does not come in twice
+  /// that time: the watchdog, which can name the ranks that are missing, comes first.
   void begin(nlohmann::json result, std::optional<double> case_seconds);
   /// What the case is doing: "warm-up".
   void enter(std::string phase);

@@ -11,19 +11,13 @@
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/communicator.hpp>
-#include <tessera/comm/detail/mpi_handle.hpp>
 
 #include "measure/machine_probe.hpp"
 #include "run/calibrations.hpp"
+#include "run/group.hpp"
 #include "run/selection.hpp"
 
 namespace tessera::bench {
-
-/// The first ranks of the job, as many as a case needs, with the backend that it asks for.
-struct Group {
-  Communicator ranks;
-  MpiHandle raw;  ///< to agree with each other on how a case has ended
-};
 
 /// What is the same for all cases of one launch.
 class LaunchState {
@@ -37,6 +31,7 @@ class LaunchState {
   std::string name() const { return document_.at("name"); }
   /// launches/<name>.json
   const nlohmann::json& document() const { return document_; }
+  /// The first ranks of the job, as many as a case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   const Calibration& calibration(const Case& point) const {
     return calibrations_.of(key_of(point));
@@ -50,6 +45,7 @@ class LaunchState {
   double seconds() const { return clock_.seconds(); }
   /// A pass of every calibration. Collective over all ranks.
   void calibrate();
+  void set_reference_seconds(double seconds) { document_["reference_seconds"] = seconds; }
   /// What the next launch needs; on rank 0.
   void write(const ResultsDirectory& results) const;
 

@@ -10,6 +10,8 @@
 #include <tessera/base/outcome.hpp>
 #include <tessera/base/text.hpp>
 
+#include "results/summary.hpp"
+
 namespace tessera::bench {
 
 using Json = nlohmann::json;
@@ -43,8 +45,9 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
   const bool retries = std::count(options.retry.begin(), options.retry.end(), status) > 0;
   const bool again = retries || status == "pending";
   // Cut short between rounds, or one launch of several.
-  const bool has_rounds = status == "ok" || (status == "pending" && result &&
-                                             result->value("rounds", Json()).is_array());
+  const bool has_rounds =
+      result &&
+      (is_measured(*result) || (status == "pending" && result->value("rounds", Json()).is_array()));
   const bool continues =
       !retries && has_rounds && result->value("launches", Size{1}) < study.measure.launches;
   // Launches that ended in the middle of it; what was ok before it was to be continued stays.

@@ -2,6 +2,7 @@
 #include "run/simulate.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,9 +15,11 @@
 #include "results/documents.hpp"
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
+#include "run/case_steps.hpp"
 #include "run/console.hpp"
 #include "run/explanation.hpp"
 #include "run/pipeline_result.hpp"
+#include "run/reference_plan.hpp"
 #include "run/traffic_rows.hpp"
 
 namespace tessera::bench {
@@ -40,6 +43,27 @@ Breakdown breakdown_of(const SimulatedStep& step) {
   return breakdown;
 }
 
+/// Of all epochs, or as many as are compared.
+Size steps_verified(const Plan& plan, const Config& config, const VerifyRules& rules) {
+  const Size all = plan.steps_per_epoch() * config.training.num_epochs;
+  return std::min(rules.steps.value_or(all), all);
+}
+
+/// Of a launch, after the case has been verified.
+Size steps_measured(const MeasureRules& rules, double step_seconds) {
+  return rules.warm_up + rules.instrumented_steps + rules.rounds * block_steps(rules, step_seconds);
+}
+
+/// What a study takes of a machine, with a launch of its own for each case.
+struct RankSeconds {
+  double cases = 0, references = 0;
+  std::string text() const {
+    const double all = std::max(cases + references, 1e-30);
+    return fmt::format("{:.3g} rank-hours of steps, and {:.3g} for references ({:.1f} % of all)\n",
+                       cases / 3600, references / 3600, 100 * references / all);
+  }
+};
+
 /// Cases of a study on a machine.
 class Simulation {
  public:
@@ -60,6 +84,21 @@ class Simulation {
     if (outcome.failed()) end_case(result, outcome.code, outcome.message);
     result["finished"] = utc_time();
     return result;
+  }
+
+  /// How long the ranks of a case wait for its reference and those of its trials that are not yet
+  /// `made`, in a launch of their own.
+  double reference_seconds(const Case& point, std::set<std::string>& made) const {
+    if (!study_.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
+    ReferencePlan plan;
+    const Outcome outcome = outcome_of(
+        [&] { plan = plan_reference(point.config, study_.verify, study_.limits, point.ranks()); });
+    if (outcome.failed()) return 0;
+    double seconds = seconds_of(plan.run, study_.verify);
+    for (const Trial& trial : plan.trials)
+      if (made.insert(trial.name).second)
+        seconds += seconds_of(trial.fewer, {}) + seconds_of(trial.more, {});
+    return seconds;
   }
 
  private:
@@ -91,8 +130,17 @@ class Simulation {
     add_call_times(result["traffic"], plan, breakdown);
     result["compute"] = compute_json(plan, product_rate(machine_, plan.input),
                                      study_.limits.vendor_peak_flops_per_second, step.step_seconds);
+    const Size steps = steps_verified(plan, point.config, study_.verify) +
+                       steps_measured(study_.measure, step.step_seconds);
+    result["wall_seconds"] = step.step_seconds * static_cast<double>(steps);
     result["status"] = "ok";
     result["exit_code"] = 0;
+  }
+
+  double seconds_of(const PlainRun& run, const VerifyRules& rules) const {
+    const Plan plan = plan_of(run.config, run.ranks);
+    return simulate(plan, cost_on(machine_, plan)).step_seconds *
+           static_cast<double>(steps_verified(plan, run.config, rules));
   }
 
   Study study_;
@@ -131,20 +179,25 @@ ExitCode simulate_study(const SimulateOptions& options) {
   const std::string name = launch.at("name");
   results.write("launches/" + name + ".json", launch);
   const Simulation simulation(study, machine, name);
+  std::set<std::string> made;
+  RankSeconds spent;
   for (const Case& point : cases) {
     const Json result = simulation.result_of(point);
-    if (result.at("status") == "ok")
+    const auto ranks = static_cast<double>(point.ranks());
+    if (result.at("status") == "ok") {
+      spent.cases += ranks * result.at("wall_seconds").get<double>();
+      spent.references += ranks * simulation.reference_seconds(point, made);
       results.write(ResultsDirectory::of_case(point.id, "steps.json"),
                     {{"schema_version", 1},
                      {"attempt", 1},
                      {"rounds", {{result.at("step_seconds").at("median")}}}});
+    }
     results.write_result(result);
   }
   const Json summary = write_summary(results);
-  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}", machine.name,
-                           summary_table(summary)));
-  print_result_line(summary.at("result"),
-                    result_text(summary) + " in " + results.path().string());
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n{}", machine.name,
+                           summary_table(summary), spent.text()));
+  print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
   return static_cast<ExitCode>(summary.at("exit_code").get<int>());
 }
 

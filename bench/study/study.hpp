@@ -51,6 +51,14 @@ struct Limits {
   std::optional<double> vendor_peak_flops_per_second;  ///< of one rank, as its maker states
 };
 
+/// What the losses of a case are held against: those of a run that shards nothing.
+struct VerifyRules {
+  bool enabled = true;        ///< without it cases are "unverified"
+  double tolerance = 1e-5;    ///< of losses, relative
+  std::optional<Size> steps;  ///< that are compared; unset: all epochs of the configuration
+  Size ranks = 1;             ///< of that run, at most; more than one are verified first
+};
+
 /// Factor or configuration key -> its values. All grids of a study together make its cases.
 using Grid = std::map<std::string, std::vector<nlohmann::json>>;
 
@@ -83,8 +91,8 @@ struct Study {
   Baseline baseline;
   MeasureRules measure;
   Limits limits;
-  double tolerance = 1e-5;  ///< of losses, relative, against the one-rank run
-  std::uint64_t seed = 1;   ///< of the order of cases
+  VerifyRules verify;
+  std::uint64_t seed = 1;  ///< of the order of cases
 };
 
 struct StudySource {

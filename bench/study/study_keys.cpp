@@ -25,8 +25,8 @@ using Json = nlohmann::json;
 /// A key of a study's own and what it sets.
 struct OwnKey {
   std::string name;
-  std::variant<std::string*, ScalingKind*, std::uint64_t*, Size*, std::optional<Size>*, double*,
-               std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
+  std::variant<bool*, std::string*, ScalingKind*, std::uint64_t*, Size*, std::optional<Size>*,
+               double*, std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
       member;
   bool may_be_zero = false;  ///< other numbers are positive
 };
@@ -54,7 +54,10 @@ std::vector<OwnKey> own_keys(Study& s) {
       {"limits.case_seconds", &s.limits.case_seconds},
       {"limits.memory_bytes", &s.limits.memory_bytes},
       {"limits.vendor_peak_flops_per_second", &s.limits.vendor_peak_flops_per_second},
-      {"verify.tolerance", &s.tolerance},
+      {"verify", &s.verify.enabled},
+      {"verify.tolerance", &s.verify.tolerance},
+      {"verify.steps", &s.verify.steps},
+      {"verify.ranks", &s.verify.ranks},
   };
 }
 

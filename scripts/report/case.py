@@ -10,6 +10,9 @@ from .fields import get, mapping, number, numbers, positive, table, text, texts
 from .style import PHASES, STATUSES
 
 
+MEASURED = ("ok", "unverified")  # the latter had nothing that its losses could be held against
+
+
 def is_locked(path):
     """Whether a launch that lives holds this file; as bench/results/case_lock.cpp."""
     try:
@@ -54,7 +57,7 @@ class Case:
         self.ranks = positive(self.factors, "ranks")
         self.global_batch = positive(self.factors, "global_batch")
         self.status, self.reason = self._status(lock)
-        self.ok = self.status == "ok"
+        self.ok = self.status in MEASURED
         self.tied = False  # with the best case of the study
 
     def crosses_nodes(self, axes):
@@ -73,8 +76,8 @@ class Case:
             return "stale", f"{since}; its launch ended before the case did"
         if status not in STATUSES:
             return "failed", f"the status '{status}' is not known"
-        if status == "ok" and None in (self.step("median"), self.samples_per_second):
-            return "failed", "its result is ok, but has no step time"
+        if status in MEASURED and None in (self.step("median"), self.samples_per_second):
+            return "failed", "its result is measured, but has no step time"
         return status, reason
 
     def number(self, *path):

@@ -7,13 +7,14 @@ from matplotlib.patches import Rectangle
 
 from . import document as doc
 from . import layout, style
+from .case import MEASURED
 from .numbers import percent, significant
 from .series import facets, mesh_order, strategy_order
 
 
 def _cell_text(case, status, ratios):
     """What stands in a cell: never blank, never zero."""
-    if status != "ok":
+    if status not in MEASURED:
         return "OOM" if status == "oom" else status
     efficiency = case.derived("efficiency") if ratios else None
     text = significant(case.samples_per_second)

@@ -37,6 +37,21 @@ def _simulated(study):
     return [Bullets(items), Table(lines, [Column("machine file", Code, "text")], folded="The machine")]
 
 
+def _correctness(study):
+    if get(study, "verify", "enabled") is False:
+        losses = "Losses were not held against anything: every case is unverified. Calls"
+    else:
+        ranks, steps = number(study, "verify", "ranks"), number(study, "verify", "steps")
+        reference = "one rank" if ranks == 1 else (
+            f"up to {count(ranks)} ranks, which were held against one rank in short trials first,")
+        losses = (
+            f"Each mesh trains from the same parameters on the same data as {reference} and must give its losses"
+            f"{f' of {count(steps)} steps' if steps else ''} within a relative difference of "
+            f"{power_of_ten(number(study, 'verify', 'tolerance'))}; calls")
+    return (f"Correctness: {losses}, bytes and memory must be the plan's. Otherwise the case is invalid, and its times "
+            "are not reported as speed.")
+
+
 def blocks(study):
     if study.machine:
         return _simulated(study)
@@ -56,10 +71,7 @@ def blocks(study):
         "Machine: a small matrix product and a sweep through memory, before and behind each block, show how "
         "fast the machine was. Speed-up, efficiency and what is called equally fast are found round by "
         "round, corrected by them; a difference below 3 % is never called one.",
-        "Correctness: each mesh trains from the same parameters on the same data as one rank and must "
-        f"give its losses within a relative difference of {power_of_ten(number(study.study, 'tolerance'))}"
-        "; calls, bytes and memory must be the plan's. Otherwise the case is invalid, and its times are "
-        "not reported as speed.",
+        _correctness(study.study),
         f"Breakdown and times of collectives: a second run of {count(measure('instrumented_steps'))} "
         "instrumented steps. Its fences cost time, so its step is no figure of merit.",
         "Predictions: in the first rounds, the products, kernels and calls of all plans are timed by "

@@ -61,6 +61,7 @@ def _ramp(*colours, number=8):
 # of its cells in the heat map, where "n/a" stands for no case.
 STATUSES = {
     "ok": (GOOD, None, ""),
+    "unverified": (WARNING, None, ""),
     "invalid": (BAD, ("#f6c9c4", "#5c2521"), "////"),
     "oom": (WARNING, ("#f0bf9f", "#5f3a20"), "xxxx"),
     "timeout": (WARNING, ("#f3dda9", "#544319"), "----"),

@@ -198,7 +198,8 @@ def study(entries):
                         "instrumented_steps": 5, "gemm_size": 1024},
             "limits": {"case_seconds": 60.0, "memory_bytes": model.MEMORY_LIMIT,
                        "vendor_peak_flops_per_second": None},
-            "tolerance": TOLERANCE, "cases": entries,
+            "verify": {"enabled": True, "tolerance": TOLERANCE, "steps": None, "ranks": 1},
+            "cases": entries,
             "strategies": ["data", "zero1", "zero2", "fsdp", "hybrid", "tensor"]}  # fmt: skip
 
 

@@ -81,6 +81,7 @@ void check_ok(const std::string& id, const Json& r) {
               {"/loss/reference_validation_losses", "a0"},
               {"/loss/validated_at_steps", "a"},
               {"/loss/reference", "s"},
+              {"/loss/reference_ranks", "n"},
               {"/step_seconds/mad", "n"},
               {"/step_seconds/ci95_low", "n0"},
               {"/step_seconds/ci95_high", "n0"},
@@ -199,8 +200,8 @@ void check_case(const std::string& id, const Json& r) {
               {"/memory", "o0"},
               {"/compute", "o0"},
               {"/prediction", "o0"}});
-  static const std::set<std::string> statuses{"ok",      "invalid", "oom",
-                                              "timeout", "failed",  "skipped"};
+  static const std::set<std::string> statuses{"ok",      "unverified", "invalid", "oom",
+                                              "timeout", "failed",     "skipped"};
   const std::string status = r.value("status", "");
   if (statuses.count(status) == 0) fail(id, "status " + status);
   if (status == "ok") {
@@ -238,7 +239,7 @@ int main(int argc, char** argv) {
               {"/baseline/strategy", "s"},
               {"/measure/steps", "i"},
               {"/limits/case_seconds", "n"},
-              {"/tolerance", "n"},
+              {"/verify/tolerance", "n"},
               {"/cases", "a"}});
   const auto results = tessera::bench::read_results(directory);
   for (const Json& result : results.cases) {

@@ -5,23 +5,25 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/timer.hpp>
-#include <tessera/comm/communicator.hpp>
-
 #include "measure/case_run.hpp"
-#include "results/results_directory.hpp"
 
 namespace tessera::bench {
 
-/// The file of the one-rank run that cases with this configuration are held against: the same for
-/// all that train the same.
-std::string reference_name(const Config& config);
+/// {"steps": [...], "epochs": [...], "validations": [...]}; null for what is not finite.
+nlohmann::json losses_json(const LossCurve& losses);
 
-/// The losses of that run, from the results or made now on this rank alone: {"losses": {...}};
-/// {"problem": "..."} where one rank has too little memory; {"error": "...", "code": number} for
-/// any other failure. `clock` runs since the attempt at the case began.
-nlohmann::json find_reference(const Config& config, const ResultsDirectory& results,
-                              const Communicator& world, const Limits& limits, const Timer& clock);
+/// |value - wanted| / |wanted|; infinite where one of them is not finite, or null.
+double relative_difference(const nlohmann::json& value, const nlohmann::json& wanted);
+
+/// Where losses are furthest apart.
+struct LossDifference {
+  double relative = 0;
+  std::size_t at = 0;  ///< counted from 0
+  double value = 0, wanted = 0;
+};
+/// `reference`: a list of losses_json, at least as long; everything is infinitely far from null.
+LossDifference largest_difference(const std::vector<double>& losses,
+                                  const nlohmann::json& reference);
 
 /// The loss part of a result, and why it makes the case invalid; "" if it does not.
 struct LossVerdict {
@@ -33,7 +35,7 @@ struct LossVerdict {
 /// losses may differ by the unit roundoff of their type, 2^-8 of bfloat16 and 2^-11 of float16.
 double loss_tolerance(const Config& config, double asked);
 
-/// `reference` as from find_reference.
+/// `reference`: as from References::find.
 LossVerdict judge_losses(const Verification& verification, const nlohmann::json& reference,
                          const std::string& reference_name, double tolerance);
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/group.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/agreement.hpp>
+#include <tessera/base/log.hpp>
+#include <tessera/base/runtime.hpp>
+
+namespace tessera::bench {
+namespace {
+
+/// Seconds that a rank with an error waits for those that may be stuck in a collective: less than
+/// it takes their watchdog to end the job, whose word would hide the cause.
+double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds / 2); }
+
+}  // namespace
+
+Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
+  const Outcome mine = outcome_of(work);
+  const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(limits));
+  if (agreed) return *agreed;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string message = fmt::format("rank {}: {}", rank, mine.message);
+  log_error(message);
+  abort_job(mine.code, message);
+}
+
+}  // namespace tessera::bench

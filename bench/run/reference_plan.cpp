@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/reference_plan.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_io.hpp>
+
+#include "results/documents.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// Ranks of a trial for each rank of the one before: few enough for its steps to be short.
+constexpr Size trial_factor = 16;
+constexpr Size trial_samples_per_rank = 2;
+constexpr Size trial_steps =
+    3;  ///< the first update of Adam depends on the signs of gradients only
+
+/// `axis`: "data", or "fsdp" for the strategy of that name.
+PlainRun on_ranks(const Config& config, Size ranks, const std::string& axis, Size microbatches) {
+  PlainRun run{config, ranks};
+  TrainingConfig& training = run.config.training;
+  const DistributedConfig given = training.distributed;
+  training.microbatches = microbatches;
+  training.distributed = DistributedConfig{};
+  training.distributed.strategy = axis;
+  training.distributed.world_size = ranks;
+  training.distributed.mesh_shape = {ranks};
+  training.distributed.mesh_axis_names = {axis};
+  training.distributed.gradient_reduce_type = given.gradient_reduce_type;
+  training.distributed.mixed_precision = given.mixed_precision;
+  return run;
+}
+
+MemoryPlan memory_of(const PlainRun& run) {
+  return largest_memory(plan_of(run.config, run.ranks)).memory;
+}
+
+/// In as few microbatches as fit into memory, if there are so many samples; none if not.
+std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std::string& axis,
+                                    Size limit) {
+  PlainRun run = on_ranks(config, ranks, axis, 1);
+  const MemoryPlan memory = memory_of(run);
+  const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
+  if (whole >= limit) return std::nullopt;
+  const Size most = std::max<Size>(config.training.batch_size / ranks, 1);
+  // Fewer would not do, and plans of many are long.
+  const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
+  for (Size microbatches = fewest; microbatches <= most; microbatches *= 2) {
+    run = on_ranks(config, ranks, axis, microbatches);
+    if (memory_of(run).total() <= limit) return run;
+  }
+  return std::nullopt;
+}
+
+/// Replicated if it can be.
+PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
+  if (!limits.memory_bytes) return on_ranks(config, ranks, "data", 1);
+  for (const char* axis : {"data", "fsdp"})
+    if (const auto run = fitting_run(config, ranks, axis, *limits.memory_bytes)) return *run;
+  throw Error(ExitCode::out_of_memory,
+              fmt::format("does not fit into {} in any number of microbatches",
+                          human_bytes(*limits.memory_bytes)));
+}
+
+std::string file_name(const char* what, const nlohmann::json& document) {
+  return fmt::format("references/{}{:08x}.json", what, hash_of(document));
+}
+
+Trial make_trial(const Config& config, Size fewer, Size more, const std::string& axis) {
+  Config few = config;
+  few.training.batch_size = std::min(config.training.batch_size, trial_samples_per_rank * more);
+  few.training.num_epochs = 1;
+  few.data.samples = trial_steps * few.training.batch_size;
+  few.data.validation_samples = 0;
+  Trial trial{"", on_ranks(few, fewer, "data", 1), on_ranks(few, more, axis, 1)};
+  trial.name = file_name("trial-", config_as_json(trial.more.config));
+  return trial;
+}
+
+}  // namespace
+
+std::string reference_name(const Config& config) {
+  return file_name("", config_as_json(on_ranks(config, 1, "data", 1).config));
+}
+
+ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
+                             Size available) {
+  const Size ranks = std::min({rules.ranks, available, config.training.batch_size});
+  ReferencePlan plan{reference_name(config), fitting_run(config, ranks, limits), {}};
+  for (Size fewer = 1; fewer < ranks;) {
+    const Size more = std::min(ranks, fewer * trial_factor);
+    plan.trials.push_back(
+        make_trial(config, fewer, more, plan.run.config.training.distributed.strategy));
+    fewer = more;
+  }
+  return plan;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/reference_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "results/documents.hpp"
+
+namespace tessera::bench {
+namespace {
+
+Config sharded_config(Size batch) {
+  Config config;
+  config.model.mlp.widths = {8, 64, 1};
+  config.training.batch_size = batch;
+  config.data.samples = 2 * batch;
+  config.training.distributed.strategy = "zero2";
+  config.training.distributed.mesh_shape = {4};
+  config.training.distributed.overlap = true;
+  config.training.microbatches = 4;
+  return config;
+}
+
+Size memory_of(const PlainRun& run) {
+  return largest_memory(plan_of(run.config, run.ranks)).memory.total();
+}
+
+// Whatever the ranks share out differently, the reference is one training.
+TEST(ReferencePlan, HasOneNameForAllMeshes) {
+  Config config = sharded_config(32);
+  const std::string name = reference_name(config);
+  config.training.distributed = DistributedConfig{};
+  config.training.microbatches = 1;
+  EXPECT_EQ(reference_name(config), name);
+  config.model.mlp.seed += 1;
+  EXPECT_NE(reference_name(config), name);
+}
+
+TEST(ReferencePlan, IsOneRankUnlessMoreAreAllowed) {
+  const ReferencePlan plan = plan_reference(sharded_config(32), {}, {}, 1024);
+  EXPECT_EQ(plan.run.ranks, 1);
+  EXPECT_EQ(plan.run.config.training.microbatches, 1);
+  EXPECT_EQ(plan.run.config.training.distributed.strategy, "data");
+  EXPECT_TRUE(plan.trials.empty());
+}
+
+TEST(ReferencePlan, TakesRanksThatThereAreAndThatHaveSamples) {
+  VerifyRules rules;
+  rules.ranks = 100;
+  EXPECT_EQ(plan_reference(sharded_config(1000), rules, {}, 1024).run.ranks, 100);
+  EXPECT_EQ(plan_reference(sharded_config(1000), rules, {}, 7).run.ranks, 7);
+  EXPECT_EQ(plan_reference(sharded_config(32), rules, {}, 1024).run.ranks, 32);
+}
+
+// Each link is short, or all would cost what the reference saves.
+TEST(ReferencePlan, TrialsLeadFromOneRankToAll) {
+  VerifyRules rules;
+  rules.ranks = 500;
+  const ReferencePlan plan = plan_reference(sharded_config(4096), rules, {}, 1024);
+  ASSERT_EQ(plan.trials.size(), 3U);
+  Size before = 1;
+  for (const Trial& trial : plan.trials) {
+    EXPECT_EQ(trial.fewer.ranks, before);
+    before = trial.more.ranks;
+    EXPECT_LE(before, 16 * trial.fewer.ranks);
+    for (const PlainRun* run : {&trial.fewer, &trial.more}) {
+      EXPECT_EQ(run->config.training.batch_size, 2 * trial.more.ranks);
+      EXPECT_EQ(plan_of(run->config, run->ranks).steps_per_epoch(), 3);
+      EXPECT_EQ(run->config.training.num_epochs, 1);
+    }
+  }
+  EXPECT_EQ(before, 500);
+  // The same for every batch, so that a study makes them once.
+  EXPECT_EQ(plan_reference(sharded_config(2048), rules, {}, 1024).trials[0].name,
+            plan.trials[0].name);
+  EXPECT_NE(plan.trials[0].name, plan.trials[1].name);
+}
+
+TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByShards) {
+  const Config config = sharded_config(64);
+  Limits limits;
+  const Size whole = memory_of(plan_reference(config, {}, limits, 8).run);
+  limits.memory_bytes = whole - 1;
+  const ReferencePlan split = plan_reference(config, {}, limits, 8);
+  EXPECT_GT(split.run.config.training.microbatches, 1);
+  EXPECT_LE(memory_of(split.run), whole - 1);
+
+  // Four ranks with the data of four samples each; what is left are parameters.
+  VerifyRules rules;
+  rules.ranks = 4;
+  const PlainRun replicated = plan_reference(config, rules, {}, 8).run;
+  Config smallest = replicated.config;
+  smallest.training.microbatches = 16;
+  limits.memory_bytes = memory_of({smallest, 4}) - 1;
+  const ReferencePlan sharded = plan_reference(config, rules, limits, 8);
+  EXPECT_EQ(sharded.run.config.training.distributed.strategy, "fsdp");
+  EXPECT_EQ(sharded.trials[0].more.config.training.distributed.strategy, "fsdp");
+  EXPECT_LE(memory_of(sharded.run), *limits.memory_bytes);
+
+  limits.memory_bytes = 100;
+  EXPECT_NE(
+      test::error_of([&] { plan_reference(config, rules, limits, 8); }, ExitCode::out_of_memory)
+          .find("does not fit into 100 B"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::bench
