@@ -20,6 +20,7 @@ Examples:
   mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong
   mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong --resume --retry failed,timeout
   mpirun -n 4 tessera-bench run inputs/strong_scaling.toml -o results/strong --case ID
+  mpirun -n 16 tessera-bench calibrate -o machine.toml
   tessera-bench simulate inputs/strong_scaling.toml --machine inputs/machines/cpu_cluster.toml -o results/simulated
   tessera-bench compare results/before results/after
 
@@ -86,6 +87,18 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
       ->required();
 }
 
+void add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App& calibrate =
+      *app.add_subcommand("calibrate", "Measure this machine and write a machine file");
+  calibrate.add_option("-o,--output", options.output, "Machine file to write")
+      ->type_name("FILE")
+      ->required();
+  calibrate.add_option("--gemm-size", options.gemm_size, "Rows of the square products")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -102,6 +115,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_run(app, run);
   SimulateOptions simulate{.arguments = arguments};
   add_simulate(app, simulate);
+  CalibrateOptions calibrate;
+  add_calibrate(app, calibrate);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   CLI::Option& itself =
       *comparison
@@ -121,12 +136,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("simulate")) return simulate;
+  if (app.got_subcommand("calibrate")) return calibrate;
   if (app.got_subcommand("compare")) {
     if (compare.itself.empty() && compare.after.empty())
       throw Error(ExitCode::usage, "compare needs BEFORE and AFTER, or --aa DIR" + hint);
     return compare;
   }
-  throw Error(ExitCode::usage, "a command is required: list, run, simulate or compare" + hint);
+  throw Error(ExitCode::usage,
+              "a command is required: list, run, simulate, calibrate or compare" + hint);
 }
 
 }  // namespace tessera::bench

@@ -7,6 +7,7 @@
 
 #include <tessera/base/run_main.hpp>
 
+#include "run/calibrate_command.hpp"
 #include "run/selection.hpp"
 #include "run/simulate.hpp"
 
@@ -18,7 +19,8 @@ struct CompareOptions {
   std::string itself;  ///< instead of both: one directory, compared with itself
 };
 
-using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions, CompareOptions>;
+using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions, CalibrateOptions,
+                             CompareOptions>;
 
 /// The command that the arguments after the program's name ask for; `list` is its study alone.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -24,6 +24,10 @@ Task task_for(const SimulateOptions& options) {
   return SingleTask([options](Size) { return simulate_study(options); });
 }
 
+Task task_for(const CalibrateOptions& options) {
+  return ParallelTask([options](Runtime&) { return calibrate_machine(options); });
+}
+
 Task task_for(const CompareOptions& options) {
   return SingleTask([options](Size) {
     print_output(options.itself.empty() ? compare_results(options.before, options.after)

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/measure_machine.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/nn/gemm.hpp>
+#include <tessera/plan/wire_model.hpp>
+
+#include "measure/gemm_peak.hpp"
+#include "measure/slowest.hpp"
+#include "measure/statistics.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr Size swept = Size{1} << 23;      // elements: 64 MiB of both Views, beyond caches
+constexpr Size short_call = 2;             // elements
+constexpr Size long_call = Size{1} << 21;  // 8 MiB
+constexpr Size hidden_call = Size{1} << 18;
+
+double typical_seconds(const Communicator& ranks, Size times, const std::function<void()>& work) {
+  return median(slowest(ranks, repeat(ranks, 2, times, work)));
+}
+
+/// Bytes a second of to += from / 2, which moves three times the bytes of a View.
+double memory_rate(const Communicator& ranks) {
+  const Vector<float> from("tessera::bench::from", swept), to("tessera::bench::to", swept);
+  const double seconds = typical_seconds(ranks, 10, [&] {
+    for_each(
+        "tessera::bench::sweep", swept, KOKKOS_LAMBDA(Size i) { to(i) += 0.5F * from(i); });
+  });
+  return 3.0 * swept * sizeof(float) / seconds;
+}
+
+/// Of a kernel with one element that is run like one with many, by all threads.
+double kernel_seconds(const Communicator& ranks) {
+  constexpr Size kernels = 100;
+  const Vector<float> v("tessera::bench::v", 1);
+  return typical_seconds(ranks, 10,
+                         [&] {
+                           for (Size k = 0; k < kernels; ++k)
+                             for_each(
+                                 "tessera::bench::smallest", 1,
+                                 KOKKOS_LAMBDA(Size i) { v(i) += 1; }, swept);
+                         }) /
+         kernels;
+}
+
+double all_reduce_seconds(const Communicator& all, const Communicator& group, Size elements,
+                          Size times) {
+  const Vector<float> v("tessera::bench::reduced", elements);
+  return typical_seconds(all, times, [&] { group.all_reduce(v); });
+}
+
+/// All groups call at once, so that those of `sharing` ranks of a node share its link. What the
+/// latency takes of a long call is not its rate's.
+NetworkLevel measure_level(const std::string& name, const Communicator& all,
+                           const Communicator& group, Size width, Size sharing) {
+  const double latency = all_reduce_seconds(all, group, short_call, 100) /
+                         fewest_rounds(Operation::all_reduce, group.size());
+  const double bytes = static_cast<double>(long_call) * sizeof(float);
+  const double seconds = all_reduce_seconds(all, group, long_call, 5) -
+                         fewest_rounds(Operation::all_reduce, group.size()) * latency;
+  return {name, width, latency,
+          static_cast<double>(sharing) * wire_factor(Operation::all_reduce, group.size()) * bytes /
+              seconds};
+}
+
+/// Part of the shorter of a call and a product that passes when the call is started before the
+/// product and finished after it.
+double measure_overlap(const Communicator& ranks) {
+  const Size n = 512;
+  const Matrix<float> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n);
+  const Vector<float> v("tessera::bench::reduced", hidden_call);
+  const Gemm<float> gemm(MatmulPrecision::strict, {});
+  const auto multiply = [&](Size times) {
+    for (Size i = 0; i < times; ++i) gemm(Trans::no, Trans::no, a, a, 0, b);
+  };
+  const double call = typical_seconds(ranks, 10, [&] { ranks.all_reduce(v); });
+  const double one = typical_seconds(ranks, 10, [&] { multiply(1); });
+  const Size times = std::clamp<Size>(static_cast<Size>(call / one), 1, 100);
+  const double products = typical_seconds(ranks, 10, [&] { multiply(times); });
+  const double both = typical_seconds(ranks, 10, [&] {
+    Request request = ranks.iall_reduce(v);
+    multiply(times);
+    request.wait();
+  });
+  return std::clamp((call + products - both) / std::min(call, products), 0.0, 1.0);
+}
+
+/// To as many digits as a measurement has.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+/// Of the node or the GPU, divided by the ranks that use it.
+Size memory_of_rank(Size ranks_of_node) {
+#ifdef KOKKOS_ENABLE_CUDA
+  const auto devices = static_cast<Size>(Kokkos::num_devices());
+  return static_cast<Size>(Kokkos::Cuda().cuda_device_prop().totalGlobalMem) /
+         std::max<Size>(1, ranks_of_node / std::max<Size>(1, devices));
+#else
+  return static_cast<Size>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / ranks_of_node;
+#endif
+}
+
+}  // namespace
+
+Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
+                        Size gemm_size) {
+  const Topology topology(node_of_rank);
+  if (ranks.size() < 2)
+    throw Error(ExitCode::usage, "calibrate needs 2 ranks or more, to measure links between them");
+  if (!topology.per_node())
+    throw Error(
+        ExitCode::usage,
+        fmt::format("calibrate needs equally many ranks on each node; the launch has nodes: {}",
+                    nodes_text(topology)));
+  const Size per_node = *topology.per_node();
+  Machine machine;
+  for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+    machine.flops_per_second[std::string(name_of(type))] = gemm_peak(ranks, type, gemm_size, 5);
+  machine.memory_bytes = memory_of_rank(per_node);
+  machine.memory_bytes_per_second = memory_rate(ranks);
+  machine.kernel_seconds = kernel_seconds(ranks);
+  machine.overlap = measure_overlap(ranks);
+
+  const auto me = static_cast<std::size_t>(ranks.rank());
+  const int node = static_cast<int>(node_of_rank[me]);
+  const auto place = static_cast<int>(
+      std::count(node_of_rank.begin(), node_of_rank.begin() + ranks.rank(), node_of_rank[me]));
+  if (per_node > 1)
+    machine.network.push_back(
+        measure_level("node", ranks, ranks.split(node, place, "node"), per_node, 1));
+  if (topology.num_nodes() > 1)
+    machine.network.push_back(measure_level("cluster", ranks, ranks.split(place, node, "cluster"),
+                                            ranks.size(), per_node));
+  for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
+  for (double Machine::*value :
+       {&Machine::memory_bytes_per_second, &Machine::kernel_seconds, &Machine::overlap})
+    machine.*value = rounded(machine.*value);
+  for (NetworkLevel& level : machine.network)
+    for (double NetworkLevel::*value :
+         {&NetworkLevel::latency_seconds, &NetworkLevel::bytes_per_second})
+      level.*value = rounded(level.*value);
+  return machine;
+}
+
+}  // namespace tessera::bench

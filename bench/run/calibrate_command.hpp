@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the machine file of the ranks of a launch.
+#pragma once
+
+#include <string>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/types.hpp>
+
+namespace tessera::bench {
+
+struct CalibrateOptions {
+  std::string output{};  ///< machine file; its name is the machine's
+  Size gemm_size = 1024;
+};
+
+/// Measures the launch's ranks and writes what they can do as a file for `simulate` and `tessera
+/// plan --machine`. Throws Error (usage) like measure_machine(), and for a file that exists or
+/// cannot be written. Collective.
+ExitCode calibrate_machine(const CalibrateOptions& options);
+
+}  // namespace tessera::bench
