@@ -80,7 +80,9 @@ void Calibrations::prepare(const GroupKey& key, const Communicator& ranks,
                            const MachineProbe& probe, std::vector<WorkOfCase> cases) {
   Calibration& made = made_[key];
   made.ranks = ranks.size();
-  made.identity = broadcast_json(ranks, identity_of(provenance_, made.ranks, ranks.backend()));
+  nlohmann::json identity;
+  if (ranks.rank() == 0) identity = identity_of(provenance_, made.ranks, ranks.backend());
+  made.identity = broadcast_json(ranks, identity);
   for (const Calibration& found : found_)
     if (found.ranks == made.ranks && found.identity == made.identity) made = found;
   calibrators_.try_emplace(key, made, ranks, probe, std::move(cases));

@@ -54,9 +54,10 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
        collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
       {"calibration", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
-  provenance["ranks"] = gather_json(world, collect_rank_provenance(runtime));
-  document["name"] = broadcast_json(
-      world, launch_name(provenance["ranks"][0], provenance.at("time").get<std::string>()));
+  const nlohmann::json mine = collect_rank_provenance(runtime);
+  provenance["ranks"] = gather_json_on_first(world, mine);
+  document["name"] =
+      broadcast_json(world, launch_name(mine, provenance.at("time").get<std::string>()));
   return document;
 }
 

@@ -17,6 +17,8 @@ TEST(ShareJson, DocumentsReachAllRanksAndAreNoTraffic) {
     ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.size()));
     for (int rank = 0; rank < comm.size(); ++rank)
       EXPECT_EQ(all[static_cast<std::size_t>(rank)], document_of(rank));
+    const auto on_first = gather_json_on_first(comm, document_of(comm.rank()));
+    EXPECT_EQ(on_first, comm.rank() == 0 ? all : std::vector<nlohmann::json>{});
     EXPECT_EQ(broadcast_json(comm, document_of(comm.rank() + 1)), document_of(1));
     EXPECT_TRUE(comm.ledger().rows().empty());
   }

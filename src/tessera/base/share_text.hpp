@@ -16,4 +16,12 @@ namespace tessera {
 std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& mine,
                                       const Site& site = Site::current());
 
+/// The same on rank 0 alone, and nothing on the others: what no other rank needs must not take the
+/// memory of all texts on each of them.
+std::vector<std::string> gather_texts_on_first(MPI_Comm comm, const std::string& mine,
+                                               const Site& site = Site::current());
+
+/// Collective over `comm`: rank 0's text, of less than 2 GiB, on every rank.
+std::string broadcast_text(MPI_Comm comm, std::string mine, const Site& site = Site::current());
+
 }  // namespace tessera

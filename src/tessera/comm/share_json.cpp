@@ -9,27 +9,47 @@ namespace tessera {
 namespace {
 
 /// What is no UTF-8 is replaced: one rank must not fail where the others go on.
-std::vector<std::string> gather(const Communicator& ranks, const nlohmann::json& mine,
-                                const Site& site) {
-  std::string text = mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (ranks.size() == 1) return {std::move(text)};
+std::string text_of(const nlohmann::json& document) {
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<nlohmann::json> parsed(const std::vector<std::string>& texts) {
+  std::vector<nlohmann::json> documents;
+  for (const std::string& text : texts) documents.push_back(nlohmann::json::parse(text));
+  return documents;
+}
+
+/// `share` does with a communicator and this rank's text what all ranks do.
+template <class Share>
+auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& site,
+            const Share& share) {
+  if (ranks.size() == 1) return share(MPI_COMM_SELF, text_of(mine));
   const detail::ControlCall call(ranks, site);
-  return gather_texts(call.ranks(), text, site);
+  return share(call.ranks(), text_of(mine));
 }
 
 }  // namespace
 
 std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohmann::json& mine,
                                         Site site) {
-  std::vector<nlohmann::json> documents;
-  for (const std::string& text : gather(ranks, mine, site)) {
-    documents.push_back(nlohmann::json::parse(text));
-  }
-  return documents;
+  return shared(ranks, mine, site, [&](MPI_Comm comm, const std::string& text) {
+    return parsed(gather_texts(comm, text, site));
+  });
+}
+
+std::vector<nlohmann::json> gather_json_on_first(const Communicator& ranks,
+                                                 const nlohmann::json& mine, Site site) {
+  return shared(ranks, mine, site, [&](MPI_Comm comm, const std::string& text) {
+    return parsed(gather_texts_on_first(comm, text, site));
+  });
 }
 
 nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& mine, Site site) {
-  return nlohmann::json::parse(gather(ranks, ranks.rank() == 0 ? mine : nullptr, site).front());
+  const nlohmann::json none;
+  return shared(ranks, ranks.rank() == 0 ? mine : none, site,
+                [&](MPI_Comm comm, const std::string& text) {
+                  return nlohmann::json::parse(broadcast_text(comm, text, site));
+                });
 }
 
 }  // namespace tessera

@@ -14,6 +14,11 @@ namespace tessera {
 std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohmann::json& mine,
                                         Site site = Site::current());
 
+/// The same on rank 0 alone, and nothing on the others. Collective.
+std::vector<nlohmann::json> gather_json_on_first(const Communicator& ranks,
+                                                 const nlohmann::json& mine,
+                                                 Site site = Site::current());
+
 /// Rank 0's document, on every rank. Collective.
 nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& mine,
                               Site site = Site::current());
