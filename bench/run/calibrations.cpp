@@ -26,7 +26,8 @@ Json executable() {
 }
 
 /// Program, back end, and the kind of processor and the node of each of the first ranks.
-Json identity_of(const Json& provenance, Size ranks, const BackendChoice& messages) {
+Json identity_of(const Json& provenance, const std::vector<Json>& of_ranks, Size ranks,
+                 const BackendChoice& messages) {
   Json identity{{"program", program_of(provenance)},
                 {"executable", executable()},
                 {"backend", provenance.at("kokkos").at("backend")},
@@ -37,7 +38,7 @@ Json identity_of(const Json& provenance, Size ranks, const BackendChoice& messag
                 {"ranks", Json::array()}};
   std::vector<Json> hosts;
   for (Size r = 0; r < ranks; ++r) {
-    const Json& rank = provenance.at("ranks").at(static_cast<std::size_t>(r));
+    const Json& rank = of_ranks.at(static_cast<std::size_t>(r));
     auto host = std::find(hosts.begin(), hosts.end(), rank.at("host"));
     if (host == hosts.end()) host = hosts.insert(hosts.end(), rank.at("host"));
     identity["ranks"].push_back({{"node", host - hosts.begin()},
@@ -69,8 +70,9 @@ Json program_of(const Json& provenance) {
 }
 
 Calibrations::Calibrations(const ResultsDirectory& results, std::string file,
-                           const Communicator& world, const Json& provenance)
-    : results_(results), file_(std::move(file)), provenance_(provenance) {
+                           const Communicator& world, const Json& provenance,
+                           const std::vector<Json>& of_ranks)
+    : results_(results), file_(std::move(file)), provenance_(provenance), of_ranks_(of_ranks) {
   Json found = Json::array();
   if (world.rank() == 0) found = read(results_, file_);
   found_ = broadcast_json(world, found).get<std::vector<Calibration>>();
@@ -81,7 +83,8 @@ void Calibrations::prepare(const GroupKey& key, const Communicator& ranks,
   Calibration& made = made_[key];
   made.ranks = ranks.size();
   nlohmann::json identity;
-  if (ranks.rank() == 0) identity = identity_of(provenance_, made.ranks, ranks.backend());
+  if (ranks.rank() == 0)
+    identity = identity_of(provenance_, of_ranks_, made.ranks, ranks.backend());
   made.identity = broadcast_json(ranks, identity);
   for (const Calibration& found : found_)
     if (found.ranks == made.ranks && found.identity == made.identity) made = found;

@@ -22,9 +22,10 @@ using GroupKey = std::pair<Size, Backend>;
 class Calibrations {
  public:
   /// Takes from `file`, a path or a name in the results, what the same program has measured on the
-  /// same kind of machine. `provenance`: of the launch, on rank 0. Collective over `world`.
+  /// same kind of machine. `provenance`: of the launch; `of_ranks`: of each of them, on rank 0.
+  /// Collective over `world`.
   Calibrations(const ResultsDirectory& results, std::string file, const Communicator& world,
-               const nlohmann::json& provenance);
+               const nlohmann::json& provenance, const std::vector<nlohmann::json>& of_ranks);
 
   /// What these cases need is measured by the passes that follow. Collective over `ranks`, those of
   /// the group.
@@ -44,6 +45,7 @@ class Calibrations {
   const ResultsDirectory& results_;
   std::string file_;
   const nlohmann::json& provenance_;
+  const std::vector<nlohmann::json>& of_ranks_;
   std::vector<Calibration> found_;  ///< in the file
   std::map<GroupKey, Calibration> made_;
   std::map<GroupKey, Calibrator> calibrators_;

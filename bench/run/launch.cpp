@@ -43,7 +43,8 @@ nlohmann::json load_average() {
 }
 
 nlohmann::json first_document(const Runtime& runtime, const Study& study, const Communicator& world,
-                              const Topology& topology) {
+                              const Topology& topology,
+                              const std::vector<nlohmann::json>& of_ranks) {
   nlohmann::json document{
       {"schema_version", 1},
       {"ranks", world.size()},
@@ -54,10 +55,9 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
        collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
       {"calibration", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
-  const nlohmann::json mine = collect_rank_provenance(runtime);
-  provenance["ranks"] = gather_json_on_first(world, mine);
-  document["name"] =
-      broadcast_json(world, launch_name(mine, provenance.at("time").get<std::string>()));
+  provenance["placement"] = placement_json(of_ranks);
+  document["name"] = broadcast_json(world, launch_name(collect_rank_provenance(runtime),
+                                                       provenance.at("time").get<std::string>()));
   return document;
 }
 
@@ -66,10 +66,11 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const Capacity& capacity, const std::vector<const Case*>& cases,
                          const ResultsDirectory& results, const RunOptions& options)
-    : document_(first_document(runtime, study, world, capacity.topology)),
+    : of_ranks_(gather_json_on_first(world, collect_rank_provenance(runtime))),
+      document_(first_document(runtime, study, world, capacity.topology, of_ranks_)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend),
-      calibrations_(results, options.calibration, world, document_.at("provenance")) {
+      calibrations_(results, options.calibration, world, document_.at("provenance"), of_ranks_) {
   for (const Case* point : cases) prepare(*point, study, world);
   for (auto& [key, works] : works_by_group(cases, study.limits))
     if (world.rank() < key.first)

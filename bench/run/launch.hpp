@@ -52,6 +52,7 @@ class LaunchState {
  private:
   Timer clock_;
   MachineProbe probe_;
+  std::vector<nlohmann::json> of_ranks_;  ///< provenance of each, on rank 0
   nlohmann::json document_;
   using PeakKey = std::pair<Size, DType>;
   static PeakKey peak_key(const Case& point) { return {point.ranks(), compute_type(point.config)}; }

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader should be careful about: signs in the results that they say less than they seem to."""
 
-import re
-
 from .answer import named
 from .document import Bullets, Heading, listed
 from .fields import get, number, positive, table, text
 from .numbers import flops, percent, plural, seconds
+from .placement import numbered, placed_ranks
 from .series import facets
 
 
@@ -58,17 +57,11 @@ def _too_efficient(study):
     )
 
 
-def processors(cpu_set):
-    """'0-3,8' -> {0, 1, 2, 3, 8}; empty if it is unknown."""
-    ranges = re.findall(r"(\d+)(?:-(\d+))?", cpu_set or "")
-    return {n for first, last in ranges for n in range(int(first), int(last or first) + 1)}
-
-
 def _most_crowded(case):
     """(ranks, processors) of the host on which the ranks of a case share processors; (0, 0) if none does."""
     hosts = {}
-    for rank in table(case.launch, "provenance", "ranks")[: int(case.ranks or 0)]:
-        own = processors(text(rank, "cpu_set"))
+    for rank in placed_ranks(case.launch)[: int(case.ranks or 0)]:
+        own = set(numbered(text(rank, "cpu_set")))
         if not own or text(rank, "gpu"):
             return 0, 0
         hosts.setdefault(text(rank, "host"), []).append(own)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from .document import Code, Column, Heading, Paragraph, Table
 from .fields import get, mapping, table, text
 from .numbers import plural
+from .placement import placed_ranks
 
 # What changes the speed of the same work: cases that differ here are not compared unless asked for.
 COMPARABLE = {
@@ -73,7 +74,7 @@ def value_of(launch, key):
     """As text; None if the launch does not tell."""
     made = {"machine": _machine, "hosts": _hosts}.get(key)
     if made:
-        return made(table(launch, "provenance", "ranks")) or None
+        return made(placed_ranks(launch)) or None
     # The seed alone is not part of the provenance.
     value = get(launch, *([] if key == "seed" else ["provenance"]), *key.split("."))
     if isinstance(value, bool):

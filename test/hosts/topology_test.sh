@@ -28,8 +28,8 @@ for shape in "2 2" "4 1" "1 4"; do
   expect_json /config/distributed/mesh_shape "[$count,$each]"
   [ "$count" -eq 1 ] || expect_json /nodes/across '["data"]'
   [ "$each" -eq 1 ] || expect_json /nodes/inside '["fsdp"]'
-  expect_json "/provenance/ranks/$((each - 1))/host" h1
-  expect_json /provenance/ranks/3/host "h$count"
+  expect_json /provenance/placement/0/hosts/h1 "0$([ "$each" -eq 1 ] || echo "-$((each - 1))")"
+  json "/provenance/placement/0/hosts/h$count" | grep -qE '^([0-9]-)?3$' || fail "rank 3 is not on h$count"
 done
 expect_json /provenance/nodes "1 with 4 ranks"
 grep -q "^Nodes:" "$out" && fail "speaks of nodes on one"

@@ -66,8 +66,8 @@ def write(path, content):
 
 
 def launch(name, cases, time):
-    ranks = [{"rank": r, "host": "node7", "cpu_model": "Made-up CPU 8 cores", "cpu_set": str(r),
-              "gpu": None, "process": 4711 + r} for r in range(8)]  # fmt: skip
+    placement = [{"cpu_model": "Made-up CPU 8 cores", "cpu_sets": [str(r) for r in range(8)], "gpus": [None],
+                  "hosts": {"node7": "0-7"}}]  # fmt: skip
     calibration = [{"ranks": n, "dtype": "float32", "gemm_flops_per_second": model.GEMM_PEAK}
                    for n in (1, 2, 4, 8)]  # fmt: skip
     return {
@@ -76,7 +76,7 @@ def launch(name, cases, time):
         "ranks": 8,
         "seed": 1,
         "order": cases,
-        "provenance": {**PROVENANCE, "time": time, "ranks": ranks},
+        "provenance": {**PROVENANCE, "time": time, "placement": placement},
         "calibration": calibration,
         "calibration_seconds": 1.5,
     }

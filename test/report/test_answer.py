@@ -7,7 +7,7 @@ from support import WithDirectory, change_json, plain, quietly, read_json
 
 # isort: split
 import make_fixture
-from report import answer, doubts, numbers
+from report import answer, doubts, numbers, placement
 from report import document as doc
 from report.build import build
 from report.provenance import flatten
@@ -97,8 +97,7 @@ class Sentences(WithDirectory):
 
     def test_ranks_that_share_processors(self):
         def share(launch):
-            for rank in launch["provenance"]["ranks"]:
-                rank["cpu_set"] = "0-1"
+            launch["provenance"]["placement"][0]["cpu_sets"] = ["0-1"]
 
         (said,) = self.doubts(share, FIRST)
         self.assertIn("more ranks than processors (up to 8 on 2 processors)", said)
@@ -171,9 +170,9 @@ class Numbers(unittest.TestCase):
         self.assertEqual(numbers.power_of_ten(2.5e-5), "2.5·10⁻⁵")
 
     def test_processors(self):
-        self.assertEqual(doubts.processors("0-2,7"), {0, 1, 2, 7})
+        self.assertEqual(placement.numbered("0-2,7"), [0, 1, 2, 7])
         for text in ("", "a-b", None):
-            self.assertEqual(doubts.processors(text), set())
+            self.assertEqual(placement.numbered(text), [])
 
     def test_configuration_by_key(self):
         flat = flatten({"model": {"widths": [1, 2], "mlp": {"bias": True}}, "seed": 1})

@@ -18,13 +18,13 @@ def other_mpi(launch):
 
 
 def other_hosts(launch):
-    for rank in launch["provenance"]["ranks"]:
-        rank["host"] = "node18"
+    for kind in launch["provenance"]["placement"]:
+        kind["hosts"] = {"node18": "0-7"}
 
 
 def other_processor(launch):
-    for rank in launch["provenance"]["ranks"]:
-        rank["cpu_model"] = "Another CPU"
+    for kind in launch["provenance"]["placement"]:
+        kind["cpu_model"] = "Another CPU"
 
 
 def two_threads(launch):

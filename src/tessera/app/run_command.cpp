@@ -53,7 +53,7 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   document["provenance"] = provenance;
   if (const DType type = compute_type(config); is_short(type))
     document["provenance"]["products"] = name_of(short_products(type));
-  document["provenance"]["ranks"] = ranks;
+  document["provenance"]["placement"] = placement_json(ranks);
   return document;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <span>
 #include <sstream>
 #include <string_view>
@@ -154,6 +157,38 @@ Json collect_rank_provenance(const Runtime& runtime) {
           {"cpu_model", cpu_model()},
           {"cpu_set", number_ranges(cpu_set())},
           {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
+}
+
+Json placement_json(const std::vector<Json>& ranks) {
+  struct Node {
+    std::string host;
+    Json kind;
+    std::vector<int> ranks;
+  };
+  std::vector<Node> nodes;
+  std::map<std::string, std::size_t> places;
+  for (const Json& rank : ranks) {
+    const std::string host = rank.at("host");
+    const auto [place, is_new] = places.try_emplace(host, nodes.size());
+    if (is_new) nodes.push_back({host, {{"cpu_model", rank.at("cpu_model")}}, {}});
+    Node& node = nodes[place->second];
+    node.kind["cpu_sets"].push_back(rank.at("cpu_set"));
+    node.kind["gpus"].push_back(rank.at("gpu"));
+    node.ranks.push_back(rank.at("rank"));
+  }
+  Json groups = Json::array();
+  std::map<Json, std::size_t> kinds;
+  for (Node& node : nodes) {
+    for (const char* key : {"cpu_sets", "gpus"}) {
+      Json& values = node.kind[key];
+      if (std::count(values.begin(), values.end(), values.front()) == std::ssize(values))
+        values = Json::array({values.front()});
+    }
+    const auto [kind, is_new] = kinds.try_emplace(node.kind, groups.size());
+    if (is_new) groups.push_back(node.kind);
+    groups[kind->second]["hosts"][node.host] = number_ranges(node.ranks);
+  }
+  return groups;
 }
 
 Json build_provenance(const std::vector<std::string>& arguments) {

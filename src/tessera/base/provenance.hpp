@@ -38,6 +38,12 @@ nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& 
 /// on ("0-3,8"), name and index of its GPU.
 nlohmann::json collect_rank_provenance(const Runtime& runtime);
 
+/// Where these ranks (collect_rank_provenance(), in their order) run, nodes alike together, so that
+/// it does not grow with the ranks of equal nodes: [{"cpu_model": "...", "cpu_sets": ["0-3",
+/// "4-7"], "gpus": [...], "hosts": {"node7": "0-1", "node8": "2-3"}}]. Lists are of a node's ranks
+/// in their order, and have one entry where it holds for all.
+nlohmann::json placement_json(const std::vector<nlohmann::json>& ranks);
+
 /// Of the variables "NAME=value", those that may appear in a result: settings of the libraries,
 /// never the user's own and never what a launcher passes to its children in secret.
 std::map<std::string, std::string> allowed_environment(const char* const* environment);

@@ -250,7 +250,7 @@ int main(int argc, char** argv) {
     check_keys("launch", launch,
                {{"/provenance/git_revision", "s"},
                 {"/provenance/mpi/library", "s"},
-                {"/provenance/ranks", "a"},
+                {"/provenance/placement", "a"},
                 {"/calibration", "a"},
                 {"/calibration_seconds", "n"},
                 {"/order", "a"},
