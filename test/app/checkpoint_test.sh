@@ -23,6 +23,21 @@ expect_code 0
 expect_json /checkpoints 0
 losses=$(json /epoch_losses)
 
+# Threads write the same while training goes on.
+begin async
+async=("${tutorial[@]}" --set checkpoint.async=true --set checkpoint.on_failure=continue --set checkpoint.every_steps=7)
+launch run "${async[@]}" --until 1000 --json out.json
+expect_code 6
+launch run "${async[@]}" --resume --json out.json
+expect_code 0
+expect_line " +Checkpoints: +6 in .*, the last one is saves/step_0000000040.h5"
+expect_json /epoch_losses "$losses"
+expect_json /failed_checkpoints 0
+expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes_written)"
+expect_json /measured/checkpoint_bytes_written 27720
+launch checkpoint verify saves/step_0000000040.h5
+expect_code 0
+
 begin stops-and-goes-on
 launch run "${tutorial[@]}" --resume
 expect_code 1
@@ -121,21 +136,29 @@ expect_one_message "--until = tomorrow: must be a local time like 2026-11-24T06:
 launch run "$inputs/tutorial.toml" --set checkpoint.every_steps=3
 expect_code 1
 expect_one_message "checkpoint.every_steps = 3: needs checkpoint.directory"
+launch run "${tutorial[@]}" --set checkpoint.on_failure=retry
+expect_code 1
+expect_one_message "checkpoint.on_failure = \"retry\": must be one of stop, continue"
+launch run "$inputs/tutorial.toml" --set checkpoint.async=true
+expect_code 1
+expect_one_message "checkpoint.async = true: needs checkpoint.directory"
 launch run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
 expect_code 1
 expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that can be made"
 expect_files
 
-# A scheduler's signal, once and twice, to one process.
+# stop_by NAME SIGNALS FILE ARGUMENTS...: a scheduler's signals to one process, once there is a FILE in its directory.
 launcher=()
-for signals in "USR1" "TERM TERM"; do
-  begin "signal-${signals// /-}"
-  (cd "$here" && exec timeout 60 "$program" run "${tutorial[@]}" --set training.num_epochs=10000000 \
-    --set checkpoint.every_steps=1000 --quiet) > "$out" 2> "$err" &
+stop_by() {
+  begin "$1"
+  local signals=$2 file=$3 process trained signal wait
+  shift 3
+  (cd "$here" && exec timeout 60 "$program" run "${tutorial[@]}" --set training.num_epochs=10000000 "$@" --quiet) \
+    > "$out" 2> "$err" &
   process=$!
-  for ((wait = 0; wait < 200; ++wait)); do
-    [ -e "$here/saves/latest" ] && break
-    sleep 0.05
+  for ((wait = 0; wait < 2000; ++wait)); do
+    compgen -G "$here/saves/$file" > /dev/null && break
+    sleep 0.01
   done
   # To the program: timeout passes SIGTERM on, and nothing else.
   trained=$(pgrep -P $process)
@@ -145,6 +168,13 @@ for signals in "USR1" "TERM TERM"; do
   expect_code 6
   launch checkpoint verify "saves/$(cat "$here/saves/latest")"
   expect_code 0
-done
+  ! compgen -G "$here/saves/*.unfinished" || fail "a file is left that is not finished"
+}
+stop_by signal USR1 latest --set checkpoint.every_steps=1000
+stop_by signal-twice "TERM TERM" latest --set checkpoint.every_steps=1000
+# While a save of 20 MB goes on.
+large=(--set 'model.widths=[4, 300000, 1]' --set checkpoint.every_steps=1)
+stop_by signal-in-a-save TERM 'step_*.unfinished' "${large[@]}"
+stop_by signal-in-the-background TERM 'step_*.unfinished' "${large[@]}" --set checkpoint.async=true
 
 conclude

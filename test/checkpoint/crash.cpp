@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training that goes on from the latest checkpoint of a directory, and ends as a process ends
-// that is killed: at one point of a save, without leaving anything in order. usage: tessera_crash
-// DIRECTORY POINT TIMES RANK; POINT "never" trains to the end
+// A training that goes on from the latest checkpoint of a directory, and ends at one point of a
+// save: as a process ends that is killed, without leaving anything in order, or that gets SIGTERM.
+// usage: tessera_crash DIRECTORY sync|async kill|term POINT TIMES RANK; POINT "never" trains to the
+// end
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <unistd.h>
@@ -11,6 +14,7 @@
 
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/standard_streams.hpp>
+#include <tessera/base/stop_signals.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/train/trainer.hpp>
@@ -29,8 +33,13 @@ std::string end_of(const TrainingMetrics& metrics, const Vector<double>& paramet
   return text + "\n";
 }
 
-ExitCode train(Runtime& runtime, const std::string& directory, const std::string& point, int times,
-               int rank) {
+/// Of the command line.
+struct Crash {
+  std::string directory, way, end, point;
+  int times, rank;
+};
+
+ExitCode train(Runtime& runtime, const Crash& crash) {
   ModelConfig model;
   model.mlp.widths = {3, 7, 5, 2};
   model.dtype = DType::float64;
@@ -43,16 +52,23 @@ ExitCode train(Runtime& runtime, const std::string& directory, const std::string
   data.samples = 13;
   data.shuffle = true;
 
-  int left = times;
+  std::atomic<int> left = crash.times;
+  const StopSignals signals;
   Checkpointing checkpointing;
-  checkpointing.config = {.directory = directory, .every_steps = 1, .keep = 2};
+  checkpointing.config = {
+      .directory = crash.directory, .every_steps = 1, .keep = 2, .async = crash.way == "async"};
+  checkpointing.wants_to_stop = [&] { return signals.arrived(); };
   checkpointing.observer = [&](SavePoint reached) {
-    if (name_of(reached) == point && runtime.world_rank() == rank && --left == 0) _exit(killed);
+    if (name_of(reached) != crash.point || runtime.world_rank() != crash.rank || --left != 0)
+      return;
+    if (crash.end == "kill") _exit(killed);
+    kill(getpid(), SIGTERM);
   };
   Trainer<double> trainer(model, training, {}, checkpointing);
   const Communicator& world = trainer.mesh().world();
   const std::string latest = broadcast_json(world, collectively(world, [&]() -> std::string {
-                                              const auto found = CheckpointStore::latest(directory);
+                                              const auto found =
+                                                  CheckpointStore::latest(crash.directory);
                                               return found ? found->string() : "";
                                             }));
   if (!latest.empty()) {
@@ -60,6 +76,7 @@ ExitCode train(Runtime& runtime, const std::string& directory, const std::string
     trainer.resume(latest);
   }
   const TrainingMetrics metrics = trainer.fit(data);
+  if (metrics.stopped) return ExitCode::stopped;
   const std::string end = end_of(metrics, trainer.gather());
   if (world.rank() == 0) print_output(end);
   return ExitCode::ok;
@@ -70,6 +87,7 @@ ExitCode train(Runtime& runtime, const std::string& directory, const std::string
 
 int main(int argc, char** argv) {
   return tessera::run_main(argc, argv, [&](tessera::Runtime& runtime) {
-    return tessera::train(runtime, argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+    return tessera::train(
+        runtime, {argv[1], argv[2], argv[3], argv[4], std::atoi(argv[5]), std::atoi(argv[6])});
   });
 }

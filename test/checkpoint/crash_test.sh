@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Trainings that are killed again and again while they save, at every point of it in turn, come to the end that one
-# comes to which nobody kills, bit for bit.
+# Trainings that are killed again and again while they save, or get SIGTERM, at every point of it in turn, come to the
+# end that one comes to which nobody stops, bit for bit; with checkpoints that threads write, too.
 # usage: crash_test.sh PROGRAM TRAININGS RANKS LAUNCHER...
 set -u
 program=$1 trainings=$2 ranks=$3
@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 points=(begun created tensor_written written synced renamed latest_written latest_renamed cleaned)
 
-# train DIRECTORY POINT TIMES RANK: sets $code
+# train DIRECTORY sync|async kill|term POINT TIMES RANK: sets $code
 train() {
   timeout --kill-after=5 60 ${launcher[@]+"${launcher[@]}"} "$program" "$@" > "$work/out" 2> "$work/err"
   code=$?
@@ -23,23 +23,36 @@ fail() {
   exit 1
 }
 
-train "$work/whole" never 0 0
-[ $code -eq 0 ] || fail "the training that nobody kills ended with code $code"
+train "$work/whole" sync kill never 0 0
+[ $code -eq 0 ] || fail "the training that nobody stops ended with code $code"
 cp "$work/out" "$work/expected"
-total=0
-for ((training = 0; training < trainings; ++training)); do
-  for ((kills = 0;; ++kills)); do
-    [ $kills -lt 200 ] || fail "training $training does not come to its end"
-    point=${points[(kills + training) % ${#points[@]}]}
+
+# train_on WAY END TRAINING: sets $stops, how often it took a new process
+train_on() {
+  local way=$1 end=$2 training=$3 point times
+  for ((stops = 0;; ++stops)); do
+    [ $stops -lt 200 ] || fail "$way, $end: training $training does not come to its end"
+    point=${points[(stops + training) % ${#points[@]}]}
     # The second save, so that each process gets on; of tensors, those of the first one.
     times=2
-    [ "$point" = tensor_written ] && times=$((2 + kills % 18))
-    train "$work/$training" "$point" $times $((kills % ranks))
+    [ "$point" = tensor_written ] && times=$((2 + stops % 18))
+    train "$work/$way-$end-$training" "$way" "$end" "$point" $times $((stops % ranks))
     [ $code -eq 0 ] && break
-    ! grep -q "tessera: error" "$work/err" || fail "after $kills kills"
+    ! grep -q "tessera: error" "$work/err" || fail "$way, $end: after $stops stops"
+    [ "$end" = kill ] || [ $code -eq 6 ] || fail "$way: SIGTERM at $point leads to exit code $code"
   done
-  cmp -s "$work/out" "$work/expected" || fail "training $training, killed $kills times, has another end"
-  total=$((total + kills))
+  cmp -s "$work/out" "$work/expected" || fail "$way, $end: training $training, stopped $stops times, has another end"
+}
+
+for way in sync async; do
+  total=0
+  for ((training = 0; training < trainings; ++training)); do
+    train_on $way kill $training
+    total=$((total + stops))
+  done
+  [ $total -gt $((10 * trainings)) ] || fail "$way: only $total kills"
+  train_on $way term 0
+  [ $stops -gt 3 ] || fail "$way: only $stops signals"
+  echo "$way: $total kills in $trainings trainings and $stops signals in another on $ranks ranks:" \
+    "every one went on as if there had been none"
 done
-[ $total -gt $((10 * trainings)) ] || fail "only $total kills"
-echo "$total kills in $trainings trainings on $ranks ranks: every one went on as if there had been none"

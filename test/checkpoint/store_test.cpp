@@ -2,8 +2,10 @@
 // The directory of checkpoints: what stays, what goes, and which is the latest.
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <set>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,9 +29,14 @@ class Saver {
 
   /// A new process, in effect: the store is made anew.
   CheckpointStore save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
-    CheckpointStore store(config_, alone_, observer);
-    store.save(engine_, {.step = step, .epoch_losses = {loss}, .config = "{}", .provenance = "{}"});
-    return store;
+    CheckpointStore made = store(observer);
+    save_to(made, step, loss);
+    made.finish();
+    return made;
+  }
+  CheckpointStore store(const SaveObserver& observer) const { return {config_, alone_, observer}; }
+  void save_to(CheckpointStore& to, Size step, double loss = 1) const {
+    to.save(engine_, {.step = step, .epoch_losses = {loss}, .config = "{}", .provenance = "{}"});
   }
 
  private:
@@ -103,11 +110,12 @@ struct Interruption : std::runtime_error {
 };
 
 // A failure at any point leaves the checkpoint before, or the new one, whole; and nothing half.
-TEST(CheckpointStore, AFailureAtAnyPointLeavesAWholeCheckpoint) {
+class FailedSaves : public testing::TestWithParam<bool> {};
+TEST_P(FailedSaves, AtAnyPointLeaveAWholeCheckpoint) {
   for (std::size_t point = 0; point < names_of<SavePoint>.size(); ++point) {
     SCOPED_TRACE(names_of<SavePoint>[point]);
     const TemporaryDirectory directory;
-    const Saver saver({.directory = directory.path(), .keep = 1});
+    const Saver saver({.directory = directory.path(), .keep = 1, .async = GetParam()});
     saver.save(1);
     EXPECT_THROW(saver.save(2, 1,
                             [&](SavePoint reached) {
@@ -122,6 +130,34 @@ TEST(CheckpointStore, AFailureAtAnyPointLeavesAWholeCheckpoint) {
     saver.save(3);
     EXPECT_EQ(names_in_directory(directory.path()), (Names{"latest", "step_0000000003.h5"}));
   }
+}
+INSTANTIATE_TEST_SUITE_P(CheckpointStore, FailedSaves, testing::Bool(),
+                         [](const auto& test) { return test.param ? "async" : "sync"; });
+
+TEST(CheckpointStore, OneSaveIsInFlightAtATime) {
+  const TemporaryDirectory directory;
+  std::promise<void> permission;
+  const std::shared_future<void> may_write = permission.get_future().share();
+  const auto wait = [&](SavePoint point) {
+    if (point == SavePoint::tensor_written) may_write.wait();
+  };
+  const Saver saver({.directory = directory.path(), .keep = 0, .async = true});
+  CheckpointStore store = saver.store(wait);
+  saver.save_to(store, 1);
+  EXPECT_EQ(store.written_saves(), 0);
+  EXPECT_FALSE(store.is_ready(store.written_saves()));
+  EXPECT_EQ(CheckpointStore::latest(directory.path()), std::nullopt);
+  permission.set_value();
+  while (store.written_saves() == 0) std::this_thread::yield();
+  EXPECT_TRUE(store.is_ready(1));
+  EXPECT_FALSE(store.is_ready(0));  // another rank has not
+  EXPECT_EQ(CheckpointStore::latest(directory.path()), std::nullopt);
+  saver.save_to(store, 2);  // waits for the first one
+  EXPECT_EQ(CheckpointStore::latest(directory.path())->filename(), "step_0000000001.h5");
+  EXPECT_EQ(store.costs().saves, 1);
+  store.finish();
+  EXPECT_FALSE(store.is_ready(2));
+  EXPECT_EQ(CheckpointStore::latest(directory.path())->filename(), "step_0000000002.h5");
 }
 
 }  // namespace

@@ -348,6 +348,9 @@ TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
   refuse([](Config& c) { c.checkpoint.at_end = false; }, {"checkpoint.at_end = false"});
   refuse([](Config& c) { c.checkpoint.keep = 0; }, {"checkpoint.keep = 0"});
   refuse([](Config& c) { c.checkpoint.keep_best = 1; }, {"checkpoint.keep_best = 1"});
+  refuse([](Config& c) { c.checkpoint.async = true; }, {"checkpoint.async = true"});
+  refuse([](Config& c) { c.checkpoint.on_failure = FailedSave::go_on; },
+         {"checkpoint.on_failure = \"continue\": needs checkpoint.directory"});
   refuse([](Config& c) { c.checkpoint = {.directory = "saves", .every_steps = -1}; },
          {"checkpoint.every_steps = -1: must not be negative"});
   if (!has_hdf5())

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -41,6 +42,17 @@ TEST(DurableFile, ReservingSpaceLeavesTheContentAlone) {
   EXPECT_EQ(content_of(path).substr(0, 5), std::string("text\0", 5));
 }
 
+TEST(DurableFile, ReplacesBytesInPlace) {
+  const TemporaryDirectory directory;
+  const fs::path path = directory.write("file", "0123456789");
+  const OpenFile file(path, O_WRONLY);
+  file.write(3, "abc", 3);
+  file.write(9, "xy", 2);
+  file.write(0, nullptr, 0);
+  file.sync();
+  EXPECT_EQ(content_of(path), "012abc678xy");
+}
+
 TEST(DurableFile, NamesPathAndReason) {
   const TemporaryDirectory directory;
   const fs::path nothing = directory.path() / "nothing";
@@ -53,6 +65,8 @@ TEST(DurableFile, NamesPathAndReason) {
             (nothing / "file").string() + ": cannot be written: " + reason);
   EXPECT_EQ(error_of([&] { reserve_space(nothing); }),
             nothing.string() + ": cannot be opened: " + reason);
+  EXPECT_EQ(error_of([&] { OpenFile("/dev/full", O_WRONLY).write(0, "a", 1); }),
+            "/dev/full: cannot be written: No space left on device");
 }
 
 }  // namespace

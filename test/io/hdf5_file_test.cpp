@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -53,6 +54,29 @@ TEST(Hdf5File, KeepsArraysTextsAndAttributes) {
   EXPECT_EQ(file.attribute("", "step"), AttributeValue(Size{-3}));
   EXPECT_EQ(file.attribute("b", "name"), AttributeValue(std::string("mlp")));
   EXPECT_EQ(file.attribute("b", "rate"), AttributeValue(0.75));
+}
+
+// What other programs may map, and the threads of checkpoints write.
+TEST(Hdf5File, ElementsAreOneBehindTheOtherAtTheirPlace) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() / "a.h5";
+  {
+    Hdf5File file = Hdf5File::create(path);
+    file.add_array({"a", {2, 2}, DType::float64});
+    file.add_array({"large", {1 << 18}, DType::float32});
+    file.add_array({"none", {0}, DType::float32});
+    file.close();
+  }
+  const Hdf5File file = Hdf5File::open(path);
+  EXPECT_EQ(file.place_of("large") % (1 << 20), 0);
+  EXPECT_NE(error_of([&] { file.place_of("none"); }).find("none: has no place"), std::string::npos);
+  const std::vector<double> values{1, 2, 3, 4};
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+      .seekp(file.place_of("a"))
+      .write(reinterpret_cast<const char*>(values.data()), 4 * sizeof(double));
+  std::vector<double> read(4);
+  Hdf5File::open(path).read("a", DType::float64, all_of({2, 2}), read.data());
+  EXPECT_EQ(read, values);
 }
 
 TEST(Hdf5File, MovesSeveralBoxesInTheirOrder) {

@@ -116,6 +116,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   if (!options.export_to.empty()) export_predictions(options.export_to, trainer, config.data);
   raise_first_failure(world, printed, Site::current());
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
+  if (!metrics.end_not_saved.empty()) throw Error(ExitCode::usage, metrics.end_not_saved);
   return metrics.stopped ? ExitCode::stopped : ExitCode::ok;
 }
 

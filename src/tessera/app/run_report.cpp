@@ -121,22 +121,33 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
 
 std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
   if (!metrics.stopped) return "";
-  return fmt::format("Stopped after {} and {} of {} epochs, as asked; go on with --resume {}\n",
+  return fmt::format("Stopped after {} and {} of {} epochs, as asked; {}\n",
                      counted(metrics.resumed_at + metrics.steps, "step"),
                      metrics.epoch_losses.size(), config.training.num_epochs,
-                     metrics.last_checkpoint);
+                     metrics.last_checkpoint.empty()
+                         ? "there is no new checkpoint to go on from"
+                         : "go on with --resume " + metrics.last_checkpoint);
 }
 
 namespace {
 
-/// "  Checkpoints:     3 in 12 ms, the last one is saves/step_0000000160.h5\n"
+/// "  Checkpoints:     3 in 12 ms, the last one is saves/step_0000000160.h5\n", or "3 in 12 ms and
+/// 480 ms in the background"
 std::string checkpoints_text(const TrainingMetrics& metrics) {
   std::string out;
   if (metrics.resumed_at > 0)
     out += fmt::format("  Resumed at:      step {}\n", metrics.resumed_at);
   if (metrics.checkpoints > 0)
-    out += fmt::format("  Checkpoints:     {} in {}, the last one is {}\n", metrics.checkpoints,
-                       human_seconds(metrics.checkpoint_seconds), metrics.last_checkpoint);
+    out += fmt::format(
+        "  Checkpoints:     {} in {}{}, the last one is {}\n", metrics.checkpoints,
+        human_seconds(metrics.checkpoint_seconds),
+        metrics.checkpoint_hidden_seconds > 0
+            ? " and " + human_seconds(metrics.checkpoint_hidden_seconds) + " in the background"
+            : "",
+        metrics.last_checkpoint);
+  if (metrics.failed_checkpoints > 0)
+    out +=
+        fmt::format("  Not written:     {}\n", counted(metrics.failed_checkpoints, "checkpoint"));
   return out;
 }
 
@@ -186,7 +197,10 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"stopped", metrics.stopped},
           {"resumed_at", metrics.resumed_at},
           {"checkpoints", metrics.checkpoints},
+          {"failed_checkpoints", metrics.failed_checkpoints},
           {"checkpoint_seconds", metrics.checkpoint_seconds},
+          {"checkpoint_wait_seconds", metrics.checkpoint_wait_seconds},
+          {"checkpoint_hidden_seconds", metrics.checkpoint_hidden_seconds},
           {"last_checkpoint", metrics.last_checkpoint},
           {"planned",
            {{"traffic", traffic_json(metrics.planned_traffic)},

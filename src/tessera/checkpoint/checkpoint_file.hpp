@@ -32,6 +32,11 @@ template <class T>
 Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                    const AfterTensor& after_tensor = {}, Size piece = checkpoint_piece);
 
+/// Adds up the parts that ranks have of the checksum of each tensor, and writes the sums to the
+/// file. Collective; an Error of one rank is thrown by all.
+void write_checksums(const std::string& path, const Communicator& ranks,
+                     const std::vector<CheckpointTensor>& tensors, const std::vector<Size>& parts);
+
 /// Reads what this rank keeps, and nothing else, into an engine on any mesh, and checks the sums
 /// over all ranks. Returns the bytes of this rank. Collective; an Error of one rank is thrown by
 /// all of them: what is missing, has another shape or type, or is damaged.

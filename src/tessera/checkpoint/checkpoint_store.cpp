@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/io/durable_file.hpp>
+#include <tessera/io/hdf5_file.hpp>
 
 namespace tessera {
 
@@ -52,6 +54,34 @@ void make_directory(const std::string& directory) {
                       fmt::format("must be writable: {}", std::strerror(errno)));
 }
 
+fs::path temporary(fs::path finished) { return finished += unfinished; }
+
+/// Where the tensors of a file that has been created begin, on all ranks. Collective.
+std::vector<Size> places_in(const std::string& file, const std::vector<CheckpointTensor>& tensors,
+                            const Communicator& ranks) {
+  const Kokkos::View<Size*, Kokkos::HostSpace> places("tessera::checkpoint_places", tensors.size());
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    const Hdf5File created = Hdf5File::open(file);
+    for (std::size_t t = 0; t < tensors.size(); ++t) places(t) = created.place_of(tensors[t].name);
+  });
+  ranks.broadcast(places, 0);
+  return {places.data(), places.data() + places.extent(0)};
+}
+
+/// While one lives, training stands still.
+class ExposedTime {
+ public:
+  explicit ExposedTime(SaveCosts& costs) : costs_(costs) {}
+  ~ExposedTime() { costs_.seconds += timer_.seconds(); }
+  ExposedTime(const ExposedTime&) = delete;
+  ExposedTime& operator=(const ExposedTime&) = delete;
+
+ private:
+  SaveCosts& costs_;
+  Timer timer_;
+};
+
 /// A file that cannot be read is not among the best.
 double loss_of(const fs::path& path) {
   double loss = std::numeric_limits<double>::infinity();
@@ -87,37 +117,88 @@ void CheckpointStore::on_first_rank(const std::function<void()>& action, SavePoi
 
 template <class T>
 void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) {
-  const Timer timer;
-  const fs::path directory = config_.directory, path = directory / name_of_step(state.step);
-  const auto temporary = [](fs::path finished) { return finished += unfinished; };
-  const std::string file = temporary(path).string();
-  const fs::path latest = directory / "latest";
+  finish();
+  const ExposedTime exposed(costs_);
+  path_ = fs::path(config_.directory) / name_of_step(state.step);
+  const std::string file = temporary(path_).string();
   reach(SavePoint::begun);
-  const Outcome outcome = outcome_of([&] {
+  write_or_remove([&] {
     on_first_rank(
         [&] {
           create_checkpoint(file, checkpoint_tensors(engine.plan()), state);
           reserve_space(file);
         },
         SavePoint::created);
-    costs_.written_bytes +=
-        write_tensors(file, ranks_, engine, [&] { reach(SavePoint::tensor_written); });
-    reach(SavePoint::written);
-    on_first_rank([&] { sync_to_disk(file); }, SavePoint::synced);
-    on_first_rank([&] { rename_durably(file, path); }, SavePoint::renamed);
-    on_first_rank([&] { write_durably(temporary(latest), path.filename().string() + "\n"); },
-                  SavePoint::latest_written);
-    on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
+    if (config_.async) return start_writing(engine);
+    publish(write_tensors(file, ranks_, engine, [&] { reach(SavePoint::tensor_written); }));
   });
-  if (outcome.failed()) {
-    std::error_code unused;
-    if (ranks_.rank() == 0) fs::remove(file, unused);
-    throw Error(outcome.code, outcome.message);
-  }
-  on_first_rank([&] { clean(); }, SavePoint::cleaned);
-  last_ = path;
+}
+
+template <class T>
+void CheckpointStore::start_writing(const Engine<T>& engine) {
+  const std::string file = temporary(path_).string();
+  std::vector<Size> places = places_in(file, checkpoint_tensors(engine.plan()), ranks_);
+  collectively(ranks_, [&] {
+    snapshot_->take(engine, ranks_.rank());
+    // Not `this`, which may be moved.
+    const auto write = [file, places, snapshot = snapshot_, observer = observer_] {
+      const Timer timer;
+      Written written;
+      written.outcome = outcome_of([&] {
+        written.sums = snapshot->write(file, places, [&] {
+          if (observer) observer(SavePoint::tensor_written);
+        });
+      });
+      written.seconds = timer.seconds();
+      return written;
+    };
+    writing_ = std::async(std::launch::async, write);
+  });
+  ++begun_;
+}
+
+Size CheckpointStore::written_saves() const {
+  const bool writes =
+      writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  return begun_ - (writes ? 1 : 0);
+}
+
+void CheckpointStore::finish() {
+  if (!writing_.valid()) return;
+  const ExposedTime exposed(costs_);
+  const Timer waiting;
+  const Written written = writing_.get();
+  costs_.hidden_seconds += std::max(written.seconds - waiting.seconds(), 0.0);
+  write_or_remove([&] {
+    raise_first_failure(ranks_, written.outcome, Site::current());
+    costs_.waited_seconds += waiting.seconds();
+    write_checksums(temporary(path_).string(), ranks_, snapshot_->tensors(), written.sums);
+    publish(snapshot_->bytes());
+  });
+}
+
+/// Makes the file the latest checkpoint.
+void CheckpointStore::publish(Size bytes) {
+  const fs::path file = temporary(path_), latest = fs::path(config_.directory) / "latest";
+  reach(SavePoint::written);
+  on_first_rank([&] { sync_to_disk(file); }, SavePoint::synced);
+  on_first_rank([&] { rename_durably(file, path_); }, SavePoint::renamed);
+  on_first_rank([&] { write_durably(temporary(latest), path_.filename().string() + "\n"); },
+                SavePoint::latest_written);
+  on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
+  last_ = path_;
   ++costs_.saves;
-  costs_.seconds += timer.seconds();
+  costs_.written_bytes += bytes;
+  on_first_rank([&] { clean(); }, SavePoint::cleaned);
+}
+
+/// A file that did not become whole goes.
+void CheckpointStore::write_or_remove(const std::function<void()>& write) {
+  const Outcome outcome = outcome_of(write);
+  if (!outcome.failed()) return;
+  std::error_code unused;
+  if (ranks_.rank() == 0) fs::remove(temporary(path_), unused);
+  throw Error(outcome.code, outcome.message);
 }
 
 /// The newest ones stay, and of the others the best with a loss. What cannot be removed stays, too.

@@ -6,12 +6,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/snapshot.hpp>
 #include <tessera/config/config.hpp>
 
 namespace tessera {
@@ -33,14 +38,17 @@ inline constexpr std::array<std::string_view, 9> names_of<SavePoint>{
     "begun",   "created",        "tensor_written", "written", "synced",
     "renamed", "latest_written", "latest_renamed", "cleaned"};
 
-/// Called on every rank. For tests, which end the process there.
+/// Called on every rank; with checkpoint.async at tensor_written by the thread that writes. For
+/// tests, which end the process there.
 using SaveObserver = std::function<void(SavePoint)>;
 
 /// What the saves of a training have cost this rank.
 struct SaveCosts {
   Size saves = 0;
   Size written_bytes = 0;
-  double seconds = 0;
+  double seconds = 0;         ///< in which training stood still
+  double waited_seconds = 0;  ///< of these, for threads that had not written everything yet
+  double hidden_seconds = 0;  ///< in which this rank's thread wrote while training went on
 };
 
 class CheckpointStore {
@@ -52,9 +60,20 @@ class CheckpointStore {
                   SaveObserver observer = {});
 
   /// Writes a checkpoint and makes it the latest; then removes those that are kept no longer.
-  /// Throws the same Error on every rank if it cannot be written, and leaves what was there.
+  /// Throws the same Error on every rank if it cannot be written, and leaves what was there. With
+  /// checkpoint.async it copies the state and returns while a thread writes the copy; finish() does
+  /// the rest. A save in flight is finished first.
   template <class T>
   void save(const Engine<T>& engine, const TrainingState& state);
+
+  /// How many saves this rank has written its part of. Not collective.
+  Size written_saves() const;
+  /// Whether finish() has something to do and would not wait. `everywhere`: the smallest
+  /// written_saves() of all ranks, as they have agreed.
+  bool is_ready(Size everywhere) const { return writing_.valid() && everywhere == begun_; }
+  /// Waits for the save in flight, if there is one, and makes it the latest. Throws the same Error
+  /// on every rank if it could not be written.
+  void finish();
 
   const SaveCosts& costs() const { return costs_; }
   /// The last one that was saved; empty if none was.
@@ -67,13 +86,28 @@ class CheckpointStore {
  private:
   void on_first_rank(const std::function<void()>& action, SavePoint point);
   void reach(SavePoint point) const;
+  void write_or_remove(const std::function<void()>& write);
+  template <class T>
+  void start_writing(const Engine<T>& engine);
+  void publish(Size bytes);
   void clean() const;
+
+  /// How the thread of this rank has ended.
+  struct Written {
+    Outcome outcome{};
+    std::vector<Size> sums{};  ///< this rank's part of each tensor's checksum
+    double seconds = 0;
+  };
 
   CheckpointConfig config_;
   Communicator ranks_;
   SaveObserver observer_;
   SaveCosts costs_;
   std::filesystem::path last_;
+  std::filesystem::path path_;  ///< of the save that has begun last, when it is whole
+  Size begun_ = 0;              ///< saves that threads have been given
+  std::shared_ptr<Snapshot> snapshot_ = std::make_shared<Snapshot>();
+  std::future<Written> writing_;  ///< its destructor waits
 };
 
 }  // namespace tessera

@@ -79,6 +79,20 @@ void check_facts(const Hdf5File& file, const std::string& path,
 
 }  // namespace
 
+void write_checksums(const std::string& path, const Communicator& ranks,
+                     const std::vector<CheckpointTensor>& tensors, const std::vector<Size>& parts) {
+  const HostSizes sums("tessera::checkpoint_sums", parts.size());
+  std::copy(parts.begin(), parts.end(), sums.data());
+  ranks.all_reduce(sums);
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    Hdf5File file = Hdf5File::change(path);
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      file.set_attribute(tensors[t].name, checksum_attribute, sums(t));
+    file.close();
+  });
+}
+
 template <class T>
 Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                    const AfterTensor& after_tensor, Size piece) {
@@ -87,7 +101,7 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   const std::vector<CheckpointPart> parts = checkpoint_parts(engine.plan(), ranks.rank());
   const HostSizes rounds = rounds_of(parts, tensors.size(), elements, ranks);
-  const HostSizes sums("tessera::checkpoint_sums", tensors.size());
+  std::vector<Size> sums(tensors.size());
   Size bytes = 0;
   FirstOutcome outcome;
   {
@@ -103,7 +117,7 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
           const auto host = Kokkos::create_mirror_view_and_copy(
               Kokkos::HostSpace(),
               alias_vector(local.values.data() + range.begin - local.kept.begin, range.count));
-          add_hash_of(tensors[t], local.block, range, host.data(), sums(t));
+          add_hash_of(tensors[t], local.block, range, host.data(), sums[t]);
           bytes += range.count * static_cast<Size>(sizeof(S));
           file.write(tensors[t].name, tensors[t].type, boxes_of(local.block, range), host.data());
         });
@@ -113,14 +127,7 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
     outcome.attempt([&] { file.close(); });
     outcome.raise(ranks);
   }
-  ranks.all_reduce(sums);
-  collectively(ranks, [&] {
-    if (ranks.rank() != 0) return;
-    Hdf5File file = Hdf5File::change(path);
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      file.set_attribute(tensors[t].name, checksum_attribute, sums(t));
-    file.close();
-  });
+  write_checksums(path, ranks, tensors, sums);
   return bytes;
 }
 

@@ -111,7 +111,12 @@ struct ModelConfig {
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };
 
-/// Where a training keeps checkpoints, and when it writes one.
+/// What follows a checkpoint that could not be written.
+enum class FailedSave : std::uint8_t { stop, go_on };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<FailedSave>{"stop", "continue"};
+
+/// Where a training keeps checkpoints, and when and how it writes one.
 struct CheckpointConfig {
   std::string directory{};   ///< made if it is not there; empty: no checkpoints
   Size every_steps = 0;      ///< 0: at no step for its number
@@ -119,6 +124,8 @@ struct CheckpointConfig {
   bool at_end = true;        ///< after the last step
   Size keep = 2;             ///< the newest ones; 0: all
   Size keep_best = 0;        ///< and so many with the smallest loss at the end of an epoch
+  bool async = false;        ///< a thread writes a copy of the state while training goes on
+  FailedSave on_failure = FailedSave::stop;
 
   bool enabled() const { return !directory.empty(); }
 };

@@ -134,15 +134,10 @@ void check_checkpoint(const Config& config) {
       reject("checkpoint.keep_best", given.keep_best, "needs checkpoint.keep > 0, as 0 keeps all");
     return;
   }
-  const CheckpointConfig defaults;
-  const auto needs_directory = [&](const char* key, const auto& value, const auto& usual) {
-    if (value != usual) reject(key, value, "needs checkpoint.directory");
-  };
-  needs_directory("checkpoint.every_steps", given.every_steps, defaults.every_steps);
-  needs_directory("checkpoint.every_minutes", given.every_minutes, defaults.every_minutes);
-  needs_directory("checkpoint.at_end", given.at_end, defaults.at_end);
-  needs_directory("checkpoint.keep", given.keep, defaults.keep);
-  needs_directory("checkpoint.keep_best", given.keep_best, defaults.keep_best);
+  const Config defaults;
+  for (const Setting& setting : settings())
+    if (setting.key.starts_with("checkpoint.") && setting.get(config) != setting.get(defaults))
+      reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
 }
 
 /// The sizes that other launch systems ask for must be those that the launcher gave.

@@ -245,6 +245,8 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(checkpoint, keep_best,
                       "checkpoints kept as well for their loss at the end of an epoch",
                       not_negative),
+      TESSERA_SETTING(checkpoint, async, "write a copy in the background while training goes on"),
+      TESSERA_SETTING(checkpoint, on_failure, "what follows a checkpoint that cannot be written"),
   };
 }
 #undef TESSERA_SETTING

@@ -20,34 +20,42 @@ namespace {
               fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags) : id_(::open(path.c_str(), flags)) {
-    if (id_ < 0) fail_with(path, "cannot be opened", errno);
-  }
-  ~Descriptor() { ::close(id_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator int() const { return id_; }
-
- private:
-  int id_;
-};
-
 }  // namespace
 
-void reserve_space(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDWR);
-  struct stat facts {};
-  if (fstat(file, &facts) != 0) fail_with(path, "cannot be read", errno);
-  if (facts.st_size > 0 && fallocate(file, 0, 0, facts.st_size) != 0 && errno != EOPNOTSUPP)
-    fail_with(path, "cannot be written", errno);
+OpenFile::OpenFile(const std::filesystem::path& path, int flags)
+    : path_(path), id_(::open(path.c_str(), flags | O_CLOEXEC)) {
+  if (id_ < 0) fail("cannot be opened");
 }
 
-void sync_to_disk(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  if (fsync(file) != 0) fail_with(path, "cannot be written", errno);
+OpenFile::~OpenFile() { ::close(id_); }
+
+void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
+
+void OpenFile::reserve_space() const {
+  struct stat facts {};
+  if (fstat(id_, &facts) != 0) fail("cannot be read");
+  if (facts.st_size > 0 && fallocate(id_, 0, 0, facts.st_size) != 0 && errno != EOPNOTSUPP)
+    fail("cannot be written");
 }
+
+void OpenFile::write(Size place, const void* bytes, Size count) const {
+  for (const char* from = static_cast<const char*>(bytes); count > 0;) {
+    const ssize_t written = pwrite(id_, from, static_cast<std::size_t>(count), place);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot be written");
+    from += written;
+    place += written;
+    count -= written;
+  }
+}
+
+void OpenFile::sync() const {
+  if (fsync(id_) != 0) fail("cannot be written");
+}
+
+void reserve_space(const std::filesystem::path& path) { OpenFile(path, O_RDWR).reserve_space(); }
+
+void sync_to_disk(const std::filesystem::path& path) { OpenFile(path, O_RDONLY).sync(); }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_with(to, "cannot be written", errno);

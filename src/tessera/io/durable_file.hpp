@@ -6,7 +6,31 @@
 #include <filesystem>
 #include <string>
 
+#include <tessera/base/types.hpp>
+
 namespace tessera {
+
+/// A file that is there. Threads and processes may change parts of it side by side.
+class OpenFile {
+ public:
+  OpenFile(const std::filesystem::path& path, int flags);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  /// Takes the space that the file needs for its size.
+  void reserve_space() const;
+  /// Replaces bytes from `place` on.
+  void write(Size place, const void* bytes, Size count) const;
+  /// Returns when all that has been written is on the disk.
+  void sync() const;
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+
+  std::filesystem::path path_;
+  int id_;
+};
 
 /// Takes the space that a file needs for its size, so that writing to it does not fail for lack of
 /// it later. Does nothing on file systems that cannot.

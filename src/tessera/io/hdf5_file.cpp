@@ -284,6 +284,12 @@ void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyper
       H5Dread(array, row_of_type(type).in_memory, in_memory, in_file, H5P_DEFAULT, values), name);
 }
 
+Size Hdf5File::place_of(const std::string& name) const {
+  const haddr_t place = H5Dget_offset(state_->array(name));
+  if (place == HADDR_UNDEF) state_->fail(name, "has no place of its own in the file");
+  return static_cast<Size>(place);
+}
+
 std::vector<ArrayFacts> Hdf5File::arrays() const {
   std::vector<std::string> names;
   const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {

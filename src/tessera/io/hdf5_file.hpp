@@ -66,6 +66,9 @@ class Hdf5File {
   void read(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
             void* values) const;
 
+  /// The byte of the file at which the elements of an array begin, all of them in row-major order
+  /// and little-endian: whoever may not use HDF5 can write them there once the file is closed.
+  Size place_of(const std::string& name) const;
   /// All arrays, by name; texts are none.
   std::vector<ArrayFacts> arrays() const;
   std::string text(const std::string& name) const;

@@ -16,13 +16,15 @@ NextMove SaveSchedule::own_wish() const {
   return is_time ? NextMove::save : NextMove::go_on;
 }
 
-NextMove SaveSchedule::after_step(Size steps) {
+NextMove SaveSchedule::after_step(Size steps, Size written_saves) {
   agreement_.wait();
+  written_everywhere_ = -wish_(1);
   NextMove move = static_cast<NextMove>(wish_(0));
   if (config_.every_steps > 0 && steps % config_.every_steps == 0)
     move = std::max(move, NextMove::save);
   if (move == NextMove::save) saved();
-  wish_(0) = static_cast<std::int32_t>(own_wish());
+  wish_(0) = static_cast<Size>(own_wish());
+  wish_(1) = -written_saves;
   agreement_ = ranks_.iall_reduce(wish_, ReduceOp::max);
   return move;
 }

@@ -35,8 +35,10 @@ class SaveSchedule {
   /// Collective over `ranks`, like after_step() and finish().
   SaveSchedule(const Checkpointing& checkpointing, const Communicator& ranks);
 
-  /// `steps`: how many have been made.
-  NextMove after_step(Size steps);
+  /// `steps`: how many have been made; `written_saves`: what the store of this rank says.
+  NextMove after_step(Size steps, Size written_saves);
+  /// The smallest number of written saves of any rank, as they said after the step before.
+  Size written_everywhere() const { return written_everywhere_; }
   /// Begins the minutes to the next checkpoint.
   void saved() { since_save_.restart(); }
   /// After the last step.
@@ -49,8 +51,10 @@ class SaveSchedule {
   std::function<bool()> wants_to_stop_;
   Communicator ranks_;
   Timer since_save_;
-  Kokkos::View<std::int32_t[1], Kokkos::HostSpace> wish_{"tessera::next_move"};
+  /// A move, and minus the number of written saves: the largest of any rank counts.
+  Kokkos::View<Size[2], Kokkos::HostSpace> wish_{"tessera::next_move"};
   Request agreement_;
+  Size written_everywhere_ = 0;
 };
 
 }  // namespace tessera

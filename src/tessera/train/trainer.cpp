@@ -11,6 +11,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/log.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
@@ -94,6 +95,18 @@ void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
   world.all_reduce(seconds, ReduceOp::max);
   metrics.stepping_seconds = seconds(0);
   metrics.wall_seconds = seconds(1);
+}
+
+void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
+                TrainingMetrics& metrics) {
+  const SaveCosts& costs = store.costs();
+  metrics.checkpoints = costs.saves;
+  metrics.checkpoint_seconds = costs.seconds;
+  metrics.checkpoint_wait_seconds = costs.waited_seconds;
+  metrics.checkpoint_hidden_seconds = costs.hidden_seconds;
+  metrics.measured_written = costs.written_bytes;
+  metrics.planned_written = costs.saves * planned.written;
+  metrics.last_checkpoint = store.last().string();
 }
 
 }  // namespace
@@ -186,7 +199,15 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   }
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
-  run_epochs(observe, metrics);
+  try {
+    run_epochs(observe, metrics);
+  } catch (const Error& error) {
+    // All ranks end together, so that the checkpoint in flight may still become whole.
+    if (saves_ && error.code() == ExitCode::wrong_result)
+      outcome_of([&] { saves_->store.finish(); });
+    throw;
+  }
+  if (saves_) take_costs(saves_->store, checkpoint_bytes(engine().plan(), mesh_.rank()), metrics);
   metrics.loss_scale = engine().loss_scale().value();
   metrics.skipped_steps = engine().loss_scale().skipped_steps() - before.skipped_steps();
   metrics.planned_traffic = session_->planned_traffic();
@@ -228,8 +249,26 @@ void Trainer<T>::read_checkpoint(TrainingMetrics& metrics) {
          {loss, std::isnan(error) ? std::nullopt : std::optional(error)}});
 }
 
+/// A failed write ends the training unless the configuration wants it to go on. `is_last`: there is
+/// nothing left to go on with.
 template <class T>
-void Trainer<T>::save(TrainingMetrics& metrics) {
+void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
+                         const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    if (checkpointing_.config.on_failure == FailedSave::stop || error.code() != ExitCode::usage)
+      throw;
+    ++metrics.failed_checkpoints;
+    if (is_last)
+      metrics.end_not_saved = error.what();
+    else
+      log_warning(fmt::format("{}; training goes on without this checkpoint", error.what()));
+  }
+}
+
+template <class T>
+void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   TrainingState state;
   state.step = session_->steps();
   state.loss_scale = engine().loss_scale().state();
@@ -240,14 +279,13 @@ void Trainer<T>::save(TrainingMetrics& metrics) {
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
   state.config = config_as_json(fit_config_).dump();
   state.provenance = checkpointing_.provenance.dump();
-  saves_->store.save(engine(), state);
+  CheckpointStore& store = saves_->store;
+  attempt(metrics, false, [&] { store.finish(); });
+  attempt(metrics, is_last, [&] {
+    store.save(engine(), state);
+    if (is_last) store.finish();
+  });
   saves_->schedule.saved();
-  const SaveCosts& costs = saves_->store.costs();
-  metrics.checkpoints = costs.saves;
-  metrics.checkpoint_seconds = costs.seconds;
-  metrics.measured_written = costs.written_bytes;
-  metrics.planned_written += checkpoint_bytes(engine().plan(), mesh_.rank()).written;
-  metrics.last_checkpoint = saves_->store.last().string();
 }
 
 template <class T>
@@ -258,12 +296,18 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
        epoch <= config_.training.num_epochs && move != NextMove::stop; ++epoch) {
     Timer stepping;
     const std::vector<double> losses = session_->run_epoch([&] {
-      if (saves_) move = saves_->schedule.after_step(session_->steps());
+      bool is_written = false;
+      if (saves_) {
+        auto& [ranks, store, schedule] = *saves_;
+        move = schedule.after_step(session_->steps(), store.written_saves());
+        is_written = store.is_ready(schedule.written_everywhere());
+      }
       const bool is_last = session_->batch() == batches;
-      if (!is_last && move == NextMove::go_on) return true;
+      if (!is_last && move == NextMove::go_on && !is_written) return true;
       Kokkos::fence();
       metrics.stepping_seconds += stepping.seconds();
-      if (!is_last) save(metrics);
+      if (is_written) attempt(metrics, false, [&] { saves_->store.finish(); });
+      if (!is_last && move != NextMove::go_on) save(metrics, move == NextMove::stop);
       stepping.restart();
       return move != NextMove::stop;
     });
@@ -282,10 +326,13 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
     if (session_->validates_after(epoch))
       metrics.validations.push_back({epoch, session_->validate()});
     if (observe) observe(epoch, loss);
-    if (move != NextMove::go_on || (saves_ && is_last && checkpointing_.config.at_end))
-      save(metrics);
+    const bool ends = move == NextMove::stop || (saves_ && is_last && checkpointing_.config.at_end);
+    if (ends || move == NextMove::save) save(metrics, ends);
   }
-  if (saves_) saves_->schedule.finish();
+  if (saves_) {
+    saves_->schedule.finish();
+    attempt(metrics, false, [&] { saves_->store.finish(); });
+  }
   metrics.stopped = static_cast<Size>(metrics.epoch_losses.size()) < config_.training.num_epochs;
   metrics.steps = session_->steps() - first;
 }

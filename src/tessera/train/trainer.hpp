@@ -40,9 +40,14 @@ struct TrainingMetrics {
   Size resumed_at = 0;   ///< step of the checkpoint that it went on from; losses begin earlier
   Size planned_read = 0, measured_read = 0;        ///< bytes of this rank from that checkpoint
   Size planned_written = 0, measured_written = 0;  ///< bytes of this rank to checkpoints
-  Size checkpoints = 0;
-  double checkpoint_seconds = 0;  ///< in writing them, on this rank
+  Size checkpoints = 0, failed_checkpoints = 0;
+  double checkpoint_seconds = 0;         ///< in which training stood still for them, on this rank
+  double checkpoint_wait_seconds = 0;    ///< of these, for background writes to end
+  double checkpoint_hidden_seconds = 0;  ///< of background writes while training went on
   std::string last_checkpoint{};
+  /// Why what the training ended with could not be saved, where checkpoint.on_failure lets it go
+  /// on.
+  std::string end_not_saved{};
 
   /// Not a number before the first epoch has ended.
   double initial_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.front(); }
@@ -133,7 +138,8 @@ class Trainer {
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
   void read_checkpoint(TrainingMetrics& metrics);
-  void save(TrainingMetrics& metrics);
+  void save(TrainingMetrics& metrics, bool is_last);
+  void attempt(TrainingMetrics& metrics, bool is_last, const std::function<void()>& write);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
   void check_trained() const;
   double forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that threads write while training goes on.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/config/config_rules.hpp>
+
+#include "checkpoint/resume_support.hpp"
+#include "engine/error_everywhere.hpp"
+
+namespace tessera {
+namespace {
+
+using namespace checkpoint_test;
+using train_test::error_everywhere;
+using train_test::primes;
+
+CheckpointConfig in_background(const SharedDirectory& directory) {
+  return {.directory = directory.path(), .every_steps = 1, .keep = 0, .async = true};
+}
+
+void expect_nothing_unfinished(const SharedDirectory& directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
+    EXPECT_NE(entry.path().extension(), ".unfinished") << entry.path();
+}
+
+TEST(AsyncSave, AnyMeshWritesTheElementsOfSynchronousOnes) {
+  const Communicator world = Communicator::world();
+  train_test::Experiment base = primes();
+  base.model.dtype = DType::float64;
+  for (const auto& [what, setup] : some_strategies(base, 10, 0)) {
+    SCOPED_TRACE(what);
+    const SharedDirectory directory;
+    const Mesh mesh(
+        world, resolve_mesh(Config{setup.model, setup.data, setup.training}, Size{world.size()}));
+    const Plan plan = plan_on(setup, mesh.shape());
+    const Engine<double> engine(plan, mesh, StepOptions::of(setup.training));
+    set_elements(engine, mesh.rank());
+    CheckpointStore store(in_background(directory), world);
+    store.save(engine, {.step = 1, .config = "{}", .provenance = "{}"});
+    store.finish();
+    EXPECT_EQ(store.costs().written_bytes, checkpoint_bytes(plan, mesh.rank()).written);
+    EXPECT_GT(verify_checkpoint(store.last().string()), 0);
+    const Engine<double> other(plan, mesh, StepOptions::of(setup.training));
+    read_tensors(store.last().string(), world, other);
+    expect_elements(other, mesh.rank());
+  }
+}
+
+TEST(AsyncSave, EveryStepIsOneToGoOnFrom) {
+  const SharedDirectory directory;
+  train_test::Experiment setup = primes();
+  setup.data.shuffle = true;
+  setup.data.validation_samples = 7;
+  const End whole = run<float>(setup, {.config = in_background(directory)});
+  EXPECT_EQ(whole.metrics.checkpoints, whole.metrics.steps);
+  EXPECT_EQ(whole.metrics.last_checkpoint, file_of(directory, whole.metrics.steps));
+  EXPECT_GT(whole.metrics.checkpoint_seconds, 0);
+  EXPECT_LE(whole.metrics.checkpoint_wait_seconds, whole.metrics.checkpoint_seconds);
+  expect_same_end(run<float>(setup, {}), whole);
+  for (Size step = 1; step <= whole.metrics.steps; ++step) {
+    SCOPED_TRACE("from step " + std::to_string(step));
+    expect_same_end(run<float>(setup, {}, file_of(directory, step)), whole);
+  }
+}
+
+// The thread ends its first tensor only when two more steps have been made.
+TEST(AsyncSave, StepsAreMadeWhileAThreadWrites) {
+  const SharedDirectory directory;
+  std::atomic<int> steps = 0;
+  bool has_waited = false;
+  CheckpointConfig config = in_background(directory);
+  config.every_steps = 2;
+  config.at_end = false;
+  const auto wait = [&](SavePoint point) {
+    if (point != SavePoint::tensor_written || has_waited) return;
+    has_waited = true;
+    const Timer timer;
+    while (steps < 4 && timer.seconds() < 60)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_GE(steps, 4);
+  };
+  const auto count = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++steps;
+    return false;
+  };
+  const End end =
+      run<float>(primes(), {.config = config, .wants_to_stop = count, .observer = wait});
+  EXPECT_EQ(end.metrics.checkpoints, 3);
+  EXPECT_GT(end.metrics.checkpoint_hidden_seconds, 0);
+}
+
+/// Lets the writing of one save fail, on the last rank.
+SaveObserver failure_of(Size save, SavePoint where, Size& begun) {
+  const Communicator world = Communicator::world();
+  const bool fails = world.rank() == world.size() - 1;
+  return [=, &begun](SavePoint point) {
+    if (point == SavePoint::begun) ++begun;
+    if (fails && point == where && begun == save)
+      throw Error(ExitCode::usage, "disk: cannot be written: No space left on device");
+  };
+}
+
+TEST(AsyncSave, AFailedWriteStopsTheTrainingAtTheNextStep) {
+  const SharedDirectory directory;
+  Size begun = 0;
+  CheckpointConfig config = in_background(directory);
+  EXPECT_EQ(error_everywhere([&] {
+              run<float>(primes(), {.config = config,
+                                    .observer = failure_of(2, SavePoint::tensor_written, begun)});
+            }),
+            "disk: cannot be written: No space left on device");
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(CheckpointStore::latest(directory.path())->string(), file_of(directory, 1));
+  EXPECT_GT(verify_checkpoint(file_of(directory, 1)), 0);
+  expect_nothing_unfinished(directory);
+}
+
+TEST(AsyncSave, AFailedWriteIsPassedOverIfAsked) {
+  const SharedDirectory directory;
+  Size begun = 0;
+  CheckpointConfig config = in_background(directory);
+  config.on_failure = FailedSave::go_on;
+  const End end = run<float>(
+      primes(), {.config = config, .observer = failure_of(2, SavePoint::tensor_written, begun)});
+  EXPECT_EQ(end.metrics.failed_checkpoints, 1);
+  EXPECT_EQ(end.metrics.checkpoints, end.metrics.steps - 1);
+  EXPECT_FALSE(std::filesystem::exists(file_of(directory, 2)));
+  EXPECT_EQ(CheckpointStore::latest(directory.path())->string(), file_of(directory, 6));
+  expect_same_end(run<float>(primes(), {}), end);
+  expect_same_end(run<float>(primes(), {}, file_of(directory, 3)), end);
+  expect_nothing_unfinished(directory);
+}
+
+// There is nothing to go on with, and the caller has to know.
+TEST(AsyncSave, TheEndThatIsNotSavedIsTold) {
+  const SharedDirectory directory;
+  Size begun = 0;
+  CheckpointConfig config = in_background(directory);
+  config.on_failure = FailedSave::go_on;
+  const End end = run<float>(
+      primes(), {.config = config, .observer = failure_of(6, SavePoint::tensor_written, begun)});
+  EXPECT_EQ(end.metrics.end_not_saved, "disk: cannot be written: No space left on device");
+  EXPECT_EQ(end.metrics.failed_checkpoints, 1);
+  EXPECT_EQ(end.metrics.last_checkpoint, file_of(directory, 5));
+}
+
+// A training that diverges leaves what it was writing whole.
+TEST(AsyncSave, DivergenceWaitsForTheWrite) {
+  const SharedDirectory directory;
+  train_test::Experiment setup = primes();
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  setup.training.learning_rate = 1e30;
+  CheckpointConfig config = in_background(directory);
+  config.every_steps = 2;
+  const auto slow = [](SavePoint point) {
+    if (point == SavePoint::tensor_written)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  error_everywhere([&] { run<float>(setup, {.config = config, .observer = slow}); },
+                   ExitCode::wrong_result);
+  const auto latest = CheckpointStore::latest(directory.path());
+  ASSERT_TRUE(latest);
+  EXPECT_EQ(latest->string(), file_of(directory, 2));
+  expect_nothing_unfinished(directory);
+}
+
+}  // namespace
+}  // namespace tessera
