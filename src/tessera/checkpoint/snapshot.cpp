@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/huge_pages.hpp>
 #include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/snapshot.hpp>
@@ -41,6 +42,7 @@ void Snapshot::take(const Engine<T>& engine, Size rank) {
     parts_ = checkpoint_parts(engine.plan(), rank);
     memory_ = Bytes(Kokkos::view_alloc("tessera::checkpoint_copy", Kokkos::WithoutInitializing),
                     static_cast<std::size_t>(checkpoint_bytes(engine.plan(), rank).written));
+    advise_huge_pages(memory_.data(), bytes());
   }
   std::byte* to = memory_.data();
   for (const CheckpointPart& part : parts_) {

@@ -34,8 +34,11 @@ void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
 void OpenFile::reserve_space() const {
   struct stat facts {};
   if (fstat(id_, &facts) != 0) fail("cannot be read");
-  if (facts.st_size > 0 && fallocate(id_, 0, 0, facts.st_size) != 0 && errno != EOPNOTSUPP)
-    fail("cannot be written");
+  if (facts.st_size == 0) return;
+  // Where the file system cannot, the C library writes to every block: collective writes that run
+  // out of space would leave ranks waiting for each other.
+  const int error = posix_fallocate(id_, 0, facts.st_size);
+  if (error != 0 && error != EOPNOTSUPP) fail_with(path_, "cannot be written", error);
 }
 
 void OpenFile::write(Size place, const void* bytes, Size count) const {

@@ -33,7 +33,7 @@ class OpenFile {
 };
 
 /// Takes the space that a file needs for its size, so that writing to it does not fail for lack of
-/// it later. Does nothing on file systems that cannot.
+/// it later.
 void reserve_space(const std::filesystem::path& path);
 
 /// Returns when the content of a file, or the names in a directory, are on the disk.
