@@ -3,13 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
+#include <tessera/base/error.hpp>
+#include <tessera/base/outcome.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/train/checkpointing.hpp>
+
+#include "measure/slowest.hpp"
+#include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -124,6 +132,60 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
     ranks.push_back(trace.get<RankTrace>());
   find_waits(mesh(), ranks);
   return ranks;
+}
+
+template <class T>
+CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size checkpoints,
+                                             const CheckTime& check_time) {
+  const Communicator& ranks = mesh_.world();
+  CheckpointConfig config = config_.checkpoint;
+  config.directory = directory;
+  config.keep = 1;
+  std::vector<double> written, exposed, read, steps;
+  const Outcome outcome = outcome_of([&] {
+    CheckpointStore store(config, ranks);
+    const Checkpointing never;
+    SaveSchedule schedule(never, ranks);  // agrees as in a training
+    for (Size number = 1; number <= checkpoints; ++number) {
+      Kokkos::fence();
+      ranks.barrier();
+      const SaveCosts before = store.costs();
+      store.save(session_.engine(), {.step = number, .config = "{}", .provenance = "{}"});
+      while (config.async && !store.is_ready(schedule.written_everywhere())) {
+        const Timer timer;
+        next_step();
+        Kokkos::fence();
+        steps.push_back(timer.seconds());
+        schedule.after_step(session_.steps(), store.written_saves());
+        check_time();
+      }
+      store.finish();
+      const SaveCosts after = store.costs();
+      exposed.push_back(after.seconds - before.seconds);
+      written.push_back(exposed.back() + after.hidden_seconds - before.hidden_seconds);
+      ranks.barrier();
+      const Timer timer;
+      read_tensors(store.last().string(), ranks, session_.engine());
+      read.push_back(timer.seconds());
+      check_time();
+    }
+    schedule.finish();
+  });
+  std::error_code unused;
+  if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
+  if (outcome.failed()) throw Error(outcome.code, outcome.message);
+  Size bytes = 0;
+  for (Size rank = 0; rank < ranks.size(); ++rank) bytes += checkpoint_bytes(plan(), rank).written;
+  const auto typical = [&](const std::vector<double>& mine) {
+    return mine.empty() ? NAN : median(slowest(ranks, mine));
+  };
+  return {.checkpoints = checkpoints,
+          .bytes = bytes,
+          .write_seconds = typical(written),
+          .exposed_seconds = typical(exposed),
+          .read_seconds = typical(read),
+          .steps = static_cast<Size>(steps.size()),
+          .step_seconds = typical(steps)};
 }
 
 template class CaseRun<float>;

@@ -16,6 +16,7 @@
 #include <tessera/train/session.hpp>
 
 #include "measure/breakdown.hpp"
+#include "measure/checkpoint_times.hpp"
 
 namespace tessera::bench {
 
@@ -60,6 +61,10 @@ class CaseRun {
   std::vector<double> time_steps(Size steps);
   /// The loss of the latest steps is finite.
   bool is_finite();
+  /// Writes checkpoints to a directory, making steps while threads write, and reads the last one
+  /// back; then removes the directory. Throws the same Error on all ranks if that cannot be done.
+  CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
+                                   const CheckTime& check_time);
   /// Where the time goes, in a run of its own: the trace of every rank, with its waits.
   std::vector<RankTrace> instrument(Size steps);
 

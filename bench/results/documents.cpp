@@ -93,7 +93,7 @@ Json result_skeleton(const Study& study, const Case& point) {
        {"status",       "simulated",          "reason",       "exit_code", "attempt", "launch",
         "started",      "finished",           "wall_seconds", "loss",      "rounds",  "launches",
         "step_seconds", "samples_per_second", "breakdown",    "traffic",   "memory",  "pipeline",
-        "compute",      "prediction",         "explanation"})
+        "compute",      "prediction",         "explanation",  "checkpoint"})
     result[key] = nullptr;
   return result;
 }
@@ -125,6 +125,21 @@ Json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vend
           {"vendor_peak_flops_per_second", vendor_peak ? Json(*vendor_peak * ranks) : Json()},
           {"vendor_mfu",
            vendor_peak && seconds ? Json(flops / *seconds / (*vendor_peak * ranks)) : Json()}};
+}
+
+Json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times) {
+  const auto bytes = static_cast<double>(times.bytes);
+  return {{"directory", config.directory},
+          {"async", config.async},
+          {"checkpoints", times.checkpoints},
+          {"bytes", times.bytes},
+          {"write_seconds", times.write_seconds},
+          {"write_bytes_per_second", bytes / times.write_seconds},
+          {"exposed_seconds", times.exposed_seconds},
+          {"steps_while_writing", times.steps},
+          {"step_seconds_while_writing", finite(times.step_seconds)},
+          {"read_seconds", times.read_seconds},
+          {"read_bytes_per_second", bytes / times.read_seconds}};
 }
 
 LargestMemory largest_memory(const Plan& plan) {

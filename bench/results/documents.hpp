@@ -9,6 +9,7 @@
 
 #include <tessera/plan/plan.hpp>
 
+#include "measure/checkpoint_times.hpp"
 #include "measure/statistics.hpp"
 #include "study/case.hpp"
 
@@ -31,6 +32,8 @@ LargestMemory largest_memory(const Plan& plan);
 /// `gemm_peak` as measured, `vendor_peak` as its vendor says; null where that is not known.
 nlohmann::json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
                             std::optional<double> seconds);
+
+nlohmann::json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times);
 
 nlohmann::json memory_json(const MemoryPlan& memory, const Limits& limits);
 

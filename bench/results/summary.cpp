@@ -38,7 +38,8 @@ Json share_of_step(const Json& row, std::initializer_list<const char*> parts) {
 Json row_of(Json result) {
   // What is not ok has no speed.
   if (!is_measured(result))
-    for (const char* part : {"step_seconds", "samples_per_second", "breakdown", "compute"})
+    for (const char* part :
+         {"step_seconds", "samples_per_second", "breakdown", "compute", "checkpoint"})
       result[part] = nullptr;
   Json row{{"factors", result.at("factors")}};
   for (const Column& column : columns)

@@ -180,6 +180,12 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
   run.warm_up(rules.warm_up, [&] { check_time(context); });
   attempt.last_word.enter("instrumented steps");
   explain(run, point, attempt, context, result);
+  if (const CheckpointConfig& config = point.config.checkpoint; config.enabled()) {
+    attempt.last_word.enter("checkpoints");
+    result["checkpoint"] = checkpoint_json(
+        config, run.time_checkpoints(fmt::format("{}/{}", config.directory, point.id),
+                                     rules.checkpoints, [&] { check_time(context); }));
+  }
   return true;
 }
 

@@ -201,6 +201,11 @@ std::string figures_of_merit(const Json& summary) {
     add(id + ".step_seconds", row.at("step_seconds_median"), "s");
     add(id + ".efficiency", row.at("efficiency"), "1");
     add(id + ".mfu", row.at("mfu"), "1");
+    add(id + ".checkpoint_bytes", row.at("checkpoint_bytes"), "B");
+    add(id + ".checkpoint_write_seconds", row.at("checkpoint_write_seconds"), "s");
+    add(id + ".checkpoint_write_bytes_per_second", row.at("checkpoint_write_bytes_per_second"),
+        "B/s");
+    add(id + ".checkpoint_exposed_seconds", row.at("checkpoint_exposed_seconds"), "s");
   }
   add("cases_ok", summary.at("counts").at("ok"), "1");
   for (const Json& row : summary.at("cases"))

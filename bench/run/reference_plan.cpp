@@ -27,6 +27,7 @@ PlainRun on_ranks(const Config& config, Size ranks, const std::string& axis, Siz
   TrainingConfig& training = run.config.training;
   const DistributedConfig given = training.distributed;
   training.microbatches = microbatches;
+  run.config.checkpoint = {};
   training.distributed = DistributedConfig{};
   training.distributed.strategy = axis;
   training.distributed.world_size = ranks;

@@ -40,10 +40,12 @@ struct MeasureRules {
   double block_seconds = 0.05;      ///< of a round's steps
   Size keep_bytes = Size{1} << 30;  ///< memory of a rank for cases that stay set up between rounds
   Size instrumented_steps = 5;      ///< of the second run, which tells where the time goes
+  Size checkpoints = 3;             ///< of a case with checkpoint.directory, which are timed
   Size gemm_size = 1024;            ///< rows of the square product that is the machine's peak
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, steps, max_steps,
-                                   block_seconds, keep_bytes, instrumented_steps, gemm_size)
+                                   block_seconds, keep_bytes, instrumented_steps, checkpoints,
+                                   gemm_size)
 
 struct Limits {
   double case_seconds = 600;         ///< of one case, with its reference and set-up

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
@@ -34,6 +35,17 @@ std::vector<GivenValue> select_variant(std::vector<GivenValue> given, bool small
   return own;
 }
 
+/// A number of checkpoints that nothing writes.
+void check_checkpoints(const Study& study) {
+  const bool writes = study.base.checkpoint.enabled() ||
+                      std::any_of(study.grids.begin(), study.grids.end(), [](const Grid& grid) {
+                        return grid.count("checkpoint.directory") > 0;
+                      });
+  if (!writes && study.measure.checkpoints != MeasureRules{}.checkpoints)
+    throw ConfigError("measure.checkpoints", std::to_string(study.measure.checkpoints),
+                      "needs checkpoint.directory");
+}
+
 }  // namespace
 
 Study load_study(const StudySource& source) {
@@ -54,6 +66,7 @@ Study load_study(const StudySource& source) {
   if (study.measure.max_steps < study.measure.steps)
     throw ConfigError("measure.max_steps", std::to_string(study.measure.max_steps),
                       "must be at least measure.steps = " + std::to_string(study.measure.steps));
+  check_checkpoints(study);
   return study;
 }
 

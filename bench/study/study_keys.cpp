@@ -50,6 +50,7 @@ std::vector<OwnKey> own_keys(Study& s) {
       {"measure.block_seconds", &s.measure.block_seconds},
       {"measure.keep_bytes", &s.measure.keep_bytes, true},
       {"measure.instrumented_steps", &s.measure.instrumented_steps},
+      {"measure.checkpoints", &s.measure.checkpoints},
       {"measure.gemm_size", &s.measure.gemm_size},
       {"limits.case_seconds", &s.limits.case_seconds},
       {"limits.memory_bytes", &s.limits.memory_bytes},

@@ -28,6 +28,7 @@ SECTIONS = {
     "Strategies and meshes": [heatmap],
     "Where the time goes": [breakdown, pipeline, tables.pipelines, tables.phases, bandwidth],
     "Memory for time": [recomputed],
+    "Checkpoints": [tables.checkpoints],
     "Plan and measurement": [accuracy, regret, predicted, tables.predictions, tables.traffic],
     "Is it right?": [losses],
     "Is it steady?": [drift, distribution, tables.steps],

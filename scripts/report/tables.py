@@ -171,6 +171,33 @@ def predictions(study):
     return Table(cases, columns, caption, folded="Predicted and measured, case by case")
 
 
+def _how_written(case):
+    return "in the background" if get(case.result, "checkpoint", "async") else "while training waits"
+
+
+def checkpoints(study):
+    """What they cost, if the study wrote any."""
+    columns = [
+        CASE,
+        STRATEGY,
+        Column("written", _how_written, ""),
+        _shown("size", numbers.bytes_, "checkpoint", "bytes"),
+        _shown("writing takes", numbers.seconds, "checkpoint", "write_seconds"),
+        _shown("written at", numbers.rate, "checkpoint", "write_bytes_per_second"),
+        _shown("training stands still", numbers.seconds, "checkpoint", "exposed_seconds"),
+        STEP,
+        _shown("while writing", numbers.seconds, "checkpoint", "step_seconds_while_writing"),
+        _shown("reading takes", numbers.seconds, "checkpoint", "read_seconds"),
+        _shown("read at", numbers.rate, "checkpoint", "read_bytes_per_second"),
+    ]
+    cases = [case for case in study.measured if number(case.result, "checkpoint", "bytes")]
+    caption = (
+        "A checkpoint of each case: medians, of the slowest rank. It was read right after it had been "
+        "written, perhaps from memory."
+    )
+    return Table(cases, columns, caption)
+
+
 def pipelines(study):
     """Stages of a pipeline wait: as their schedule has it, as predicted, and as measured."""
 

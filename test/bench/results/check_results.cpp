@@ -111,7 +111,25 @@ void check_ok(const std::string& id, const Json& r) {
               {"/explanation/0/part", "s"},
               {"/explanation/0/predicted_seconds", "n"},
               {"/explanation/0/measured_seconds", "n"},
+              {"/checkpoint", "o0"},
               {"/samples_per_second", "n"}});
+  if (const Json& checkpoint = r.at("checkpoint"); !checkpoint.is_null()) {
+    check_keys(id, checkpoint,
+               {{"/directory", "s"},
+                {"/async", "b"},
+                {"/checkpoints", "i"},
+                {"/steps_while_writing", "i"},
+                {"/step_seconds_while_writing", "n0"},
+                {"/exposed_seconds", "n"},
+                {"/read_bytes_per_second", "n"}});
+    const double bytes = checkpoint.at("bytes"), seconds = checkpoint.at("write_seconds");
+    check_near(id, "write_bytes_per_second", checkpoint.at("write_bytes_per_second"),
+               bytes / seconds);
+    const double exposed = checkpoint.at("exposed_seconds");
+    if (!(0 < exposed && exposed <= seconds * (1 + 1e-9)) ||
+        (checkpoint.at("async") == (exposed == seconds)))
+      fail(id, "checkpoint: " + checkpoint.dump());
+  }
   const Json& step = r.at("step_seconds");
   const double median = step.at("median");
   if (!(step.at("min") <= median && median <= step.at("p95") && step.at("p95") <= step.at("max")))

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-
+#include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/mesh_choices.hpp>
 
 namespace tessera::bench {
@@ -139,7 +139,10 @@ TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
   study = study_of({{{"ranks", {1}}}});
   EXPECT_FALSE(make_cases(study).at(0).skip_reason);
   study.base.checkpoint.directory = "saves";
-  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+  EXPECT_EQ(make_cases(study).at(0).skip_reason.has_value(), !has_hdf5());
+  study.base.checkpoint.every_steps = 3;
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason.value_or("").starts_with(
+      "checkpoint.every_steps is not supported in studies"));
 }
 
 TEST(Cases, ExclusionsGiveTheirReason) {
