@@ -22,7 +22,8 @@ struct MicroOptions {
   /// Full logical buffers of collectives: 1 KiB to 64 MiB.
   std::vector<Size> bytes{1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18,
                           1 << 20, 1 << 22, 1 << 24, 1 << 26};
-  int wrong_rank = -1;  ///< --inject-wrong: finds one more wrong element in all that it checks
+  std::string directory{};  ///< --directory: where checkpoints are timed; empty: they are not
+  int wrong_rank = -1;      ///< --inject-wrong: finds one more wrong element in all that it checks
 };
 
 /// What a benchmark needs. `work` is repeated behind a barrier each, and its time is that of the
@@ -80,5 +81,7 @@ void add_compute_benchmarks(MicroContext& context);
 void add_layer_benchmarks(MicroContext& context);
 void add_collective_benchmarks(MicroContext& context);
 void add_mesh_benchmarks(MicroContext& context);
+/// None without a directory. Throws ConfigError where there is no HDF5.
+void add_checkpoint_benchmarks(MicroContext& context);
 
 }  // namespace tessera::bench

@@ -88,6 +88,8 @@ void add_own_flags(CLI::App& app, MicroOptions& options, int ranks) {
   app.add_option("--bytes", options.bytes, "Message sizes in bytes")
       ->delimiter(',')
       ->check(CLI::Range(Size{4}, Size{1} << 30));
+  app.add_option("--directory", options.directory,
+                 "Also time checkpoints of that network, written to this directory");
   app.add_option("--inject-wrong", options.wrong_rank,
                  "For testing: make this rank report one wrong element in every checked result")
       ->type_name("RANK")

@@ -47,7 +47,7 @@ for bad in --benchmark_fliter=x --benchmark_format=xml --benchmark_out_format=xm
   --benchmark_min_time=1 --benchmark_min_warmup_time=1 --benchmark_list_tests=perhaps --mesh=data=7 \
   --benchmark_out=missing/out.json --benchmark_enable_random_interleaving \
   --benchmark_enable_random_interleaving=true --benchmark_filter=no_such_benchmark \
-  --inject-wrong=2; do
+  --inject-wrong=2 --directory=/dev/null/x; do
   begin "bad_${bad//\//_}"
   launch "${small[@]}" "$bad"
   expect_refusal "$(cut -d= -f1 <<< "${bad#--mesh=}")"
