@@ -196,6 +196,7 @@ void CheckpointStore::publish(Size bytes) {
 void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   const Outcome outcome = outcome_of(write);
   if (!outcome.failed()) return;
+  writing_ = {};  // its thread, if another rank could not start one
   std::error_code unused;
   if (ranks_.rank() == 0) fs::remove(temporary(path_), unused);
   throw Error(outcome.code, outcome.message);

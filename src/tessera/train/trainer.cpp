@@ -263,7 +263,7 @@ void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
     if (is_last)
       metrics.end_not_saved = error.what();
     else
-      log_warning(fmt::format("{}; training goes on without this checkpoint", error.what()));
+      log_warning(fmt::format("{}; going on without this checkpoint", error.what()));
   }
 }
 
