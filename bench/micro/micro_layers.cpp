@@ -194,6 +194,9 @@ void add_layer_benchmarks(MicroContext& context) {
   add_layer(context, "gelu",
             over(positions, positions, pointwise("y", "u", 0, 4 * width, Activation::gelu, "mlp")),
             sequences);
+  add_layer(context, "gelu_without_bias",
+            over(positions, positions, pointwise("y", "u", 0, 4 * width, Activation::gelu)),
+            sequences);
   add_layer(context, "attention",
             over(positions, positions, causal_attention("y", "u", 0, heads, head_width)),
             sequences);

@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 /// tanh |z| = (1 - e) / (1 + e) with e = exp(-2 |z|).
 template <class T>
-KOKKOS_INLINE_FUNCTION T tanh_of(T z) {
+KOKKOS_FORCEINLINE_FUNCTION T tanh_of(T z) {
   const T less = expm1_of_nonpositive(z < T(0) ? z + z : -(z + z));
   const T magnitude = less / (T(2) + less);
   return z < T(0) ? magnitude : -magnitude;
@@ -19,7 +19,7 @@ KOKKOS_INLINE_FUNCTION T tanh_of(T z) {
 
 /// 1 / (1 + exp(-z)), from the exponential that cannot overflow.
 template <class T>
-KOKKOS_INLINE_FUNCTION T sigmoid_of(T z) {
+KOKKOS_FORCEINLINE_FUNCTION T sigmoid_of(T z) {
   const T e = exp_of_nonpositive(z < T(0) ? z : -z);
   return (z < T(0) ? e : T(1)) / (T(1) + e);
 }
@@ -29,13 +29,13 @@ inline constexpr double gelu_cubic = 0.044715;
 
 /// tanh of what gelu takes it of.
 template <class T>
-KOKKOS_INLINE_FUNCTION T gelu_tanh(T z) {
+KOKKOS_FORCEINLINE_FUNCTION T gelu_tanh(T z) {
   return tanh_of(T(sqrt_2_over_pi) * (z + T(gelu_cubic) * z * z * z));
 }
 
 /// The output.
 template <Activation A, class T>
-KOKKOS_INLINE_FUNCTION T value_of(T z) {
+KOKKOS_FORCEINLINE_FUNCTION T value_of(T z) {
   if constexpr (A == Activation::relu)
     return z <= T(0) ? T(0) : z;
   else if constexpr (A == Activation::tanh)
@@ -50,7 +50,7 @@ KOKKOS_INLINE_FUNCTION T value_of(T z) {
 
 /// The derivative, a function of the output y, or of z where needs_preactivation() says so.
 template <Activation A, class T>
-KOKKOS_INLINE_FUNCTION T slope_of(T y) {
+KOKKOS_FORCEINLINE_FUNCTION T slope_of(T y) {
   if constexpr (A == Activation::relu) {
     return y <= T(0) ? T(0) : T(1);
   } else if constexpr (A == Activation::tanh) {

@@ -37,7 +37,7 @@ struct SplitExponential {
 
 /// y <= 0; below `lowest` it counts as `lowest`. A NaN ends up in `rest`.
 template <class T>
-KOKKOS_INLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
+KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   using Traits = ExponentialTraits<T>;
   using Bits = typename Traits::Bits;
   // Adding 1.5 * 2^mantissa_bits rounds to an integer and leaves it in the low bits of the sum.
@@ -59,13 +59,13 @@ KOKKOS_INLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
 
 /// exp(y) - 1, without cancellation near zero.
 template <class T>
-KOKKOS_INLINE_FUNCTION T expm1_of_nonpositive(T y) {
+KOKKOS_FORCEINLINE_FUNCTION T expm1_of_nonpositive(T y) {
   const SplitExponential<T> e = split_exponential(y);
   return e.power * e.rest + (e.power - T(1));
 }
 
 template <class T>
-KOKKOS_INLINE_FUNCTION T exp_of_nonpositive(T y) {
+KOKKOS_FORCEINLINE_FUNCTION T exp_of_nonpositive(T y) {
   const SplitExponential<T> e = split_exponential(y);
   return e.power * e.rest + e.power;
 }

@@ -30,10 +30,15 @@ struct BiasActivation {
     const T* const x_row = x + team.league_rank() * cols;
     T* const y_row = y + team.league_rank() * cols;
     const T* const b = bias;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
-      const StateOf<T> z = x_row[j];
-      y_row[j] = detail::value_of<A>(b ? z + b[j] : z);
-    });
+    const auto range = Kokkos::TeamVectorRange(team, cols);
+    // A loop each: compilers vectorise only one side of a choice inside of it.
+    if (b)
+      detail::for_each_lane(range, cols, [=](Size j) {
+        y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]);
+      });
+    else
+      detail::for_each_lane(range, cols,
+                            [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j])); });
   }
 };
 
@@ -53,15 +58,21 @@ struct BiasActivationBackward {
     const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
     const T* const b = of_sum && bias ? bias + first : nullptr;
     T* const out = dx + i * cols + first;
-    detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
+    const auto element = [=](Size j, Math from) {
       Math dz = d[j];
-      if (A != Activation::identity) {  // whose slope is 1; nothing is saved for it
-        const Math from = s[j];
-        dz *= detail::slope_of<A>(b ? from + b[j] : from);
+      if (A != Activation::identity) {  // whose slope is 1
+        dz *= detail::slope_of<A>(from);
         out[j] = dz;
       }
       sums[j] += dz;
-    });
+    };
+    const auto range = Kokkos::ThreadVectorRange(thread, width);
+    if (b)
+      detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); });
+    else  // nothing is saved for the identity
+      detail::for_each_lane(range, width, [=](Size j) {
+        element(j, A == Activation::identity ? Math(0) : Math(s[j]));
+      });
   }
 };
 
