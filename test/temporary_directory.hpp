@@ -10,13 +10,15 @@
 
 namespace tessera::test {
 
-/// A directory of its own for each test, gone when it ends.
+/// A directory of its own, gone when the object ends. A test may have several.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    static int made = 0;
     path_ = std::filesystem::temp_directory_path() /
-            ("tessera-" + std::string(info->name()) + "-" + std::to_string(getpid()));
+            ("tessera-" + std::string(info->name()) + "-" + std::to_string(getpid()) + "-" +
+             std::to_string(made++));
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -8,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/checkpoint_support.hpp"
-#include "engine/training_support.hpp"
+#include "engine/error_everywhere.hpp"
 
 namespace tessera::checkpoint_test {
+
+using train_test::Experiment;
+using train_test::relative_difference;
 
 /// Of a training's end.
 struct End {
@@ -19,8 +23,7 @@ struct End {
 };
 
 template <class T>
-End run(train_test::Experiment setup, const Checkpointing& checkpointing,
-        const std::string& from = "") {
+End run(Experiment setup, const Checkpointing& checkpointing, const std::string& from = "") {
   setup.model.dtype = dtype_of<StateOf<T>>();
   Trainer<T> trainer(setup.model, setup.training, {}, checkpointing);
   if (!from.empty()) trainer.resume(from);
@@ -44,6 +47,44 @@ inline void expect_same_end(const End& a, const End& b) {
   for (std::size_t i = 0; i < a.metrics.validations.size(); ++i) {
     EXPECT_EQ(a.metrics.validations[i].epoch, b.metrics.validations[i].epoch);
     EXPECT_EQ(a.metrics.validations[i].result.loss, b.metrics.validations[i].result.loss);
+  }
+}
+
+/// Saves after each step, then goes on from each of these, or from these.
+template <class T>
+void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
+  const SharedDirectory directory;
+  const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
+  const End whole = run<T>(setup, {.config = every_step});
+  const Size steps = whole.metrics.steps;
+  EXPECT_EQ(whole.metrics.checkpoints, steps);
+  expect_same_end(run<T>(setup, {}), whole);
+  for (Size step = 1; step <= steps; ++step) {
+    if (!from.empty() && std::find(from.begin(), from.end(), step) == from.end()) continue;
+    SCOPED_TRACE("from step " + std::to_string(step));
+    const End resumed = run<T>(setup, {}, file_of(directory, step));
+    EXPECT_EQ(resumed.metrics.steps, steps - step);
+    expect_same_end(resumed, whole);
+  }
+}
+
+inline Size ranks() { return Communicator::world().size(); }
+
+/// Strategies on meshes write in the middle of the second epoch, and the next one of the list goes
+/// on.
+template <class T>
+void expect_goes_on_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
+  const auto setups = some_strategies(base, 6, first);
+  const End whole = run<T>(setups.front().second, {});
+  for (std::size_t i = 0; i < setups.size(); ++i) {
+    const auto& [from, writes] = setups[i];
+    const auto& [to, reads] = setups[(i + 1) % setups.size()];
+    SCOPED_TRACE(from + ", then " + to);
+    const SharedDirectory directory;
+    run<T>(writes, {.config = {.directory = directory.path(), .every_steps = 4, .at_end = false}});
+    const End end = run<T>(reads, {}, file_of(directory, 4));
+    EXPECT_LE(relative_difference(end.metrics.epoch_losses, whole.metrics.epoch_losses), tolerance);
+    EXPECT_LE(relative_difference(end.parameters, whole.parameters), 10 * tolerance);
   }
 }
 

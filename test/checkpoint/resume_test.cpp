@@ -1,47 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training that stops anywhere and goes on is the one that never stopped.
-#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "checkpoint/resume_support.hpp"
-#include "engine/error_everywhere.hpp"
 
 namespace tessera {
 namespace {
 
 using checkpoint_test::End;
+using checkpoint_test::expect_goes_on_elsewhere;
+using checkpoint_test::expect_resumes;
 using checkpoint_test::expect_same_end;
 using checkpoint_test::file_of;
+using checkpoint_test::ranks;
 using checkpoint_test::run;
 using checkpoint_test::SharedDirectory;
 using train_test::error_everywhere;
 using train_test::Experiment;
 using train_test::on_mesh;
 using train_test::primes;
-using train_test::relative_difference;
-
-/// Saves after each step, then goes on from each of these, or from these.
-template <class T>
-void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
-  const SharedDirectory directory;
-  const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
-  const End whole = run<T>(setup, {.config = every_step});
-  const Size steps = whole.metrics.steps;
-  EXPECT_EQ(whole.metrics.checkpoints, steps);
-  expect_same_end(run<T>(setup, {}), whole);
-  for (Size step = 1; step <= steps; ++step) {
-    if (!from.empty() && std::find(from.begin(), from.end(), step) == from.end()) continue;
-    SCOPED_TRACE("from step " + std::to_string(step));
-    const End resumed = run<T>(setup, {}, file_of(directory, step));
-    EXPECT_EQ(resumed.metrics.steps, steps - step);
-    expect_same_end(resumed, whole);
-  }
-}
-
-Size ranks() { return Communicator::world().size(); }
 
 TEST(Resume, EveryStepOfReplicasShuffledValidatedInMicrobatches) {
   Experiment setup = primes();
@@ -84,24 +63,6 @@ TEST(Resume, ModelsThatDraw) {
   setup.training.loss = LossKind::bce;
   setup.data.kind = DataKind::blobs;
   expect_resumes<float>(setup, {2, 3});
-}
-
-/// Strategies on meshes write in the middle of the second epoch, and the next one of the list goes
-/// on.
-template <class T>
-void expect_goes_on_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
-  const auto setups = checkpoint_test::some_strategies(base, 6, first);
-  const End whole = run<T>(setups.front().second, {});
-  for (std::size_t i = 0; i < setups.size(); ++i) {
-    const auto& [from, writes] = setups[i];
-    const auto& [to, reads] = setups[(i + 1) % setups.size()];
-    SCOPED_TRACE(from + ", then " + to);
-    const SharedDirectory directory;
-    run<T>(writes, {.config = {.directory = directory.path(), .every_steps = 4, .at_end = false}});
-    const End end = run<T>(reads, {}, file_of(directory, 4));
-    EXPECT_LE(relative_difference(end.metrics.epoch_losses, whole.metrics.epoch_losses), tolerance);
-    EXPECT_LE(relative_difference(end.parameters, whole.parameters), 10 * tolerance);
-  }
 }
 
 TEST(Resume, AnyStrategyOnAnyMeshGoesOnWithAdam) {

@@ -34,7 +34,7 @@ TEST(Bytes, SamplesFollowOneAnotherInTheFile) {
   EXPECT_EQ(
       rejection_of({.kind = DataKind::bytes, .samples = 5, .file = file.path()}, model_of_bytes),
       "must have at least 26 bytes for 5 samples of 5, but has 21");
-  row_of(data.kind).check(data, model_of_bytes);
+  data_test::check(data, model_of_bytes);
   EXPECT_EQ(make(data, model_of_bytes, {2, 2}),
             (Made{{110, 111, 112, 113, 114, 115, 116, 117, 118, 119},
                   {111, 112, 113, 114, 115, 116, 117, 118, 119, 120}}));
@@ -45,7 +45,7 @@ TEST(Bytes, ValidationSamplesAreBehindTheOthers) {
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   DataConfig data = bytes_config(file.path(), 3);
   data.validation_samples = 1;
-  row_of(data.kind).check(data, model_of_bytes);
+  data_test::check(data, model_of_bytes);
   data.validation_samples = 2;
   EXPECT_EQ(rejection_of(data, model_of_bytes),
             "must have at least 26 bytes for 5 samples of 5, but has 21");

@@ -74,9 +74,15 @@ class TemporaryFile {
   std::string path_;
 };
 
+/// Throws ConfigError unless the model can be trained on these data.
+inline void check(const DataConfig& data, const ModelSpec& model) {
+  row_of(data.kind).check(data, model);
+  row_of(data.kind).check_files(data, model);
+}
+
 /// The message of the error that check() throws; "data.file = <path>" without the path.
 inline std::string rejection_of(const DataConfig& data, const ModelSpec& model) {
-  std::string message = error_of([&] { row_of(data.kind).check(data, model); });
+  std::string message = error_of([&] { check(data, model); });
   const std::string start = "data.file = " + data.file + ": ";
   return message.starts_with(start) ? message.substr(start.size()) : message;
 }

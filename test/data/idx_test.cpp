@@ -43,7 +43,7 @@ std::string rejection_of_idx(const std::vector<unsigned char>& bytes, Size sampl
 TEST(Idx, PixelsAreBytesOver255) {
   const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
   const DataConfig data = idx_config(file.path(), 4);
-  row_of(data.kind).check(data, model_of_six_pixels);
+  data_test::check(data, model_of_six_pixels);
   const Made made = make(data, model_of_six_pixels, {1, 2});
   ASSERT_EQ(made.x.size(), 12);
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(made.x[i], 10.0 * (6 + i) / 255) << i;
@@ -89,7 +89,7 @@ TEST(Idx, ValidationSamplesAreBehindTheOthers) {
   const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
   DataConfig data = idx_config(file.path(), 3);
   data.validation_samples = 1;
-  row_of(data.kind).check(data, model_of_six_pixels);
+  data_test::check(data, model_of_six_pixels);
   data.validation_samples = 2;
   EXPECT_EQ(rejection_of(data, model_of_six_pixels), "has 4 images, but 5 samples are wanted");
 }

@@ -19,7 +19,8 @@ void inspect(const Communicator& world, const Config& config, const Topology& to
   const Mesh mesh(world, resolve_mesh(config, topology));
   const Plan plan =
       collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
-  const Dataset<StateOf<T>> data = Dataset<StateOf<T>>::generate(plan, mesh.rank(), config.data);
+  const auto data = collectively(
+      world, [&] { return Dataset<StateOf<T>>::generate(plan, mesh.rank(), config.data); });
   const Engine<T> engine(plan, mesh, StepOptions::of(config.training));
   const std::vector<nlohmann::json> ranks =
       gather_json(world, describe_live_tensors(plan, mesh.rank(), engine, data));

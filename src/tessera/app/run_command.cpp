@@ -22,6 +22,7 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/model_kinds.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/train/trainer.hpp>
 
@@ -134,6 +135,8 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
+  collectively(
+      world, [&] { row_of(config.data.kind).check_files(config.data, make_model(config.model)); });
   time_to_stop(options.until, config);  // wrong on all ranks, or on none
   const std::string resume_from = checkpoint_to_resume(world, config, options);
   return with_compute_type(compute_type(config), [&](auto t) {

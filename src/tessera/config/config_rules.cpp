@@ -78,12 +78,16 @@ void check_data(const Config& config) {
     reject("training.validate_every", config.training.validate_every,
            "needs data.validation_samples");
   const DataRow& kind = row_of(config.data.kind);
-  if (kind.reads_file && config.data.file.empty())
-    reject("data.file", config.data.file,
-           fmt::format("must name a file for data.kind = \"{}\"", name_of(config.data.kind)));
-  if (!kind.reads_file && !config.data.file.empty())
-    reject("data.file", config.data.file,
-           fmt::format("must not be set for data.kind = \"{}\"", name_of(config.data.kind)));
+  const auto check_source = [&](const char* key, const std::string& value, bool is_read,
+                                const char* what) {
+    if (is_read == !value.empty()) return;
+    reject(key, value,
+           fmt::format("must {} for data.kind = \"{}\"", is_read ? what : "not be set",
+                       name_of(config.data.kind)));
+  };
+  check_source("data.file", config.data.file, kind.reads_file, "name a file");
+  check_source("data.x", config.data.x, kind.reads_arrays, "name an array");
+  check_source("data.y", config.data.y, kind.reads_arrays, "name an array");
   kind.check(config.data, model);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/data/data_file.hpp>
 #include <tessera/data/data_row.hpp>
 
@@ -13,14 +12,16 @@ constexpr Size byte_values = 256;
 void check_bytes(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::classes || model.classes != byte_values)
     reject_data_kind(data, "a model of sequences over 256 values");
+}
+
+void check_bytes_file(const DataConfig& data, const ModelSpec& model) {
   // The last position of the last sample predicts one byte more.
   const Size samples = data.samples + data.validation_samples;
   const Size needed = samples * model.input_positions + 1;
-  const Size there = size_of_data_file(data);
-  if (there < needed)
-    throw ConfigError("data.file", data.file,
-                      fmt::format("must have at least {} bytes for {} samples of {}, but has {}",
-                                  needed, samples, model.input_positions, there));
+  const DataFile file("data.file", data.file);
+  if (file.bytes() < needed)
+    file.reject(fmt::format("must have at least {} bytes for {} samples of {}, but has {}", needed,
+                            samples, model.input_positions, file.bytes()));
 }
 
 /// Sample s begins at byte s * positions.
@@ -29,7 +30,7 @@ void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<
   const Size positions = model.input_positions, n = block.samples.count * positions;
   if (n == 0) return;
   const std::vector<unsigned char> bytes =
-      read_data_file(data, block.samples.begin * positions, n + 1);
+      DataFile("data.file", data.file).read(block.samples.begin * positions, n + 1);
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
   const auto y = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.y);
   for (Size i = 0; i < n; ++i) {
@@ -44,6 +45,7 @@ void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<
 
 const DataRow bytes_data{.check = check_bytes,
                          .reads_file = true,
+                         .check_files = check_bytes_file,
                          .fill = [](const DataConfig& data, const ModelSpec& model,
                                     const auto& block) { fill_bytes(data, model, block); }};
 

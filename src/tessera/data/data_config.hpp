@@ -19,16 +19,20 @@ enum class DataKind : std::uint8_t {
   idx,             ///< images of a file in the IDX format of MNIST, x and y
   poisson_points,  ///< points of the unit square and of its border, for Poisson's equation
   darcy,           ///< flow through a porous medium, on a grid
+  npy,             ///< NumPy arrays: a file for x, and one for y
+  hdf5,            ///< two arrays of an HDF5 file
 };
 template <>
-inline constexpr std::array<std::string_view, 8> names_of<DataKind>{
-    "sum_of_squares", "random", "copy_task", "bytes", "blobs", "idx", "poisson_points", "darcy"};
+inline constexpr std::array<std::string_view, 10> names_of<DataKind>{
+    "sum_of_squares", "random", "copy_task", "bytes", "blobs", "idx",
+    "poisson_points", "darcy",  "npy",       "hdf5"};
 
 struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;
   Size samples = 256;
   std::uint64_t seed = 0;
   std::string file{};           ///< of kinds that read one
+  std::string x{}, y{};         ///< arrays: of npy their files, of hdf5 their names in `file`
   bool shuffle = false;         ///< another order of the samples in each epoch
   Size validation_samples = 0;  ///< those behind the others, which no step sees
 };

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,40 +10,33 @@
 #include <tessera/data/data_file.hpp>
 
 namespace tessera {
-namespace {
 
-[[noreturn]] void reject_file(const DataConfig& data, const std::string& reason) {
-  throw ConfigError("data.file", data.file, reason);
-}
-
-std::ifstream opened(const DataConfig& data) {
+DataFile::DataFile(std::string key, std::string path)
+    : key_(std::move(key)), path_(std::move(path)) {
   std::error_code unused;
-  if (std::filesystem::is_directory(data.file, unused))
-    reject_file(data, "must be a file, not a directory");
+  if (std::filesystem::is_directory(path_, unused)) reject("must be a file, not a directory");
   errno = 0;
-  std::ifstream file(data.file, std::ios::binary);
-  if (!file) reject_file(data, fmt::format("cannot be read: {}", std::strerror(errno)));
-  return file;
+  file_.open(path_, std::ios::binary);
+  if (!file_) reject(fmt::format("cannot be read: {}", std::strerror(errno)));
+  file_.seekg(0, std::ios::end);
+  const auto end = file_.tellg();
+  if (end < 0) reject("must be a regular file");
+  bytes_ = static_cast<Size>(end);
 }
 
-}  // namespace
-
-Size size_of_data_file(const DataConfig& data) {
-  std::ifstream file = opened(data);
-  file.seekg(0, std::ios::end);
-  const auto end = file.tellg();
-  if (end < 0) reject_file(data, "must be a regular file");
-  return static_cast<Size>(end);
+void DataFile::read(Size begin, Size count, void* to) {
+  file_.clear();
+  file_.seekg(begin);
+  file_.read(static_cast<char*>(to), count);
+  if (file_.gcount() != count) reject(fmt::format("has fewer than {} bytes", begin + count));
 }
 
-std::vector<unsigned char> read_data_file(const DataConfig& data, Size begin, Size count) {
-  std::ifstream file = opened(data);
+std::vector<unsigned char> DataFile::read(Size begin, Size count) {
   std::vector<unsigned char> bytes(static_cast<std::size_t>(count));
-  file.seekg(begin);
-  file.read(reinterpret_cast<char*>(bytes.data()), count);
-  if (file.gcount() != count)
-    reject_file(data, fmt::format("has fewer than {} bytes", begin + count));
+  read(begin, count, bytes.data());
   return bytes;
 }
+
+void DataFile::reject(const std::string& reason) const { throw ConfigError(key_, path_, reason); }
 
 }  // namespace tessera

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fstream>
+#include <string>
 #include <vector>
 
-#include <tessera/data/data_config.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
-/// Bytes of the file data.file. Throws ConfigError, with the reason, if it cannot be read.
-Size size_of_data_file(const DataConfig& data);
+/// A file that a key of the configuration names, open for reading. Whatever is wrong with it is a
+/// ConfigError for that key.
+class DataFile {
+ public:
+  DataFile(std::string key, std::string path);
 
-/// `count` bytes of data.file from byte `begin` on. Throws ConfigError if there are fewer.
-std::vector<unsigned char> read_data_file(const DataConfig& data, Size begin, Size count);
+  Size bytes() const { return bytes_; }
+  /// `count` bytes from byte `begin` on, which must be there.
+  void read(Size begin, Size count, void* to);
+  std::vector<unsigned char> read(Size begin, Size count);
+  [[noreturn]] void reject(const std::string& reason) const;
+
+ private:
+  std::string key_, path_;
+  std::ifstream file_;
+  Size bytes_ = 0;
+};
 
 }  // namespace tessera

@@ -11,8 +11,8 @@ namespace tessera {
 const DataRow& row_of(DataKind kind) {
   // In the order of the enumerators.
   static constexpr std::array<const DataRow*, names_of<DataKind>.size()> rows{
-      &sum_of_squares_data, &random_data, &copy_task_data,      &bytes_data,
-      &blobs_data,          &idx_data,    &poisson_points_data, &darcy_data};
+      &sum_of_squares_data, &random_data, &copy_task_data, &bytes_data, &blobs_data, &idx_data,
+      &poisson_points_data, &darcy_data,  &npy_data,       &hdf5_data};
   return *rows[static_cast<std::size_t>(kind)];
 }
 

@@ -20,9 +20,14 @@ struct DataBlock {
 
 /// One kind of data. To add one, write such a row in a file of its own.
 struct DataRow {
-  /// Throws ConfigError if there are no such samples for this model.
+  /// Throws ConfigError if there are no such samples for this model. Looks at no file, so that a
+  /// plan can be made without.
   void (*check)(const DataConfig& data, const ModelSpec& model);
-  bool reads_file = false;
+  bool reads_file = false;    ///< data.file
+  bool reads_arrays = false;  ///< data.x and data.y
+  /// Throws ConfigError unless the files have these samples.
+  void (*check_files)(const DataConfig& data, const ModelSpec& model) = [](const DataConfig&,
+                                                                           const ModelSpec&) {};
 
   /// A function for each state type, of one generic lambda without captures.
   struct Fill {
@@ -58,6 +63,6 @@ bool predicts_its_input(const ModelSpec& model);
 
 // In a file each.
 extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data, blobs_data,
-    idx_data, poisson_points_data, darcy_data;
+    idx_data, poisson_points_data, darcy_data, npy_data, hdf5_data;
 
 }  // namespace tessera

@@ -3,7 +3,6 @@
 // magic number, number of images, rows, columns, then a byte for each pixel.
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/data/data_file.hpp>
 #include <tessera/data/data_row.hpp>
 
@@ -19,30 +18,31 @@ std::uint32_t big_endian(const std::vector<unsigned char>& bytes, std::size_t at
   return number;
 }
 
-[[noreturn]] void reject_idx(const DataConfig& data, const std::string& reason) {
-  throw ConfigError("data.file", data.file, reason);
-}
-
 void check_idx(const DataConfig& data, const ModelSpec& model) {
   if (!predicts_its_input(model))
     reject_data_kind(data, "a model that predicts its input, such as model.kind = \"vae\"");
-  const Size there = size_of_data_file(data);
-  const std::vector<unsigned char> header = read_data_file(data, 0, idx_header_bytes);
+}
+
+void check_idx_file(const DataConfig& data, const ModelSpec& model) {
+  DataFile file("data.file", data.file);
+  const std::vector<unsigned char> header = file.read(0, idx_header_bytes);
   if (const std::uint32_t magic = big_endian(header, 0); magic != idx_magic)
-    reject_idx(data, fmt::format("must be images in IDX format, which begin with 0x{:08x}, not "
-                                 "with 0x{:08x}",
-                                 idx_magic, magic));
+    file.reject(
+        fmt::format("must be images in IDX format, which begin with 0x{:08x}, not with "
+                    "0x{:08x}",
+                    idx_magic, magic));
   const std::uint64_t images = big_endian(header, 4), rows = big_endian(header, 8),
                       columns = big_endian(header, 12);
   const Size needed = data.samples + data.validation_samples;
   if (rows * columns != static_cast<std::uint64_t>(model.input_width))
-    reject_idx(data, fmt::format("has images of {} x {} pixels, but the model reads {}", rows,
-                                 columns, model.input_width));
+    file.reject(fmt::format("has images of {} x {} pixels, but the model reads {}", rows, columns,
+                            model.input_width));
   if (images < static_cast<std::uint64_t>(needed))
-    reject_idx(data, fmt::format("has {} images, but {} samples are wanted", images, needed));
+    file.reject(fmt::format("has {} images, but {} samples are wanted", images, needed));
   // A quotient, as the product might not be a number of 64 bits.
-  if (const Size whole = (there - idx_header_bytes) / model.input_width; whole < Size(images))
-    reject_idx(data, fmt::format("ends after {} of its {} images", whole, images));
+  if (const Size whole = (file.bytes() - idx_header_bytes) / model.input_width;
+      whole < Size(images))
+    file.reject(fmt::format("ends after {} of its {} images", whole, images));
 }
 
 template <class T>
@@ -50,7 +50,7 @@ void fill_idx(const DataConfig& data, const ModelSpec& model, const DataBlock<T>
   const Size pixels = model.input_width, n = block.samples.count * pixels;
   if (n == 0) return;
   const std::vector<unsigned char> bytes =
-      read_data_file(data, idx_header_bytes + block.samples.begin * pixels, n);
+      DataFile("data.file", data.file).read(idx_header_bytes + block.samples.begin * pixels, n);
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
   for (Size i = 0; i < n; ++i)
     x.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i)]) / T(255);
@@ -62,6 +62,7 @@ void fill_idx(const DataConfig& data, const ModelSpec& model, const DataBlock<T>
 
 const DataRow idx_data{.check = check_idx,
                        .reads_file = true,
+                       .check_files = check_idx_file,
                        .fill = [](const DataConfig& data, const ModelSpec& model,
                                   const auto& block) { fill_idx(data, model, block); }};
 

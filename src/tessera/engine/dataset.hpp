@@ -34,7 +34,8 @@ class Dataset {
   static Dataset wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y);
 
   /// Makes this rank's samples, and no others, or all of them if their order is to change. A sample
-  /// depends on the seed and its number only.
+  /// depends on the seed, or a file, and its number only. Throws ConfigError for files that do not
+  /// have them.
   static Dataset generate(const Plan& plan, Size rank, const DataConfig& config);
   /// The same of the plan's validation samples, whose numbers follow; their order stays.
   static Dataset validation(const Plan& plan, Size rank, const DataConfig& config);

@@ -157,11 +157,8 @@ struct Hdf5File::State {
   struct Selection {
     Handle array, in_file, in_memory;
   };
-  Selection selected(const std::string& name, DType type,
-                     const std::vector<Hyperslab>& boxes) const {
+  Selection selected(const std::string& name, const std::vector<Hyperslab>& boxes) const {
     Selection selection{array(name), {}, {}};
-    if (const DType found = type_of(selection.array, name); found != type)
-      fail(name, fmt::format("has elements of {}, not {}", name_of(found), name_of(type)));
     selection.in_file = Handle(checked(H5Dget_space(selection.array), name), H5Sclose);
     const Size elements = select(selection.in_file, boxes);
     if (H5Sselect_valid(selection.in_file) <= 0)
@@ -169,6 +166,20 @@ struct Hdf5File::State {
     selection.in_memory = space_of({elements});
     if (elements == 0) H5Sselect_none(selection.in_memory);
     return selection;
+  }
+  /// The same of an array of this type.
+  Selection selected(const std::string& name, DType type,
+                     const std::vector<Hyperslab>& boxes) const {
+    Selection selection = selected(name, boxes);
+    if (const DType found = type_of(selection.array, name); found != type)
+      fail(name, fmt::format("has elements of {}, not {}", name_of(found), name_of(type)));
+    return selection;
+  }
+
+  void read(const Selection& part, const std::string& name, DType type, void* values) const {
+    checked(H5Dread(part.array, row_of_type(type).in_memory, part.in_memory, part.in_file,
+                    H5P_DEFAULT, values),
+            name);
   }
 };
 
@@ -279,9 +290,20 @@ void Hdf5File::write(const std::string& name, DType type, const std::vector<Hype
 
 void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
                     void* values) const {
-  const auto [array, in_file, in_memory] = state_->selected(name, type, boxes);
-  state_->checked(
-      H5Dread(array, row_of_type(type).in_memory, in_memory, in_file, H5P_DEFAULT, values), name);
+  state_->read(state_->selected(name, type, boxes), name, type, values);
+}
+
+Shape Hdf5File::shape_of_numbers(const std::string& name) const {
+  const Handle array = state_->array(name);
+  const Handle type(state_->checked(H5Dget_type(array), name), H5Tclose);
+  if (const H5T_class_t kind = H5Tget_class(type); kind != H5T_INTEGER && kind != H5T_FLOAT)
+    state_->fail(name, "must have elements that are integers or real numbers");
+  return state_->shape_of(array, name);
+}
+
+void Hdf5File::read_numbers(const std::string& name, DType type, const Hyperslab& box,
+                            void* values) const {
+  state_->read(state_->selected(name, {box}), name, type, values);
 }
 
 Size Hdf5File::place_of(const std::string& name) const {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples from two arrays of an HDF5 file, whose library converts their elements.
+#include <tessera/base/error.hpp>
+#include <tessera/data/stored_samples.hpp>
+#include <tessera/io/hdf5_file.hpp>
+
+namespace tessera {
+namespace {
+
+/// Runs f; what it says of the file, whose name comes first, becomes an error of the key data.file.
+template <class F>
+auto with_file_key(const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("data.file = ") + error.what());
+  }
+}
+
+class Hdf5Array {
+ public:
+  Hdf5Array(const DataConfig& data, const StoredPart& part)
+      : file_(with_file_key([&] { return Hdf5File::open(data.file); })),
+        place_(" in " + data.file),
+        name_(part.name),
+        shape_(with_file_key([&] { return file_.shape_of_numbers(name_); })) {}
+
+  const Shape& shape() const { return shape_; }
+  const std::string& place() const { return place_; }
+  /// A file that is too short cannot be opened.
+  void check_size() const {}
+
+  template <class T>
+  void read(Range samples, T* values) const {
+    Hyperslab box{Shape(shape_.size(), 0), shape_};
+    box.first[0] = samples.begin;
+    box.count[0] = samples.count;
+    with_file_key([&] { file_.read_numbers(name_, dtype_of<T>(), box, values); });
+  }
+
+ private:
+  Hdf5File file_;
+  std::string place_, name_;
+  Shape shape_;
+};
+
+void check_hdf5(const DataConfig& data, const ModelSpec& model) {
+  check_learns_from_examples(data, model);
+  if (!has_hdf5())
+    reject_data_kind(data, "a program that was built with parallel HDF5 (TESSERA_ENABLE_HDF5)");
+}
+
+}  // namespace
+
+const DataRow hdf5_data = stored_samples<Hdf5Array>(check_hdf5, true);
+
+}  // namespace tessera

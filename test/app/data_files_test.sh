@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Training on arrays from files: the samples that a run exported make the same losses, and what is said of files.
+# usage: data_files_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3 ranks=$4
+shift 4
+several=("$@")
+launcher=()
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+tutorial=("$inputs/tutorial.toml" --set training.num_epochs=3 --set data.shuffle=true)
+arrays=(--set data.kind=npy --set data.x=saved/x.npy --set data.y=saved/y.npy)
+
+begin npy
+launch run "${tutorial[@]}" --export saved --json out.json
+expect_code 0
+losses=$(json /epoch_losses)
+launch run "${tutorial[@]}" "${arrays[@]}" --json out.json
+expect_code 0
+expect_json /epoch_losses "$losses"
+launcher=("${several[@]}")
+launch run "${tutorial[@]}" "${arrays[@]}" --json out.json
+expect_code 0
+expect_line " +Devices used: +$ranks"
+expect_near "the final loss on $ranks ranks" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 2e-5
+
+# One rank says it, and all of them end; launchers add what they think of the exit code.
+for command in run inspect; do
+  launch $command "${tutorial[@]}" "${arrays[@]}" --set data.samples=257
+  expect_code 1
+  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
+  grep -qxF "tessera: error: data.x = saved/x.npy: has shape (256, 1, 4), but 257 samples are wanted" "$err" ||
+    fail "another error"
+done
+
+# What needs no samples needs no files.
+begin nothing
+launcher=()
+launch plan "${tutorial[@]}" "${arrays[@]}"
+expect_code 0
+launch run "${tutorial[@]}" "${arrays[@]}" --print-config
+expect_code 0
+expect_line 'x = "saved/x.npy" +# .*'
+launch run "${tutorial[@]}" "${arrays[@]}"
+expect_code 1
+expect_one_error "data.x = saved/x.npy: cannot be read: No such file or directory"
+
+conclude

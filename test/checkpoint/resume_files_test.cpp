@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on samples of files: on the same rows as without, also where it goes on.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <tessera/app/npy_file.hpp>
+#include <tessera/io/hdf5_file.hpp>
+
+#include "checkpoint/resume_support.hpp"
+
+namespace tessera {
+namespace {
+
+using checkpoint_test::End;
+using checkpoint_test::expect_goes_on_elsewhere;
+using checkpoint_test::expect_resumes;
+using checkpoint_test::expect_same_end;
+using checkpoint_test::run;
+using checkpoint_test::SharedDirectory;
+using train_test::error_everywhere;
+using train_test::Experiment;
+using train_test::primes;
+
+/// The same samples, but from files, which rank 0 writes. Collective.
+Experiment from_files(Experiment setup, DataKind kind, const SharedDirectory& directory) {
+  DataConfig& data = setup.data;
+  const Size samples = data.samples + data.validation_samples;
+  const ModelSpec model = make_model(setup.model);
+  const Matrix<float> x("x", samples, model.input_width), y("y", samples, model.target_width());
+  row_of(data.kind).fill.run(data, model, DataBlock<float>{{0, samples}, x, y});
+  const bool is_hdf5 = kind == DataKind::hdf5;
+  data.kind = kind;
+  data.file = is_hdf5 ? directory.file("data.h5") : "";
+  data.x = is_hdf5 ? "x" : directory.file("x.npy");
+  data.y = is_hdf5 ? "y" : directory.file("y.npy");
+  const Communicator world = Communicator::world();
+  if (world.rank() == 0) {
+    std::optional<Hdf5File> file;
+    if (is_hdf5) file.emplace(Hdf5File::create(data.file));
+    for (const auto& [name, values] : {std::pair(data.x, x), std::pair(data.y, y)}) {
+      const Shape shape{samples, static_cast<Size>(values.extent(1))};
+      const Vector<float> all(values.data(), values.span());
+      if (!is_hdf5) {
+        write_npy(name, all, shape);
+        continue;
+      }
+      file->add_array({name, shape, DType::float32});
+      const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all);
+      file->write(name, DType::float32, {{{0, 0}, shape}}, host.data());
+    }
+    if (file) file->close();
+  }
+  world.barrier();
+  return setup;
+}
+
+TEST(ResumeFiles, ShuffledSamplesOfFilesFromTheRightRow) {
+  Experiment setup = primes();
+  setup.data.validation_samples = 7;
+  for (const bool shuffle : {true, false}) {
+    setup.data.shuffle = shuffle;
+    const End expected = run<float>(setup, {});
+    for (const DataKind kind : {DataKind::npy, DataKind::hdf5}) {
+      SCOPED_TRACE(std::string(name_of(kind)) + (shuffle ? ", shuffled" : ""));
+      const SharedDirectory directory;
+      const Experiment reads = from_files(setup, kind, directory);
+      expect_same_end(run<float>(reads, {}), expected);
+      expect_resumes<float>(reads, {2, 4});
+    }
+  }
+}
+
+TEST(ResumeFiles, ShuffledSamplesOfAFileGoOnOnAnyMesh) {
+  Experiment setup = primes();
+  setup.data.shuffle = true;
+  const SharedDirectory directory;
+  expect_goes_on_elsewhere<float>(from_files(setup, DataKind::hdf5, directory), 2, 1e-5);
+}
+
+TEST(ResumeFiles, OfDataFilesStopAllRanksWithTheSameWords) {
+  const SharedDirectory directory;
+  const Experiment setup = from_files(primes(), DataKind::npy, directory);
+  Experiment other = setup;
+  if (Communicator::world().rank() == 0) std::filesystem::remove(other.data.y);
+  Communicator::world().barrier();
+  EXPECT_EQ(error_everywhere([&] { run<float>(other, {}); }),
+            "data.y = " + setup.data.y + ": cannot be read: No such file or directory");
+  other.data.samples = 34;
+  EXPECT_EQ(error_everywhere([&] { run<float>(other, {}); }),
+            "data.x = " + setup.data.x + ": has shape (33, 3), but 34 samples are wanted");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <numeric>
+
+#include <tessera/io/hdf5_file.hpp>
+#include <tessera/nn/mlp.hpp>
+
+#include "data/data_support.hpp"
+#include "temporary_directory.hpp"
+
+namespace tessera {
+namespace {
+
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
+using data_test::rejection_of;
+using test::TemporaryDirectory;
+
+const ModelSpec three_to_one = mlp({.widths = {3, 4, 1}});
+
+/// train/x (5, 3) of float64 and y (5) of int64 count from 0; "note" is a text.
+class Hdf5Data : public testing::Test {
+ protected:
+  Hdf5Data() {
+    data_.file = (directory_.path() / "a.h5").string();
+    Hdf5File file = Hdf5File::create(data_.file);
+    std::vector<double> x(15);
+    std::vector<std::int64_t> y(5);
+    std::iota(x.begin(), x.end(), 0);
+    std::iota(y.begin(), y.end(), 0);
+    file.add_array({"train/x", {5, 3}, DType::float64});
+    file.add_array({"y", {5}, DType::int64});
+    file.add_text("note", "no numbers");
+    file.write("train/x", DType::float64, {{{0, 0}, {5, 3}}}, x.data());
+    file.write("y", DType::int64, {{{0}, {5}}}, y.data());
+    file.close();
+  }
+
+  TemporaryDirectory directory_;
+  DataConfig data_{.kind = DataKind::hdf5, .samples = 5, .x = "train/x", .y = "/y"};
+};
+
+TEST_F(Hdf5Data, SamplesAreRowsOfWhateverType) {
+  data_test::check(data_, three_to_one);
+  EXPECT_EQ(make<float>(data_, three_to_one, {1, 2}), (Made{{3, 4, 5, 6, 7, 8}, {1, 2}}));
+  expect_samples_of_their_own(data_, three_to_one, false);
+}
+
+TEST_F(Hdf5Data, ValidationSamplesAreBehindTheOthers) {
+  data_.samples = 3;
+  data_.validation_samples = 2;
+  data_test::check(data_, three_to_one);
+  data_.validation_samples = 3;
+  EXPECT_EQ(rejection_of(data_, three_to_one),
+            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are wanted");
+}
+
+TEST_F(Hdf5Data, WhatCannotBeReadIsOneLine) {
+  EXPECT_EQ(rejection_of(data_, mlp({.widths = {4, 1}})),
+            "data.x = train/x: has shape (5, 3) in " + data_.file +
+                ", but the model needs (samples, 4) or another shape with 4 numbers per sample");
+  data_.y = "train/y";
+  EXPECT_EQ(rejection_of(data_, three_to_one), "train/y: object 'y' doesn't exist");
+  data_.y = "train";
+  EXPECT_TRUE(rejection_of(data_, three_to_one).starts_with("train: ")) << "a group";
+  data_.y = "note";
+  EXPECT_EQ(rejection_of(data_, three_to_one),
+            "note: must have elements that are integers or real numbers");
+  std::filesystem::resize_file(data_.file, 1000);
+  EXPECT_TRUE(
+      rejection_of(data_, three_to_one).starts_with("is no whole HDF5 file: truncated file"));
+  data_.file = directory_.write("text", "x");
+  EXPECT_TRUE(rejection_of(data_, three_to_one).starts_with("is no whole HDF5 file: "));
+  data_.file = "/nowhere/file";
+  EXPECT_EQ(rejection_of(data_, three_to_one), "cannot be read: No such file or directory");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include <fmt/format.h>
+
+#include <tessera/base/outcome.hpp>
+#include <tessera/nn/mlp.hpp>
+#include <tessera/nn/pinn.hpp>
+#include <tessera/nn/transformer.hpp>
+
+#include "data/data_support.hpp"
+#include "temporary_directory.hpp"
+
+namespace tessera {
+namespace {
+
+using data_test::error_of;
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
+using data_test::rejection_of;
+using test::TemporaryDirectory;
+
+const ModelSpec two_to_one = mlp({.widths = {2, 3, 1}});
+
+/// A file of NumPy's format. `type` and `shape` as its header has them.
+template <class T>
+std::string npy_text(const std::string& type, const std::string& shape,
+                     const std::vector<T>& values, const std::string& is_fortran = "False") {
+  const std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n",
+                                       type, is_fortran, shape);
+  std::string file = "\x93NUMPY";
+  file += {1, 0, static_cast<char>(text.size()), 0};
+  file += text;
+  return file.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+template <class T>
+std::vector<T> counted(std::size_t count) {
+  std::vector<T> values(count);
+  std::iota(values.begin(), values.end(), T(0));
+  return values;
+}
+
+/// x (5, 2) counts from 0, y (5, 1) too.
+class NpyData : public testing::Test {
+ protected:
+  NpyData() {
+    write_x(npy_text("<f4", "(5, 2)", counted<float>(10)));
+    data_.y = directory_.write("y.npy", npy_text("<f8", "(5,)", counted<double>(5)));
+  }
+
+  void write_x(const std::string& text) { data_.x = directory_.write("x.npy", text); }
+
+  /// What is said of this x.
+  std::string rejection_of_x(const std::string& text) {
+    write_x(text);
+    const std::string message = rejection_of(data_, two_to_one);
+    const std::string start = "data.x = " + data_.x + ": ";
+    EXPECT_TRUE(message.starts_with(start)) << message;
+    return message.substr(std::min(start.size(), message.size()));
+  }
+
+  TemporaryDirectory directory_;
+  DataConfig data_{.kind = DataKind::npy, .samples = 5};
+};
+
+TEST_F(NpyData, SamplesAreRows) {
+  data_test::check(data_, two_to_one);
+  EXPECT_EQ(make(data_, two_to_one, {1, 2}), (Made{{2, 3, 4, 5}, {1, 2}}));
+  EXPECT_EQ(make<float>(data_, two_to_one, {4, 1}), (Made{{8, 9}, {4}}));
+  expect_samples_of_their_own(data_, two_to_one, false);
+}
+
+TEST_F(NpyData, ElementsOfAllTypesAreConverted) {
+  const auto expect_values = [&]<class T>(const char* type, T) {
+    SCOPED_TRACE(type);
+    std::vector<T> values = counted<T>(10);
+    values[3] = std::numeric_limits<T>::lowest();
+    write_x(npy_text(type, "(5, 2)", values));
+    data_test::check(data_, two_to_one);
+    EXPECT_EQ(make(data_, two_to_one, {1, 1}).x,
+              (std::vector<double>{2, static_cast<double>(values[3])}));
+  };
+  expect_values("|u1", std::uint8_t());
+  expect_values("|i1", std::int8_t());
+  expect_values("<u2", std::uint16_t());
+  expect_values("<i2", std::int16_t());
+  expect_values("<u4", std::uint32_t());
+  expect_values("<i4", std::int32_t());
+  expect_values("<u8", std::uint64_t());
+  expect_values("<i8", std::int64_t());
+  expect_values("<f4", float());
+  expect_values("<f8", double());
+  write_x(npy_text("<f2", "(5, 2)", std::vector<std::uint16_t>(10, 0x3e00)));
+  EXPECT_EQ(make(data_, two_to_one, {0, 1}).x, (std::vector<double>{1.5, 1.5}));
+  write_x(npy_text("|b1", "(5, 2)", std::vector<std::uint8_t>(10, 1)));
+  EXPECT_EQ(make(data_, two_to_one, {0, 1}).x, (std::vector<double>{1, 1}));
+}
+
+// Many pieces of 4 MiB.
+TEST_F(NpyData, LargeBlocksAreReadPieceByPiece) {
+  constexpr Size rows = 700001;
+  write_x(npy_text("<i4", fmt::format("({}, 2)", rows), counted<std::int32_t>(2 * rows)));
+  data_.y = directory_.write(
+      "y.npy", npy_text("|u1", fmt::format("({}, 1)", rows), std::vector<std::uint8_t>(rows, 7)));
+  data_.samples = rows;
+  const Made made = make(data_, two_to_one, {1, rows - 1});
+  for (std::size_t i = 0; i < made.x.size(); ++i)
+    ASSERT_EQ(made.x[i], static_cast<double>(i + 2)) << i;
+  EXPECT_EQ(made.y, std::vector<double>(rows - 1, 7));
+}
+
+TEST_F(NpyData, AnyShapeWithTheRightNumbersOfASampleWillDo) {
+  for (const char* shape : {"(5, 2, 1)", "(5, 1, 2)", "(5,1,1,2)"}) {
+    write_x(npy_text("<f4", shape, counted<float>(10)));
+    data_test::check(data_, two_to_one);
+    EXPECT_EQ(make(data_, two_to_one, {1, 1}).x, (std::vector<double>{2, 3}));
+  }
+  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 3)", counted<float>(15))),
+            "has shape (5, 3), but the model needs (samples, 2) or another shape with 2 numbers "
+            "per sample");
+  for (const char* shape : {"()", "(5,)", "(5, 0)", "(5, 2, 2)", "(5, 4294967296, 4294967296, 2)"})
+    EXPECT_TRUE(rejection_of_x(npy_text("<f4", shape, counted<float>(10)))
+                    .ends_with("but the model needs (samples, 2) or another shape with 2 numbers "
+                               "per sample"));
+  const ModelSpec sequences = transformer({.vocabulary = 7, .context = 3});
+  EXPECT_TRUE(rejection_of(data_, sequences)
+                  .ends_with("but the model needs (samples, 3, 1) or another shape with 3 numbers "
+                             "per sample"));
+}
+
+TEST_F(NpyData, ValidationSamplesAreBehindTheOthers) {
+  data_.samples = 3;
+  data_.validation_samples = 2;
+  data_test::check(data_, two_to_one);
+  data_.validation_samples = 3;
+  EXPECT_EQ(rejection_of(data_, two_to_one),
+            "data.x = " + data_.x + ": has shape (5, 2), but 6 samples are wanted");
+}
+
+TEST_F(NpyData, WhatCannotBeReadIsOneLine) {
+  const std::string none = "must be an array saved by NumPy, which begins with its format's header";
+  EXPECT_EQ(rejection_of_x(""), none);
+  EXPECT_EQ(rejection_of_x("1 2 3"), none);
+  EXPECT_EQ(rejection_of_x("PK\x03\x04"), none);
+  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(10), "True")),
+            "is in Fortran order, but must be in C order: numpy.ascontiguousarray");
+  const std::string known =
+      ", but must have one of |b1, |i1, |u1, <i2, <u2, <i4, <u4, <i8, <u8, "
+      "<f2, <f4, <f8";
+  for (const char* type : {">f4", "<c8", "|O", "<U3", "<f16", ">i8", "<M8[s]", "f4", ""})
+    EXPECT_EQ(rejection_of_x(npy_text(type, "(5, 2)", counted<float>(10))),
+              fmt::format("has elements of type {}{}", type, known));
+  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(9))),
+            "ends after 4 of its 5 samples");
+  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(1152921504606846977, 2)", counted<float>(10))),
+            "ends after 5 of its 1152921504606846977 samples");
+  data_.x = "/nowhere/file";
+  EXPECT_EQ(rejection_of(data_, two_to_one),
+            "data.x = /nowhere/file: cannot be read: No such file or directory");
+  data_.x = testing::TempDir();
+  EXPECT_EQ(rejection_of(data_, two_to_one),
+            "data.x = " + data_.x + ": must be a file, not a directory");
+}
+
+TEST_F(NpyData, FilesThatChangeAreOneLine) {
+  write_x(npy_text("<f4", "(5, 2)", counted<float>(8)));
+  EXPECT_TRUE(error_of([&] {
+                make(data_, two_to_one, {4, 1});
+              }).find("has fewer than") != std::string::npos);
+}
+
+TEST_F(NpyData, ClassesMustBeThoseOfTheModel) {
+  const ModelSpec sequences = transformer({.vocabulary = 7, .context = 2});
+  data_.samples = 3;
+  const auto rejection_of_classes = [&](const std::vector<float>& x) {
+    write_x(npy_text("<f4", "(3, 2)", x));
+    data_.y = directory_.write("y.npy", npy_text("|i1", "(3, 2)", counted<std::int8_t>(6)));
+    return error_of([&] { make(data_, sequences, {1, 2}); });
+  };
+  const std::string needed = ", but the model needs integers from 0 to 6";
+  EXPECT_EQ(rejection_of_classes({9, 9, 1, 2, 3, 7}),
+            "data.x = " + data_.x + ": has 7 in sample 2" + needed);
+  EXPECT_EQ(rejection_of_classes({9, 9, 1, 2.5, 3, 6}),
+            "data.x = " + data_.x + ": has 2.5 in sample 1" + needed);
+  EXPECT_EQ(rejection_of_classes({9, 9, -1, 2, 3, 6}),
+            "data.x = " + data_.x + ": has -1 in sample 1" + needed);
+}
+
+TEST_F(NpyData, NeedsAModelThatLearnsFromExamples) {
+  EXPECT_EQ(rejection_of(data_, pinn({}, {.activation = Activation::tanh})),
+            "data.kind = \"npy\": needs a model that learns from examples, unlike model.kind = "
+            "\"pinn\"");
+}
+
+// Headers that are cut or have flipped bytes are errors, or arrays.
+TEST_F(NpyData, NoHeaderCrashes) {
+  const std::string whole = npy_text("<f4", "(5, 2)", counted<float>(10));
+  std::mt19937 random(1);
+  Size good = 0, bad = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = trial % 2 == 0 ? whole : whole.substr(0, random() % whole.size());
+    for (std::size_t flips = random() % 3; flips > 0 && !text.empty(); --flips)
+      text[random() % std::min<std::size_t>(text.size(), whole.size() - 40)] =
+          static_cast<char>(random());
+    write_x(text);
+    const Outcome outcome = outcome_of([&] {
+      data_test::check(data_, two_to_one);
+      make(data_, two_to_one, {0, 5});
+    });
+    ++(outcome.failed() ? bad : good);
+    if (outcome.failed()) {
+      EXPECT_TRUE(outcome.message.starts_with("data.x = ")) << outcome.message;
+      EXPECT_EQ(outcome.message.find('\n'), std::string::npos);
+    }
+  }
+  EXPECT_GT(good, 100);
+  EXPECT_GT(bad, 100);
+}
+
+}  // namespace
+}  // namespace tessera
