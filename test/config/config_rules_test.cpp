@@ -13,23 +13,12 @@ namespace {
 
 using config_test::expect_error;
 using config_test::load_text;
+using config_test::refuse;
+using config_test::refuse_distributed;
 using config_test::tutorial;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Expects that the tutorial with `change` is refused on `ranks` ranks.
-void refuse(const std::function<void(Config&)>& change, const std::vector<std::string>& parts,
-            Size ranks = 4) {
-  Config config = tutorial();
-  change(config);
-  expect_error([&] { validate(config, ranks); }, parts);
-}
-
-void refuse_distributed(const std::function<void(DistributedConfig&)>& change,
-                        const std::vector<std::string>& parts, Size ranks = 4) {
-  refuse([&](Config& config) { change(config.training.distributed); }, parts, ranks);
-}
 
 TEST(ConfigRules, TutorialIsValidOnAnyNumberOfRanks) {
   for (Size ranks : {1, 2, 3, 7, 64, 100000}) validate(tutorial(), ranks);
@@ -194,151 +183,23 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
   validate(sum, 4);
 }
 
-TEST(ConfigRules, NodesAreThoseOfTheLaunch) {
-  const Topology even = Topology::blocks(4, 2), uneven = Topology::blocks(3, 2);
-  DistributedConfig config;
-  check_nodes(config, uneven);
-  config.num_nodes = 2;
-  check_nodes(config, even);
-  check_nodes(config, uneven);
-  expect_error([&] { check_nodes(config, Topology::blocks(4, 4)); },
-               {"distributed.num_nodes = 2: must equal the number of nodes of this launch, 1"});
-  config.num_processes_per_node = 2;
-  check_nodes(config, even);
-  expect_error(
-      [&] { check_nodes(config, uneven); },
-      {"distributed.num_processes_per_node = 2: must equal the number of processes on every "
-       "node of this launch, which has 1 on node 2 of 2"});
-}
-
-TEST(ConfigRules, LaunchSizes) {
-  refuse_distributed([](auto& d) { d.world_size = 8; },
-                     {"distributed.world_size = 8", "the number of ranks, 4"});
-  refuse_distributed(
-      [](auto& d) {
-        d.world_size = 4;
-        d.num_nodes = 2;
-        d.num_processes_per_node = 3;
-      },
-      {"distributed.num_nodes = 2", "num_processes_per_node = 3", "distributed.world_size, 4"});
-  refuse_distributed(
-      [](auto& d) {
-        d.num_nodes = 2;
-        d.num_processes_per_node = 3;
-      },
-      {"distributed.num_nodes = 2", "num_processes_per_node = 3", "the number of ranks, 4"});
-  refuse_distributed([](auto& d) { d.num_nodes = 3; },
-                     {"distributed.num_nodes = 3", "must divide the number of ranks, 4"});
-  refuse_distributed([](auto& d) { d.num_processes_per_node = 3; },
-                     {"distributed.num_processes_per_node = 3", "must divide", "4"});
-  refuse_distributed([](auto& d) { d.num_nodes = d.num_processes_per_node = Size{1} << 62; },
-                     {"distributed.num_nodes = 4611686018427387904"});
-  refuse_distributed([](auto& d) { d.tensor_parallel_size = 3; },
-                     {"distributed.tensor_parallel_size = 3", "pipeline_parallel_size = 1",
-                      "must divide the number of ranks, 4"});
-  refuse_distributed(
-      [](auto& d) { d.tensor_parallel_size = d.pipeline_parallel_size = Size{1} << 40; },
-      {"distributed.tensor_parallel_size", "must divide"});
-  refuse_distributed([](auto& d) { d.enabled = false; },
-                     {"distributed.enabled = false", "needs one rank", "4"});
-  Config single = tutorial();
-  single.training.distributed.enabled = false;
-  validate(single, 1);
-}
-
-TEST(ConfigRules, NumberOfRanks) {
-  for (Size ranks : {Size{0}, Size{-4}, Size{1} << 31})
-    refuse([](Config&) {}, {"ranks = " + std::to_string(ranks), "must be from 1"}, ranks);
-}
-
-TEST(ConfigRules, MeshLists) {
-  refuse_distributed([](auto& d) { d.mesh_axis_names = {"data"}; },
-                     {"distributed.mesh_axis_names = [\"data\"]", "needs distributed.mesh_shape"});
-  refuse_distributed([](auto& d) { d.mesh_shape = {4}; },
-                     {"distributed.mesh_axis_names = []", "distributed.mesh_shape = [4]"});
-  refuse_distributed(
-      [](auto& d) {
-        d.mesh_shape = {2, 2};
-        d.mesh_axis_names = {"data"};
-      },
-      {"distributed.mesh_axis_names = [\"data\"]", "distributed.mesh_shape = [2, 2]"});
-  refuse_distributed(
-      [](auto& d) {
-        d.mesh_shape = {2, 2};
-        d.mesh_axis_names = {"data", "data"};
-      },
-      {"distributed.mesh_shape = [2, 2]", "unique", "data"});
-  refuse_distributed(
-      [](auto& d) {
-        d.mesh_shape = {4};
-        d.mesh_axis_names = {"batch"};
-      },
-      {"distributed.mesh_axis_names = [\"batch\"]", "must be one of pipeline, data, fsdp, model"});
-}
-
-TEST(ConfigRules, MeshSizes) {
-  const auto refuse_mesh = [](std::vector<Size> shape, std::vector<std::string> names,
-                              const std::vector<std::string>& parts) {
-    refuse_distributed(
-        [&](auto& d) {
-          d.mesh_shape = shape;
-          d.mesh_axis_names = names;
-        },
-        parts);
-  };
-  refuse_mesh({0}, {"data"}, {"distributed.mesh_shape = [0]", "must be positive or one -1"});
-  refuse_mesh({-2}, {"data"}, {"distributed.mesh_shape = [-2]", "must be positive or one -1"});
-  refuse_mesh({-1, -1}, {"data", "model"}, {"distributed.mesh_shape = [-1, -1]", "only one"});
-  refuse_mesh({3}, {"data"}, {"distributed.mesh_shape = [3]", "multiply to 3", "4 ranks"});
-  refuse_mesh({8}, {"data"}, {"distributed.mesh_shape = [8]", "multiply to 8", "4 ranks"});
-  refuse_mesh({-1, 3}, {"data", "model"},
-              {"distributed.mesh_shape = [-1, 3]", "multiply to 3", "divide the 4 ranks"});
-  refuse_mesh({Size{1} << 40, Size{1} << 40}, {"data", "model"}, {"distributed.mesh_shape = ["});
-}
-
-TEST(ConfigRules, ParallelSizesAgreeWithTheMesh) {
-  refuse_distributed(
-      [](auto& d) {
-        d.mesh_shape = {4};
-        d.mesh_axis_names = {"data"};
-        d.tensor_parallel_size = 2;
-      },
-      {"distributed.tensor_parallel_size = 2", "\"model\", which is 1"});
-  refuse_distributed(
-      [](auto& d) {
-        d.mesh_shape = {2, 2};
-        d.mesh_axis_names = {"pipeline", "data"};
-        d.pipeline_parallel_size = 1;
-      },
-      {"distributed.pipeline_parallel_size = 1", "\"pipeline\", which is 2"});
-  refuse_distributed([](auto& d) { d.pipeline_parallel_size = 3; },
-                     {"distributed.tensor_parallel_size = 1",
-                      "times distributed.pipeline_parallel_size = 3 must divide"});
-}
-
-TEST(ConfigRules, ResolvedMeshes) {
+TEST(ConfigRules, DataAreReadFromWhereTheirKindSays) {
+  refuse([](Config& c) { c.data.file = "f"; },
+         {"data.file = \"f\": must not be set for data.kind = \"sum_of_squares\""});
+  refuse([](Config& c) { c.data.y = "f"; },
+         {"data.y = \"f\": must not be set for data.kind = \"sum_of_squares\""});
+  refuse([](Config& c) { c.data = {.kind = DataKind::npy, .y = "y.npy"}; },
+         {"data.x = \"\": must name an array for data.kind = \"npy\""});
+  refuse([](Config& c) { c.data = {.kind = DataKind::npy, .file = "f", .x = "x", .y = "y"}; },
+         {"data.file = \"f\": must not be set for data.kind = \"npy\""});
+  // A plan needs no files.
   Config config = tutorial();
-  EXPECT_EQ(resolve_mesh(config, 4).to_string(), "data=4");
-  EXPECT_EQ(resolve_mesh(config, 1).to_string(), "data=1");
-  DistributedConfig& distributed = config.training.distributed;
-  distributed.mesh_shape = {1, -1};
-  distributed.mesh_axis_names = {"model", "data"};
-  EXPECT_EQ(resolve_mesh(config, 6).to_string(), "model=1,data=6");
-  distributed.mesh_shape = {2, -1};  // the rest of the ranks, not all of them
-  distributed.mesh_axis_names = {"data", "model"};
-  EXPECT_EQ(resolve_mesh(config, 2).to_string(), "data=2,model=1");
-  distributed.mesh_shape = {2, 3, 4};
-  distributed.mesh_axis_names = {"model", "fsdp", "data"};
-  EXPECT_EQ(resolve_mesh(config, 24).to_string(), "model=2,fsdp=3,data=4");
-}
-
-TEST(ConfigRules, ResolvingFillsInTheLaunchAndIsIdempotent) {
-  const Config once = resolve(tutorial(), 6);
-  EXPECT_EQ(once.training.distributed.world_size, 6);
-  EXPECT_EQ(once.training.distributed.mesh_shape, (std::vector<Size>{6}));
-  EXPECT_EQ(once.training.distributed.mesh_axis_names, (std::vector<std::string>{"data"}));
-  EXPECT_EQ(config_as_toml(resolve(once, 6)), config_as_toml(once));
-  expect_error([&] { resolve(once, 4); }, {"distributed.world_size = 6"});
+  config.data = {.kind = DataKind::npy, .x = "/nowhere/x.npy", .y = "/nowhere/y.npy"};
+  validate(config, 4);
+  config.data = {.kind = DataKind::hdf5, .file = "/nowhere/f.h5", .x = "x", .y = "y"};
+  if (has_hdf5()) return validate(config, 4);
+  refuse([&](Config& c) { c.data = config.data; },
+         {"data.kind = \"hdf5\": needs a program that was built with parallel HDF5"});
 }
 
 TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
@@ -361,79 +222,6 @@ TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
   Config config = tutorial();
   config.checkpoint = {.directory = "saves", .every_steps = 5, .keep_best = 1};
   validate(config, 4);
-}
-
-TEST(ConfigRules, PlannedRanks) {
-  Config config = tutorial();
-  DistributedConfig& distributed = config.training.distributed;
-  EXPECT_EQ(planned_ranks(config), 1);
-  distributed.tensor_parallel_size = 3;
-  EXPECT_EQ(planned_ranks(config), 3);
-  distributed.mesh_shape = {-1};
-  EXPECT_EQ(planned_ranks(config), 1);
-  distributed.mesh_shape = {4, 2};
-  EXPECT_EQ(planned_ranks(config), 8);
-  distributed.num_nodes = 5;
-  distributed.num_processes_per_node = 5;
-  EXPECT_EQ(planned_ranks(config), 25);
-  distributed.world_size = 7;
-  EXPECT_EQ(planned_ranks(config), 7);
-}
-
-TEST(ConfigRules, PlannedNodes) {
-  Config config = tutorial();
-  DistributedConfig& distributed = config.training.distributed;
-  const auto nodes = [&] { return planned_topology(config).ranks_by_node(); };
-  EXPECT_FALSE(planned_topology(config).is_known());
-  distributed.mesh_shape = {8};
-  distributed.num_nodes = 2;
-  EXPECT_EQ(nodes(), (std::vector<Size>{4, 4}));
-  distributed.num_nodes.reset();
-  distributed.num_processes_per_node = 2;
-  EXPECT_EQ(nodes(), (std::vector<Size>{2, 2, 2, 2}));
-  distributed.mesh_shape = {size_nodes, size_per_node};
-  distributed.mesh_axis_names = {"data", "fsdp"};
-  distributed.num_nodes = 3;
-  EXPECT_EQ(nodes(), (std::vector<Size>{2, 2, 2}));
-  EXPECT_EQ(resolve_mesh(config, planned_topology(config)).to_string(), "data=3,fsdp=2");
-  EXPECT_EQ(resolve(config, planned_topology(config)).training.distributed.mesh_shape,
-            (std::vector<Size>{3, 2}));
-  distributed.num_nodes.reset();
-  distributed.mesh_shape = {Size{1} << 40, 1};
-  EXPECT_FALSE(planned_topology(config).is_known());
-}
-
-TEST(ConfigRules, MeshSizesOfTheNodes) {
-  Config config = config_test::load_text(
-      "[model]\nwidths = [4, 64, 1]\n"
-      "[distributed]\nmesh_shape = ['nodes', 'per_node']\nmesh_axis_names = ['data', 'fsdp']");
-  EXPECT_EQ(resolve_mesh(config, Topology::blocks(6, 2)).to_string(), "data=3,fsdp=2");
-  const std::string text = config_as_toml(config);
-  EXPECT_NE(text.find("mesh_shape = [\"nodes\", \"per_node\"]"), std::string::npos);
-  EXPECT_EQ(config_as_toml(config_test::load_text(text)), text);
-  expect_error([&] { validate(config, 6); },
-               {"distributed.mesh_shape = [\"nodes\", \"per_node\"]", "needs the nodes"});
-  for (const char* wrong : {"['node']", "'nodes'", "[1.5]", "[-9223372036854775808]"})
-    expect_error(
-        [&] { config_test::load_text(std::string("[distributed]\nmesh_shape = ") + wrong); },
-        {"distributed.mesh_shape = ", "must be a list of integers, \"nodes\" and \"per_node\""});
-}
-
-// A group that shards stays inside a node, behind the axis model.
-TEST(ConfigRules, MeshOfHybridFromTheNodes) {
-  Config config = tutorial();
-  DistributedConfig& distributed = config.training.distributed;
-  distributed.strategy = "hybrid";
-  const auto mesh = [&](Size ranks, Size per_node) {
-    return resolve_mesh(config, Topology::blocks(ranks, per_node)).to_string();
-  };
-  EXPECT_EQ(mesh(8, 4), "data=2,fsdp=4");
-  EXPECT_EQ(mesh(4, 4), "fsdp=4");
-  distributed.tensor_parallel_size = 2;
-  EXPECT_EQ(mesh(8, 4), "data=2,fsdp=2,model=2");
-  distributed.pipeline_parallel_size = 2;
-  EXPECT_EQ(mesh(8, 4), "pipeline=2,fsdp=2,model=2");
-  EXPECT_EQ(mesh(16, 4), "pipeline=2,data=2,fsdp=2,model=2");
 }
 
 }  // namespace

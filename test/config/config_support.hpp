@@ -11,6 +11,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
 
 namespace tessera::config_test {
 
@@ -57,6 +58,19 @@ inline Config tutorial() {
   Config config;
   config.model.mlp.widths = {4, 64, 1};
   return config;
+}
+
+/// Expects that the tutorial with `change` is refused on `ranks` ranks.
+inline void refuse(const std::function<void(Config&)>& change,
+                   const std::vector<std::string>& parts, Size ranks = 4) {
+  Config config = tutorial();
+  change(config);
+  expect_error([&] { validate(config, ranks); }, parts);
+}
+
+inline void refuse_distributed(const std::function<void(DistributedConfig&)>& change,
+                               const std::vector<std::string>& parts, Size ranks = 4) {
+  refuse([&](Config& config) { change(config.training.distributed); }, parts, ranks);
 }
 
 }  // namespace tessera::config_test
