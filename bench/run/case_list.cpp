@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/plan/traffic.hpp>
 
 #include "results/documents.hpp"
 #include "run/console.hpp"
@@ -19,21 +20,13 @@ std::size_t id_width(const std::vector<Case>& cases) {
   return width;
 }
 
-/// Payload of one step's calls, of the rank that the plan describes.
-Size step_bytes(const Plan& plan) {
-  Size bytes = 0;
-  for (const CollectivePlan& collective : plan.collectives(0))
-    if (collective.cadence == Cadence::step) bytes += collective.payload_bytes;
-  return bytes;
-}
-
 std::string needs(const Study& study, const Case& point) {
   if (point.skip_reason) return "skipped: " + *point.skip_reason;
   const Plan plan = plan_of(point.config, point.ranks());
   const Size memory = largest_memory(plan).memory.total();
   const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
-                     human_bytes(step_bytes(plan)), plan.flops.total() / 1e9,
+                     human_bytes(step_bytes(plan, 0)), plan.flops.total() / 1e9,
                      fits ? "" : "  exceeds limits.memory_bytes");
 }
 

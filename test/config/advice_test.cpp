@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/config/advice.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/plan/rank_kinds.hpp>
 
 #include "expect_error.hpp"
 
@@ -94,6 +96,32 @@ TEST(Advice, SaysWhereTimeIsLost) {
   slow.calls.push_back({"data", Operation::all_reduce, 1, 0.5, 0});
   EXPECT_EQ(why_slower(slow, fast), "500 ms more in all_reduce on data");
   EXPECT_EQ(why_slower(fast, fast), "");
+}
+
+TEST(Advice, OneRankHasItsUsualMesh) {
+  const Advice advice = advise(wide_mlp(), 1, roomy);
+  ASSERT_EQ(advice.fits.size(), 1U);
+  EXPECT_EQ(advice.fits.front().mesh.to_string(), "data=1");
+}
+
+TEST(Advice, MoreRanksThanTheMachineHasAreAnErrorAtOnce) {
+  for (const Size ranks : {Size{65}, Size{1} << 60})
+    EXPECT_EQ(test::error_of([&] { advise(wide_mlp(), ranks, roomy); }),
+              fmt::format("--ranks = {}: must be from 1 to 64, the ranks of machine test", ranks));
+}
+
+// Coordinates along `model` that have equal work are one kind: there are few of them.
+TEST(Advice, ThousandsOfRanksAreFewKinds) {
+  Machine large = roomy;
+  large.network = {{"all", 8192, 1e-6, 1e10}};
+  const Advice advice = advise(wide_mlp(), 8192, large);
+  EXPECT_GT(advice.fits.size(), 100U);
+  std::size_t most = 0;
+  for (const Candidate& one : advice.fits)
+    if (one.mesh.size_of("model") > 512)
+      most = std::max(most, rank_kinds(make_plan(plan_input(one.config, one.mesh))).size());
+  EXPECT_GT(most, 0U);
+  EXPECT_LE(most, 64U);
 }
 
 TEST(Advice, NoMeshAtAllIsAnError) {

@@ -21,11 +21,30 @@ std::string recomputation_text(const Candidate& one) {
   return setting_types::as_json(one.config.training.activation_checkpointing).get<std::string>();
 }
 
-std::string columns(const Candidate& one, std::size_t mesh_width) {
+/// The columns that both lists have, of a candidate or of the head.
+std::string columns(std::size_t mesh_width, std::string_view strategy, const std::string& mesh,
+                    std::string_view microbatches, std::string_view recomputation,
+                    std::string_view memory) {
+  return fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", strategy, mesh, mesh_width, microbatches,
+                     recomputation, memory);
+}
+
+std::string columns(std::size_t mesh_width, const Candidate& one) {
   const TrainingConfig& training = one.config.training;
-  return fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", training.distributed.strategy,
-                     one.mesh.to_string(), mesh_width, training.microbatches,
-                     recomputation_text(one), human_bytes(one.memory_bytes));
+  return columns(mesh_width, training.distributed.strategy, one.mesh.to_string(),
+                 std::to_string(training.microbatches), recomputation_text(one),
+                 human_bytes(one.memory_bytes));
+}
+
+/// A line of the list of what fits, or of its head.
+void add_fitting(std::string& text, std::string_view step, std::string_view columns,
+                 std::string_view sent, std::string_view slower) {
+  fmt::format_to(std::back_inserter(text), "{:>9}  {} {:>11}  {}\n", step, columns, sent, slower);
+}
+
+/// The same of what is too large.
+void add_too_large(std::string& text, std::string_view columns, std::string_view by) {
+  fmt::format_to(std::back_inserter(text), "{:>9}  {}  {}\n", "", columns, by);
 }
 
 nlohmann::json json_of(const Candidate& one) {
@@ -76,20 +95,21 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
   std::size_t width = 4;
   for (const auto& list : {best, too_large})
     for (const Candidate& one : list) width = std::max(width, one.mesh.to_string().size());
-  const auto out = std::back_inserter(text);
-  const std::string head = fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", "strategy", "mesh",
-                                       width, "microbatches", "recompute", "memory");
-  if (!best.empty())
-    fmt::format_to(out, "\n{:>9}  {} {:>11}  slower than the best by\n", "step", head,
-                   "sent a step");
+  const std::string head =
+      columns(width, "strategy", "mesh", "microbatches", "recompute", "memory");
+  if (!best.empty()) {
+    text += '\n';
+    add_fitting(text, "step", head, "sent a step", "slower than the best by");
+  }
   for (const Candidate& one : best)
-    fmt::format_to(out, "{:>9}  {} {:>11}  {}\n", human_seconds(one.step.step_seconds),
-                   columns(one, width), human_bytes(one.sent_bytes),
-                   why_slower(one.step, best.front().step));
-  if (!too_large.empty()) fmt::format_to(out, "\nToo large:\n{:>9}  {}  by\n", "", head);
+    add_fitting(text, human_seconds(one.step.step_seconds), columns(width, one),
+                human_bytes(one.sent_bytes), why_slower(one.step, best.front().step));
+  if (!too_large.empty()) {
+    text += "\nToo large:\n";
+    add_too_large(text, head, "by");
+  }
   for (const Candidate& one : too_large)
-    fmt::format_to(out, "{:>9}  {}  {}\n", "", columns(one, width),
-                   human_bytes(one.memory_bytes - machine.memory_bytes));
+    add_too_large(text, columns(width, one), human_bytes(one.memory_bytes - machine.memory_bytes));
   return text;
 }
 

@@ -14,6 +14,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/plan/mesh_choices.hpp>
 #include <tessera/plan/rank_kinds.hpp>
+#include <tessera/plan/traffic.hpp>
 
 namespace tessera {
 namespace {
@@ -25,6 +26,11 @@ std::vector<std::string> axes_for(const StrategyRow& strategy) {
     if (!axis.empty()) axes.emplace_back(axis);
   axes.emplace_back("model");
   return axes;
+}
+
+std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks) {
+  if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
+  return factorisations(ranks, axes_for(strategy));
 }
 
 /// Whether all axes that the strategy is for split something: without, another one is the same.
@@ -40,9 +46,13 @@ class Search {
       : config_(config), ranks_(ranks), machine_(machine) {}
 
   Advice run() {
+    if (ranks_ < 1 || ranks_ > machine_.ranks())
+      throw ConfigError("--ranks", std::to_string(ranks_),
+                        fmt::format("must be from 1 to {}, the ranks of machine {}",
+                                    with_thousands(machine_.ranks()), machine_.name));
     for (const StrategyRow& strategy : strategies) {
       if (!strategy.splits_batch) continue;  // data on a mesh with model only
-      for (const MeshShape& mesh : factorisations(ranks_, axes_for(strategy)))
+      for (const MeshShape& mesh : meshes_for(strategy, ranks_))
         if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
     }
     if (advice_.fits.empty() && advice_.too_large.empty())
@@ -104,8 +114,7 @@ class Search {
       const RankKinds kinds = rank_kinds(plan);
       for (const Size rank : kinds.first)
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
-      for (const CollectivePlan& row : plan.collectives(0))
-        if (row.cadence == Cadence::step) made.sent_bytes += row.payload_bytes;
+      made.sent_bytes = step_bytes(plan, 0);
       if (made.memory_bytes <= machine_.memory_bytes)
         made.step = simulate(plan, cost_on(machine_, plan), kinds);
       return made;

@@ -6,6 +6,7 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/plan/model_parts.hpp>
 #include <tessera/plan/rank_groups.hpp>
 
 namespace tessera {
@@ -66,12 +67,13 @@ std::vector<std::vector<int>> ranks_alike(const Plan& plan) {
     by_coordinate.push_back(depends_on_model_coordinate(stage));
   std::vector<Size> all(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
   std::iota(all.begin(), all.end(), Size{0});
+  ModelParts parts(plan);
   std::vector<std::vector<int>> groups;
   for (auto& group : group_ranks<std::vector<Size>>(all, [&](Size rank) {
          const Size stage = plan.stage_number(rank);
          const ParameterLayout& layout = plan.stage(rank).parameters;
-         std::vector<Size> key{stage, by_coordinate[stage] ? plan.model_coordinate(rank) : 0,
-                               plan.rows(rank).count, plan.data_rows(rank)};
+         std::vector<Size> key{stage, by_coordinate[stage] ? parts(rank) : 0, plan.rows(rank).count,
+                               plan.data_rows(rank)};
          const StatePlan state = plan.state(rank);
          for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
          for (const UnitPlan& unit : layout.units)

@@ -19,4 +19,11 @@ std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size
   return ledger.rows();
 }
 
+Size step_bytes(const Plan& plan, Size rank) {
+  Size bytes = 0;
+  for (const CollectivePlan& row : plan.collectives(rank))
+    if (row.cadence == Cadence::step) bytes += row.payload_bytes;
+  return bytes;
+}
+
 }  // namespace tessera

@@ -23,4 +23,7 @@ struct PlannedRun {
 /// must be equal to it.
 std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank);
 
+/// Payload bytes of all calls that `rank` makes in one step.
+Size step_bytes(const Plan& plan, Size rank);
+
 }  // namespace tessera

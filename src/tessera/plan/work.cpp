@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/nn/layer_row.hpp>
+#include <tessera/plan/model_parts.hpp>
 #include <tessera/plan/rank_groups.hpp>
 #include <tessera/plan/work.hpp>
 
@@ -269,13 +270,14 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
 
 std::vector<Size> ranks_with_equal_work(const Plan& plan) {
   std::vector<Size> first(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  ModelParts parts(plan);
   for (const std::vector<int>& alike : ranks_alike(plan)) {
     // Alike in memory and traffic, but not in products, where `model` does not divide widths
     // evenly, nor in what they add to the norm.
     std::map<std::pair<Size, Size>, Size> firsts;
     for (const int rank : alike) {
       const Size unique = plan.input.clips_by_norm ? unique_elements(plan, rank) : 0;
-      first[rank] = firsts.try_emplace({plan.model_coordinate(rank), unique}, rank).first->second;
+      first[rank] = firsts.try_emplace({parts(rank), unique}, rank).first->second;
     }
   }
   return first;
