@@ -59,7 +59,8 @@ void read_samples(Array array, const StoredPart& part, Range samples, const Matr
   }
 }
 
-/// A row of the table for arrays of one format. Array: made from (data, part); shape() as well.
+/// A row of the table for arrays of one format. Array: made from (data, part); has shape() as well,
+/// and check_size(), which rejects an array that is not all there.
 template <class Array>
 constexpr DataRow stored_samples(void (*check)(const DataConfig&, const ModelSpec&),
                                  bool in_one_file) {
