@@ -10,9 +10,10 @@ install(TARGETS tessera EXPORT tesseraTargets)
 install(TARGETS tessera_cli)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
-# What users run and read: inputs, the report, completion for bash, which loads the file that has a program's name.
+# What users run and read: inputs, templates of jobs, the report, completion for bash, which loads the file that has a program's name.
 set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs DESTINATION ${tessera_data_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")
 file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)

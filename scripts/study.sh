@@ -30,29 +30,19 @@ PYTHON
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+# shellcheck source=jobs/until_done.sh
+source "$root/scripts/jobs/until_done.sh"
 take_arguments "$@"
 input=${input:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$input" .toml)}
 install_missing dnnl ParallelHDF5 Matplotlib
 build release tessera_bench_cli
 
-# state: changes with every case that was begun.
-state() { cat "$results"/cases/*/result.json 2>/dev/null | cksum; }
-
-# run_all [option...]: launches the study until a launch has come to its end, or has begun no case. A case in which a
-# launch ended is not tried again. Sets status.
+# run_all [option...]: launches the study until a launch has come to its end. A case in which one ended is not tried
+# again. Sets status.
 run_all() {
-  local output before
-  output=$(mktemp)
-  while :; do
-    status=0 before=$(state)
-    launch tessera-bench run "$input" -o "$results" "$@" "${options[@]}" | tee "$output" || status=$?
-    if grep '^RESULT: ' "$output" | grep -qv 'use --resume to run the other cases$'; then break; fi
-    if [[ $(state) == "$before" ]]; then break; fi
-    say "The launch ended early; going on with the other cases"
-    set -- --resume --give-up 1
-  done
-  rm -f "$output"
+  status=0
+  until_done "$results" 1 launch tessera-bench run "$input" -o "$results" "$@" "${options[@]}" || status=$?
 }
 run_all
 

@@ -5,11 +5,14 @@
 #include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
+
+#include "run/job_script.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -22,6 +25,7 @@ Examples:
   mpirun -n 4 tessera-bench run inputs/strong_scaling.toml -o results/strong --case ID
   mpirun -n 16 tessera-bench calibrate -o machine.toml
   tessera-bench simulate inputs/strong_scaling.toml --machine inputs/machines/cpu_cluster.toml -o results/simulated
+  tessera-bench jobs inputs/strong_scaling.toml --scheduler slurm --ranks-per-node 8 -o jobs
   tessera-bench compare results/before results/after
 
 Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
@@ -46,7 +50,10 @@ void add_run(CLI::App& app, RunOptions& options) {
   run.add_option("-o,--output", options.directory, "Results directory")
       ->type_name("DIR")
       ->required();
-  run.add_option("--case", options.only, "Run this case only")->type_name("ID");
+  run.add_option("--case", options.only, "Run these cases only")
+      ->type_name("ID[,ID...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   run.add_flag("--resume", options.resume, "Continue with the results in the directory");
   run.add_option("--retry", options.retry, "Rerun cases with these statuses")
       ->type_name("STATUS[,STATUS...]")
@@ -99,6 +106,51 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->capture_default_str();
 }
 
+void add_jobs(CLI::App& app, JobsOptions& options) {
+  CLI::App& jobs = *app.add_subcommand(
+      "jobs", "Write a study's job scripts for a cluster's scheduler, without MPI");
+  add_source(jobs, options.source);
+  std::vector<std::string> names;
+  for (const JobScheduler& scheduler : schedulers()) names.emplace_back(scheduler.name);
+  jobs.add_option("--scheduler", options.scheduler, "The scheduler that the scripts are for")
+      ->type_name("NAME")
+      ->required()
+      ->check(CLI::IsMember(names));
+  jobs.add_option("-o,--output", options.directory,
+                  "Directory for the scripts, and for the results of the jobs")
+      ->type_name("DIR")
+      ->required();
+  CLI::Option& machine =
+      *jobs.add_option("--machine", options.machine,
+                       "Machine file (TOML) on which the time of cases is predicted; without one, "
+                       "each may take limits.case_seconds")
+           ->type_name("FILE");
+  jobs.add_option(
+          "--safety", options.safety,
+          fmt::format("How many times as long as predicted cases may take ({:g})", options.safety))
+      ->type_name("FACTOR")
+      ->check(CLI::Range(1.0, 1000.0).description(""))
+      ->needs(&machine);
+  jobs.add_option("--max-time", options.max_minutes, "Longest time limit of a job")
+      ->type_name("MINUTES")
+      ->check(CLI::PositiveNumber.description(""));
+  jobs.add_option("--ranks-per-node", options.ranks_per_node,
+                  "Ranks on a node, if not those of the machine's innermost level")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber.description(""));
+  jobs.add_option("--threads", options.threads, "Threads of a rank in cases that do not say (1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber.description(""));
+  jobs.add_flag("--per-case", options.per_case, "A job for each case, not for each rank count");
+  jobs.add_option("--give-up", options.give_up,
+                  "Record a case as failed when N launches have ended in it (1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber.description(""));
+  jobs.add_option("--template", options.template_file,
+                  "Template of the scripts, in place of the scheduler's in scripts/jobs")
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -117,6 +169,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_simulate(app, simulate);
   CalibrateOptions calibrate;
   add_calibrate(app, calibrate);
+  JobsOptions jobs;
+  add_jobs(app, jobs);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   CLI::Option& itself =
       *comparison
@@ -137,13 +191,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("simulate")) return simulate;
   if (app.got_subcommand("calibrate")) return calibrate;
+  if (app.got_subcommand("jobs")) return jobs;
   if (app.got_subcommand("compare")) {
     if (compare.itself.empty() && compare.after.empty())
       throw Error(ExitCode::usage, "compare needs BEFORE and AFTER, or --aa DIR" + hint);
     return compare;
   }
   throw Error(ExitCode::usage,
-              "a command is required: list, run, simulate, calibrate or compare" + hint);
+              "a command is required: list, run, simulate, calibrate, jobs or compare" + hint);
 }
 
 }  // namespace tessera::bench

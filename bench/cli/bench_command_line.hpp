@@ -8,6 +8,7 @@
 #include <tessera/base/run_main.hpp>
 
 #include "run/calibrate_command.hpp"
+#include "run/jobs.hpp"
 #include "run/selection.hpp"
 #include "run/simulate.hpp"
 
@@ -20,7 +21,7 @@ struct CompareOptions {
 };
 
 using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions, CalibrateOptions,
-                             CompareOptions>;
+                             JobsOptions, CompareOptions>;
 
 /// The command that the arguments after the program's name ask for; `list` is its study alone.
 /// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.

@@ -28,6 +28,10 @@ Task task_for(const CalibrateOptions& options) {
   return ParallelTask([options](Runtime&) { return calibrate_machine(options); });
 }
 
+Task task_for(const JobsOptions& options) {
+  return SingleTask([options](Size) { return write_jobs(options); });
+}
+
 Task task_for(const CompareOptions& options) {
   return SingleTask([options](Size) {
     print_output(options.itself.empty() ? compare_results(options.before, options.after)

@@ -69,7 +69,7 @@ Size ResultsDirectory::begin_attempt(const std::string& id) const {
   if (!present) return 1;
   const Size number = present->value("attempt", Size{1});
   // A copy: a job that dies here has lost nothing.
-  write(of_case(id, "attempts/" + std::to_string(number) + ".json"), *present);
+  write(of_case(id, attempt_file(number)), *present);
   return number + 1;
 }
 

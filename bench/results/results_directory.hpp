@@ -41,6 +41,10 @@ class ResultsDirectory {
   std::optional<nlohmann::json> result(const std::string& id) const {
     return read(of_case(id, "result.json"));
   }
+  /// An earlier one, counted from 1.
+  std::optional<nlohmann::json> attempt(const std::string& id, Size number) const {
+    return read(of_case(id, attempt_file(number)));
+  }
   void write_result(const nlohmann::json& result) const {
     write(of_case(result.at("id"), "result.json"), result);
   }
@@ -61,6 +65,10 @@ class ResultsDirectory {
                      double case_seconds) const;
 
  private:
+  static std::string attempt_file(Size number) {
+    return "attempts/" + std::to_string(number) + ".json";
+  }
+
   std::filesystem::path path_;
 };
 

@@ -104,11 +104,15 @@ void Attempt::run_round() {
   std::optional<double> deadline;
   if (is_first) deadline = context_->study.limits.case_seconds;
   if (!state_.is_done) context_->last_word.begin(state_.result, deadline);
-  Json reference = Json::object();
-  if (is_first && state_.result.at("status") == "running") {
-    context_->results.write_result(state_.result);
-    reference = context_->references.find(point_->config);
+  if (is_first && !state_.is_done) {
+    // A launch that is killed from here on ended in this case.
+    Json begun = state_.result;
+    begun["status"] = "running";
+    context_->results.write_result(begun);
   }
+  Json reference = Json::object();
+  if (is_first && state_.result.at("status") == "running")
+    reference = context_->references.find(point_->config);
   sleep_until_all_arrive();
   if (!state_.is_done && context_->world.rank() < point_->ranks()) measure(reference);
   sleep_until_all_arrive();

@@ -48,8 +48,8 @@ struct CaseState {
   double seconds() const { return seconds_before + clock.seconds(); }
 };
 
-/// The steps of a round: enough for a block to last, and for all rounds to have those that the
-/// study wants.
+/// Of a round, for steps that take so long: enough for a block to last, and for all rounds to have
+/// those that the study wants.
 Size block_steps(const MeasureRules& rules, double step_seconds);
 
 /// A round of a case. The first one of a launch verifies it against its reference (as from

@@ -36,8 +36,18 @@ LoadedStudy load(const RunOptions& options, const std::optional<Topology>& launc
   work.study = load_study(options.source);
   if (options.seed) work.study.seed = *options.seed;
   work.cases = make_cases(work.study, launch);
-  if (options.only) check_id(work.cases, *options.only);
+  for (const std::string& id : options.only) check_id(work.cases, id);
   return work;
+}
+
+/// A launch may be smaller than the nodes that its study speaks of, or leave the last one half
+/// empty.
+void check_launch(DistributedConfig given, const Topology& launch) {
+  const std::optional<Size> per_node = given.num_processes_per_node;
+  if (per_node && *per_node > 0 &&
+      Topology::blocks(launch.ranks(), *per_node).ranks_by_node() == launch.ranks_by_node())
+    given.num_processes_per_node.reset();
+  check_nodes(given, launch);
 }
 
 /// Collective: the file may be missing, or another one, on some nodes.
@@ -45,7 +55,7 @@ LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   const Communicator world = Communicator::world();
   LoadedStudy work = collectively(world, [&] {
     LoadedStudy mine = load(options, launch);
-    check_nodes(mine.study.base.training.distributed, launch);
+    check_launch(mine.study.base.training.distributed, launch);
     return mine;
   });
   const Json mine = study_document(work.study, work.cases);
@@ -91,7 +101,7 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
   collectively(world, [&] {
     if (world.rank() != 0) return;
     results.prepare(study_document(work.study, work.cases),
-                    options.resume || options.only || !options.retry.empty());
+                    options.resume || !options.only.empty() || !options.retry.empty());
     if (!results.has_locks())
       log_warning(
           fmt::format("{}: this file system has no locks: start one launch at a time; a case that "
@@ -182,10 +192,12 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   }
 }
 
-/// One case decides by itself where only it was asked for.
-void narrow(Json& summary, const std::string& id, const ResultsDirectory& results) {
+/// Where only some cases were asked for, these decide.
+void narrow(Json& summary, const std::vector<std::string>& ids, const ResultsDirectory& results) {
   Results only = read_results(results);
-  std::erase_if(only.cases, [&](const Json& result) { return result.at("id") != id; });
+  std::erase_if(only.cases, [&](const Json& result) {
+    return std::find(ids.begin(), ids.end(), result.at("id")) == ids.end();
+  });
   const Json alone = summarize_study(only);
   for (const char* key : {"result", "exit_code", "counts"}) summary[key] = alone.at(key);
 }
@@ -200,7 +212,7 @@ std::string reference_text(double seconds, double all) {
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
                   const std::string& references) {
   Json summary = write_summary(results);
-  if (options.only) narrow(summary, *options.only, results);
+  if (!options.only.empty()) narrow(summary, options.only, results);
   print_output(summary_table(summary) + references + "\n" + figures_of_merit(summary));
   print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
   return static_cast<ExitCode>(summary.at("exit_code").get<int>());

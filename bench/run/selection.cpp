@@ -33,13 +33,20 @@ std::optional<std::string> what_lacks(const Case& point, const Capacity& capacit
   return std::nullopt;
 }
 
+/// Launches that ended in the middle of this case, and so left it "running".
+Size lost_launches(const ResultsDirectory& results, const Json& latest, const std::string& id) {
+  const auto was_left = [](const Json& result) { return result.value("status", "") == "running"; };
+  Size lost = was_left(latest) ? 1 : 0;
+  for (Size n = 1; n < latest.value("attempt", Size{1}); ++n)
+    if (was_left(results.attempt(id, n).value_or(Json::object()))) ++lost;
+  return lost;
+}
+
 }  // namespace
 
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
                      const Study& study, const Capacity& capacity) {
   using What = Selected::What;
-  if (options.only && *options.only != point.id)
-    return {What::leave, false, "not selected by --case"};
   const std::optional<Json> result = results.result(point.id);
   const std::string status = results.status(point.id, result, study.limits.case_seconds);
   const bool retries = std::count(options.retry.begin(), options.retry.end(), status) > 0;
@@ -50,21 +57,22 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
       (is_measured(*result) || (status == "pending" && result->value("rounds", Json()).is_array()));
   const bool continues =
       !retries && has_rounds && result->value("launches", Size{1}) < study.measure.launches;
-  // Launches that ended in the middle of it; what was ok before it was to be continued stays.
-  const Size lost = (status == "pending" && result) || continues
-                        ? result->value("attempt", Size{1}) - result->value("launches", Size{0})
-                        : 0;
   if (point.skip_reason) {
     if (status == "skipped") return {What::keep, false, "skipped"};
     return {What::skip, false, *point.skip_reason};
   }
+  const std::vector<std::string>& only = options.only;
+  if (!only.empty() && std::find(only.begin(), only.end(), point.id) == only.end())
+    return {What::leave, false, "not selected by --case"};
   if (status == "running") return {What::leave, false, "another launch is running it"};
   // What did not apply then does now: the program or the study has changed.
   if (!again && !continues && status != "skipped")
     return {What::keep, false, "has a result: " + status};
-  if (options.give_up && lost >= *options.give_up)
-    return {status == "pending" ? What::give_up : What::keep, false,
-            fmt::format("launches that ended before it did: {}", lost)};
+  if (options.give_up && status == "pending" && result) {
+    const Size lost = lost_launches(results, *result, point.id);
+    if (lost >= *options.give_up)
+      return {What::give_up, false, fmt::format("launches that ended before it did: {}", lost)};
+  }
   if (const auto lack = what_lacks(point, capacity)) return {What::pending, false, *lack};
   if (continues) return {What::run, true, "more rounds"};
   return {What::run, false, status == "pending" ? "" : "again: " + status};

@@ -16,7 +16,7 @@ namespace tessera::bench {
 struct RunOptions {
   StudySource source{};
   std::string directory{};
-  std::optional<std::string> only{};             ///< id of the one case to run
+  std::vector<std::string> only{};               ///< ids of the cases to run; none: all
   bool resume = false;                           ///< go on with what is there
   std::vector<std::string> retry{};              ///< statuses of cases that are run again
   std::optional<Size> give_up{};                 ///< on cases in which so many launches ended
@@ -33,7 +33,7 @@ struct Selected {
     run,
     skip,     ///< record that it does not apply
     keep,     ///< it has a result
-    leave,    ///< another launch is running it, or it is not the one asked for
+    leave,    ///< another launch is running it, or it is not among those asked for
     pending,  ///< needs what this launch does not have
     give_up,  ///< record that launches ended before it did
   } what = What::run;

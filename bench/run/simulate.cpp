@@ -15,11 +15,10 @@
 #include "results/documents.hpp"
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
-#include "run/case_steps.hpp"
 #include "run/console.hpp"
 #include "run/explanation.hpp"
 #include "run/pipeline_result.hpp"
-#include "run/reference_plan.hpp"
+#include "run/predicted_time.hpp"
 #include "run/traffic_rows.hpp"
 
 namespace tessera::bench {
@@ -41,17 +40,6 @@ Breakdown breakdown_of(const SimulatedStep& step) {
   for (const SimulatedStep::Call& call : step.calls)
     breakdown.calls.push_back({call.axis, call.operation, call.calls, call.seconds, call.waiting});
   return breakdown;
-}
-
-/// Of all epochs, or as many as are compared.
-Size steps_verified(const Plan& plan, const Config& config, const VerifyRules& rules) {
-  const Size all = plan.steps_per_epoch() * config.training.num_epochs;
-  return std::min(rules.steps.value_or(all), all);
-}
-
-/// Of a launch, after the case has been verified.
-Size steps_measured(const MeasureRules& rules, double step_seconds) {
-  return rules.warm_up + rules.instrumented_steps + rules.rounds * block_steps(rules, step_seconds);
 }
 
 /// What a study takes of a machine, with a launch of its own for each case.
@@ -86,19 +74,8 @@ class Simulation {
     return result;
   }
 
-  /// How long the ranks of a case wait for its reference and those of its trials that are not yet
-  /// `made`, in a launch of their own.
   double reference_seconds(const Case& point, std::set<std::string>& made) const {
-    if (!study_.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
-    ReferencePlan plan;
-    const Outcome outcome = outcome_of(
-        [&] { plan = plan_reference(point.config, study_.verify, study_.limits, point.ranks()); });
-    if (outcome.failed()) return 0;
-    double seconds = seconds_of(plan.run, study_.verify);
-    for (const Trial& trial : plan.trials)
-      if (made.insert(trial.name).second)
-        seconds += seconds_of(trial.fewer, {}) + seconds_of(trial.more, {});
-    return seconds;
+    return PredictedTime(study_, machine_).reference_seconds(point, made);
   }
 
  private:
@@ -130,17 +107,9 @@ class Simulation {
     add_call_times(result["traffic"], plan, breakdown);
     result["compute"] = compute_json(plan, product_rate(machine_, plan.input),
                                      study_.limits.vendor_peak_flops_per_second, step.step_seconds);
-    const Size steps = steps_verified(plan, point.config, study_.verify) +
-                       steps_measured(study_.measure, step.step_seconds);
-    result["wall_seconds"] = step.step_seconds * static_cast<double>(steps);
+    result["wall_seconds"] = PredictedTime(study_, machine_).case_seconds(point, step.step_seconds);
     result["status"] = "ok";
     result["exit_code"] = 0;
-  }
-
-  double seconds_of(const PlainRun& run, const VerifyRules& rules) const {
-    const Plan plan = plan_of(run.config, run.ranks);
-    return simulate(plan, cost_on(machine_, plan)).step_seconds *
-           static_cast<double>(steps_verified(plan, run.config, rules));
   }
 
   Study study_;

@@ -2,6 +2,7 @@
 #include "study/case.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -22,6 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 using Choice = std::map<std::string, Json>;  ///< one value of every factor of a grid
+using NodesOf = std::function<Topology(Size ranks)>;
 
 template <class T>
 T value_of(const Choice& choice, const std::string& name, T otherwise) {
@@ -65,10 +67,14 @@ void check_grid(const Grid& grid) {
   if (!has("mesh") && !has("ranks")) throw Error(ExitCode::usage, "a [[grid]] needs ranks or mesh");
 }
 
+std::string strategy_of(const Choice& choice, const Study& study) {
+  return value_of(choice, "strategy", study.base.training.distributed.strategy);
+}
+
 /// A mesh that says all by itself needs no number of ranks.
-MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const Topology& launch) {
+MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const NodesOf& nodes_of) {
   const std::vector<Axis> axes = parse_axes(text);
-  if (ranks) return MeshShape::fit(axes, launch.of(*ranks));
+  if (ranks) return MeshShape::fit(axes, nodes_of(*ranks));
   for (const Axis& axis : axes)
     if (axis.size < 0)
       throw ConfigError("grid.mesh", text,
@@ -77,15 +83,15 @@ MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const T
 }
 
 std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strategy,
-                                 const Topology& launch) {
+                                 const NodesOf& nodes_of) {
   std::optional<Size> ranks;
   if (choice.count("ranks") > 0) {
     ranks = value_of<Size>(choice, "ranks", 1);
     if (*ranks < 1) throw ConfigError("grid.ranks", std::to_string(*ranks), "must be positive");
   }
   if (choice.count("mesh") > 0)
-    return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks, launch)};
-  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, launch.of(*ranks))};
+    return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks, nodes_of)};
+  if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, nodes_of(*ranks))};
   const auto axes = value_of<std::vector<std::string>>(choice, "meshes_over", {});
   if (axes.empty()) throw ConfigError("grid.meshes_over", "[]", "must have at least one axis");
   return factorisations(*ranks, axes);
@@ -156,9 +162,14 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   return std::nullopt;
 }
 
-Topology planned_launch(const Study& study) {
+/// The nodes of a case: those of the launch, or as the study says.
+NodesOf nodes_of_cases(const Study& study, const std::optional<Topology>& launch) {
   const Size per_node = study.base.training.distributed.num_processes_per_node.value_or(0);
-  return per_node > 0 ? Topology::blocks(per_node, per_node) : Topology(1);
+  const Topology planned = per_node > 0 ? Topology::blocks(per_node, per_node) : Topology(1);
+  return [launch, planned](Size ranks) {
+    return launch && (ranks <= launch->ranks() || !planned.is_known()) ? launch->of(ranks)
+                                                                       : planned.of(ranks);
+  };
 }
 
 }  // namespace
@@ -177,18 +188,38 @@ Plan plan_of(const Config& config, Size ranks) {
   return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks)));
 }
 
+bool depends_on_nodes(const Study& study) {
+  constexpr Size most_per_node = 1024;
+  const auto meshes = [&](const Choice& choice, Size per_node) -> std::string {
+    std::string text;
+    try {
+      for (const MeshShape& mesh : meshes_of(choice, strategy_of(choice, study), [&](Size ranks) {
+             return Topology::blocks(ranks, per_node);
+           }))
+        text += mesh.to_string() + ";";
+    } catch (const ConfigError& error) {
+      text = error.what();
+    }
+    return text;
+  };
+  for (const Grid& grid : study.grids)
+    for (const Choice& choice : product(grid))
+      for (Size per_node = 2; per_node <= most_per_node; per_node *= 2)
+        if (meshes(choice, per_node) != meshes(choice, 1)) return true;
+  return false;
+}
+
 std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch) {
-  const Topology topology = launch.value_or(planned_launch(study));
+  const NodesOf nodes_of = nodes_of_cases(study, launch);
   std::vector<Case> cases;
   std::set<std::string> ids;
   for (const Grid& grid : study.grids) {
     check_grid(grid);
     for (const Choice& choice : product(grid)) {
-      const std::string strategy =
-          value_of(choice, "strategy", study.base.training.distributed.strategy);
-      for (const MeshShape& mesh : meshes_of(choice, strategy, topology)) {
+      const std::string strategy = strategy_of(choice, study);
+      for (const MeshShape& mesh : meshes_of(choice, strategy, nodes_of)) {
         Case point = make_case(study, choice, strategy, mesh);
-        point.topology = topology.of(mesh.num_ranks());
+        point.topology = nodes_of(mesh.num_ranks());
         if (!ids.insert(point.id).second) continue;
         point.skip_reason = find_skip_reason(study, point);
         cases.push_back(std::move(point));

@@ -32,9 +32,12 @@ struct Case {
 
 /// The cases of all grids in their order, each once: a factor that makes no difference to a case is
 /// dropped from it. Each runs on the first ranks of the launch, whose nodes tell what a mesh with
-/// "nodes" is; where there is no launch, a node has the processes that the study gives it. Throws
-/// ConfigError for a grid that makes no sense.
+/// "nodes" is; where there is no launch, or it has fewer ranks, a node has the processes that the
+/// study gives it. Throws ConfigError for a grid that makes no sense.
 std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch = {});
+
+/// Whether some meshes depend on how many ranks a node has.
+bool depends_on_nodes(const Study& study);
 
 /// Whether a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);

@@ -26,15 +26,16 @@ void expect_error(const std::vector<std::string>& arguments, const std::string& 
 }
 
 TEST(BenchCommandLine, RunTakesAllItsOptions) {
-  const auto run =
-      parse<RunOptions>({"run", "a.toml", "-o", "dir", "--case", "id", "--resume", "--retry",
-                         "failed,timeout", "--dry-run", "--seed", "7", "--small", "--set",
-                         "measure.steps=3", "--set", "model.seed=1", "--inject", "slow@1:10%"});
+  const auto run = parse<RunOptions>(
+      {"run",          "a.toml",   "-o",        "dir",     "--case",          "a,b",
+       "--case",       "c",        "--resume",  "--retry", "failed,timeout",  "--dry-run",
+       "--seed",       "7",        "--small",   "--set",   "measure.steps=3", "--set",
+       "model.seed=1", "--inject", "slow@1:10%"});
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_TRUE(run.source.small);
   EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
   EXPECT_EQ(run.directory, "dir");
-  EXPECT_EQ(run.only.value_or(""), "id");
+  EXPECT_EQ(run.only, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_TRUE(run.resume);
   EXPECT_EQ(run.retry, (std::vector<std::string>{"failed", "timeout"}));
   EXPECT_EQ(run.seed.value_or(0), 7u);
@@ -47,10 +48,53 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
 
 TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
   const auto run = parse<RunOptions>({"run", "a.toml", "-o", "dir", "--kokkos-num-threads=2"});
-  EXPECT_FALSE(run.only);
+  EXPECT_TRUE(run.only.empty());
   EXPECT_FALSE(run.seed);
   EXPECT_TRUE(run.retry.empty());
   EXPECT_FALSE(run.resume || run.dry_run || run.source.small);
+}
+
+TEST(BenchCommandLine, JobsTakesAllItsOptions) {
+  const auto jobs = parse<JobsOptions>({"jobs",
+                                        "a.toml",
+                                        "--scheduler",
+                                        "pbs",
+                                        "-o",
+                                        "dir",
+                                        "--small",
+                                        "--set",
+                                        "measure.steps=3",
+                                        "--machine",
+                                        "m.toml",
+                                        "--safety",
+                                        "2.5",
+                                        "--max-time",
+                                        "60",
+                                        "--ranks-per-node",
+                                        "4",
+                                        "--threads",
+                                        "8",
+                                        "--per-case",
+                                        "--give-up",
+                                        "2",
+                                        "--template",
+                                        "t"});
+  EXPECT_EQ(jobs.source.file, "a.toml");
+  EXPECT_TRUE(jobs.source.small);
+  EXPECT_EQ(jobs.source.overrides, (std::vector<std::string>{"measure.steps=3"}));
+  EXPECT_EQ(jobs.scheduler, "pbs");
+  EXPECT_EQ(jobs.directory, "dir");
+  EXPECT_EQ(jobs.machine, "m.toml");
+  EXPECT_DOUBLE_EQ(jobs.safety, 2.5);
+  EXPECT_EQ(jobs.max_minutes.value_or(0), 60);
+  EXPECT_EQ(jobs.ranks_per_node.value_or(0), 4);
+  EXPECT_EQ(jobs.threads, 8);
+  EXPECT_TRUE(jobs.per_case);
+  EXPECT_EQ(jobs.give_up, 2);
+  EXPECT_EQ(jobs.template_file, "t");
+  expect_error({"jobs", "a.toml", "--scheduler", "lsf", "-o", "d"}, "--scheduler: lsf not in");
+  expect_error({"jobs", "a.toml", "--scheduler", "pbs", "-o", "d", "--safety", "2"},
+               "--safety requires --machine");
 }
 
 TEST(BenchCommandLine, OtherCommands) {

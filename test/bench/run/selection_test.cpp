@@ -44,21 +44,25 @@ class Selection : public ::testing::Test {
 };
 
 TEST_F(Selection, GivesUpCasesInWhichLaunchesEnd) {
-  const auto left_behind = [&](const std::string& id, Size attempt) {
-    write(id, {{"status", "running"},
+  const auto attempt = [&](const std::string& id, const char* status) {
+    const Size number = results.begin_attempt(id);
+    write(id, {{"status", status},
                {"started", utc_time()},
-               {"attempt", attempt},
+               {"attempt", number},
                {"launches", 0},
-               {"rounds", nullptr}});
+               {"rounds", nlohmann::json::array()}});
   };
-  left_behind("a", 1);
-  left_behind("b", 2);
+  attempt("a", "running");
+  attempt("b", "ok");  // cut short between its rounds: another case ended the launch
+  attempt("c", "running");
   EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
-  EXPECT_EQ(select({.give_up = 2}), (std::vector{What::run, What::give_up, What::run}));
+  EXPECT_EQ(select({.give_up = 1}), (std::vector{What::give_up, What::run, What::give_up}));
+  EXPECT_EQ(select({.give_up = 2}), (std::vector{What::run, What::run, What::run}));
+  attempt("a", "running");
+  attempt("b", "running");
+  attempt("c", "ok");
   EXPECT_EQ(select({.give_up = 1}), (std::vector{What::give_up, What::give_up, What::run}));
-  write("a", {{"status", "ok"}, {"launches", 1}, {"attempt", 3}});
-  write("b", {{"status", "ok"}, {"launches", 0}, {"attempt", 1}});  // cut short between its rounds
-  EXPECT_EQ(select({.give_up = 1}), (std::vector{What::keep, What::keep, What::run}));
+  EXPECT_EQ(select({.give_up = 2}), (std::vector{What::give_up, What::run, What::run}));
 }
 
 TEST_F(Selection, RunsWhatIsMissing) {
@@ -119,8 +123,10 @@ TEST_F(Selection, RunsAgainWhatIsAskedFor) {
   EXPECT_EQ(select(), (std::vector{What::keep, What::keep, What::keep}));
   EXPECT_EQ(select({.retry = {"failed", "timeout"}}),
             (std::vector{What::run, What::run, What::keep}));
-  EXPECT_EQ(select({.only = "b", .retry = {"failed", "timeout"}}),
+  EXPECT_EQ(select({.only = {"b"}, .retry = {"failed", "timeout"}}),
             (std::vector{What::leave, What::run, What::leave}));
+  EXPECT_EQ(select({.only = {"a", "b"}, .retry = {"failed", "ok"}}),
+            (std::vector{What::run, What::keep, What::leave}));
 }
 
 TEST_F(Selection, KnowsARunningCaseFromOneThatWasLeftBehind) {
@@ -176,6 +182,8 @@ TEST_F(Selection, WhatDidNotApplyIsRunWhenItDoes) {
   EXPECT_EQ(select(), (std::vector{What::run, What::skip, What::run}));
   write("b", {{"status", "skipped"}});
   EXPECT_EQ(select()[1], What::keep);
+  cases[2].skip_reason = "too small";
+  EXPECT_EQ(select({.only = {"a"}})[2], What::skip) << "whichever launch comes first says so";
 }
 
 TEST_F(Selection, AttemptsAreKept) {

@@ -208,6 +208,18 @@ TEST(Cases, TakeMeshSizesFromTheNodes) {
   study.base.training.distributed.num_processes_per_node = 4;
   EXPECT_EQ(meshes({}),
             (std::vector<std::string>{"data=1,fsdp=2", "data=1,fsdp=4", "data=2,fsdp=4"}));
+  // A launch that is too small for a case does not say what nodes that case has.
+  EXPECT_EQ(meshes(Topology::blocks(2, 1)),
+            (std::vector<std::string>{"data=2,fsdp=1", "data=1,fsdp=4", "data=2,fsdp=4"}));
+}
+
+TEST(Cases, MayDependOnTheNodes) {
+  EXPECT_TRUE(
+      depends_on_nodes(study_of({{{"ranks", {4}}, {"mesh", {"data=nodes,fsdp=per_node"}}}})));
+  EXPECT_TRUE(depends_on_nodes(study_of({{{"ranks", {8}}, {"strategy", {"data", "hybrid"}}}})));
+  EXPECT_FALSE(depends_on_nodes(study_of({{{"ranks", {1, 8}}, {"strategy", {"data", "fsdp"}}}})));
+  EXPECT_FALSE(
+      depends_on_nodes(study_of({{{"mesh", {"data=2,fsdp=2"}}, {"strategy", {"hybrid"}}}})));
 }
 
 }  // namespace

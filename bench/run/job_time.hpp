@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long jobs may have to run: what their time limits rest on.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <tessera/plan/machine.hpp>
+
+#include "study/case.hpp"
+
+namespace tessera::bench {
+
+/// The time that a launch takes beside its cases: start of the ranks, peaks, most of calibration.
+inline constexpr double launch_seconds = 120;
+
+/// A machine on which cases are predicted, and by how much measured times may exceed predicted
+/// ones.
+struct TimeSource {
+  Machine machine;
+  double safety = 3;
+};
+
+/// Seconds that these cases need in one launch, without launch_seconds: the limit of each
+/// (limits.case_seconds) or, if less, its prediction times `safety`, plus ten seconds of set-up.
+/// What is predicted is the reference (once for cases that share it), the verification, warm-up,
+/// instrumented and timed steps. Throws ConfigError if the machine has too few ranks for a case.
+double seconds_of(const std::vector<const Case*>& cases, const Study& study,
+                  const std::optional<TimeSource>& source);
+
+}  // namespace tessera::bench

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/jobs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/app/result_file.hpp>
+#include <tessera/base/standard_streams.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/machine_file.hpp>
+
+#include "run/job_script.hpp"
+
+namespace tessera::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The study as its jobs see it.
+struct JobContext {
+  const JobsOptions& options;
+  Study study;
+  std::vector<Case> cases;
+  std::optional<TimeSource> times{};
+  Size ranks_per_node = 1;
+  fs::path directory{};  ///< absolute
+};
+
+Size ranks_per_node(const JobsOptions& options, const Study& study,
+                    const std::optional<TimeSource>& times) {
+  if (options.ranks_per_node) return *options.ranks_per_node;
+  if (times && !times->machine.network.empty()) return times->machine.network.front().ranks;
+  if (const auto given = study.base.training.distributed.num_processes_per_node) return *given;
+  throw Error(ExitCode::usage, "jobs needs --ranks-per-node, or --machine with a [[network]]");
+}
+
+JobContext load_jobs(const JobsOptions& options) {
+  JobContext context{options, load_study(options.source), {}};
+  if (!options.machine.empty())
+    context.times = TimeSource{load_machine(options.machine), options.safety};
+  context.ranks_per_node = ranks_per_node(options, context.study, context.times);
+  context.study.base.training.distributed.num_processes_per_node = context.ranks_per_node;
+  context.cases = make_cases(context.study);
+  return context;
+}
+
+/// New or empty, and of characters that every scheduler takes in its directives.
+fs::path check_directory(const std::string& given) {
+  const fs::path path = fs::absolute(given).lexically_normal();
+  if (shell_word(path.string()) != path.string() ||
+      path.string().find_first_of("@%") != std::string::npos)
+    throw ConfigError("-o", given,
+                      "must be a path without white space and special characters, which not every "
+                      "scheduler takes");
+  if (fs::exists(path) && !(fs::is_directory(path) && fs::is_empty(path)))
+    throw ConfigError("-o", given, "must be an empty or a new directory");
+  return path;
+}
+
+/// Of the whole job, with the start of its launches: as many minutes as it may take, but no more
+/// than the user allows, if each of its cases fits into that.
+Size minutes_of(const Job& job, const JobContext& context) {
+  const auto minutes = [&](const std::vector<const Case*>& cases) {
+    const double seconds = launch_seconds + seconds_of(cases, context.study, context.times);
+    return static_cast<Size>(std::ceil(std::min(seconds / 60, 1e9)));
+  };
+  const Size launches = context.study.measure.launches;
+  const Size all = launches * minutes(job.cases);
+  const Size most = context.options.max_minutes.value_or(all);
+  for (const Case* point : job.cases)
+    if (const Size alone = minutes({point}); alone > most)
+      throw ConfigError(
+          "--max-time", std::to_string(most),
+          fmt::format("must be at least {}, the minutes that case {} may take by {}", alone,
+                      point->id,
+                      context.times ? "its prediction and --safety" : "limits.case_seconds"));
+  return std::min(all, most);
+}
+
+/// What stands for @run@: the cases, and the launches until all of them have results.
+std::string run_text(const Job& job, const JobContext& context) {
+  const StudySource& source = context.options.source;
+  const std::string results = (context.directory / "results").string();
+  std::string text = fmt::format("export OMP_NUM_THREADS={}\ncases=(\n", job.threads);
+  for (const Case* point : job.cases)
+    fmt::format_to(std::back_inserter(text), "  {}\n", shell_word(point->id));
+  fmt::format_to(std::back_inserter(text),
+                 ")\n\n# shellcheck source=/dev/null\nsource {}\nrun=(\"${{launcher[@]}}\" {} run "
+                 "{} -o {} --resume",
+                 (context.directory / "until_done.sh").string(),
+                 shell_word(fs::read_symlink("/proc/self/exe").string()),
+                 shell_word(fs::absolute(source.file).string()), results);
+  if (source.small) text += " --small";
+  for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
+  // A small launch must know of the nodes of the others.
+  if (depends_on_nodes(context.study))
+    text += fmt::format(" --set distributed.num_processes_per_node={}", context.ranks_per_node);
+  text += " \"${cases[@]/#/--case=}\")\n";
+  const std::string launch =
+      fmt::format("until_done {} {} \"${{run[@]}}\"\n", results, context.options.give_up);
+  // Each of these gives cases that have not been measured by enough launches one more.
+  for (Size i = 0; i < context.study.measure.launches; ++i) text += launch;
+  text.pop_back();
+  return text;
+}
+
+std::map<std::string, std::string> values_of(const Job& job, const JobContext& context,
+                                             Size minutes) {
+  const Size on_node = std::min(job.ranks, context.ranks_per_node);
+  const Size nodes = (job.ranks + context.ranks_per_node - 1) / context.ranks_per_node;
+  return {{"name", job.name},
+          {"nodes", std::to_string(nodes)},
+          {"ranks", std::to_string(job.ranks)},
+          {"ranks_per_node", std::to_string(on_node)},
+          {"threads", std::to_string(job.threads)},
+          {"cpus_per_node", std::to_string(on_node * job.threads)},
+          {"minutes", std::to_string(minutes)},
+          {"time", fmt::format("{:02}:{:02}:00", minutes / 60, minutes % 60)},
+          {"directory", context.directory.string()},
+          {"run", run_text(job, context)}};
+}
+
+void write_script(const fs::path& path, const std::string& text) {
+  write_text(path, text);
+  const fs::perms all = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  fs::permissions(path, all, fs::perm_options::add);
+}
+
+std::string submit_text(const fs::path& directory, const std::string& command,
+                        const std::vector<std::string>& files) {
+  return fmt::format(
+      "#!/usr/bin/env bash\n"
+      "# Submits all jobs. May be run again: a job whose cases have results ends at once.\n"
+      "set -eu\ncd {}\nfor job in {}; do {} \"$job\"; done\n",
+      directory.string(), join(files, " "), command);
+}
+
+std::string template_text(const JobsOptions& options, const JobScheduler& scheduler) {
+  if (options.template_file.empty()) return std::string(scheduler.job_template());
+  std::ifstream file(options.template_file);
+  if (!file) throw ConfigError("--template", options.template_file, "cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+const JobScheduler& scheduler_of(const JobsOptions& options) {
+  return *std::find_if(
+      schedulers().begin(), schedulers().end(),
+      [&](const JobScheduler& scheduler) { return options.scheduler == scheduler.name; });
+}
+
+}  // namespace
+
+std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& options) {
+  std::map<std::pair<Size, Size>, std::vector<const Case*>> groups;
+  for (const Case& point : cases) {
+    if (point.skip_reason) continue;
+    const auto threads = point.config.training.distributed.threads;
+    groups[{point.ranks(), threads.value_or(options.threads)}].push_back(&point);
+  }
+  std::vector<Job> jobs;
+  for (const auto& [needs, members] : groups) {
+    const auto [ranks, threads] = needs;
+    if (options.per_case)
+      for (const Case* point : members) jobs.push_back({point->id, ranks, threads, {point}});
+    else
+      jobs.push_back({threads == options.threads
+                          ? fmt::format("ranks-{}", ranks)
+                          : fmt::format("ranks-{}-threads-{}", ranks, threads),
+                      ranks, threads, members});
+  }
+  return jobs;
+}
+
+ExitCode write_jobs(const JobsOptions& options) {
+  JobContext context = load_jobs(options);
+  context.directory = check_directory(options.directory);
+  const JobScheduler& scheduler = scheduler_of(options);
+  const std::string text = template_text(options, scheduler);
+  const std::string name =
+      options.template_file.empty() ? options.scheduler + ".template" : options.template_file;
+  const std::vector<Job> jobs = make_jobs(context.cases, options);
+  if (jobs.empty())
+    throw Error(ExitCode::usage, options.source.file + ": every case is skipped; no job is needed");
+
+  // Nothing is written before everything is known to be right.
+  std::vector<std::string> files, scripts;
+  std::string table = fmt::format("{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n", "cases", "ranks", "nodes",
+                                  "threads", "minutes", "job");
+  for (const Job& job : jobs) {
+    const auto values = values_of(job, context, minutes_of(job, context));
+    files.push_back(job.name + ".sh");
+    scripts.push_back(fill_template(text, name, values));
+    fmt::format_to(std::back_inserter(table), "{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n",
+                   job.cases.size(), job.ranks, values.at("nodes"), job.threads,
+                   values.at("minutes"), files.back());
+  }
+  std::error_code error;
+  fs::create_directories(context.directory, error);
+  if (error) throw ConfigError("-o", options.directory, "cannot be created: " + error.message());
+  for (std::size_t i = 0; i < files.size(); ++i)
+    write_script(context.directory / files[i], scripts[i]);
+  write_text(context.directory / "until_done.sh", std::string(until_done_script()));
+  const fs::path submit = context.directory / "submit.sh";
+  write_script(submit, submit_text(context.directory, scheduler.submit, files));
+  print_output(table + fmt::format("\nSubmit all of them with {}\n", submit.string()));
+  return ExitCode::ok;
+}
+
+}  // namespace tessera::bench

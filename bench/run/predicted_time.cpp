@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/predicted_time.hpp"
+
+#include <algorithm>
+
+#include <tessera/base/outcome.hpp>
+
+#include "run/case_steps.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// Of all epochs, or as many as are compared.
+Size steps_verified(const Config& config, const VerifyRules& rules) {
+  const Size batch = config.training.batch_size;
+  const Size all = (config.data.samples + batch - 1) / batch * config.training.num_epochs;
+  return std::min(rules.steps.value_or(all), all);
+}
+
+}  // namespace
+
+double PredictedTime::step_seconds(const Config& config, Size ranks) const {
+  const Plan plan = plan_of(config, ranks);
+  return simulate(plan, cost_on(machine_, plan)).step_seconds;
+}
+
+double PredictedTime::case_seconds(const Case& point, double step_seconds) const {
+  const MeasureRules& rules = study_.measure;
+  const Size timed = rules.rounds * (rules.warm_up + block_steps(rules, step_seconds));
+  return step_seconds * static_cast<double>(steps_verified(point.config, study_.verify) +
+                                            rules.instrumented_steps + timed);
+}
+
+double PredictedTime::seconds_of(const PlainRun& run, const VerifyRules& rules) const {
+  return step_seconds(run.config, run.ranks) *
+         static_cast<double>(steps_verified(run.config, rules));
+}
+
+double PredictedTime::reference_seconds(const Case& point, std::set<std::string>& made) const {
+  if (!study_.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
+  ReferencePlan plan;
+  const Outcome outcome = outcome_of(
+      [&] { plan = plan_reference(point.config, study_.verify, study_.limits, point.ranks()); });
+  if (outcome.failed()) return 0;
+  double seconds = seconds_of(plan.run, study_.verify);
+  for (const Trial& trial : plan.trials)
+    if (made.insert(trial.name).second)
+      seconds += seconds_of(trial.fewer, {}) + seconds_of(trial.more, {});
+  return seconds;
+}
+
+}  // namespace tessera::bench

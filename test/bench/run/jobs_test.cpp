@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/jobs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <tessera/config/machine_file.hpp>
+
+#include "expect_error.hpp"
+#include "run/job_script.hpp"
+#include "run/reference_plan.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// Cases on 1, 2 and 4 ranks with 2 batches each.
+Study study_of_jobs() {
+  Study study;
+  study.base.model.mlp.widths = {4, 256, 1};
+  study.limits.case_seconds = 100;
+  study.grids = {{{"ranks", {1, 2, 4}}, {"global_batch", {32, 64}}}};
+  return study;
+}
+
+Machine machine_of_jobs() { return load_machine(TESSERA_INPUTS "/machines/cpu_cluster.toml"); }
+
+std::vector<const Case*> pointers(const std::vector<Case>& cases) {
+  std::vector<const Case*> all;
+  for (const Case& point : cases) all.push_back(&point);
+  return all;
+}
+
+TEST(Jobs, AreOneForEachNumberOfRanksAndThreads) {
+  std::vector<Case> cases = make_cases(study_of_jobs());
+  cases[0].skip_reason = "excluded";
+  cases[4].config.training.distributed.threads = 8;
+  const std::vector<Job> jobs = make_jobs(cases, {.threads = 2});
+  Strings names;
+  std::vector<std::size_t> sizes;
+  for (const Job& job : jobs) {
+    names.push_back(job.name);
+    sizes.push_back(job.cases.size());
+  }
+  ASSERT_EQ(jobs.size(), 4u);
+  EXPECT_EQ(names, (Strings{"ranks-1", "ranks-2", "ranks-4", "ranks-4-threads-8"}));
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{1, 2, 1, 1}));
+  EXPECT_EQ(jobs[3].threads, 8);
+}
+
+TEST(Jobs, OrOneForEachCase) {
+  const std::vector<Case> cases = make_cases(study_of_jobs());
+  const std::vector<Job> jobs = make_jobs(cases, {.per_case = true});
+  ASSERT_EQ(jobs.size(), 6u) << cases[0].skip_reason.value_or("");
+  for (const Job& job : jobs) {
+    ASSERT_EQ(job.cases.size(), 1u);
+    EXPECT_EQ(job.name, job.cases[0]->id);
+    EXPECT_EQ(job.ranks, job.cases[0]->ranks());
+  }
+}
+
+TEST(JobTime, IsTheLimitOfEachCaseWithoutAMachine) {
+  const Study study = study_of_jobs();
+  EXPECT_DOUBLE_EQ(seconds_of(pointers(make_cases(study)), study, {}), 600);
+}
+
+TEST(JobTime, IsPredictedButNoLongerThanTheLimit) {
+  Study study = study_of_jobs();
+  study.measure.block_seconds = 0;
+  const std::vector<Case> cases = make_cases(study);
+  const auto of = [&](const std::vector<const Case*>& some, double safety) {
+    return seconds_of(some, study, TimeSource{machine_of_jobs(), safety});
+  };
+  const double once = of({&cases[2]}, 1) - of({&cases[2]}, 0);
+  EXPECT_GT(once, 0);
+  EXPECT_NEAR(of({&cases[2]}, 3) - of({&cases[2]}, 0), 3 * once, 1e-9);
+  EXPECT_DOUBLE_EQ(of({&cases[2]}, 1e9), 100) << "limits.case_seconds ends a case";
+  // Cases of the same work share their one-rank run.
+  ASSERT_EQ(reference_name(cases[2].config), reference_name(cases[4].config));
+  EXPECT_LT(of({&cases[2], &cases[4]}, 1), of({&cases[2]}, 1) + of({&cases[4]}, 1));
+  // More steps take longer.
+  study.measure.warm_up *= 10;
+  EXPECT_GT(of({&cases[2]}, 1), of({&cases[2]}, 0) + 2 * once);
+}
+
+TEST(JobTime, NeedsAMachineWithEnoughRanks) {
+  Machine small = machine_of_jobs();
+  small.network.resize(1);
+  small.network[0].ranks = 2;
+  const Study study = study_of_jobs();
+  const std::vector<Case> cases = make_cases(study);
+  EXPECT_NO_THROW(seconds_of({&cases[2]}, study, TimeSource{small, 3}));
+  EXPECT_THROW(seconds_of({&cases[4]}, study, TimeSource{small, 3}), ConfigError);
+}
+
+TEST(JobScript, FillsInATemplate) {
+  EXPECT_EQ(fill_template("#X -n @ranks@@name@\n@run@\n", "t",
+                          {{"ranks", "4"}, {"name", "a"}, {"run", "x\ny"}}),
+            "#X -n 4a\nx\ny\n");
+  EXPECT_EQ(fill_template("me@site.org \"$@\" @run@", "t", {{"run", "x"}}),
+            "me@site.org \"$@\" x\n");
+}
+
+TEST(JobScript, KnowsEveryPlaceholderOfOurTemplates) {
+  std::map<std::string, std::string> values;
+  for (const char* key : {"name", "nodes", "ranks", "ranks_per_node", "threads", "cpus_per_node",
+                          "minutes", "time", "directory", "run"})
+    values[key] = "1";
+  for (const JobScheduler& scheduler : schedulers()) {
+    const std::string text = fill_template(scheduler.job_template(), scheduler.name, values);
+    EXPECT_EQ(text.find('@'), std::string::npos) << text;
+  }
+}
+
+TEST(JobScript, SaysWhereATemplateIsWrong) {
+  const auto error = [](const char* text) {
+    return test::error_of([&] {
+      fill_template(text, "site.template", {{"name", ""}, {"run", ""}});
+    });
+  };
+  EXPECT_EQ(
+      error("@run@\n@nam@\n"),
+      "--template = site.template:2: unknown placeholder @nam@; must be one of @name@, @run@");
+  EXPECT_EQ(error("@name@\n"),
+            "--template = site.template: must contain @run@, where the cases run");
+}
+
+TEST(JobScript, QuotesForTheShell) {
+  EXPECT_EQ(shell_word("/a/b-c_d.toml"), "/a/b-c_d.toml");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$x;y"), "'$x;y'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+}  // namespace
+}  // namespace tessera::bench

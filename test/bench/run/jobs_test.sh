@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Jobs for schedulers that are not there: stand-ins check what jobs ask for and start real ranks.
+# usage: jobs_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (without the number of ranks)
+program=$1 json_get=$2 inputs=$3
+shift 3
+launcher=()
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+export FAKE_MPI="$*" FAKE_LOG
+mkdir "$work/bin"
+for name in sbatch srun flux qsub mpiexec; do
+  ln -s "$(cd "$(dirname "$0")" && pwd)/fake_scheduler.sh" "$work/bin/$name"
+done
+
+# study NAME: begins a test with the small study in $here.
+study() {
+  begin "$1"
+  cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
+  FAKE_LOG=$work/$1.log
+}
+
+# write_jobs ARGUMENT...: jobs that the shell understands.
+write_jobs() {
+  local script
+  launch jobs study.toml -o jobs --ranks-per-node 2 "$@"
+  expect_code 0
+  for script in "$here"/jobs/*.sh; do
+    bash -n "$script" || fail "$script does not parse"
+    if command -v shellcheck > /dev/null; then shellcheck "$script" || fail "$script"; fi
+  done
+}
+
+# submit: all of them, and waits until they have run.
+submit() {
+  : > "$FAKE_LOG"
+  (cd / && PATH=$work/bin:$PATH "$here/jobs/submit.sh") > "$out" 2> "$err"
+  code=$?
+  expect_code 0
+}
+
+# only JOB: is submitted.
+only() { sed -i -E "s/^for job in [^;]*;/for job in $1;/" "$here/jobs/submit.sh"; }
+
+# expect_log LINE...: what the jobs asked for and how they ended.
+expect_log() {
+  diff <(printf '%s\n' "$@") "$FAKE_LOG" > "$work/diff" || fail "$(cat "$work/diff" "$here"/jobs/*.log "$here"/jobs/*.o*)"
+}
+
+# statuses: how many cases ended how, "3 ok 1 failed".
+statuses() {
+  tail -n +2 "$here/jobs/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
+}
+expect_statuses() { [ "$(statuses)" = "$1" ] || fail "statuses '$(statuses)', expected '$1'"; }
+# rounds: of every case, ascending
+rounds() {
+  for result in "$here"/jobs/results/cases/*/result.json; do
+    "$json_get" "$result" /rounds | grep -o '"at":' | wc -l
+  done | sort -n | xargs
+}
+# id CASE [option...]: the whole id of a case.
+id() { "$program" list "$here/study.toml" "${@:2}" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
+
+# A job for each number of ranks, which runs the cases with so many and no others. Afterwards there is nothing to do.
+for scheduler in slurm flux pbs; do
+  study $scheduler
+  write_jobs --scheduler $scheduler --set limits.case_seconds=60.0 --max-time 3
+  submit
+  expect_log "job ranks-1.sh nodes=1 ranks=1 per_node=1 threads=1 minutes=3" "launch ranks=1" "end ranks-1.sh status=0" \
+    "job ranks-2.sh nodes=1 ranks=2 per_node=2 threads=1 minutes=3" "launch ranks=2" "end ranks-2.sh status=0"
+  expect_statuses "4 ok"
+done
+submit
+expect_statuses "4 ok"
+[ "$(find "$here/jobs/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
+
+# A case that ends its launches costs one restart, and the other cases nothing.
+study bad
+write_jobs --scheduler slurm --set measure.warm_up=4000 --set limits.case_seconds=500.0
+only ranks-2.sh
+FAKE_BAD=$(id data-data2-b16) submit
+grep -c '^launch ranks=2$' "$FAKE_LOG" | grep -qx 2 || fail "restarts: $(cat "$FAKE_LOG")"
+expect_statuses "1 failed 1 ok 2 pending"
+rounds | grep -qxE '0 [23]' || fail "rounds: $(rounds)"
+grep -q '^RESULT: FAIL' "$here"/jobs/ranks-2.*.log || fail "no verdict in the log"
+
+# A job whose time is over goes on when it is submitted again, and nothing is given up.
+study limit
+write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
+only ranks-1.sh
+FAKE_LIMIT=1 submit
+grep -qx 'end ranks-1.sh status=143' "$FAKE_LOG" || fail "no time limit: $(cat "$FAKE_LOG")"
+grep -c '^launch' "$FAKE_LOG" | grep -qx 1 || fail "a job went on when its time was over: $(cat "$FAKE_LOG")"
+submit
+expect_statuses "2 ok 2 pending"
+
+# A job for each case; those that ask for more threads get processors for them.
+study per_case
+two=(--set distributed.threads=2)
+write_jobs --scheduler pbs --per-case "${two[@]}"
+[ "$(find "$here/jobs" -name 'data-*.sh' | wc -l)" -eq 4 ] || fail "not a job for each case"
+case=$(id data-data2-b16 "${two[@]}")
+only "$case.sh"
+submit
+expect_log "job $case.sh nodes=1 ranks=2 per_node=2 threads=2 minutes=3" "launch ranks=2" "end $case.sh status=0"
+expect_statuses "1 ok 3 pending"
+
+# Times are predicted where there is a machine, which also says how many ranks a node has.
+begin predicted
+launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" -o jobs
+expect_code 0
+expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
+
+begin wrong
+cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
+# rejects PIECE ARGUMENT...
+rejects() {
+  local piece=$1
+  shift
+  launch jobs study.toml "$@"
+  expect_code 1
+  expect_one_error "$piece"
+}
+good=(--scheduler slurm --ranks-per-node 2 -o jobs)
+rejects '--scheduler: lsf not in {slurm,flux,pbs}' --scheduler lsf -o jobs
+rejects '--scheduler is required' -o jobs
+rejects 'needs --ranks-per-node' --scheduler slurm -o jobs
+rejects '--safety requires --machine' "${good[@]}" --safety 2
+rejects '--ranks-per-node' "${good[@]}" --ranks-per-node 0
+rejects '-o = .: must be an empty or a new directory' --scheduler slurm --ranks-per-node 2 -o .
+rejects 'must be a path without white space' --scheduler slurm --ranks-per-node 2 -o 'a b'
+rejects '--max-time = 1: must be at least 3, the minutes that case data-data1-b16-' "${good[@]}" --max-time 1
+sed 's/^ranks = 8192/ranks = 1/; s/^ranks = 8$/ranks = 1/' "$inputs/machines/cpu_cluster.toml" > "$here/small.toml"
+rejects 'mesh = data=2: needs 2 ranks; machine cpu_cluster has 1' "${good[@]}" --machine small.toml
+printf '#!/bin/sh\n#SBATCH -n @rank@\n@run@\n' > "$here/site.template"
+rejects '--template = site.template:2: unknown placeholder @rank@; must be one of @cpus_per_node@,' "${good[@]}" \
+  --template site.template
+printf '#!/bin/sh\n' > "$here/site.template"
+rejects 'must contain @run@' "${good[@]}" --template site.template
+rejects '--template = none: cannot be read' "${good[@]}" --template none
+expect_files site.template small.toml study.toml
+
+conclude
