@@ -60,7 +60,7 @@ expect_json /config/model/widths "[4,64,1]"
 expect_json /config/distributed/mesh_shape "[$ranks]"
 expect_json /config/distributed/world_size "$ranks"
 expect_json /provenance/world_size "$ranks"
-json /provenance/placement | grep -qE "[\"-,]$((ranks - 1))\"" || fail "rank $((ranks - 1)) is nowhere: $(json /provenance/placement)"
+json /provenance/placement | grep -qE "[\",-]$((ranks - 1))\"" || fail "rank $((ranks - 1)) is nowhere: $(json /provenance/placement)"
 for key in version git_revision compiler cxx_flags kokkos/backend blas mpi/library; do
   [ -n "$(json "/provenance/$key")" ] || fail "provenance/$key is empty"
 done
