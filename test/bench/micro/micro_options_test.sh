@@ -93,7 +93,7 @@ expect_count '^empty_step' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
 for products in gemm gemm_bfloat16 gemm_float16; do expect_count "^$products/" 9; done
 expect_count '^(scores|modes)/(gemm|blas|kokkos_batched)/' 6
-expect_count '^layer/.*/(forward|backward)/' 12
+expect_count '^layer/.*/(forward|backward)/' 14
 expect_count '^optimizer(_limit)?/adam/n:25175040' 2
 for operation in all_reduce reduce_scatter reduce_scatter_in_place all_gather broadcast all_to_all \
   ping_pong; do
