@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -38,19 +39,20 @@ std::vector<ComparedRow> compare(const std::vector<LedgerRow>& planned,
 
 /// "data all_reduce   180 calls, 247,680 B   180 calls, 247,680 B": planned, then measured.
 std::string comparison_text(const TrainingMetrics& metrics) {
-  constexpr const char* line = "  {:<26} {:>24} {:>24}\n";
+  const auto line = [](std::string_view what, std::string_view planned, std::string_view measured) {
+    return fmt::format("  {:<26} {:>24} {:>24}\n", what, planned, measured);
+  };
   const auto calls = [](const LedgerRow& row) {
     return fmt::format("{} calls, {} B", with_thousands(row.calls),
                        with_thousands(row.payload_bytes));
   };
-  std::string out = fmt::format(line, "On this rank", "planned", "measured");
+  std::string out = line("On this rank", "planned", "measured");
   for (const ComparedRow& row : compare(metrics.planned_traffic, metrics.measured_traffic))
-    out += fmt::format(line, row.planned.axis + " " + std::string(name_of(row.planned.operation)),
-                       calls(row.planned), calls(row.measured));
+    out += line(row.planned.axis + " " + std::string(name_of(row.planned.operation)),
+                calls(row.planned), calls(row.measured));
   const auto bytes = [&](const char* what, Size planned, Size measured) {
     if (planned != 0 || measured != 0)
-      out +=
-          fmt::format(line, what, with_thousands(planned) + " B", with_thousands(measured) + " B");
+      out += line(what, with_thousands(planned) + " B", with_thousands(measured) + " B");
   };
   bytes("checkpoint read", metrics.planned_read, metrics.measured_read);
   bytes("checkpoints written", metrics.planned_written, metrics.measured_written);
