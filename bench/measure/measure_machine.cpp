@@ -19,7 +19,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr Size swept = Size{1} << 23;      // elements: 64 MiB of both Views, beyond caches
+constexpr Size swept = Size{1} << 26;      // elements: 512 MiB of both Views, beyond most caches
 constexpr Size short_call = 2;             // elements
 constexpr Size long_call = Size{1} << 21;  // 8 MiB
 constexpr Size hidden_call = Size{1} << 18;

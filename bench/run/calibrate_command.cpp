@@ -21,7 +21,9 @@ ExitCode calibrate_machine(const CalibrateOptions& options) {
   const Communicator world = Communicator::world();
   const std::filesystem::path file = options.output;
   collectively(world, [&] {
-    if (world.rank() == 0 && std::filesystem::exists(file))
+    if (world.rank() != 0) return;
+    check_writable("-o", file);
+    if (std::filesystem::exists(file))
       throw ConfigError("-o", file.string(), "exists; choose another file");
   });
   const std::vector<Size> nodes = node_of_ranks(world);

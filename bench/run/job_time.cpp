@@ -16,15 +16,22 @@ constexpr double set_up_seconds = 10;
 double seconds_of(const std::vector<const Case*>& cases, const Study& study,
                   const std::optional<TimeSource>& source) {
   const double limit = study.limits.case_seconds;
-  if (!source) return limit * static_cast<double>(cases.size());
+  std::set<std::string> references;
+  if (!source) {
+    if (study.verify.enabled)
+      for (const Case* point : cases) references.insert(reference_name(point->config));
+    return limit * static_cast<double>(cases.size() + references.size());
+  }
   const PredictedTime time(study, source->machine);
   double sum = 0;
-  std::set<std::string> references;
+  const auto limited = [&](double seconds) {
+    return std::min(limit, set_up_seconds + source->safety * seconds);
+  };
   for (const Case* point : cases) {
     const double step = time.step_seconds(point->config, point->ranks());
-    const double seconds =
-        time.case_seconds(*point, step) + time.reference_seconds(*point, references);
-    sum += std::min(limit, set_up_seconds + source->safety * seconds);
+    sum += limited(time.case_seconds(*point, step));
+    const double reference = time.reference_seconds(*point, references);
+    if (reference > 0) sum += limited(reference);
   }
   return sum;
 }

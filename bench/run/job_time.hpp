@@ -21,10 +21,11 @@ struct TimeSource {
   double safety = 3;
 };
 
-/// Seconds that these cases need in one launch, without launch_seconds: the limit of each
-/// (limits.case_seconds) or, if less, its prediction times `safety`, plus ten seconds of set-up.
-/// What is predicted is the reference (once for cases that share it), the verification, warm-up,
-/// instrumented and timed steps. Throws ConfigError if the machine has too few ranks for a case.
+/// Seconds that these cases need in one launch, without launch_seconds: of each, and of each
+/// reference that some of them share, the limit (limits.case_seconds) or, if less, its prediction
+/// times `safety`, plus ten seconds of set-up. What is predicted of a case is the verification,
+/// warm-up, instrumented and timed steps. Throws ConfigError if the machine has too few ranks for a
+/// case.
 double seconds_of(const std::vector<const Case*>& cases, const Study& study,
                   const std::optional<TimeSource>& source);
 

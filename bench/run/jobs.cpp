@@ -87,7 +87,9 @@ Size minutes_of(const Job& job, const JobContext& context) {
 std::string run_text(const Job& job, const JobContext& context) {
   const StudySource& source = context.options.source;
   const std::string results = (context.directory / "results").string();
-  std::string text = fmt::format("export OMP_NUM_THREADS={}\ncases=(\n", job.threads);
+  // Relative paths of the study's configuration are those of whoever writes the jobs.
+  std::string text = fmt::format("cd {} || exit\nexport OMP_NUM_THREADS={}\ncases=(\n",
+                                 shell_word(fs::current_path().string()), job.threads);
   for (const Case* point : job.cases)
     fmt::format_to(std::back_inserter(text), "  {}\n", shell_word(point->id));
   fmt::format_to(std::back_inserter(text),
@@ -193,6 +195,11 @@ ExitCode write_jobs(const JobsOptions& options) {
   std::string table = fmt::format("{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n", "cases", "ranks", "nodes",
                                   "threads", "minutes", "job");
   for (const Job& job : jobs) {
+    if (depends_on_nodes(context.study) && job.ranks > context.ranks_per_node &&
+        job.ranks % context.ranks_per_node != 0)
+      throw ConfigError("--ranks-per-node", std::to_string(context.ranks_per_node),
+                        fmt::format("must divide the {} ranks of {}, whose meshes depend on nodes",
+                                    job.ranks, job.name));
     const auto values = values_of(job, context, minutes_of(job, context));
     files.push_back(job.name + ".sh");
     scripts.push_back(fill_template(text, name, values));

@@ -52,9 +52,10 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
   const Size most = std::max<Size>(config.training.batch_size / ranks, 1);
   // Fewer would not do, and plans of many are long.
   const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
-  for (Size microbatches = fewest; microbatches <= most; microbatches *= 2) {
+  for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, axis, microbatches);
     if (memory_of(run).total() <= limit) return run;
+    microbatches = microbatches < most ? std::min(2 * microbatches, most) : most + 1;
   }
   return std::nullopt;
 }
@@ -73,13 +74,25 @@ std::string file_name(const char* what, const nlohmann::json& document) {
   return fmt::format("references/{}{:08x}.json", what, hash_of(document));
 }
 
-Trial make_trial(const Config& config, Size fewer, Size more, const std::string& axis) {
+/// Where a trial is too large for memory, nothing is known of the ranks of its reference.
+PlainRun trial_run(const Config& config, Size ranks, const std::string& axis,
+                   const Limits& limits) {
+  if (!limits.memory_bytes) return on_ranks(config, ranks, axis, 1);
+  if (const auto run = fitting_run(config, ranks, axis, *limits.memory_bytes)) return *run;
+  throw Error(ExitCode::out_of_memory,
+              fmt::format("a trial on {} does not fit into {}", counted(ranks, "rank"),
+                          human_bytes(*limits.memory_bytes)));
+}
+
+Trial make_trial(const Config& config, Size fewer, Size more, const std::string& axis,
+                 const Limits& limits) {
   Config few = config;
   few.training.batch_size = std::min(config.training.batch_size, trial_samples_per_rank * more);
   few.training.num_epochs = 1;
   few.data.samples = trial_steps * few.training.batch_size;
   few.data.validation_samples = 0;
-  Trial trial{"", on_ranks(few, fewer, "data", 1), on_ranks(few, more, axis, 1)};
+  Trial trial{"", trial_run(few, fewer, fewer == 1 ? "data" : axis, limits),
+              trial_run(few, more, axis, limits)};
   trial.name = file_name("trial-", config_as_json(trial.more.config));
   return trial;
 }
@@ -97,7 +110,7 @@ ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, con
   for (Size fewer = 1; fewer < ranks;) {
     const Size more = std::min(ranks, fewer * trial_factor);
     plan.trials.push_back(
-        make_trial(config, fewer, more, plan.run.config.training.distributed.strategy));
+        make_trial(config, fewer, more, plan.run.config.training.distributed.strategy, limits));
     fewer = more;
   }
   return plan;

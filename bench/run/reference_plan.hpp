@@ -36,8 +36,8 @@ std::string reference_name(const Config& config);
 /// The same training, replicated and with nothing overlapped, on min(rules.ranks, available, batch)
 /// ranks: in one microbatch, or in as many as its memory limit asks for; with FSDP where the
 /// parameters alone are too large. Each trial has at most 16 times the ranks of the one before,
-/// two samples for each of them, and the strategy of the reference. Throws Error (out_of_memory)
-/// where nothing fits.
+/// two samples for each of them, and the strategy of the reference, but on one rank. Throws Error
+/// (out_of_memory) where nothing fits.
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available);
 

@@ -15,6 +15,7 @@
 #include "measure/case_run.hpp"
 #include "results/documents.hpp"
 #include "run/loss_verdict.hpp"
+#include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -24,21 +25,28 @@ using Json = nlohmann::json;
 /// Trains on communicators of one study, within the time of one case.
 class ReferenceRuns {
  public:
-  ReferenceRuns(const Communicator& ranks, const Study& study) : ranks_(ranks), study_(study) {}
+  ReferenceRuns(const Group& group, const Study& study) : group_(group), study_(study) {}
 
-  /// Losses of a run on the first ranks, the same on all. Collective.
+  /// Losses of a run on the first ranks, the same on all; the others sleep, unwatched. Collective.
   Json losses_of(const PlainRun& run, const std::optional<Size>& steps) const {
-    const bool is_inside = ranks_.rank() < run.ranks;
-    const Communicator part = ranks_.split(is_inside ? 0 : 1, ranks_.rank(), "reference");
+    const Communicator& ranks = group_.ranks;
+    const int color = ranks.rank() < run.ranks ? 0 : 1;
+    const Group part{ranks.split(color, ranks.rank(), "reference"),
+                     MpiHandle::split(group_.raw.get(), color, ranks.rank(), Site::current())};
     Json losses;
-    collectively(ranks_, [&] {
-      if (!is_inside) return;
-      losses = with_compute_type(compute_type(run.config), [&](auto t) {
-        CaseRun<decltype(t)> training(run.config, part);
-        return losses_json(training.train([&] { check_time(part); }, steps).losses);
+    Outcome outcome;
+    if (color == 0)
+      outcome = run_on_group(part, study_.limits, [&] {
+        losses = with_compute_type(compute_type(run.config), [&](auto t) {
+          CaseRun<decltype(t)> training(run.config, part.ranks);
+          return losses_json(training.train([&] { check_time(part.ranks); }, steps).losses);
+        });
       });
+    sleep_until_all_arrive(group_.raw.get());
+    collectively(ranks, [&] {
+      if (outcome.failed()) throw Error(outcome.code, outcome.message);
     });
-    return broadcast_json(ranks_, losses);
+    return broadcast_json(ranks, losses);
   }
 
   Json run_trial(const Trial& trial) const {
@@ -74,16 +82,16 @@ class ReferenceRuns {
     });
   }
 
-  const Communicator& ranks_;
+  const Group& group_;
   const Study& study_;
   Timer clock_;
 };
 
 }  // namespace
 
-Json run_reference(const ReferencePlan& plan, const Json& trials, const Communicator& ranks,
+Json run_reference(const ReferencePlan& plan, const Json& trials, const Group& group,
                    const Study& study) {
-  const ReferenceRuns runs(ranks, study);
+  const ReferenceRuns runs(group, study);
   const TrainingConfig& training = plan.run.config.training;
   Json made = Json::array(), chain = Json::array();
   for (const Trial& trial : plan.trials) {

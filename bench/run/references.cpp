@@ -130,9 +130,8 @@ Json References::run(const Json& wave, const std::vector<const Case*>& cases,
   const Config& config = cases[mine->at("case").get<std::size_t>()]->config;
   const ReferencePlan plan = plan_reference(config, study_.verify, study_.limits, world.size());
   Json made;
-  const Outcome outcome = run_on_group(group, study_.limits, [&] {
-    made = run_reference(plan, mine->at("trials"), group.ranks, study_);
-  });
+  const Outcome outcome = run_on_group(
+      group, study_.limits, [&] { made = run_reference(plan, mine->at("trials"), group, study_); });
   if (group.ranks.rank() > 0) return nullptr;
   if (outcome.failed()) made = {{"failure", failure_of(outcome, plan.run.ranks)}};
   made["name"] = plan.name;
@@ -144,11 +143,15 @@ void References::keep(const Json& made) {
   const std::string name = made.at("name");
   if (made.contains("failure")) {
     failures_[name] = made.at("failure");
-    // This launch has not ended in it.
-    return results_.write(name, {{"schema_version", 1}});
+    // This launch has not ended in it. Losses that another one has found meanwhile stay.
+    Json present = results_.read(name).value_or(Json{{"schema_version", 1}});
+    present.erase("lost");
+    return results_.write(name, present);
   }
   for (const Json& trial : made.at("made_trials")) results_.write(trial.at("name"), trial);
-  results_.write(name, made.at("document"));
+  // Another launch may have found those of more steps.
+  if (!is_enough(results_.read(name).value_or(Json::object()), study_.verify.steps))
+    results_.write(name, made.at("document"));
 }
 
 void References::make(const std::vector<const Case*>& cases, const Communicator& world,

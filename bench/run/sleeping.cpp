@@ -5,14 +5,12 @@
 #include <chrono>
 #include <thread>
 
-#include <mpi.h>
-
 namespace tessera::bench {
 
-void sleep_until_all_arrive() {
+void sleep_until_all_arrive(MPI_Comm comm) {
   using namespace std::chrono_literals;
   MPI_Request arrived = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &arrived);
+  MPI_Ibarrier(comm, &arrived);
   std::chrono::microseconds nap = 100us;
   for (int all = 0;;) {
     MPI_Test(&arrived, &all, MPI_STATUS_IGNORE);

@@ -48,7 +48,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, step
                                    gemm_size)
 
 struct Limits {
-  double case_seconds = 600;         ///< of one case, with its reference and set-up
+  double case_seconds = 600;  ///< of one case with its set-up; of one reference with its trials
   std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
   std::optional<double> vendor_peak_flops_per_second;  ///< of one rank, as its maker states
 };

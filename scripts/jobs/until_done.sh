@@ -14,6 +14,31 @@ results_of() {
   cat "$results"/references/*.json "${files[@]}" 2>/dev/null
 }
 
+# forget_running RESULTS COMMAND...: takes back what the launch has noted of the case that it was in. Its time was over; the
+# case has not ended it.
+forget_running() {
+  local word
+  for word in "${@:2}"; do
+    if [[ $word != --case=* ]]; then continue; fi
+    sed -i 's/^  "status": "running"/  "status": "pending"/' "$1/cases/${word#--case=}/result.json" 2>/dev/null || true
+  done
+}
+
+# retry_once COMMAND...: sets once to the command without --retry.
+retry_once() {
+  local word skip=''
+  once=()
+  for word in "$@"; do
+    if [[ -n $skip ]]; then
+      skip=''
+    elif [[ $word == --retry ]]; then
+      skip=1
+    elif [[ $word != --retry=* ]]; then
+      once+=("$word")
+    fi
+  done
+}
+
 # until_done RESULTS LOST COMMAND...: runs COMMAND, a launch of `tessera-bench run ... -o RESULTS`, until a launch has
 # come to its end. One that ends early has ended in some case; the next one runs the other cases, and records this case
 # as failed once LOST launches have ended in it. Nothing is started again when a launch has begun no case and no
@@ -32,6 +57,7 @@ until_done() {
     if grep '^RESULT: ' "$output" | grep -qv 'use --resume to run the other cases$'; then break; fi
     if [[ -n $told ]] || ((status == 128 + 15)); then
       rm -f "$output"
+      forget_running "$results" "$@"
       exit $((128 + 15))
     fi
     if [[ $(results_of "$results" "$@" | cksum) == "$before" ]]; then break; fi
@@ -39,6 +65,8 @@ until_done() {
     if ((++restarts > lost * $(find "$results" -name result.json -o -path '*/references/*.json' | wc -l))); then break; fi
     printf -- '-- The launch ended early; going on with the other cases\n'
     again=(--resume --give-up "$lost")
+    retry_once "$@"
+    set -- "${once[@]}"
   done
   rm -f "$output"
   trap - TERM

@@ -6,8 +6,11 @@
 #include <fstream>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/host_info.hpp>
 
 namespace tessera {
 
@@ -50,7 +53,7 @@ bool is_replaceable(const fs::path& path) {
 
 /// Of a name that is as long as names may be, the end gives way.
 fs::path temporary_beside(const fs::path& path) {
-  const std::string suffix = ".partial-" + std::to_string(getpid());
+  const std::string suffix = fmt::format(".partial-{}-{}", host_name(), getpid());
   const std::string name = path.filename().string().substr(0, NAME_MAX - suffix.size());
   return path.parent_path() / (name + suffix);
 }

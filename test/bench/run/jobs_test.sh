@@ -64,7 +64,7 @@ id() { "$program" list "$here/study.toml" "${@:2}" | awk -v case="$1-" 'index($1
 # A job for each number of ranks, which runs the cases with so many and no others. Afterwards there is nothing to do.
 for scheduler in slurm flux pbs; do
   study $scheduler
-  write_jobs --scheduler $scheduler --set limits.case_seconds=60.0 --max-time 3
+  write_jobs --scheduler $scheduler --set limits.case_seconds=30.0 --max-time 3
   submit
   expect_log "job ranks-1.sh nodes=1 ranks=1 per_node=1 threads=1 minutes=3" "launch ranks=1" "end ranks-1.sh status=0" \
     "job ranks-2.sh nodes=1 ranks=2 per_node=2 threads=1 minutes=3" "launch ranks=2" "end ranks-2.sh status=0"
