@@ -3,6 +3,9 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/model_kinds.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
@@ -160,7 +163,16 @@ Json memory_json(const MemoryPlan& memory, const Limits& limits) {
           {"measured_bytes", nullptr},
           {"parts", parts},
           {"limit_bytes", or_null(limits.memory_bytes)},
-          {"predicted_oom", limits.memory_bytes && total > *limits.memory_bytes}};
+          {"predicted_oom", !fits(total, limits)}};
+}
+
+bool fits(Size bytes, const Limits& limits) {
+  return !limits.memory_bytes || bytes <= *limits.memory_bytes;
+}
+
+std::string too_large(Size bytes, const Limits& limits) {
+  return fmt::format("needs {} per rank, the limit is {}", human_bytes(bytes),
+                     human_bytes(*limits.memory_bytes));
 }
 
 }  // namespace tessera::bench

@@ -36,6 +36,10 @@ nlohmann::json compute_json(const Plan& plan, double gemm_peak, std::optional<do
 nlohmann::json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times);
 
 nlohmann::json memory_json(const MemoryPlan& memory, const Limits& limits);
+/// Whether a rank may use as many bytes.
+bool fits(Size bytes, const Limits& limits);
+/// Why it may not, where it does not fit.
+std::string too_large(Size bytes, const Limits& limits);
 
 /// null where the number is not finite, as JSON has no other way to say so.
 nlohmann::json finite(double value);

@@ -84,15 +84,13 @@ void Attempt::begin(const Json& taken) {
   state_.steps = taken.value("steps", std::vector<std::vector<double>>());
   if (!state_.rounds.empty()) result["rounds"] = state_.rounds;
   const Plan plan = plan_of(point_->config, point_->ranks());
-  result["memory"] = memory_json(largest_memory(plan).memory, context_->study.limits);
+  const Limits& limits = context_->study.limits;
+  const MemoryPlan memory = largest_memory(plan).memory;
+  result["memory"] = memory_json(memory, limits);
   result["pipeline"] = pipeline_json(plan);
-  const Json& memory = result["memory"];
-  if (memory.at("predicted_oom") != true) return;
+  if (fits(memory.total(), limits)) return;
   state_.is_done = true;
-  end_case(
-      result, ExitCode::out_of_memory,
-      fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.at("planned_bytes")),
-                  human_bytes(memory.at("limit_bytes"))));
+  end_case(result, ExitCode::out_of_memory, too_large(memory.total(), limits));
   write();
 }
 

@@ -24,10 +24,9 @@ std::string needs(const Study& study, const Case& point) {
   if (point.skip_reason) return "skipped: " + *point.skip_reason;
   const Plan plan = plan_of(point.config, point.ranks());
   const Size memory = largest_memory(plan).memory.total();
-  const bool fits = !study.limits.memory_bytes || memory <= *study.limits.memory_bytes;
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
                      human_bytes(step_bytes(plan, 0)), plan.flops.total() / 1e9,
-                     fits ? "" : "  exceeds limits.memory_bytes");
+                     fits(memory, study.limits) ? "" : "  exceeds limits.memory_bytes");
 }
 
 }  // namespace

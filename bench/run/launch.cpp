@@ -84,7 +84,7 @@ std::map<GroupKey, std::vector<WorkOfCase>> LaunchState::works_by_group(
   for (const Case* point : cases) {
     Plan plan = plan_of(point->config, point->ranks());
     const Size bytes = largest_memory(plan).memory.total();
-    if (limits.memory_bytes && bytes > *limits.memory_bytes) continue;
+    if (!fits(bytes, limits)) continue;
     works[key_of(*point)].push_back({std::move(plan), point->config.training});
   }
   return works;

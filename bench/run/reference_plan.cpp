@@ -44,8 +44,10 @@ MemoryPlan memory_of(const PlainRun& run) {
 
 /// In as few microbatches as fit into memory, if there are so many samples; none if not.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std::string& axis,
-                                    Size limit) {
+                                    const Limits& limits) {
   PlainRun run = on_ranks(config, ranks, axis, 1);
+  if (!limits.memory_bytes) return run;
+  const Size limit = *limits.memory_bytes;
   const MemoryPlan memory = memory_of(run);
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
@@ -54,7 +56,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
   const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, axis, microbatches);
-    if (memory_of(run).total() <= limit) return run;
+    if (fits(memory_of(run).total(), limits)) return run;
     microbatches = microbatches < most ? std::min(2 * microbatches, most) : most + 1;
   }
   return std::nullopt;
@@ -62,9 +64,8 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
 
 /// Replicated if it can be.
 PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
-  if (!limits.memory_bytes) return on_ranks(config, ranks, "data", 1);
   for (const char* axis : {"data", "fsdp"})
-    if (const auto run = fitting_run(config, ranks, axis, *limits.memory_bytes)) return *run;
+    if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
   throw Error(ExitCode::out_of_memory,
               fmt::format("does not fit into {} in any number of microbatches",
                           human_bytes(*limits.memory_bytes)));
@@ -77,8 +78,7 @@ std::string file_name(const char* what, const nlohmann::json& document) {
 /// Where a trial is too large for memory, nothing is known of the ranks of its reference.
 PlainRun trial_run(const Config& config, Size ranks, const std::string& axis,
                    const Limits& limits) {
-  if (!limits.memory_bytes) return on_ranks(config, ranks, axis, 1);
-  if (const auto run = fitting_run(config, ranks, axis, *limits.memory_bytes)) return *run;
+  if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
   throw Error(ExitCode::out_of_memory,
               fmt::format("a trial on {} does not fit into {}", counted(ranks, "rank"),
                           human_bytes(*limits.memory_bytes)));

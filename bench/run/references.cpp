@@ -54,8 +54,8 @@ Json References::find(const Config& config) const {
 bool References::is_wanted(const Case& point, const std::string& name) {
   const Json present = results_.read(name).value_or(Json::object());
   if (is_enough(present, study_.verify.steps)) return false;
-  const Size memory = largest_memory(plan_of(point.config, point.ranks())).memory.total();
-  if (memory > study_.limits.memory_bytes.value_or(memory)) return false;
+  if (!fits(largest_memory(plan_of(point.config, point.ranks())).memory.total(), study_.limits))
+    return false;
   if (!options_.give_up || times_lost(present, "alone") < *options_.give_up) return true;
   failures_[name] = {{"error", "launches ended in the making of its reference"},
                      {"code", static_cast<int>(ExitCode::communication)}};
@@ -141,17 +141,16 @@ Json References::run(const Json& wave, const std::vector<const Case*>& cases,
 void References::keep(const Json& made) {
   if (made.is_null()) return;
   const std::string name = made.at("name");
+  Json kept = results_.read(name).value_or(Json{{"schema_version", 1}});
+  kept.erase("lost");  // this launch has not ended in it
   if (made.contains("failure")) {
     failures_[name] = made.at("failure");
-    // This launch has not ended in it. Losses that another one has found meanwhile stay.
-    Json present = results_.read(name).value_or(Json{{"schema_version", 1}});
-    present.erase("lost");
-    return results_.write(name, present);
+  } else {
+    for (const Json& trial : made.at("made_trials")) results_.write(trial.at("name"), trial);
+    // Another launch may have found the losses of more steps meanwhile.
+    if (!is_enough(kept, study_.verify.steps)) kept = made.at("document");
   }
-  for (const Json& trial : made.at("made_trials")) results_.write(trial.at("name"), trial);
-  // Another launch may have found those of more steps.
-  if (!is_enough(results_.read(name).value_or(Json::object()), study_.verify.steps))
-    results_.write(name, made.at("document"));
+  results_.write(name, kept);
 }
 
 void References::make(const std::vector<const Case*>& cases, const Communicator& world,

@@ -75,7 +75,7 @@ class Simulation {
   }
 
   double reference_seconds(const Case& point, std::set<std::string>& made) const {
-    return PredictedTime(study_, machine_).reference_seconds(point, made);
+    return time_.reference_seconds(point, made);
   }
 
  private:
@@ -93,10 +93,8 @@ class Simulation {
     const MemoryPlan memory = largest_memory(plan).memory;
     result["memory"] = memory_json(memory, study_.limits);
     result["pipeline"] = pipeline_json(plan);
-    if (memory.total() > *study_.limits.memory_bytes)
-      throw Error(ExitCode::out_of_memory,
-                  fmt::format("needs {} per rank, the limit is {}", human_bytes(memory.total()),
-                              human_bytes(*study_.limits.memory_bytes)));
+    if (!fits(memory.total(), study_.limits))
+      throw Error(ExitCode::out_of_memory, too_large(memory.total(), study_.limits));
     const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
     const Breakdown breakdown = breakdown_of(step);
     result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
@@ -107,13 +105,14 @@ class Simulation {
     add_call_times(result["traffic"], plan, breakdown);
     result["compute"] = compute_json(plan, product_rate(machine_, plan.input),
                                      study_.limits.vendor_peak_flops_per_second, step.step_seconds);
-    result["wall_seconds"] = PredictedTime(study_, machine_).case_seconds(point, step.step_seconds);
+    result["wall_seconds"] = time_.case_seconds(point, step.step_seconds);
     result["status"] = "ok";
     result["exit_code"] = 0;
   }
 
   Study study_;
   const Machine& machine_;
+  const PredictedTime time_{study_, machine_};
   std::string launch_;
 };
 
