@@ -31,7 +31,9 @@ std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size 
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
   std::vector<std::map<Kind, std::vector<TracedCall*>>> calls(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (TracedCall& call : ranks[r].calls) calls[r][{call.axis, call.operation}].push_back(&call);
+    for (TracedCall& call : ranks[r].calls)
+      if (!call.in_pass || !is_point_to_point(call.operation))
+        calls[r][{call.axis, call.operation}].push_back(&call);
   for (std::size_t r = 0; r < ranks.size(); ++r)
     for (const auto& [kind, mine] : calls[r]) {
       const std::vector<Size> group = group_of(mesh, kind.first, static_cast<Size>(r));

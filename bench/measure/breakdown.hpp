@@ -39,8 +39,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, steps, step_seconds, compute, comm
 
 /// Finds how much of each call of the traces, by rank of the mesh, was waiting for others: all but
 /// what the last rank to arrive in its group needed, or of messages all but what the shortest
-/// needed. Where ranks of a group have not made equally many calls (requests that were tested to
-/// their end), none of it.
+/// needed; a stage that looks after its messages during a pass does not wait. Where ranks of a
+/// group have not made equally many calls (requests that were tested to their end), none of it.
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
 
 /// Puts the ranks' traces of `steps` steps together. Of the time in a call, waiting is idle, and

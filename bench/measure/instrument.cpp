@@ -55,10 +55,11 @@ class State {
  private:
   void count(const OpenRegion& region, double seconds) {
     const bool is_step = region.name == "tessera::step";
-    if (!is_step && !is_in_step()) return;
+    if (!is_step && !is_inside("tessera::step")) return;
     if (std::optional<TracedCall> call = call_of(region.name)) {
       call->seconds = seconds;
       call->begin = region.begin;
+      call->in_pass = is_inside(pass_prefix);
       trace.calls.push_back(std::move(*call));
       return;
     }
@@ -75,9 +76,9 @@ class State {
     }
   }
 
-  bool is_in_step() const {
+  bool is_inside(std::string_view prefix) const {
     return std::any_of(open_.begin(), open_.end(),
-                       [](const OpenRegion& r) { return r.name == "tessera::step"; });
+                       [&](const OpenRegion& r) { return r.name.starts_with(prefix); });
   }
 
   Timer clock_;

@@ -16,10 +16,11 @@ struct TracedCall {
   std::string axis;
   Operation operation = Operation::barrier;
   double seconds = 0;
-  double begin = 0;    ///< seconds since the instrumented steps began
-  double waiting = 0;  ///< of `seconds`; find_waits() tells
+  double begin = 0;      ///< seconds since the instrumented steps began
+  double waiting = 0;    ///< of `seconds`; find_waits() tells
+  bool in_pass = false;  ///< made by a stage that has a pass to compute
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass)
 
 /// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".
 inline constexpr std::string_view pass_prefix = "tessera::pass ";

@@ -77,6 +77,18 @@ TEST(Breakdown, AMessageTakesAsLongAsTheShortest) {
   EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 4);
 }
 
+// Tests whether messages have arrived take time, but the stage has work to do.
+TEST(Breakdown, AStageThatComputesDoesNotWait) {
+  RankTrace busy =
+      trace(8, {{"pipeline", Operation::receive, 2}, {"pipeline", Operation::send, 1}});
+  for (TracedCall& call : busy.calls) call.in_pass = true;
+  busy.calls.push_back({"pipeline", Operation::receive, 4});
+  const Breakdown b = break_down_on(MeshShape({{"pipeline", 2}}),
+                                    {busy, trace(8, {{"pipeline", Operation::receive, 3}})}, 1);
+  EXPECT_DOUBLE_EQ(b.communication.max_rank_seconds, 2 + 1 + 3);
+  EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 1);
+}
+
 TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
   const Breakdown b = break_down_on(
       two,
