@@ -44,7 +44,7 @@ void check_time(const CaseContext& context) {
   collectively(context.ranks, [&] {
     const double limit = context.study.limits.case_seconds;
     if (context.state.seconds() > limit)
-      throw Error(ExitCode::timeout, fmt::format("took longer than the limit of {:g} s", limit));
+      throw Error(ExitCode::timeout, "took longer than the limit of {:g} s", limit);
   });
 }
 

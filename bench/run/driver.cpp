@@ -62,8 +62,8 @@ LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
     if (mine != first)
-      throw Error(ExitCode::usage, fmt::format("rank {} reads a different {} than rank 0",
-                                               world.rank(), options.source.file));
+      throw Error(ExitCode::usage, "rank {} reads a different {} than rank 0", world.rank(),
+                  options.source.file);
   });
   return work;
 }
@@ -90,7 +90,7 @@ CommOptions options_of(const Study& study) {
 void check_fault(const RunOptions& options, Size ranks) {
   if (options.fault && options.fault->rank >= ranks)
     throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
-                      fmt::format("the launch has ranks 0 to {}", ranks - 1));
+                      "the launch has ranks 0 to {}", ranks - 1);
 }
 
 /// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,

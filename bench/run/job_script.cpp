@@ -18,9 +18,8 @@ namespace {
                          const std::map<std::string, std::string>& values) {
   std::vector<std::string> known;
   for (const auto& [key, value] : values) known.push_back("@" + key + "@");
-  throw ConfigError(
-      "--template", place,
-      fmt::format("unknown placeholder {}; must be one of {}", placeholder, join(known)));
+  throw ConfigError("--template", place, "unknown placeholder {}; must be one of {}", placeholder,
+                    join(known));
 }
 
 // Not std::regex, in which g++ 12 warns under sanitizers.

@@ -75,11 +75,10 @@ Size minutes_of(const Job& job, const JobContext& context) {
   const Size most = context.options.max_minutes.value_or(all);
   for (const Case* point : job.cases)
     if (const Size alone = minutes({point}); alone > most)
-      throw ConfigError(
-          "--max-time", std::to_string(most),
-          fmt::format("must be at least {}, the minutes that case {} may take by {}", alone,
-                      point->id,
-                      context.times ? "its prediction and --safety" : "limits.case_seconds"));
+      throw ConfigError("--max-time", std::to_string(most),
+                        "must be at least {}, the minutes that case {} may take by {}", alone,
+                        point->id,
+                        context.times ? "its prediction and --safety" : "limits.case_seconds");
   return std::min(all, most);
 }
 
@@ -198,8 +197,8 @@ ExitCode write_jobs(const JobsOptions& options) {
     if (depends_on_nodes(context.study) && job.ranks > context.ranks_per_node &&
         job.ranks % context.ranks_per_node != 0)
       throw ConfigError("--ranks-per-node", std::to_string(context.ranks_per_node),
-                        fmt::format("must divide the {} ranks of {}, whose meshes depend on nodes",
-                                    job.ranks, job.name));
+                        "must divide the {} ranks of {}, whose meshes depend on nodes", job.ranks,
+                        job.name);
     const auto values = values_of(job, context, minutes_of(job, context));
     files.push_back(job.name + ".sh");
     scripts.push_back(fill_template(text, name, values));

@@ -66,9 +66,8 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
 PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
   for (const char* axis : {"data", "fsdp"})
     if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
-  throw Error(ExitCode::out_of_memory,
-              fmt::format("does not fit into {} in any number of microbatches",
-                          human_bytes(*limits.memory_bytes)));
+  throw Error(ExitCode::out_of_memory, "does not fit into {} in any number of microbatches",
+              human_bytes(*limits.memory_bytes));
 }
 
 std::string file_name(const char* what, const nlohmann::json& document) {
@@ -79,9 +78,8 @@ std::string file_name(const char* what, const nlohmann::json& document) {
 PlainRun trial_run(const Config& config, Size ranks, const std::string& axis,
                    const Limits& limits) {
   if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
-  throw Error(ExitCode::out_of_memory,
-              fmt::format("a trial on {} does not fit into {}", counted(ranks, "rank"),
-                          human_bytes(*limits.memory_bytes)));
+  throw Error(ExitCode::out_of_memory, "a trial on {} does not fit into {}", counted(ranks, "rank"),
+              human_bytes(*limits.memory_bytes));
 }
 
 Trial make_trial(const Config& config, Size fewer, Size more, const std::string& axis,

@@ -57,11 +57,10 @@ class ReferenceRuns {
     for (std::size_t i = 0; i < std::min(more.size(), fewer.size()); ++i)
       difference = std::max(difference, relative_difference(more[i], fewer[i]));
     if (!(difference <= tolerance))
-      throw Error(
-          ExitCode::wrong_result,
-          fmt::format("a trial on {} differs from that on {}: relative difference {:.1e}, "
-                      "tolerance {:.0e}",
-                      counted(trial.more.ranks, "rank"), trial.fewer.ranks, difference, tolerance));
+      throw Error(ExitCode::wrong_result,
+                  "a trial on {} differs from that on {}: relative difference {:.1e}, "
+                  "tolerance {:.0e}",
+                  counted(trial.more.ranks, "rank"), trial.fewer.ranks, difference, tolerance);
     return {{"schema_version", 1},
             {"name", trial.name},
             {"ranks", {trial.fewer.ranks, trial.more.ranks}},
@@ -77,8 +76,8 @@ class ReferenceRuns {
   void check_time(const Communicator& part) const {
     collectively(part, [&] {
       if (clock_.seconds() > study_.limits.case_seconds)
-        throw Error(ExitCode::timeout, fmt::format("took longer than the limit of {:g} s",
-                                                   study_.limits.case_seconds));
+        throw Error(ExitCode::timeout, "took longer than the limit of {:g} s",
+                    study_.limits.case_seconds);
     });
   }
 

@@ -57,13 +57,13 @@ void check_grid(const Grid& grid) {
   const auto has = [&](const char* name) { return grid.count(name) > 0; };
   const auto exclusive = [&](const char* name, const char* other) {
     if (has(name) && has(other))
-      throw ConfigError(std::string("grid.") + name, to_toml(grid.at(name)),
-                        std::string("cannot be combined with ") + other);
+      reject(std::string("grid.") + name, grid.at(name),
+             std::string("cannot be combined with ") + other);
   };
   exclusive("meshes_over", "mesh");
   exclusive("batch_per_rank", "global_batch");
   if (has("meshes_over") && !has("ranks"))
-    throw ConfigError("grid.meshes_over", to_toml(grid.at("meshes_over")), "needs ranks");
+    reject("grid.meshes_over", grid.at("meshes_over"), "needs ranks");
   if (!has("mesh") && !has("ranks")) throw Error(ExitCode::usage, "a [[grid]] needs ranks or mesh");
 }
 

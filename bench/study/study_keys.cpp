@@ -18,10 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void reject(const std::string& key, const Json& value, const std::string& allowed) {
-  throw ConfigError(key, to_toml(value), allowed);
-}
-
 /// A key of a study's own and what it sets.
 struct OwnKey {
   std::string name;

@@ -4,6 +4,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace tessera {
 
@@ -19,10 +22,14 @@ enum class ExitCode : int {
   skipped = 77,
 };
 
-/// An error with the exit code that it leads to. The message is one line.
+/// An error with the exit code that it leads to. The message is one line, as it stands or
+/// formatted.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  template <class... Args>
+  Error(ExitCode code, fmt::format_string<Args...> message, Args&&... args)
+      : Error(code, fmt::format(message, std::forward<Args>(args)...)) {}
   ExitCode code() const noexcept { return code_; }
 
  private:
@@ -34,8 +41,12 @@ class Error : public std::runtime_error {
 class ConfigError : public Error {
  public:
   ConfigError(std::string_view key, std::string_view value, std::string_view allowed)
-      : Error(ExitCode::usage,
-              std::string(key) + " = " + std::string(value) + ": " + std::string(allowed)) {}
+      : Error(ExitCode::usage, "{} = {}: {}", key, value, allowed) {}
+  template <class... Args>
+  ConfigError(std::string_view key, std::string_view value, fmt::format_string<Args...> allowed,
+              Args&&... args)
+      : ConfigError(key, value,
+                    std::string_view(fmt::format(allowed, std::forward<Args>(args)...))) {}
 };
 
 }  // namespace tessera

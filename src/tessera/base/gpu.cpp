@@ -15,9 +15,8 @@ int device_of_rank(int local_rank, int visible_devices, const std::optional<Aske
                 "plan`, --help and --version");
   if (!asked) return local_rank % visible_devices;
   if (asked->number >= visible_devices)
-    throw ConfigError(
-        asked->name, std::to_string(asked->number),
-        fmt::format("this process sees {}, counted from 0", counted(visible_devices, "GPU")));
+    throw ConfigError(asked->name, std::to_string(asked->number),
+                      "this process sees {}, counted from 0", counted(visible_devices, "GPU"));
   return asked->number;
 }
 

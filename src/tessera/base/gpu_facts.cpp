@@ -47,7 +47,7 @@ std::optional<int> visible_devices() {
 std::string device_identity(int device) {
   cudaDeviceProp properties;
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    throw Error(ExitCode::usage, fmt::format("GPU {} is not responding", device));
+    throw Error(ExitCode::usage, "GPU {} is not responding", device);
   }
   std::string identity;
   for (const char byte : properties.uuid.bytes) {

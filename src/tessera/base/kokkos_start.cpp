@@ -93,9 +93,8 @@ std::vector<std::string> kokkos_arguments(const std::vector<std::string>& argume
     const std::string_view name = name_and_value(argument).first;
     if (name == device_id || name == num_threads) continue;
     if (std::find(passed_on.begin(), passed_on.end(), name) == passed_on.end())
-      throw Error(ExitCode::usage,
-                  fmt::format("{0}{1} is not known; known are {0}{2}, {3}, {4}", kokkos_prefix,
-                              name, join(passed_on, ", "), device_id, num_threads));
+      throw Error(ExitCode::usage, "{0}{1} is not known; known are {0}{2}, {3}, {4}", kokkos_prefix,
+                  name, join(passed_on, ", "), device_id, num_threads);
     result.push_back(argument);
   }
   if (choice.device) result.push_back(fmt::format("--kokkos-device-id={}", *choice.device));

@@ -47,11 +47,10 @@ std::optional<Launch> detect_launch(const Environment& environment) {
 
 void check_launch(const Launch& launch, int world_size) {
   if (launch.size <= 1 || world_size != 1) return;
-  throw Error(
-      ExitCode::usage,
-      fmt::format("the launcher started {0} processes ({1} = {0}) but MPI_COMM_WORLD has 1: "
-                  "program and launcher use different MPI libraries",
-                  launch.size, launch.variable));
+  throw Error(ExitCode::usage,
+              "the launcher started {0} processes ({1} = {0}) but MPI_COMM_WORLD has 1: "
+              "program and launcher use different MPI libraries",
+              launch.size, launch.variable);
 }
 
 }  // namespace tessera

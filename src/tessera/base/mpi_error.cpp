@@ -18,9 +18,8 @@ void raise_mpi_error(int code, const char* function, const Site& site) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw Error(ExitCode::communication,
-              fmt::format("{} at {} failed: {}", function, to_string(site),
-                          std::string_view(text, static_cast<std::size_t>(length))));
+  throw Error(ExitCode::communication, "{} at {} failed: {}", function, to_string(site),
+              std::string_view(text, static_cast<std::size_t>(length)));
 }
 
 }  // namespace tessera

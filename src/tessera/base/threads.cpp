@@ -91,12 +91,11 @@ void check_threads(const AskedNumber& asked, std::span<const int> processors,
                       "this Kokkos was built without OpenMP and has 1 thread per rank; build one "
                       "with scripts/kokkos.sh --backend openmp");
   if (!kokkos_has_threads || available == 0 || asked.number <= available) return;
-  throw ConfigError(
-      asked.name, std::to_string(asked.number),
-      fmt::format("a rank may run on {} here ({}); ask for at most {}, or give ranks more "
-                  "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
-                  counted(available, "processor"), number_ranges(processors), available,
-                  asked.number, asked.number));
+  throw ConfigError(asked.name, std::to_string(asked.number),
+                    "a rank may run on {} here ({}); ask for at most {}, or give ranks more "
+                    "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
+                    counted(available, "processor"), number_ranges(processors), available,
+                    asked.number, asked.number);
 }
 
 }  // namespace tessera

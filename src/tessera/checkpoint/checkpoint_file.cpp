@@ -64,7 +64,7 @@ template <class Value>
 Value attribute_of(const Hdf5File& file, const std::string& path, const std::string& name) {
   const AttributeValue value = file.attribute("", name);
   if (const Value* found = std::get_if<Value>(&value)) return *found;
-  throw Error(ExitCode::usage, fmt::format("{}: {}: is of an unexpected type", path, name));
+  throw Error(ExitCode::usage, "{}: {}: is of an unexpected type", path, name);
 }
 
 Hdf5File opened(const std::string& path) {
@@ -79,8 +79,8 @@ Hdf5File opened(const std::string& path) {
   if (!is_checkpoint()) throw Error(ExitCode::usage, path + ": is not a checkpoint of tessera");
   const Size version = attribute_of<Size>(file, path, "format_version");
   if (version < 1 || version > checkpoint_version)
-    throw Error(ExitCode::usage, fmt::format("{}: format_version: must be from 1 to {}, not {}",
-                                             path, checkpoint_version, version));
+    throw Error(ExitCode::usage, "{}: format_version: must be from 1 to {}, not {}", path,
+                checkpoint_version, version);
   return file;
 }
 
@@ -146,14 +146,13 @@ TrainingState read_state(const std::string& path) {
     using Row = typename std::decay_t<decltype(list)>::value_type;
     const auto facts = std::find_if(arrays.begin(), arrays.end(),
                                     [&](const ArrayFacts& array) { return array.name == name; });
-    if (facts == arrays.end())
-      throw Error(ExitCode::usage, fmt::format("{}: {}: is missing", path, name));
+    if (facts == arrays.end()) throw Error(ExitCode::usage, "{}: {}: is missing", path, name);
     constexpr Size most_rows = 1 << 24;
     const Size rows = facts->shape.empty() ? -1 : facts->shape.front();
     list.resize(static_cast<std::size_t>(std::clamp<Size>(rows, 0, most_rows)), Row{});
     if (facts->shape != shape_of(list))
-      throw Error(ExitCode::usage, fmt::format("{}: {}: has the unexpected shape {}", path, name,
-                                               to_string(facts->shape)));
+      throw Error(ExitCode::usage, "{}: {}: has the unexpected shape {}", path, name,
+                  to_string(facts->shape));
     file.read(name, DType::float64, whole(facts->shape), list.data());
     check_hash(file, path, name, hash_of_list(list));
   });

@@ -135,8 +135,7 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
     std::error_code error;
     if (!out) error = std::error_code(errno != 0 ? errno : EIO, std::generic_category());
     if (!error) std::filesystem::rename(unfinished, to, error);
-    if (error)
-      throw Error(ExitCode::usage, fmt::format("{}: cannot be written: {}", to, error.message()));
+    if (error) throw Error(ExitCode::usage, "{}: cannot be written: {}", to, error.message());
   });
   if (written.failed()) {
     std::error_code unused;

@@ -39,8 +39,8 @@ void check_same_training(const std::string& path, const std::string& written_wit
         then.is_object() && then.contains(place) ? then.at(place) : setting.get(defaults);
     const nlohmann::json now = setting.get(config);
     if (before != now)
-      throw Error(ExitCode::usage, fmt::format("{}: was written with {} = {}, and this run has {}",
-                                               path, setting.key, to_toml(before), to_toml(now)));
+      throw Error(ExitCode::usage, "{}: was written with {} = {}, and this run has {}", path,
+                  setting.key, to_toml(before), to_toml(now));
   }
 }
 

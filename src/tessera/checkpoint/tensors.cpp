@@ -64,7 +64,7 @@ void check_facts(const Hdf5File& file, const std::string& path,
   for (ArrayFacts& facts : file.arrays()) found.emplace(facts.name, facts);
   for (const CheckpointTensor& tensor : tensors) {
     const auto reject = [&](const std::string& reason) {
-      throw Error(ExitCode::usage, fmt::format("{}: {}: {}", path, tensor.name, reason));
+      throw Error(ExitCode::usage, "{}: {}: {}", path, tensor.name, reason);
     };
     const auto at = found.find(tensor.name);
     if (at == found.end()) reject("is missing");

@@ -54,8 +54,7 @@ void check_call(const CommunicatorState& state, const Call& call) {
   if (together && !is_point_to_point(call.operation)) {
     agree_on_call(state.control.get(), call, problem, state.axis);
   } else if (problem) {
-    throw Error(ExitCode::communication,
-                fmt::format("{}: {}", describe(call, state.axis), *problem));
+    throw Error(ExitCode::communication, "{}: {}", describe(call, state.axis), *problem);
   }
 }
 
@@ -115,8 +114,8 @@ Communicator Communicator::split(int color, int key, std::string axis, Site site
   const CommunicatorState& parent = checked(state_);
   if (parent.size == 1) return alone(std::move(axis));
   if (color < 0) {
-    throw Error(ExitCode::communication, fmt::format("split of axis {} at {}: color {} is negative",
-                                                     parent.axis, to_string(site), color));
+    throw Error(ExitCode::communication, "split of axis {} at {}: color {} is negative",
+                parent.axis, to_string(site), color);
   }
   const Call call{.operation = Operation::split, .site = site};
   const detail::CallScope scope(parent, call);

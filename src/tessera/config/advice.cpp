@@ -48,8 +48,8 @@ class Search {
   Advice run() {
     if (ranks_ < 1 || ranks_ > machine_.ranks())
       throw ConfigError("--ranks", std::to_string(ranks_),
-                        fmt::format("must be from 1 to {}, the ranks of machine {}",
-                                    with_thousands(machine_.ranks()), machine_.name));
+                        "must be from 1 to {}, the ranks of machine {}",
+                        with_thousands(machine_.ranks()), machine_.name);
     for (const StrategyRow& strategy : strategies) {
       if (!strategy.splits_batch) continue;  // data on a mesh with model only
       for (const MeshShape& mesh : meshes_for(strategy, ranks_))

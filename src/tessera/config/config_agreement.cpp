@@ -25,8 +25,8 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
     for (std::size_t i = 0; i < mine.size(); ++i) {
       if (first[i] == mine[i]) continue;
       throw ConfigError(settings()[i].key, mine[i],
-                        fmt::format("on rank {}; must be the same on every rank, but rank 0 has {}",
-                                    world.rank(), first[i].get<std::string>()));
+                        "on rank {}; must be the same on every rank, but rank 0 has {}",
+                        world.rank(), first[i].get<std::string>());
     }
   });
 }

@@ -32,10 +32,6 @@ Size saturating_product(Size a, Size b) { return a > largest / b ? largest : a *
 
 Size saturating_sum(Size a, Size b) { return a > largest - b ? largest : a + b; }
 
-[[noreturn]] void reject(const char* key, const nlohmann::json& value, const std::string& allowed) {
-  throw ConfigError(key, to_toml(value), allowed);
-}
-
 /// Of a key that depends on the kind of model.
 [[noreturn]] void reject_key(const char* key, const Config& config, const std::string& allowed) {
   reject(key, setting_of(key).get(config), allowed);
@@ -53,16 +49,16 @@ void check_network(const Config& all) {
   if (elements > largest / size_of(DType::float64))
     reject_key(size_key(config.kind), all, "gives more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
-    reject("model.matmul_precision", name_of(config.matmul_precision),
-           fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
+    reject("model.matmul_precision", name_of(config.matmul_precision), "needs model.dtype = \"{}\"",
+           name_of(DType::float32));
   const MixedPrecision mixed = all.training.distributed.mixed_precision;
   if (mixed == MixedPrecision::no) return;
   if (config.dtype != DType::float32)
-    reject("distributed.mixed_precision", name_of(mixed),
-           fmt::format("needs model.dtype = \"{}\"", name_of(DType::float32)));
+    reject("distributed.mixed_precision", name_of(mixed), "needs model.dtype = \"{}\"",
+           name_of(DType::float32));
   if (config.matmul_precision != MatmulPrecision::strict)
     reject("model.matmul_precision", name_of(config.matmul_precision),
-           fmt::format("needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no)));
+           "needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no));
 }
 
 void check_data(const Config& config) {
@@ -81,9 +77,8 @@ void check_data(const Config& config) {
   const auto check_source = [&](const char* key, const std::string& value, bool is_read,
                                 const char* what) {
     if (is_read == !value.empty()) return;
-    reject(key, value,
-           fmt::format("must {} for data.kind = \"{}\"", is_read ? what : "not be set",
-                       name_of(config.data.kind)));
+    reject(key, value, "must {} for data.kind = \"{}\"", is_read ? what : "not be set",
+           name_of(config.data.kind));
   };
   check_source("data.file", config.data.file, kind.reads_file, "name a file");
   check_source("data.x", config.data.x, kind.reads_arrays, "name an array");
@@ -104,25 +99,24 @@ void check_loss(const Config& config) {
     std::vector<std::string_view> suitable;
     for (std::size_t kind = 0; kind < names_of<LossKind>.size(); ++kind)
       if (suits(static_cast<LossKind>(kind))) suitable.push_back(names_of<LossKind>[kind]);
-    reject("training.loss", name_of(training.loss),
-           fmt::format("must be {} for model.kind = \"{}\"",
-                       suitable.size() > 1 ? "one of " + join(suitable) : to_toml(suitable[0]),
-                       name_of(config.model.kind)));
+    reject("training.loss", name_of(training.loss), "must be {} for model.kind = \"{}\"",
+           suitable.size() > 1 ? "one of " + join(suitable) : to_toml(suitable[0]),
+           name_of(config.model.kind));
   }
   if (training.loss != LossKind::poisson &&
       training.border_weight != TrainingConfig{}.border_weight)
-    reject("training.border_weight", training.border_weight,
-           fmt::format("needs training.loss = \"{}\"", name_of(LossKind::poisson)));
+    reject("training.border_weight", training.border_weight, "needs training.loss = \"{}\"",
+           name_of(LossKind::poisson));
 }
 
 void check_training(const Config& config) {
   const TrainingConfig& training = config.training;
   if (training.batch_size > config.data.samples)
-    reject("training.batch_size", training.batch_size,
-           fmt::format("must be at most data.samples = {}", config.data.samples));
+    reject("training.batch_size", training.batch_size, "must be at most data.samples = {}",
+           config.data.samples);
   if (training.microbatches > training.batch_size)
     reject("training.microbatches", training.microbatches,
-           fmt::format("must be at most training.batch_size = {}", training.batch_size));
+           "must be at most training.batch_size = {}", training.batch_size);
   validate(training.optimizer);
   validate(training.schedule);
   validate(training.clip);
@@ -149,33 +143,32 @@ void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
     reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
   if (!config.enabled && ranks != 1)
-    reject("distributed.enabled", false, fmt::format("needs one rank, but there are {}", ranks));
+    reject("distributed.enabled", false, "needs one rank, but there are {}", ranks);
   if (config.num_nodes && config.num_processes_per_node) {
     const Size product = saturating_product(*config.num_nodes, *config.num_processes_per_node);
     const Size expected = config.world_size.value_or(ranks);
     if (product != expected)
       reject("distributed.num_nodes", *config.num_nodes,
-             fmt::format("times distributed.num_processes_per_node = {} must equal {}, {}",
-                         *config.num_processes_per_node,
-                         config.world_size ? "distributed.world_size" : "the number of ranks",
-                         expected));
+             "times distributed.num_processes_per_node = {} must equal {}, {}",
+             *config.num_processes_per_node,
+             config.world_size ? "distributed.world_size" : "the number of ranks", expected);
   }
   if (config.world_size && *config.world_size != ranks)
-    reject("distributed.world_size", *config.world_size,
-           fmt::format("must equal the number of ranks, {}", ranks));
+    reject("distributed.world_size", *config.world_size, "must equal the number of ranks, {}",
+           ranks);
   if (config.num_nodes && ranks % *config.num_nodes != 0)
-    reject("distributed.num_nodes", *config.num_nodes,
-           fmt::format("must divide the number of ranks, {}", ranks));
+    reject("distributed.num_nodes", *config.num_nodes, "must divide the number of ranks, {}",
+           ranks);
   if (config.num_processes_per_node && ranks % *config.num_processes_per_node != 0)
     reject("distributed.num_processes_per_node", *config.num_processes_per_node,
-           fmt::format("must divide the number of ranks, {}", ranks));
+           "must divide the number of ranks, {}", ranks);
   const Size tensor = config.tensor_parallel_size.value_or(1);
   const Size pipeline = config.pipeline_parallel_size.value_or(1);
   if (ranks % saturating_product(tensor, pipeline) != 0)
     reject("distributed.tensor_parallel_size", tensor,
-           fmt::format("times distributed.pipeline_parallel_size = {} must divide the number of "
-                       "ranks, {}",
-                       pipeline, ranks));
+           "times distributed.pipeline_parallel_size = {} must divide the number of "
+           "ranks, {}",
+           pipeline, ranks);
 }
 
 void check_axis(const DistributedConfig& config, const std::string& name) {
@@ -208,9 +201,8 @@ MeshShape named_mesh(const DistributedConfig& config, const Topology& topology) 
 void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
                      std::optional<Size> size) {
   if (size && *size != mesh.size_of(axis))
-    reject(key, *size,
-           fmt::format("must equal the size of the mesh axis \"{}\", which is {}", axis,
-                       mesh.size_of(axis)));
+    reject(key, *size, "must equal the size of the mesh axis \"{}\", which is {}", axis,
+           mesh.size_of(axis));
 }
 
 /// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
@@ -270,21 +262,21 @@ void check_nodes(const DistributedConfig& config, const Topology& launch) {
   const Size nodes = launch.num_nodes();
   if (config.num_nodes && *config.num_nodes != nodes)
     reject("distributed.num_nodes", *config.num_nodes,
-           fmt::format("must equal the number of nodes of this launch, {}", nodes));
+           "must equal the number of nodes of this launch, {}", nodes);
   for (std::size_t node = 0; node < ranks_by_node.size(); ++node)
     if (config.num_processes_per_node && *config.num_processes_per_node != ranks_by_node[node])
       reject("distributed.num_processes_per_node", *config.num_processes_per_node,
-             fmt::format("must equal the number of processes on every node of this launch, which "
-                         "has {} on node {} of {}",
-                         ranks_by_node[node], node + 1, nodes));
+             "must equal the number of processes on every node of this launch, which "
+             "has {} on node {} of {}",
+             ranks_by_node[node], node + 1, nodes);
 }
 
 void check_threads(const DistributedConfig& config, Size threads) {
   if (config.threads && *config.threads != threads)
     reject("distributed.threads", *config.threads,
-           fmt::format("must equal the threads of a rank, of which this launch has {}; set "
-                       "OMP_NUM_THREADS={}",
-                       threads, *config.threads));
+           "must equal the threads of a rank, of which this launch has {}; set "
+           "OMP_NUM_THREADS={}",
+           threads, *config.threads);
 }
 
 DType compute_type(const Config& config) {

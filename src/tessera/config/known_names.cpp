@@ -26,10 +26,9 @@ void check_name(std::string_view key, const std::string& value, std::span<const 
   for (const KnownName& entry : known) {
     if (entry.name != value) continue;
     if (entry.unavailable.empty()) return;
-    throw ConfigError(key, to_toml(value),
-                      std::string(entry.unavailable) + "; available: " + join(available));
+    reject(key, value, std::string(entry.unavailable) + "; available: " + join(available));
   }
-  throw ConfigError(key, to_toml(value), must_be_one_of(value, names_in(known)));
+  reject(key, value, must_be_one_of(value, names_in(known)));
 }
 
 }  // namespace tessera

@@ -51,10 +51,10 @@ void check_range(const std::string& key, const nlohmann::json& value, double lea
   if (!value.is_number()) return;
   const double number = value.get<double>();
   if (number >= least && number <= most && std::isfinite(number)) return;
-  throw ConfigError(key, to_toml(value),
-                    most < HUGE_VAL ? fmt::format("must be from {} to {}", least, most)
-                    : least > 0     ? "must be positive and finite"
-                                    : "must not be negative, and finite");
+  reject(key, value,
+         most < HUGE_VAL ? fmt::format("must be from {} to {}", least, most)
+         : least > 0     ? "must be positive and finite"
+                         : "must not be negative, and finite");
 }
 
 template <class T, std::size_t N>
@@ -68,13 +68,12 @@ void set(T& table, const std::array<MachineKey<T>, N>& keys, const std::string& 
                key.member);
     return check_range(prefix + name, value, key.least, key.most);
   }
-  throw ConfigError(prefix + name, to_toml(value),
-                    "is not a known key; the key " + must_be_one_of(name, names));
+  reject(prefix + name, value, "is not a known key; the key " + must_be_one_of(name, names));
 }
 
 /// For what no machine can do without; latencies and overheads may be left out.
 void require(bool is_given, const std::string& path, std::string_view key) {
-  if (!is_given) throw Error(ExitCode::usage, fmt::format("{}: {} is missing", path, key));
+  if (!is_given) throw Error(ExitCode::usage, "{}: {} is missing", path, key);
 }
 
 void check_whole(const Machine& machine, const std::string& path) {
@@ -87,14 +86,13 @@ void check_whole(const Machine& machine, const std::string& path) {
     require(level.bytes_per_second > 0, path, "network.bytes_per_second");
     if (level.ranks % inner != 0 || (level.ranks == inner && inner > 1))
       throw ConfigError("network.ranks", std::to_string(level.ranks),
-                        fmt::format("must be a multiple of the {} of the level inside", inner));
+                        "must be a multiple of the {} of the level inside", inner);
     inner = level.ranks;
   }
 }
 
 void set_network(Machine& machine, const nlohmann::json& levels) {
-  if (!levels.is_array())
-    throw ConfigError("network", to_toml(levels), "must be an array of tables: [[network]]");
+  if (!levels.is_array()) reject("network", levels, "must be an array of tables: [[network]]");
   for (const nlohmann::json& level : levels) {
     NetworkLevel& added = machine.network.emplace_back();
     for (const auto& [name, value] : level.items())
@@ -105,7 +103,7 @@ void set_network(Machine& machine, const nlohmann::json& levels) {
 void set_rate(Machine& machine, const std::string& key, const nlohmann::json& value) {
   const std::string type = key.substr(rates.size());
   if (std::find(product_types.begin(), product_types.end(), type) == product_types.end())
-    throw ConfigError(key, to_toml(value), "the type " + must_be_one_of(type, product_types));
+    reject(key, value, "the type " + must_be_one_of(type, product_types));
   setting_types::assign(key, value, machine.flops_per_second[type]);
   check_range(key, value, tiny, HUGE_VAL);
 }
@@ -136,8 +134,7 @@ Machine load_machine(const std::string& path) {
     else if (key.starts_with(prefix))
       set(machine, machine_keys, prefix, key.substr(prefix.size()), value);
     else
-      throw ConfigError(key, to_toml(value),
-                        "is not a known key; a machine file has [machine] and [[network]]");
+      reject(key, value, "is not a known key; a machine file has [machine] and [[network]]");
   }
   check_whole(machine, path);
   return machine;

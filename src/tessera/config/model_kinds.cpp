@@ -41,9 +41,8 @@ ModelSpec make_model(const ModelConfig& config) {
   const auto kind = static_cast<std::size_t>(config.kind);
   for (std::size_t other = 0; other < rows.size(); ++other)
     if (other != kind && !rows[other].untouched(config))
-      throw ConfigError("model.kind", to_toml(name_of(config.kind)),
-                        fmt::format("must be \"{}\" if keys such as {} are given",
-                                    names_of<ModelKind>[other], rows[other].size_key));
+      reject("model.kind", name_of(config.kind), "must be \"{}\" if keys such as {} are given",
+             names_of<ModelKind>[other], rows[other].size_key);
   return rows[kind].make(config);
 }
 

@@ -75,11 +75,10 @@ void assign(std::string_view key, const nlohmann::json& value, T& member) {
     const std::string name = value.is_string() ? value.get<std::string>() : to_toml(value);
     const std::optional<T> found = value_named<T>(value.is_string() ? name : "");
     if (!found || static_cast<std::size_t>(*found) >= names.size())
-      throw ConfigError(key, to_toml(value), must_be_one_of(name, names));
+      reject(key, value, must_be_one_of(name, names));
     member = *found;
   } else {
-    if (!accepts<T>(value))
-      throw ConfigError(key, to_toml(value), "must be " + std::string(expected<T>));
+    if (!accepts<T>(value)) reject(key, value, "must be " + std::string(expected<T>));
     member = value.get<T>();
   }
 }
@@ -91,16 +90,14 @@ inline void assign(std::string_view key, const nlohmann::json& value, Recomputat
     member.units = 1;
   } else {
     if (!value.is_number_integer() || value.get<Size>() < 1)
-      throw ConfigError(key, to_toml(value),
-                        "must be \"none\", \"full\" or the number of layers of a segment");
+      reject(key, value, "must be \"none\", \"full\" or the number of layers of a segment");
     member.units = value.get<Size>();
   }
 }
 
 inline void assign(std::string_view key, const nlohmann::json& value, MeshSizes& member) {
   const auto refuse = [&] {
-    throw ConfigError(key, to_toml(value),
-                      "must be a list of integers, \"nodes\" and \"per_node\"");
+    reject(key, value, "must be a list of integers, \"nodes\" and \"per_node\"");
   };
   if (!value.is_array()) refuse();
   MeshSizes sizes;
@@ -146,9 +143,8 @@ void assign_entry(std::string_view key, const std::string& name, const nlohmann:
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, std::map<std::string, T>& member) {
   if (!value.is_object())
-    throw ConfigError(
-        key, to_toml(value),
-        "must be a table, as in {} or {name = ...}, each of " + std::string(expected<T>));
+    reject(key, value,
+           "must be a table, as in {} or {name = ...}, each of " + std::string(expected<T>));
   std::map<std::string, T> table;
   for (const auto& [name, entry] : value.items()) assign_entry(key, name, entry, table);
   member = std::move(table);

@@ -37,8 +37,7 @@ bool is_section(const std::string& name) {
   const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
   for (std::string_view launched : launcher_names)
     if (name == launched)
-      throw ConfigError(key, to_toml(value),
-                        "comes from the launcher (mpirun, srun) and must not be given");
+      reject(key, value, "comes from the launcher (mpirun, srun) and must not be given");
   std::vector<std::string> keys;
   std::vector<std::string> names;
   for (const Setting& known : settings()) {
@@ -54,7 +53,7 @@ bool is_section(const std::string& name) {
   } else {
     hint += "; tessera run --print-config lists them";
   }
-  throw ConfigError(key, to_toml(value), hint);
+  reject(key, value, hint);
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ constexpr auto only_type = [](const std::string& key, const auto& value) {
 constexpr auto positive = [](const std::string& key, const auto& value) {
   constexpr bool real = std::is_floating_point_v<std::decay_t<decltype(value)>>;
   if (!(value > 0) || !std::isfinite(static_cast<double>(value)))
-    throw ConfigError(key, to_toml(value),
-                      real ? "must be positive and finite" : "must be positive");
+    reject(key, value, real ? "must be positive and finite" : "must be positive");
 };
 
 constexpr auto positive_if_set = [](const std::string& key, const auto& value) {
@@ -36,13 +35,12 @@ constexpr auto positive_if_set = [](const std::string& key, const auto& value) {
 constexpr auto not_negative = [](const std::string& key, const auto& value) {
   constexpr bool real = std::is_floating_point_v<std::decay_t<decltype(value)>>;
   if (!(value >= 0) || !std::isfinite(static_cast<double>(value)))
-    throw ConfigError(key, to_toml(value),
-                      real ? "must be finite and not negative" : "must not be negative");
+    reject(key, value, real ? "must be finite and not negative" : "must not be negative");
 };
 
 constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw ConfigError(key, to_toml(value), "must be at most 2^63 - 1, TOML's largest integer");
+    reject(key, value, "must be at most 2^63 - 1, TOML's largest integer");
 };
 
 /// A string out of a table of names.

@@ -31,24 +31,21 @@ void check_logical_name(const std::string& key, const std::string& name,
   static const MeshRules defaults = default_rules();
   for (const MeshRules::Rule& rule : defaults.rules()) known.push_back(rule.logical);
   if (std::find(known.begin(), known.end(), name) == known.end())
-    throw ConfigError(entry_key(key, name), to_toml(axes),
-                      "the name " + must_be_one_of(name, known));
+    reject(entry_key(key, name), axes, "the name " + must_be_one_of(name, known));
 }
 
 void check_rule_axes(const std::string& key, const std::string& name,
                      const std::vector<std::string>& axes) {
-  const auto reject = [&](const std::string& allowed) {
-    throw ConfigError(entry_key(key, name), to_toml(axes), allowed);
-  };
+  const std::string path = entry_key(key, name);
   std::set<std::string> seen;
   for (const std::string& axis : axes) {
     const std::vector<std::string_view> known = names_in(known_axes);
     if (std::find(known.begin(), known.end(), axis) == known.end())
-      reject(to_toml(axis) + " " + must_be_one_of(axis, known));
-    if (!seen.insert(axis).second) reject("must not name an axis twice");
+      reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known));
+    if (!seen.insert(axis).second) reject(path, axes, "must not name an axis twice");
     if (name == "batch" && axis != "data" && axis != "fsdp")
-      reject("may name only data and fsdp, the axes that split the batch");
-    if (name != "batch" && axis != "model") reject(only_model);
+      reject(path, axes, "may name only data and fsdp, the axes that split the batch");
+    if (name != "batch" && axis != "model") reject(path, axes, only_model);
   }
 }
 
@@ -66,18 +63,17 @@ void check_one_name_on_model(const ModelSpec& model,
       others.insert(parameter.logical_axes.begin(), parameter.logical_axes.end());
   for (const std::string& name : others)
     if (!name.empty() && name != "embed" && contains(rules.axes_of(name), "model"))
-      throw ConfigError(entry_key(rules_key, "embed"), to_toml(given.at("embed")),
-                        fmt::format("needs {} = []: a kernel has a dimension of each name, and "
-                                    "model can split only one",
-                                    entry_key(rules_key, name)));
+      reject(entry_key(rules_key, "embed"), given.at("embed"),
+             "needs {} = []: a kernel has a dimension of each name, and "
+             "model can split only one",
+             entry_key(rules_key, name));
 }
 
 void check_rule_of_batch(const std::vector<std::string>& axes, const MeshShape& mesh) {
   for (const std::string& axis : batch_axes(mesh))
     if (!contains(axes, axis))
-      throw ConfigError(entry_key(rules_key, "batch"), to_toml(axes),
-                        fmt::format("must name {}, which splits the batch on the mesh {}", axis,
-                                    mesh.to_string()));
+      reject(entry_key(rules_key, "batch"), axes,
+             "must name {}, which splits the batch on the mesh {}", axis, mesh.to_string());
 }
 
 }  // namespace
@@ -96,8 +92,7 @@ void check_parameter_specs(const std::string& key,
     try {
       PartitionSpec::parse(text);
     } catch (const ConfigError&) {
-      throw ConfigError(entry_key(key, path), to_toml(text),
-                        "must be a PartitionSpec such as P(None, 'model')");
+      reject(entry_key(key, path), text, "must be a PartitionSpec such as P(None, 'model')");
     }
   }
 }

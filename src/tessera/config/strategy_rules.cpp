@@ -11,11 +11,6 @@
 namespace tessera {
 namespace {
 
-[[noreturn]] void reject(std::string_view key, const nlohmann::json& value,
-                         const std::string& allowed) {
-  throw ConfigError(key, to_toml(value), allowed);
-}
-
 /// "fsdp" or "hybrid"
 std::string strategies_that_gather() {
   std::string names;
@@ -55,16 +50,15 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
   const StrategyRow& row = row_of(strategy_of(config));
   if (row.over_fsdp_only && !mesh.find("fsdp"))
     reject("distributed.strategy", config.strategy,
-           fmt::format("needs a mesh with an axis fsdp to shard over, such as data=2,fsdp=4, where "
-                       "data replicates; the mesh is {}",
-                       mesh.to_string()));
+           "needs a mesh with an axis fsdp to shard over, such as data=2,fsdp=4, where "
+           "data replicates; the mesh is {}",
+           mesh.to_string());
   for (const std::string& axis : batch_axes(mesh))
     if (!row.splits_batch && mesh.size_of(axis) > 1)
-      reject(
-          "distributed.strategy", config.strategy,
-          fmt::format("needs a mesh whose axis {} has size 1, not {}: it splits only layers; every "
-                      "other strategy also works with a mesh axis model",
-                      axis, mesh.size_of(axis)));
+      reject("distributed.strategy", config.strategy,
+             "needs a mesh whose axis {} has size 1, not {}: it splits only layers; every "
+             "other strategy also works with a mesh axis model",
+             axis, mesh.size_of(axis));
 }
 
 const std::vector<StrategyOption>& strategy_options() {
@@ -113,8 +107,7 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     if (!can_apply(option.applies, strategy_of(config)))
       reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
     if (const std::string axis = axis_of(option.applies); !axis.empty() && !mesh.find(axis))
-      reject(option.key, value,
-             fmt::format("needs a mesh axis {}; the mesh is {}", axis, mesh.to_string()));
+      reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,

@@ -45,8 +45,7 @@ void check_depth(std::string_view text, const std::string& source) {
   const std::vector<std::string> lines = split_text(text, '\n');
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (std::count(lines[i].begin(), lines[i].end(), '.') > limit)
-      throw Error(ExitCode::usage,
-                  fmt::format("{}:{}: more than {} dots in one line", source, i + 1, limit));
+      throw Error(ExitCode::usage, "{}:{}: more than {} dots in one line", source, i + 1, limit);
 }
 
 struct Located {
@@ -92,8 +91,8 @@ std::vector<GivenValue> parse_toml(std::string_view document, const std::string&
   try {
     flatten(toml::parse(document, source), "", located);
   } catch (const toml::parse_error& error) {
-    throw Error(ExitCode::usage, fmt::format("{}:{}: {}", source, error.source().begin.line,
-                                             one_line(error.description())));
+    throw Error(ExitCode::usage, "{}:{}: {}", source, error.source().begin.line,
+                one_line(error.description()));
   }
   std::stable_sort(located.begin(), located.end(), [](const Located& a, const Located& b) {
     return a.position.line < b.position.line;

@@ -3,9 +3,13 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <tessera/base/error.hpp>
 
 namespace tessera {
 
@@ -31,5 +35,16 @@ std::string entry_key(std::string_view table, const std::string& name);
 
 /// A value as TOML writes it, on one line.
 std::string to_toml(const nlohmann::json& value);
+
+/// Throws ConfigError for the value of a key, with what is allowed as it stands or formatted.
+[[noreturn]] inline void reject(std::string_view key, const nlohmann::json& value,
+                                const std::string& allowed) {
+  throw ConfigError(key, to_toml(value), allowed);
+}
+template <class... Args>
+[[noreturn]] void reject(std::string_view key, const nlohmann::json& value,
+                         fmt::format_string<Args...> allowed, Args&&... args) {
+  reject(key, value, fmt::format(allowed, std::forward<Args>(args)...));
+}
 
 }  // namespace tessera

@@ -39,9 +39,8 @@ void check_learns_from_examples(const DataConfig& data, const ModelSpec& model) 
 void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples,
                         const std::string& place) {
   const auto reject = [&](const std::string& reason) {
-    throw ConfigError(
-        part.key, part.name,
-        fmt::format("has shape ({}){}, but {}", fmt::join(shape, ", "), place, reason));
+    throw ConfigError(part.key, part.name, "has shape ({}){}, but {}", fmt::join(shape, ", "),
+                      place, reason);
   };
   if (shape.empty() || !holds(shape, part.elements()))
     reject(fmt::format(
@@ -61,10 +60,9 @@ void check_classes(const StoredPart& part, const std::vector<T>& values, Size fi
     const T value = values[i];
     if (value >= T(0) && value < static_cast<T>(part.classes) && value == std::floor(value))
       continue;
-    throw ConfigError(
-        part.key, part.name,
-        fmt::format("has {} in sample {}{}, but the model needs integers from 0 to {}", value,
-                    first + static_cast<Size>(i) / part.elements(), place, part.classes - 1));
+    throw ConfigError(part.key, part.name,
+                      "has {} in sample {}{}, but the model needs integers from 0 to {}", value,
+                      first + static_cast<Size>(i) / part.elements(), place, part.classes - 1);
   }
 }
 template void check_classes(const StoredPart&, const std::vector<float>&, Size, const std::string&);

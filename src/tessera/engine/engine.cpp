@@ -201,8 +201,8 @@ void Engine<T>::check_finite() {
   for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_, slot);
   overflows_ = sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0;
   if (overflows_ && !loss_scale_.can_shrink())
-    throw Error(ExitCode::wrong_result,
-                fmt::format("training diverged: the gradient of step {} is not finite", steps_));
+    throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
+                steps_);
 }
 
 /// Each element of the gradient counts once over all ranks, in double.

@@ -130,9 +130,8 @@ void ReplicaCheck<T>::report(Size step) const {
   }
   const std::string difference = first_difference(gather_json(mesh_.world(), mine));
   if (!difference.empty())
-    throw Error(ExitCode::wrong_result,
-                fmt::format("replicas differ after step {}: {}", step, difference));
-  throw Error(ExitCode::wrong_result, fmt::format("replicas differ after step {}", step));
+    throw Error(ExitCode::wrong_result, "replicas differ after step {}: {}", step, difference);
+  throw Error(ExitCode::wrong_result, "replicas differ after step {}", step);
 }
 
 template class ReplicaCheck<float>;

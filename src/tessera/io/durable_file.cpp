@@ -16,8 +16,7 @@ namespace tessera {
 namespace {
 
 [[noreturn]] void fail_with(const std::filesystem::path& path, const char* what, int error) {
-  throw Error(ExitCode::usage,
-              fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
+  throw Error(ExitCode::usage, "{}: {}: {}", path.string(), what, std::strerror(error));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::array<TypeRow, 3> type_rows() {
 TypeRow row_of_type(DType type) {
   for (const TypeRow& row : type_rows())
     if (row.type == type) return row;
-  throw Error(ExitCode::usage, fmt::format("no files have arrays of {}", name_of(type)));
+  throw Error(ExitCode::usage, "no files have arrays of {}", name_of(type));
 }
 
 std::vector<hsize_t> as_hsize(const Shape& shape) { return {shape.begin(), shape.end()}; }

@@ -169,9 +169,8 @@ std::size_t MeshShape::require(std::string_view name, std::string_view key) cons
   if (const auto a = find(name)) return *a;
   const std::vector<std::string> names = axis_names();
   const auto nearest = suggest_nearest(name, names);
-  throw ConfigError(key, name,
-                    fmt::format("must be an axis of the mesh {}{}", to_string(),
-                                nearest ? fmt::format(" (nearest: {})", *nearest) : ""));
+  throw ConfigError(key, name, "must be an axis of the mesh {}{}", to_string(),
+                    nearest ? fmt::format(" (nearest: {})", *nearest) : "");
 }
 
 Size MeshShape::size_of(std::string_view name) const {

@@ -125,9 +125,8 @@ PartitionSpec to_partition_spec(const Placements& placements, const MeshShape& m
   spec.dims.resize(tensor_rank);
   for (std::size_t a = 0; a < placements.size(); ++a) {
     if (placements[a].is_partial()) {
-      throw Error(ExitCode::usage,
-                  fmt::format("placements {}: a PartitionSpec cannot express Partial",
-                              to_string(placements, mesh)));
+      throw Error(ExitCode::usage, "placements {}: a PartitionSpec cannot express Partial",
+                  to_string(placements, mesh));
     }
     if (placements[a].is_shard()) {
       spec.dims[static_cast<std::size_t>(placements[a].dim())].push_back(mesh.axes()[a].name);

@@ -35,18 +35,15 @@ Placements replicated(const MeshShape& mesh) { return Placements(mesh.num_axes()
 void check_placements(const Placements& placements, const MeshShape& mesh,
                       std::size_t tensor_rank) {
   if (placements.size() != mesh.num_axes()) {
-    throw Error(ExitCode::usage,
-                fmt::format("{} placements for the mesh {}, which needs one per axis",
-                            placements.size(), mesh.to_string()));
+    throw Error(ExitCode::usage, "{} placements for the mesh {}, which needs one per axis",
+                placements.size(), mesh.to_string());
   }
   for (const Placement& placement : placements) {
     if (!placement.is_shard()) continue;
     if (placement.dim() < 0 || static_cast<std::size_t>(placement.dim()) >= tensor_rank) {
-      throw Error(
-          ExitCode::usage,
-          fmt::format("placements {}: a tensor with {} has no dimension {}",
-                      to_string(placements, mesh),
-                      counted(static_cast<Size>(tensor_rank), "dimension"), placement.dim()));
+      throw Error(ExitCode::usage, "placements {}: a tensor with {} has no dimension {}",
+                  to_string(placements, mesh), counted(static_cast<Size>(tensor_rank), "dimension"),
+                  placement.dim());
     }
   }
 }

@@ -39,9 +39,8 @@ const std::vector<std::string>& MeshRules::axes_of(std::string_view logical) con
     known.push_back(rule.logical);
   }
   const auto nearest = suggest_nearest(logical, known);
-  throw ConfigError("logical axis", logical,
-                    fmt::format("must be one of {}{}", join(known),
-                                nearest ? fmt::format(" (nearest: {})", *nearest) : ""));
+  throw ConfigError("logical axis", logical, "must be one of {}{}", join(known),
+                    nearest ? fmt::format(" (nearest: {})", *nearest) : "");
 }
 
 MeshRules default_rules() {

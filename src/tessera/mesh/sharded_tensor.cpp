@@ -9,13 +9,12 @@ namespace {
 
 const Shape& checked(const Shape& shape) {
   if (shape.size() > max_tensor_rank) {
-    throw Error(ExitCode::usage, fmt::format("shape {}: a tensor has at most {} dimensions",
-                                             to_string(shape), max_tensor_rank));
+    throw Error(ExitCode::usage, "shape {}: a tensor has at most {} dimensions", to_string(shape),
+                max_tensor_rank);
   }
   for (const Size extent : shape) {
     if (extent < 0) {
-      throw Error(ExitCode::usage,
-                  fmt::format("shape {}: extents must not be negative", to_string(shape)));
+      throw Error(ExitCode::usage, "shape {}: extents must not be negative", to_string(shape));
     }
   }
   return shape;
@@ -37,10 +36,9 @@ ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placem
       block_(block_of(mesh_, global_shape_, placements_)),
       local_(std::move(local)) {
   if (static_cast<Size>(local_.extent(0)) != num_elements(block_.extent)) {
-    throw Error(ExitCode::usage,
-                fmt::format("the block {} of a tensor {} has {} elements, but the View has {}",
-                            to_string(block_.extent), to_string(global_shape_),
-                            num_elements(block_.extent), local_.extent(0)));
+    throw Error(ExitCode::usage, "the block {} of a tensor {} has {} elements, but the View has {}",
+                to_string(block_.extent), to_string(global_shape_), num_elements(block_.extent),
+                local_.extent(0));
   }
 }
 
@@ -56,8 +54,7 @@ template <class T>
 Matrix<T> ShardedTensor<T>::local_matrix() const {
   const Shape& extent = block_.extent;
   if (extent.size() != 1 && extent.size() != 2) {
-    throw Error(ExitCode::usage,
-                fmt::format("a tensor {} is not a matrix", to_string(global_shape_)));
+    throw Error(ExitCode::usage, "a tensor {} is not a matrix", to_string(global_shape_));
   }
   return Matrix<T>(local_.data(), static_cast<std::size_t>(extent.size() == 2 ? extent[0] : 1),
                    static_cast<std::size_t>(extent.back()));

@@ -35,9 +35,8 @@ std::string parameter_axis(const MeshShape& mesh) {
   for (const char* name : {"fsdp", "data"}) {
     if (mesh.find(name)) return name;
   }
-  throw ConfigError(
-      "param_sharding", "shard",
-      fmt::format("needs a mesh with an axis fsdp or data; the mesh is {}", mesh.to_string()));
+  throw ConfigError("param_sharding", "shard",
+                    "needs a mesh with an axis fsdp or data; the mesh is {}", mesh.to_string());
 }
 
 PartitionSpec largest_dimension_over(const std::string& axis, const Shape& shape) {
@@ -139,9 +138,8 @@ ShardedState<T> shard_model_state(const ArrayState<T>& state, const Mesh& mesh,
   for (const auto& [path, spec] : param_sharding) {
     if (state.count(path) > 0) continue;
     const auto nearest = suggest_nearest(path, paths);
-    throw ConfigError("param_sharding", path,
-                      fmt::format("must be the path of a parameter{}",
-                                  nearest ? fmt::format(" (nearest: {})", *nearest) : ""));
+    throw ConfigError("param_sharding", path, "must be the path of a parameter{}",
+                      nearest ? fmt::format(" (nearest: {})", *nearest) : "");
   }
   return shard_each(state, mesh, [&](const std::string& path, const auto&) {
     const auto found = param_sharding.find(path);
@@ -162,8 +160,8 @@ ShardedState<T> all_reduce_gradients(ShardedState<T> gradients, std::string_view
     Placements to = gradient.placements();
     if (!to[a].is_partial()) {
       throw Error(ExitCode::usage,
-                  fmt::format("gradient {}: must be Partial along '{}', but its placements are {}",
-                              path, axis, to_string(to, mesh)));
+                  "gradient {}: must be Partial along '{}', but its placements are {}", path, axis,
+                  to_string(to, mesh));
     }
     to[a] = Placement::replicate();
     const auto sum = reduced.emplace(path, redistribute(std::move(gradient), to)).first;

@@ -13,7 +13,7 @@ namespace {
 
 void check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(ExitCode::usage, fmt::format("{}: {}", call, cublasGetStatusString(status)));
+    throw Error(ExitCode::usage, "{}: {}", call, cublasGetStatusString(status));
 }
 
 /// Made once, and gone before Kokkos is.

@@ -23,7 +23,7 @@ void check(const FnoConfig& config) {
   check_positive("model.fno.projection", config.projection);
   if (config.grid < 2 * config.modes)
     throw ConfigError("model.fno.grid", std::to_string(config.grid),
-                      fmt::format("must be at least twice model.fno.modes = {}", config.modes));
+                      "must be at least twice model.fno.modes = {}", config.modes);
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ template <class T, class Of>
 Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
   const Size n = static_cast<Size>(m.size());
   if (n > static_cast<Size>(scratch.extent(0)))
-    throw Error(ExitCode::usage, fmt::format("gemm: {} elements need more scratch memory than {}",
-                                             n, scratch.extent(0)));
+    throw Error(ExitCode::usage, "gemm: {} elements need more scratch memory than {}", n,
+                scratch.extent(0));
   return alias_matrix(scratch.data(), static_cast<Size>(m.extent(0)),
                       static_cast<Size>(m.extent(1)));
 }
@@ -144,8 +144,8 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
   if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
-    throw Error(ExitCode::usage, fmt::format("gemm: shapes {} x {} -> {} do not fit",
-                                             to_string(op_a), to_string(op_b), to_string(out)));
+    throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
+                to_string(op_b), to_string(out));
   }
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   if constexpr (!is_short_v<T>) {

@@ -20,7 +20,7 @@ void check_no_output_activation(std::string_view kind, const MlpConfig& layers) 
   if (layers.output_activation != Activation::identity)
     throw ConfigError("model.output_activation",
                       fmt::format("\"{}\"", name_of(layers.output_activation)),
-                      fmt::format("must be \"identity\" for model.kind = \"{}\"", kind));
+                      "must be \"identity\" for model.kind = \"{}\"", kind);
 }
 
 Size append_dense(ModelSpec& model, const DenseSpec& dense) {

@@ -98,8 +98,8 @@ void detail::multiply(const ShortProduct& p, const void* a, const void* b, void*
         {{DNNL_ARG_SRC, product.a}, {DNNL_ARG_WEIGHTS, product.b}, {DNNL_ARG_DST, product.c}});
     stream.wait();
   } catch (const dnnl::error& error) {
-    throw Error(ExitCode::usage, fmt::format("oneDNN: product of {} x {} x {} {}: {}", p.m, p.n,
-                                             p.k, name_of(p.operands), error.what()));
+    throw Error(ExitCode::usage, "oneDNN: product of {} x {} x {} {}: {}", p.m, p.n, p.k,
+                name_of(p.operands), error.what());
   }
 }
 

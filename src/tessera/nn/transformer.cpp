@@ -20,7 +20,7 @@ void check(const TransformerConfig& config) {
   check_positive("model.transformer.inner_width", config.inner_width);
   if (config.width % config.heads != 0)
     throw ConfigError("model.transformer.heads", std::to_string(config.heads),
-                      fmt::format("must divide model.transformer.width = {} evenly", config.width));
+                      "must divide model.transformer.width = {} evenly", config.width);
 }
 
 }  // namespace

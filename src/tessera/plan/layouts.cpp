@@ -158,8 +158,8 @@ class Chooser {
       asked.push_back(parameter.name + " " +
                       to_string(asked_placement(input_, path_of(layer, parameter), parameter)));
     throw ConfigError("distributed.mesh_rules", join(asked),
-                      fmt::format("is no way in which the {} layer {} can be split along model",
-                                  row_of(layer).name, layer.name));
+                      "is no way in which the {} layer {} can be split along model",
+                      row_of(layer).name, layer.name);
   }
 
   /// `model` may not part what belongs together.
@@ -167,8 +167,8 @@ class Chooser {
     const Size ranks = input_.mesh.size_of("model"), groups = layer.out / layer.group;
     if (layer.group == 1 || !layout.output.is_shard(1) || groups % ranks == 0) return;
     throw ConfigError("distributed.tensor_parallel_size", std::to_string(ranks),
-                      fmt::format("must divide the {} groups of {} columns of {}", groups,
-                                  layer.group, layer.name));
+                      "must divide the {} groups of {} columns of {}", groups, layer.group,
+                      layer.name);
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {

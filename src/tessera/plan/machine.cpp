@@ -85,14 +85,13 @@ class MachineCost {
 double product_rate(const Machine& machine, const PlanInput& input) {
   const Size ranks = input.mesh.num_ranks();
   if (ranks > machine.ranks())
-    throw ConfigError("mesh", input.mesh.to_string(),
-                      fmt::format("needs {} ranks; machine {} has {}", with_thousands(ranks),
-                                  machine.name, with_thousands(machine.ranks())));
+    throw ConfigError("mesh", input.mesh.to_string(), "needs {} ranks; machine {} has {}",
+                      with_thousands(ranks), machine.name, with_thousands(machine.ranks()));
   const std::string type(input.precision == MatmulPrecision::strict ? name_of(input.compute_type)
                                                                     : name_of(input.precision));
   const auto rate = machine.flops_per_second.find(type);
   if (rate == machine.flops_per_second.end())
-    throw ConfigError("machine.flops_per_second", machine.name, fmt::format("has no {}", type));
+    throw ConfigError("machine.flops_per_second", machine.name, "has no {}", type);
   return rate->second;
 }
 

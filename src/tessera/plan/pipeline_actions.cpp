@@ -26,9 +26,8 @@ Size direction(PassKind kind) {
 }
 
 [[noreturn]] void reject(const PlacedPass& at, const PipelineShape& shape, std::string_view why) {
-  throw Error(ExitCode::wrong_result,
-              fmt::format("pipeline schedule {}: stage {}, {}: {}", name_of(shape.schedule),
-                          at.stage, to_string(at.pass, shape), why));
+  throw Error(ExitCode::wrong_result, "pipeline schedule {}: stage {}, {}: {}",
+              name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
 }
 
 /// Carries lists out, each stage as far as it can get, until all are done or all wait.

@@ -58,13 +58,12 @@ template <class T>
 void check_types(const Config& config) {
   const DType dtype = config.model.dtype, wanted = dtype_of<StateOf<T>>();
   if (dtype != wanted)
-    throw ConfigError("model.dtype", name_of(dtype),
-                      fmt::format("must be {}, the trainer's", name_of(wanted)));
+    throw ConfigError("model.dtype", name_of(dtype), "must be {}, the trainer's", name_of(wanted));
   if (compute_type(config) != dtype_of<T>())
     throw ConfigError("distributed.mixed_precision",
                       name_of(config.training.distributed.mixed_precision),
-                      fmt::format("needs a trainer that computes with {}, not {}",
-                                  name_of(compute_type(config)), name_of(dtype_of<T>())));
+                      "needs a trainer that computes with {}, not {}",
+                      name_of(compute_type(config)), name_of(dtype_of<T>()));
 }
 
 /// Throws the same ConfigError on every rank unless all of them give the same value.
@@ -75,7 +74,7 @@ void check_same_everywhere(const Communicator& world, const char* key, Size valu
   world.all_reduce(largest, ReduceOp::max);
   if (largest(0) != -largest(1))
     throw ConfigError(key, std::to_string(-largest(1)),
-                      fmt::format("must be the same on every rank, but one has {}", largest(0)));
+                      "must be the same on every rank, but one has {}", largest(0));
 }
 
 /// Into the columns of `to` from `first` on.
@@ -144,7 +143,7 @@ Size Trainer<T>::samples_of(const Matrix<Data>& x) const {
   const Size rows = static_cast<Size>(x.extent(0)), positions = model_.input_positions;
   if (rows % positions != 0)
     throw ConfigError("rows of x", std::to_string(rows),
-                      fmt::format("must be a multiple of {}, the model's positions", positions));
+                      "must be a multiple of {}, the model's positions", positions);
   return rows / positions;
 }
 
@@ -318,9 +317,8 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
     // Ranks along `model` have computed it apart; none of them may leave alone.
     collectively(world_, [&] {
       if (!std::isfinite(loss))
-        throw Error(ExitCode::wrong_result,
-                    fmt::format("training diverged: the loss of epoch {} is {}", epoch,
-                                std::isnan(loss) ? "not a number" : "infinite"));
+        throw Error(ExitCode::wrong_result, "training diverged: the loss of epoch {} is {}", epoch,
+                    std::isnan(loss) ? "not a number" : "infinite");
     });
     const bool is_last = epoch == config_.training.num_epochs;
     if (session_->validates_after(epoch))

@@ -54,9 +54,8 @@ void agree(MPI_Comm control, const Call& call, const std::optional<std::string>&
   }
   std::vector<std::string> parts;
   for (const auto& [ranks, said] : ranks_by_text(texts)) parts.push_back(ranks + ": " + said);
-  throw Error(ExitCode::communication,
-              fmt::format("{} over axis {}: {}", any_problem ? "invalid call" : "mismatched calls",
-                          axis, join(parts, "; ")));
+  throw Error(ExitCode::communication, "{} over axis {}: {}",
+              any_problem ? "invalid call" : "mismatched calls", axis, join(parts, "; "));
 }
 
 /// What one rank sends must be what the other expects.

@@ -55,10 +55,9 @@ class CheckedPending final : public PendingCall {
   void compare() const {
     if (call_.operation == Operation::send) return;
     if (header_.count == call_.out.count && header_.type == call_.out.type) return;
-    throw Error(ExitCode::communication,
-                fmt::format("{}: expected {} {}, but rank {} sends {} {} at {}",
-                            describe(call_, axis_), call_.out.count, name_of(call_.out.type),
-                            call_.peer, header_.count, name_of(header_.type), header_.site));
+    throw Error(ExitCode::communication, "{}: expected {} {}, but rank {} sends {} {} at {}",
+                describe(call_, axis_), call_.out.count, name_of(call_.out.type), call_.peer,
+                header_.count, name_of(header_.type), header_.site);
   }
 
   Call call_;

@@ -19,10 +19,9 @@ inline void check_received(const MPI_Status& status, int expected, MPI_Datatype 
   int received = 0;
   check_mpi(MPI_Get_count(&status, type, &received), "MPI_Get_count", site);
   if (received == expected) return;
-  throw Error(
-      ExitCode::communication,
-      fmt::format("receive at {}: the message of rank {} has {} elements, not the expected {}",
-                  to_string(site), status.MPI_SOURCE, received, expected));
+  throw Error(ExitCode::communication,
+              "receive at {}: the message of rank {} has {} elements, not the expected {}",
+              to_string(site), status.MPI_SOURCE, received, expected);
 }
 
 /// Counts per rank in the form that MPI wants; kept as long as the call lasts.

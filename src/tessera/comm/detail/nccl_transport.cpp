@@ -21,14 +21,14 @@ namespace {
 
 void check_cuda(cudaError_t code, const char* function, const Site& site) {
   if (code == cudaSuccess) return;
-  throw Error(ExitCode::communication, fmt::format("{} at {} failed: {}", function, to_string(site),
-                                                   cudaGetErrorString(code)));
+  throw Error(ExitCode::communication, "{} at {} failed: {}", function, to_string(site),
+              cudaGetErrorString(code));
 }
 
 void check_nccl(ncclResult_t code, const char* function, const Site& site) {
   if (code == ncclSuccess) return;
-  throw Error(ExitCode::communication, fmt::format("{} at {} failed: {}", function, to_string(site),
-                                                   ncclGetErrorString(code)));
+  throw Error(ExitCode::communication, "{} at {} failed: {}", function, to_string(site),
+              ncclGetErrorString(code));
 }
 
 /// In the order of the enumerators.
@@ -143,7 +143,7 @@ class NcclTransport final : public Transport {
 
   [[noreturn]] void give_up(const Site& site, const std::string& why) {
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
-    throw Error(ExitCode::communication, fmt::format("NCCL call at {}: {}", to_string(site), why));
+    throw Error(ExitCode::communication, "NCCL call at {}: {}", to_string(site), why);
   }
 
   void issue(const Call& call) {
