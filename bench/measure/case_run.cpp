@@ -100,7 +100,7 @@ void CaseRun<T>::warm_up(Size steps, const CheckTime& check_time) {
 
 template <class T>
 std::vector<double> CaseRun<T>::time_steps(Size steps) {
-  std::vector<double> seconds(static_cast<std::size_t>(steps));
+  std::vector<double> seconds(steps);
   Kokkos::fence();
   mesh_.world().barrier();
   for (double& taken : seconds) {

@@ -40,7 +40,7 @@ class WorkOperands {
       : planned_(planned),
         input_(planned.of->plan.input),
         work_(planned_.work),
-        stage_(planned.of->plan.stages[static_cast<std::size_t>(planned.stage)]),
+        stage_(planned.of->plan.stages[planned.stage]),
         gemm_(input_.precision, scratch()),
         sums_("tessera::bench::sums", 1) {
     // A redistribution may be this rank's own business, but depends on its place all the same.
@@ -113,7 +113,7 @@ class WorkOperands {
   MatmulScratch scratch() const {
     return matmul_scratch(planned_.of->plan, planned_.of->plan.first_rank(planned_.stage));
   }
-  const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return stage_.slots[id]; }
   bool is_sharded() const { return sharding_on(input_.strategy, input_.mesh).gradients; }
   Size elements() const { return work_.size / size_of(dtype_of<T>()); }
   Size sums() const { return work_.size / size_of(dtype_of<State>()); }

@@ -14,7 +14,7 @@ template <class T>
 bool take_number(std::string_view& text, T& number) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc{} || !(number >= 0 && number <= 1000000)) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  text.remove_prefix(end - text.data());
   return true;
 }
 

@@ -128,7 +128,7 @@ void LaunchState::prepare(const Case& point, const Study& study, const Communica
 double LaunchState::threads_per_processor(const Case& point) const {
   std::map<std::string, std::pair<Size, std::set<int>>> nodes;  // ranks, processors
   for (Size rank = 0; rank < point.ranks(); ++rank) {
-    const nlohmann::json& one = processors_[static_cast<std::size_t>(rank)];
+    const nlohmann::json& one = processors_[rank];
     auto& [ranks, processors] = nodes[one[0]];
     ++ranks;
     for (const int processor : one[1]) processors.insert(processor);

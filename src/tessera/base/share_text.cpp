@@ -62,7 +62,7 @@ std::string broadcast_text(MPI_Comm comm, std::string mine, const Site& site) {
   check_mpi(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm), "MPI_Bcast", site);
   if (length > most_bytes)
     throw Error(ExitCode::communication, "the text of rank 0 is longer than 2 GiB");
-  mine.resize(static_cast<std::size_t>(length));
+  mine.resize(length);
   check_mpi(MPI_Bcast(mine.data(), static_cast<int>(length), MPI_CHAR, 0, comm), "MPI_Bcast", site);
   return mine;
 }

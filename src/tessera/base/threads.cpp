@@ -62,7 +62,7 @@ std::optional<double> cpu_quota(const std::string& membership, const std::string
 
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores,
                     std::optional<double> quota) {
-  const std::vector<int>& mine = cores[static_cast<std::size_t>(local_rank)];
+  const std::vector<int>& mine = cores[local_rank];
   const auto sharers = std::count_if(cores.begin(), cores.end(),
                                      [&](const auto& other) { return share_a_core(mine, other); });
   int threads = static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers));

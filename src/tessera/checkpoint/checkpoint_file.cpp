@@ -90,7 +90,7 @@ Size check_array(const Hdf5File& file, const std::string& path, const ArrayFacts
   const Size all = num_elements(facts.shape);
   const Size elements = checkpoint_piece / static_cast<Size>(sizeof(T));
   const Block block{Shape(facts.shape.size(), 0), facts.shape};
-  std::vector<T> values(static_cast<std::size_t>(std::min(all, elements)));
+  std::vector<T> values(std::min(all, elements));
   Size sum = 0;
   for (Size first = 0; first < all; first += elements) {
     const Range range = intersection({first, elements}, {0, all});
@@ -149,7 +149,7 @@ TrainingState read_state(const std::string& path) {
     if (facts == arrays.end()) throw Error(ExitCode::usage, "{}: {}: is missing", path, name);
     constexpr Size most_rows = 1 << 24;
     const Size rows = facts->shape.empty() ? -1 : facts->shape.front();
-    list.resize(static_cast<std::size_t>(std::clamp<Size>(rows, 0, most_rows)), Row{});
+    list.resize(std::clamp<Size>(rows, 0, most_rows), Row{});
     if (facts->shape != shape_of(list))
       throw Error(ExitCode::usage, "{}: {}: has the unexpected shape {}", path, name,
                   to_string(facts->shape));

@@ -63,7 +63,7 @@ std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
                            const ExportedArray& array) {
   const Shape& shape = array.source.shape;
   const Size all = num_elements(shape);
-  std::vector<T> values(static_cast<std::size_t>(all));
+  std::vector<T> values(all);
   file.read(array.source.name, array.source.type,
             boxes_of({Shape(shape.size(), 0), shape}, {0, all}), values.data());
   check_hash(file, path, array.source.name, hash_of_run(values.data(), all, 0));
@@ -73,7 +73,7 @@ std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
       for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
     values = std::move(other);
   }
-  std::vector<char> bytes(static_cast<std::size_t>(array.bytes()));
+  std::vector<char> bytes(array.bytes());
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }

@@ -68,8 +68,7 @@ Problem peer_problem(const Call& call, int size) {
 Range share_of(const Call& call, int size, int rank) {
   if (call.balanced) return balanced_split(call.full().count, size, rank);
   const auto begin = call.counts.begin();
-  return {std::accumulate(begin, begin + rank, Size{0}),
-          call.counts[static_cast<std::size_t>(rank)]};
+  return {std::accumulate(begin, begin + rank, Size{0}), call.counts[rank]};
 }
 
 bool is_even(const Call& call, int size) { return call.balanced && call.full().count % size == 0; }
@@ -91,8 +90,8 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
       if (Problem problem = counts_problem(call.receive_counts, size, call.out.count)) {
         return problem;
       }
-      const Size sent = call.counts[static_cast<std::size_t>(rank)];
-      const Size received = call.receive_counts[static_cast<std::size_t>(rank)];
+      const Size sent = call.counts[rank];
+      const Size received = call.receive_counts[rank];
       if (sent != received) {
         return fmt::format("rank {} sends itself {} elements and receives {}", rank, sent,
                            received);

@@ -16,7 +16,7 @@ std::vector<Size> node_of_ranks(const Communicator& ranks, Site site) {
   std::int64_t lowest = ranks.rank();
   check_mpi(MPI_Bcast(&lowest, 1, MPI_INT64_T, 0, node), "MPI_Bcast", site);
   check_mpi(MPI_Comm_free(&node), "MPI_Comm_free", site);
-  std::vector<Size> nodes(static_cast<std::size_t>(ranks.size()));
+  std::vector<Size> nodes(ranks.size());
   check_mpi(MPI_Allgather(&lowest, 1, MPI_INT64_T, nodes.data(), 1, MPI_INT64_T, call.ranks()),
             "MPI_Allgather", site);
   return nodes;

@@ -41,7 +41,7 @@ std::string read_file(const std::string& path) {
   file.read(text.data(), limit);
   if (file.bad()) reject_file(path, std::strerror(errno));
   if (file.gcount() == limit) reject_file(path, "it is larger than 1 MiB");
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  text.resize(file.gcount());
   return text;
 }
 

@@ -49,7 +49,7 @@ bool is_section(const std::string& name) {
     hint += "; did you mean " + *near + "?";
   } else if (const auto near_name = suggest_nearest(name, names)) {
     const auto found = std::find(names.begin(), names.end(), *near_name) - names.begin();
-    hint += "; did you mean " + keys[static_cast<std::size_t>(found)] + "?";
+    hint += "; did you mean " + keys[found] + "?";
   } else {
     hint += "; tessera run --print-config lists them";
   }

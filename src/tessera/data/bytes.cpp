@@ -34,7 +34,7 @@ void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
   const auto y = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.y);
   for (Size i = 0; i < n; ++i) {
-    x.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i)]);
+    x.data()[i] = static_cast<T>(bytes[i]);
     y.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i) + 1]);
   }
   Kokkos::deep_copy(block.x, x);

@@ -32,7 +32,7 @@ void DataFile::read(Size begin, Size count, void* to) {
 }
 
 std::vector<unsigned char> DataFile::read(Size begin, Size count) {
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(count));
+  std::vector<unsigned char> bytes(count);
   read(begin, count, bytes.data());
   return bytes;
 }

@@ -52,8 +52,7 @@ void fill_idx(const DataConfig& data, const ModelSpec& model, const DataBlock<T>
   const std::vector<unsigned char> bytes =
       DataFile("data.file", data.file).read(idx_header_bytes + block.samples.begin * pixels, n);
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
-  for (Size i = 0; i < n; ++i)
-    x.data()[i] = static_cast<T>(bytes[static_cast<std::size_t>(i)]) / T(255);
+  for (Size i = 0; i < n; ++i) x.data()[i] = static_cast<T>(bytes[i]) / T(255);
   Kokkos::deep_copy(block.x, x);
   Kokkos::deep_copy(block.y, x);
 }

@@ -50,7 +50,7 @@ void read_samples(Array array, const StoredPart& part, Range samples, const Matr
   std::vector<T> values;
   for (Size done = 0; done < samples.count; done += at_once) {
     const Range piece{samples.begin + done, std::min(at_once, samples.count - done)};
-    values.resize(static_cast<std::size_t>(piece.count * elements));
+    values.resize(piece.count * elements);
     array.read(piece, values.data());
     if (part.classes > 0) check_classes(part, values, piece.begin, array.place());
     using Host = Kokkos::View<const T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;

@@ -23,8 +23,8 @@ template <class T>
 void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batch) const {
   const Region region("tessera::redistribute");
   const std::vector<Slot>& slots = stage_->slots;
-  const Slot& from = slots[static_cast<std::size_t>(action.reads[0])];
-  const Slot& to = slots[static_cast<std::size_t>(action.writes[0])];
+  const Slot& from = slots[action.reads[0]];
+  const Slot& to = slots[action.writes[0]];
   const auto run = [&](const auto& source, const auto& tensor) {
     using E = typename std::decay_t<decltype(source)>::non_const_value_type;
     // Only read, unless it is a sum; but Views of one type go both ways in packing.

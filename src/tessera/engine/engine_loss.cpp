@@ -110,7 +110,7 @@ std::vector<double> Engine<T>::losses_so_far(Size steps) {
   Kokkos::deep_copy(sums, alias_vector(sums_.data(), sums_plan_.losses));
   communicators_[RankSet::loss].all_reduce(sums);
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
-  std::vector<double> losses(static_cast<std::size_t>(steps));
+  std::vector<double> losses(steps);
   for (Size s = 0; s < steps; ++s)
     for (Size i = 0; i < of_step; ++i) losses[s] += host(s * of_step + i);
   return losses;

@@ -75,7 +75,7 @@ class Frame {
                              : slot.shape[1];
     const bool by_rows = slot.along_model.is_shard(0);
     if (!slot.in_frame()) return {nullptr, 1, 0, columns, slot.positions, by_rows, true, slot.type};
-    const Storage& storage = stage.storages[static_cast<std::size_t>(slot.storage)];
+    const Storage& storage = stage.storages[slot.storage];
     return {memory_.data() + storage.offset,
             storage.copies,
             storage.stride,
@@ -86,7 +86,7 @@ class Frame {
             slot.type};
   }
 
-  const LocalSlot& slot(SlotId id) const { return slots_[static_cast<std::size_t>(id)]; }
+  const LocalSlot& slot(SlotId id) const { return slots_[id]; }
   bool is_batch(SlotId id) const { return slot(id).is_batch; }
   static Matrix<const State> batch_itself(SlotId id, const Microbatch<State>& batch) {
     return id == slot_of_x ? batch.x : batch.y;

@@ -57,7 +57,7 @@ class Literal {
       Size extent = 0;
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
       if (error != std::errc() || extent < 0) return false;
-      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      text_.remove_prefix(end - text_.data());
       shape.push_back(extent);
       if (!take(",")) return take(")");
     }

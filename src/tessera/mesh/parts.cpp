@@ -69,8 +69,8 @@ Parts::Parts(const Shape& shape, int dim, Size parts) : count(parts) {
 }
 
 std::vector<Size> Parts::part_counts() const {
-  std::vector<Size> counts(static_cast<std::size_t>(count));
-  for (Size p = 0; p < count; ++p) counts[static_cast<std::size_t>(p)] = part_elements(p);
+  std::vector<Size> counts(count);
+  for (Size p = 0; p < count; ++p) counts[p] = part_elements(p);
   return counts;
 }
 

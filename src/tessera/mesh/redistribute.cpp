@@ -10,7 +10,7 @@ namespace {
 
 /// The block `shape` along dimension `dim` as the part of one coordinate.
 Shape with_part(Shape shape, int dim, Size parts, Size coordinate) {
-  Size& extent = shape[static_cast<std::size_t>(dim)];
+  Size& extent = shape[dim];
   extent = balanced_split(extent, parts, coordinate).count;
   return shape;
 }

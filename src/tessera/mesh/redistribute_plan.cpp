@@ -117,7 +117,7 @@ Size packed_elements(Placement before, Placement after, const Shape& group, Size
   };
   const auto own = [&](int dim) {
     Shape block = group;
-    Size& extent = block[static_cast<std::size_t>(dim)];
+    Size& extent = block[dim];
     extent = balanced_split(extent, ranks, rank).count;
     return block;
   };

@@ -15,15 +15,14 @@ Topology::Topology(const std::vector<Size>& node_of_rank)
   for (const Size node : node_of_rank) {
     const auto [known, is_new] = numbers.try_emplace(node, num_nodes());
     if (is_new) ranks_by_node_.push_back(0);
-    ++ranks_by_node_[static_cast<std::size_t>(known->second)];
+    ++ranks_by_node_[known->second];
     node_of_rank_.push_back(known->second);
   }
 }
 
 Topology Topology::blocks(Size ranks, Size per_node) {
-  std::vector<Size> node_of_rank(static_cast<std::size_t>(ranks));
-  for (Size rank = 0; rank < ranks; ++rank)
-    node_of_rank[static_cast<std::size_t>(rank)] = rank / per_node;
+  std::vector<Size> node_of_rank(ranks);
+  for (Size rank = 0; rank < ranks; ++rank) node_of_rank[rank] = rank / per_node;
   return Topology(node_of_rank);
 }
 
@@ -46,8 +45,7 @@ bool Topology::stays_inside(const MeshShape& mesh, std::size_t axis) const {
   for (std::size_t a = axis + 1; a < mesh.num_axes(); ++a) stride *= mesh.axes()[a].size;
   for (Size rank = stride; rank < ranks_; ++rank)
     if (mesh.coordinate(rank, axis) > 0 &&
-        node_of_rank_[static_cast<std::size_t>(rank)] !=
-            node_of_rank_[static_cast<std::size_t>(rank - stride)])
+        node_of_rank_[rank] != node_of_rank_[static_cast<std::size_t>(rank - stride)])
       return false;
   return true;
 }

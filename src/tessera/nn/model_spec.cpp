@@ -25,9 +25,7 @@ Size ModelSpec::num_parameters() const {
 Size ModelSpec::append(LayerSpec layer) {
   const Size before = layer.inputs.front();
   const bool keeps_positions = layer.positions == layer.in_positions;
-  layer.in_positions = before == LayerSpec::data
-                           ? input_positions
-                           : layers[static_cast<std::size_t>(before)].positions;
+  layer.in_positions = before == LayerSpec::data ? input_positions : layers[before].positions;
   if (keeps_positions) layer.positions = layer.in_positions;
   layers.push_back(std::move(layer));
   return static_cast<Size>(layers.size()) - 1;

@@ -82,7 +82,7 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
 }
 
 std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes) {
-  const StagePlan& stage = plan.stages[static_cast<std::size_t>(sizes.stage)];
+  const StagePlan& stage = plan.stages[sizes.stage];
   const Size bytes = size_of(plan.input.state_type);
   const Size scalar = size_of(DType::float64);
   switch (action.kind) {

@@ -264,7 +264,7 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
       Shape& shape = layers[l].parameters[p].shape;
       const Block block = parameter_block(shape, layout.parameters[p], ranks, coordinate);
       if (const Placement along = layout.parameters[p]; along.is_shard())
-        layers[l].first = block.offset[static_cast<std::size_t>(along.dim())];
+        layers[l].first = block.offset[along.dim()];
       shape = block.extent;
     }
     const auto cut = [&](Size& width, Placement p) {

@@ -63,9 +63,8 @@ class MachineCost {
 
   Cost operator()(const Work& work) const {
     if (work.ranks) {
-      const Path& path = work.kind == WorkKind::message
-                             ? to_stage_[static_cast<std::size_t>(work.peer)]
-                             : paths_.at(*work.ranks);
+      const Path& path =
+          work.kind == WorkKind::message ? to_stage_[work.peer] : paths_.at(*work.ranks);
       const double seconds = path.seconds(work.operation, work.bytes);
       return {seconds, 0, (1 - machine_.overlap) * seconds};
     }

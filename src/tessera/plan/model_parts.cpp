@@ -18,7 +18,7 @@ std::vector<Size> ModelParts::bounds(const StagePlan& stage, Size samples) const
   const Size ranks = plan_.input.mesh.size_of("model"), passes = plan_.input.microbatches;
   std::vector<Size> all;
   const auto split = [&](const Shape& shape, Placement along) {
-    if (along.is_shard()) all.push_back(shape[static_cast<std::size_t>(along.dim())] % ranks);
+    if (along.is_shard()) all.push_back(shape[along.dim()] % ranks);
   };
   for (std::size_t l = 0; l < plan_.layouts.size(); ++l) {
     const LayerSpec& layer = plan_.input.model.layers[l];

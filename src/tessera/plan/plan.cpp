@@ -80,9 +80,7 @@ double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   double flops = 0;
   for (const Action& action : stage.actions)
     if (action.again && action.microbatch == 0)
-      flops += count_flops({input.model.layers[static_cast<std::size_t>(action.index)]},
-                           input.global_batch)
-                   .forward;
+      flops += count_flops({input.model.layers[action.index]}, input.global_batch).forward;
   return flops;
 }
 
@@ -137,9 +135,7 @@ Size Plan::stage_number(Size rank) const {
   return pipeline ? input.mesh.coordinate(rank, *pipeline) : 0;
 }
 
-const StagePlan& Plan::stage(Size rank) const {
-  return stages[static_cast<std::size_t>(stage_number(rank))];
-}
+const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)]; }
 
 Size Plan::first_rank(Size stage) const {
   std::vector<Size> at(input.mesh.axes().size());

@@ -159,7 +159,7 @@ void write_collectives(std::string& out, const Plan& plan, const Topology& topol
 
 /// By what ranks move between their memory and a checkpoint.
 std::vector<RankGroup<CheckpointBytes>> group_checkpoint_bytes(const Plan& plan) {
-  std::vector<Size> ranks(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  std::vector<Size> ranks(plan.input.mesh.num_ranks());
   std::iota(ranks.begin(), ranks.end(), Size{0});
   return group_ranks<CheckpointBytes>(ranks,
                                       [&](Size rank) { return checkpoint_bytes(plan, rank); });

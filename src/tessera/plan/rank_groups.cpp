@@ -43,7 +43,7 @@ std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
 std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, Size stage, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
   const std::vector<std::size_t> sharding = mesh.effective(shard_axes(plan.input.strategy, mesh));
-  const ParameterLayout& layout = plan.stages[static_cast<std::size_t>(stage)].parameters;
+  const ParameterLayout& layout = plan.stages[stage].parameters;
   std::vector<Size> ranks;
   for (Size rank = 0; rank < mesh.num_ranks(); ++rank)
     if (plan.stage_number(rank) == stage) ranks.push_back(rank);
@@ -65,7 +65,7 @@ std::vector<std::vector<int>> ranks_alike(const Plan& plan) {
   std::vector<char> by_coordinate;  // of each stage
   for (const StagePlan& stage : plan.stages)
     by_coordinate.push_back(depends_on_model_coordinate(stage));
-  std::vector<Size> all(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  std::vector<Size> all(plan.input.mesh.num_ranks());
   std::iota(all.begin(), all.end(), Size{0});
   ModelParts parts(plan);
   std::vector<std::vector<int>> groups;

@@ -45,7 +45,7 @@ Kinds meetings(const Kinds& groups, const Kinds& kinds) {
   Numbering<std::map<Size, Size>> number;
   Kinds of_group, of_rank;
   for (const auto& met : members) of_group.push_back(number(met));
-  for (const Size group : groups) of_rank.push_back(of_group[static_cast<std::size_t>(group)]);
+  for (const Size group : groups) of_rank.push_back(of_group[group]);
   return of_rank;
 }
 
@@ -66,8 +66,7 @@ RankKinds collect(const Kinds& of_rank, const std::map<RankSet, Kinds>& groups) 
       const auto [at, is_new] = lowest.try_emplace(of[r], of_rank[r]);
       if (!is_new) at->second = std::min(at->second, of_rank[r]);
     }
-    for (const Size first : kinds.first)
-      kinds.leader[set].push_back(lowest.at(of[static_cast<std::size_t>(first)]));
+    for (const Size first : kinds.first) kinds.leader[set].push_back(lowest.at(of[first]));
   }
   return kinds;
 }

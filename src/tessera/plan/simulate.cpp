@@ -50,10 +50,10 @@ class Simulator {
 
   std::vector<CostedWork> costed_works(Size stage) const {
     std::vector<CostedWork> all;
-    for (const Action& action : plan_.stages[static_cast<std::size_t>(stage)].actions) {
+    for (const Action& action : plan_.stages[stage].actions) {
       std::vector<Work> first;
       std::vector<std::vector<Cost>> costs;  // by piece of work
-      for (const std::size_t c : of_stage_[static_cast<std::size_t>(stage)]) {
+      for (const std::size_t c : of_stage_[stage]) {
         const std::vector<Work> works = work_of(action, plan_, sizes_[c]);
         if (first.empty()) {
           first = works;

@@ -41,7 +41,7 @@ std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
   std::vector<Range> units;
   std::string last;  // unit of the last layer with parameters
   for (Size l = 0; l < static_cast<Size>(layers.size()); ++l) {
-    const LayerSpec& layer = layers[static_cast<std::size_t>(l)];
+    const LayerSpec& layer = layers[l];
     const bool begins =
         units.empty() || (!layer.parameters.empty() && layer.unit != last && !last.empty());
     if (begins) units.push_back({l, 0});
@@ -76,7 +76,7 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
     for (const std::size_t first : split_by_flops(flops, static_cast<std::size_t>(parts)))
       firsts.push_back(static_cast<Size>(first));
   }
-  std::vector<std::vector<Range>> stages(static_cast<std::size_t>(shape.stages));
+  std::vector<std::vector<Range>> stages(shape.stages);
   for (Size part = 0; part < parts; ++part) {
     const Size begin = units[firsts[part]].begin;
     const Size end =

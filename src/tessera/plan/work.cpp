@@ -16,10 +16,7 @@ using Phase = Work::Phase;
 class WorkLister {
  public:
   WorkLister(const Action& action, const Plan& plan, const WorkSizes& sizes)
-      : action_(action),
-        plan_(plan),
-        stage_(plan.stages[static_cast<std::size_t>(sizes.calls.stage)]),
-        sizes_(sizes) {}
+      : action_(action), plan_(plan), stage_(plan.stages[sizes.calls.stage]), sizes_(sizes) {}
 
   std::vector<Work> list() {
     switch (action_.kind) {
@@ -100,7 +97,7 @@ class WorkLister {
  private:
   DType compute_type() const { return plan_.input.compute_type; }
   const StatePlan& state() const { return sizes_.calls.state; }
-  const Slot& slot(SlotId id) const { return stage_.slots[static_cast<std::size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return stage_.slots[id]; }
   Size elements_of(SlotId id) const {
     return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
   }
@@ -141,7 +138,7 @@ class WorkLister {
   }
 
   void layer() {
-    const LayerSpec& layer = sizes_.layers[static_cast<std::size_t>(action_.index)];
+    const LayerSpec& layer = sizes_.layers[action_.index];
     const bool forwards = action_.kind == ActionKind::forward;
     const LayerProducts products = row_of(layer).products(layer, 1);
     std::string shape = fmt::format("{} {}x{}", row_of(layer).name, layer.in, layer.out);
@@ -162,8 +159,7 @@ class WorkLister {
     if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
       shape += fmt::format(" {}", name_of(plan_.input.precision));
     works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),
-                      sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)] *
-                          (mixes ? 1 : layer.positions),
+                      sizes_.calls.rows[action_.microbatch] * (mixes ? 1 : layer.positions),
                       !products.forward.empty()});
     count(layer);
   }
@@ -171,7 +167,7 @@ class WorkLister {
   /// FLOPs and bytes of the layer's work. Where they come apart, gradients of inputs and of
   /// parameters are half of it each.
   void count(const LayerSpec& layer) {
-    const Size samples = sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)];
+    const Size samples = sizes_.calls.rows[action_.microbatch];
     const PassCount flops = count_flops({layer}, samples),
                     operands = count_operands(layer, samples);
     const bool forwards = action_.kind == ActionKind::forward;
@@ -200,7 +196,7 @@ class WorkLister {
     Work work{WorkKind::redistribute,
               fmt::format("{} to {} {} columns {}", placement(from), placement(to), from.shape[1],
                           name_of(from.type)),
-              sizes_.calls.rows[static_cast<std::size_t>(action_.microbatch)] * from.positions};
+              sizes_.calls.rows[action_.microbatch] * from.positions};
     if (const auto operation = operation_of(transition(from.along_model, to.along_model))) {
       work.ranks = RankSet::model;
       work.operation = *operation;
@@ -237,8 +233,7 @@ class WorkLister {
 
   void add_incoming() {
     if (state().reduces_every_microbatch && action_.microbatch > 0)
-      kernel(WorkKind::accumulate,
-             state().buckets[static_cast<std::size_t>(action_.index)].share.count);
+      kernel(WorkKind::accumulate, state().buckets[action_.index].share.count);
   }
 
   const Action& action_;
@@ -269,7 +264,7 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
 }
 
 std::vector<Size> ranks_with_equal_work(const Plan& plan) {
-  std::vector<Size> first(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
+  std::vector<Size> first(plan.input.mesh.num_ranks());
   ModelParts parts(plan);
   for (const std::vector<int>& alike : ranks_alike(plan)) {
     // Alike in memory and traffic, but not in products, where `model` does not divide widths

@@ -59,7 +59,7 @@ void TrainingSession<T>::make(const MakeData& make) {
   data_.reset();
   data_bytes_ = peak_of([&] { collectively(mesh_.world(), [&] { data_.emplace(make(plan_)); }); });
   const auto batches = [&](Size number, const Plan& last) {
-    std::vector<Size> samples(static_cast<std::size_t>(number), plan_.input.global_batch);
+    std::vector<Size> samples(number, plan_.input.global_batch);
     if (number > 0) samples.back() = last.input.global_batch;
     return samples;
   };
@@ -73,7 +73,7 @@ void TrainingSession<T>::step(Size batch) {
   engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
   ++steps_;
   ++(batch + 1 == data().num_batches() ? last_steps_since_ : full_steps_since_);
-  samples_since_ += global_samples_[static_cast<std::size_t>(batch)];
+  samples_since_ += global_samples_[batch];
   if (!replicas_are_equal_ || steps_ % training_.check_replicas_every != 0) return;
   ++checks_since_;
   (*replicas_are_equal_)(steps_);

@@ -28,12 +28,12 @@ inline void check_received(const MPI_Status& status, int expected, MPI_Datatype 
 struct IntCounts {
   std::vector<int> counts, displacements;
   void fill(const Call& call, int size) {
-    counts.resize(static_cast<std::size_t>(size));
-    displacements.resize(static_cast<std::size_t>(size));
+    counts.resize(size);
+    displacements.resize(size);
     for (int i = 0; i < size; ++i) {
       const Range share = share_of(call, size, i);
-      counts[static_cast<std::size_t>(i)] = static_cast<int>(share.count);
-      displacements[static_cast<std::size_t>(i)] = static_cast<int>(share.begin);
+      counts[i] = static_cast<int>(share.count);
+      displacements[i] = static_cast<int>(share.begin);
     }
   }
 };

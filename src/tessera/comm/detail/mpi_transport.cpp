@@ -190,7 +190,7 @@ class MpiTransport final : public Transport {
     const auto with_each = [&](const Buffer& buffer, std::span<const Size> counts, const auto& f) {
       Size begin = 0;
       for (int peer = 0; peer < size_; ++peer) {
-        const Size count = counts[static_cast<std::size_t>(peer)];
+        const Size count = counts[peer];
         if (count > 0) f(buffer.slice(begin, count), peer);
         begin += count;
       }

@@ -211,8 +211,8 @@ class NcclTransport final : public Transport {
     NcclGroup group(call.site);
     Size sent = 0, received = 0;
     for (int peer = 0; peer < size_; ++peer) {
-      const Size out = call.counts[static_cast<std::size_t>(peer)];
-      const Size in = call.receive_counts[static_cast<std::size_t>(peer)];
+      const Size out = call.counts[peer];
+      const Size in = call.receive_counts[peer];
       if (out > 0) {
         check_nccl(ncclSend(call.in.at(sent), to_count(out), type, peer, comm_, stream_),
                    "ncclSend", call.site);

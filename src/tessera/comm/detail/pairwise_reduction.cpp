@@ -31,7 +31,7 @@ PairwiseReduction::PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op
     block_ = pool.take(room * size_of(out_.type), site_);
     memory_ = block_.data();
   }
-  receives_.resize(static_cast<std::size_t>(messages_), MPI_REQUEST_NULL);
+  receives_.resize(messages_, MPI_REQUEST_NULL);
   for (Size message = 0; message < slots_; ++message) receive(message);
   send_shares(call, limit);
 }
@@ -59,7 +59,7 @@ void PairwiseReduction::receive(Size message) {
   const int step = 1 + static_cast<int>(message / pieces_);
   const int from = (ranks_.rank - step + ranks_.size) % ranks_.size;
   check_mpi(MPI_Irecv(slot_of(message), static_cast<int>(piece_of(message).count), type_, from, tag,
-                      ranks_.comm, &receives_[static_cast<std::size_t>(message)]),
+                      ranks_.comm, &receives_[message]),
             "MPI_Irecv", site_);
 }
 
@@ -73,13 +73,13 @@ void PairwiseReduction::add(Size message) {
 
 bool PairwiseReduction::advance(bool to_the_end) {
   for (; added_ < messages_; ++added_) {
-    if (!is_done(receives_[static_cast<std::size_t>(added_)], to_the_end, site_)) return false;
+    if (!is_done(receives_[added_], to_the_end, site_)) return false;
     add(added_);
     if (added_ + slots_ < messages_) receive(added_ + slots_);
   }
   pool_.give_back(std::move(block_));
   for (; sent_ < static_cast<Size>(sends_.size()); ++sent_) {
-    if (!is_done(sends_[static_cast<std::size_t>(sent_)], to_the_end, site_)) return false;
+    if (!is_done(sends_[sent_], to_the_end, site_)) return false;
   }
   return true;
 }

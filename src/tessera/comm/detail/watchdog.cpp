@@ -26,7 +26,7 @@ std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
   MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(comm, &members), "MPI_Comm_group", site);
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everybody), "MPI_Comm_group", site);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
+  std::vector<int> ranks(size), world(ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   check_mpi(MPI_Group_translate_ranks(members, size, ranks.data(), everybody, world.data()),
             "MPI_Group_translate_ranks", site);
@@ -271,7 +271,7 @@ std::string Watchdog::describe_call() const {
 
 std::string Watchdog::describe_missing() const {
   std::vector<int> members = call_.group->world_ranks;
-  if (is_point_to_point(call_.operation)) members = {members[static_cast<std::size_t>(call_.peer)]};
+  if (is_point_to_point(call_.operation)) members = {members[call_.peer]};
   std::map<int, std::string> missing, arrived;
   for (const int rank : members) {
     if (rank == rank_) continue;

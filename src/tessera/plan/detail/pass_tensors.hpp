@@ -64,7 +64,7 @@ class PassTensors {
     return static_cast<SlotId>(pass_.slots.size()) - 1;
   }
 
-  const Slot& slot(SlotId id) const { return pass_.slots[static_cast<std::size_t>(id)]; }
+  const Slot& slot(SlotId id) const { return pass_.slots[id]; }
 
   Size storage_of(SlotId id) const { return slot(id).storage; }
 
