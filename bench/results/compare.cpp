@@ -167,7 +167,7 @@ std::string compare_results(const std::string& before, const std::string& after)
                                  where_from(directories[1], results[1]));
   text += machine_text(comparisons);
   const auto add_line = [&](auto... cells) {
-    fmt::format_to(std::back_inserter(text), "{:<{}} {:>9} {:>9} {:>8} {:>8}  {}\n", cells...);
+    text += fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>8}  {}\n", cells...);
   };
   add_line("case", width, "before", "after", "change", "finds", "");
   for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -40,8 +40,8 @@ std::string steps_csv(const Results& results) {
     if (found == results.steps.end()) continue;
     for (std::size_t round = 0; round < found->second.size(); ++round)
       for (std::size_t step = 0; step < found->second[round].size(); ++step)
-        fmt::format_to(std::back_inserter(text), "{},{},{},{},{:.9g}\n", found->first,
-                       result.at("attempt").get<Size>(), round, step, found->second[round][step]);
+        text += fmt::format("{},{},{},{},{:.9g}\n", found->first, result.at("attempt").get<Size>(),
+                            round, step, found->second[round][step]);
   }
   return text;
 }

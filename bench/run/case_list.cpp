@@ -38,15 +38,13 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
   text += std::string(text.size() - 1, '-') + "\n";
   Size skipped = 0, most = 0;
   for (const Case& point : cases) {
-    fmt::format_to(std::back_inserter(text), "{:<{}} {:>5} {}\n", point.id, width, point.ranks(),
-                   needs(study, point));
+    text += fmt::format("{:<{}} {:>5} {}\n", point.id, width, point.ranks(), needs(study, point));
     if (point.skip_reason)
       ++skipped;
     else
       most = std::max(most, point.ranks());
   }
-  fmt::format_to(
-      std::back_inserter(text),
+  text += fmt::format(
       "\n{} cases, {} of them skipped; {} ranks are enough to run the others\n"
       "memory: device memory of the fullest rank; sent: payload bytes of one step's calls\n",
       cases.size(), skipped, most);
@@ -63,9 +61,9 @@ std::string selection_list(const std::vector<Case>& cases,
   for (const Case& point : cases) {
     const Selected selected = select(point);
     if (selected.what == Selected::What::run) ++runs;
-    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<7}{}{}\n", point.id, width,
-                   names[static_cast<std::size_t>(selected.what)],
-                   selected.note.empty() ? "" : "  ", selected.note);
+    text += fmt::format("{:<{}}  {:<7}{}{}\n", point.id, width,
+                        names[static_cast<std::size_t>(selected.what)],
+                        selected.note.empty() ? "" : "  ", selected.note);
   }
   return text + fmt::format("{} of {} cases would run\n", runs, cases.size());
 }

@@ -73,8 +73,8 @@ std::string reasons_text(const Json& rows) {
   for (auto& [reason, ids] : cases) {
     const std::size_t more = ids.size() - std::min(ids.size(), named);
     ids.resize(ids.size() - more);
-    fmt::format_to(std::back_inserter(text), "  {}\n    {}{}\n", reason, join(ids),
-                   more > 0 ? fmt::format(" and {} more", more) : "");
+    text += fmt::format("  {}\n    {}{}\n", reason, join(ids),
+                        more > 0 ? fmt::format(" and {} more", more) : "");
   }
   return text;
 }
@@ -191,8 +191,7 @@ std::string figures_of_merit(const Json& summary) {
   std::string text;
   const auto add = [&](const std::string& key, const Json& value, const char* unit) {
     if (!value.is_null())
-      fmt::format_to(std::back_inserter(text), "FOM: {} {:.9g} {}\n", key, value.get<double>(),
-                     unit);
+      text += fmt::format("FOM: {} {:.9g} {}\n", key, value.get<double>(), unit);
   };
   for (const Json& row : summary.at("cases")) {
     if (!is_measured(row)) continue;

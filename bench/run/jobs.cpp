@@ -89,14 +89,13 @@ std::string run_text(const Job& job, const JobContext& context) {
   // Relative paths of the study's configuration are those of whoever writes the jobs.
   std::string text = fmt::format("cd {} || exit\nexport OMP_NUM_THREADS={}\ncases=(\n",
                                  shell_word(fs::current_path().string()), job.threads);
-  for (const Case* point : job.cases)
-    fmt::format_to(std::back_inserter(text), "  {}\n", shell_word(point->id));
-  fmt::format_to(std::back_inserter(text),
-                 ")\n\n# shellcheck source=/dev/null\nsource {}\nrun=(\"${{launcher[@]}}\" {} run "
-                 "{} -o {} --resume",
-                 (context.directory / "until_done.sh").string(),
-                 shell_word(fs::read_symlink("/proc/self/exe").string()),
-                 shell_word(fs::absolute(source.file).string()), results);
+  for (const Case* point : job.cases) text += fmt::format("  {}\n", shell_word(point->id));
+  text += fmt::format(
+      ")\n\n# shellcheck source=/dev/null\nsource {}\nrun=(\"${{launcher[@]}}\" {} run "
+      "{} -o {} --resume",
+      (context.directory / "until_done.sh").string(),
+      shell_word(fs::read_symlink("/proc/self/exe").string()),
+      shell_word(fs::absolute(source.file).string()), results);
   if (source.small) text += " --small";
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
   // A small launch must know of the nodes of the others.
@@ -202,9 +201,8 @@ ExitCode write_jobs(const JobsOptions& options) {
     const auto values = values_of(job, context, minutes_of(job, context));
     files.push_back(job.name + ".sh");
     scripts.push_back(fill_template(text, name, values));
-    fmt::format_to(std::back_inserter(table), "{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n",
-                   job.cases.size(), job.ranks, values.at("nodes"), job.threads,
-                   values.at("minutes"), files.back());
+    table += fmt::format("{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n", job.cases.size(), job.ranks,
+                         values.at("nodes"), job.threads, values.at("minutes"), files.back());
   }
   std::error_code error;
   fs::create_directories(context.directory, error);

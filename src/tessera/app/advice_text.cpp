@@ -39,12 +39,12 @@ std::string columns(std::size_t mesh_width, const Candidate& one) {
 /// A line of the list of what fits, or of its head.
 void add_fitting(std::string& text, std::string_view step, std::string_view columns,
                  std::string_view sent, std::string_view slower) {
-  fmt::format_to(std::back_inserter(text), "{:>9}  {} {:>11}  {}\n", step, columns, sent, slower);
+  text += fmt::format("{:>9}  {} {:>11}  {}\n", step, columns, sent, slower);
 }
 
 /// The same of what is too large.
 void add_too_large(std::string& text, std::string_view columns, std::string_view by) {
-  fmt::format_to(std::back_inserter(text), "{:>9}  {}  {}\n", "", columns, by);
+  text += fmt::format("{:>9}  {}  {}\n", "", columns, by);
 }
 
 nlohmann::json json_of(const Candidate& one) {
@@ -66,8 +66,8 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
                                                    step.step_seconds)));
   const auto line = [&](const std::string& part, double seconds) {
     if (seconds > 0)
-      fmt::format_to(std::back_inserter(text), "  {:<36} {:>10} {:>5.1f} %\n", part,
-                     human_seconds(seconds), 100 * seconds / step.step_seconds);
+      text += fmt::format("  {:<36} {:>10} {:>5.1f} %\n", part, human_seconds(seconds),
+                          100 * seconds / step.step_seconds);
   };
   line("products", step.products);
   line("other kernels", step.kernels);

@@ -100,25 +100,22 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
                          const std::string& backend) {
   const ModelSpec model = make_model(config.model);
   const std::string& strategy = config.training.distributed.strategy;
-  std::string out;
-  fmt::format_to(std::back_inserter(out),
-                 "{0}\nDistributed {9}Training\n{0}\n"
-                 "Kokkos backend: {1}\n"
-                 "Devices:      {2}\n"
-                 "Model parameters: {3}\n"
-                 "Mesh shape:   {4}\n"
-                 "Axis names:   {5}\n"
-                 "Strategy:     {6}\n{10}{11}"
-                 "Trainer created with distributed config\n"
-                 "Training data: x={7}, y={8}\n\n"
-                 "Training...\n",
-                 rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh),
-                 names_text(mesh), strategy,
-                 data_shape(config.data.samples, model.input_positions, model.input_width),
-                 data_shape(config.data.samples, model.output_positions(), model.target_width()),
-                 strategy == "data" ? "Data-Parallel " : "", precision_text(config),
-                 topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
-  return out;
+  return fmt::format(
+      "{0}\nDistributed {9}Training\n{0}\n"
+      "Kokkos backend: {1}\n"
+      "Devices:      {2}\n"
+      "Model parameters: {3}\n"
+      "Mesh shape:   {4}\n"
+      "Axis names:   {5}\n"
+      "Strategy:     {6}\n{10}{11}"
+      "Trainer created with distributed config\n"
+      "Training data: x={7}, y={8}\n\n"
+      "Training...\n",
+      rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh), names_text(mesh),
+      strategy, data_shape(config.data.samples, model.input_positions, model.input_width),
+      data_shape(config.data.samples, model.output_positions(), model.target_width()),
+      strategy == "data" ? "Data-Parallel " : "", precision_text(config),
+      topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
 }
 
 std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
@@ -157,9 +154,7 @@ std::string checkpoints_text(const TrainingMetrics& metrics) {
 
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned) {
-  std::string out;
-  fmt::format_to(
-      std::back_inserter(out),
+  return fmt::format(
       "\n{0}\nRESULTS\n{0}\n"
       "  Devices used:    {1}\n"
       "  Initial loss:    {2:.6f}\n"
@@ -181,7 +176,6 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
                         metrics.skipped_steps, metrics.loss_scale),
       validation_text(config, metrics), checkpoints_text(metrics),
       metrics.stopped ? trim(stopped_text(config, metrics)) : "Distributed training complete!");
-  return out;
 }
 
 nlohmann::json results_json(const TrainingMetrics& metrics) {

@@ -37,7 +37,7 @@ std::string checkpoint_text(const std::string& path) {
   const nlohmann::json provenance = nlohmann::json::parse(state.provenance, nullptr, false);
   std::string out;
   const auto line = [&](const char* what, const std::string& text) {
-    fmt::format_to(std::back_inserter(out), "{:<13}{}\n", what, text);
+    out += fmt::format("{:<13}{}\n", what, text);
   };
   line("File:", fmt::format("{}, {}", path,
                             human_bytes(static_cast<Size>(std::filesystem::file_size(path)))));
@@ -65,10 +65,10 @@ std::string checkpoint_text(const std::string& path) {
   out += "\n";
   const Hdf5File file = Hdf5File::open(path);
   for (const ArrayFacts& facts : file.arrays())
-    fmt::format_to(std::back_inserter(out), "  {:<36} {:<8} {:<18} {:>14} B  {}\n", facts.name,
-                   name_of(facts.type), to_string(facts.shape),
-                   with_thousands(num_elements(facts.shape) * size_of(facts.type)),
-                   axes_of_array(file, facts.name));
+    out += fmt::format("  {:<36} {:<8} {:<18} {:>14} B  {}\n", facts.name, name_of(facts.type),
+                       to_string(facts.shape),
+                       with_thousands(num_elements(facts.shape) * size_of(facts.type)),
+                       axes_of_array(file, facts.name));
   return out;
 }
 

@@ -80,8 +80,8 @@ std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vect
 }
 
 void write_mesh(std::string& out, const Plan& plan, const Topology& topology) {
-  fmt::format_to(
-      std::back_inserter(out), "Mesh {} ({}{}), strategy {}\n{}", plan.input.mesh.to_string(),
+  out += fmt::format(
+      "Mesh {} ({}{}), strategy {}\n{}", plan.input.mesh.to_string(),
       counted(plan.input.mesh.num_ranks(), "rank"),
       plan.input.threads > 0 ? fmt::format(" of {}", counted(plan.input.threads, "thread")) : "",
       name_of(plan.input.strategy),
@@ -96,14 +96,13 @@ std::string types_text(const PlanInput& input) {
 }
 
 void write_tensors(std::string& out, const Plan& plan) {
-  fmt::format_to(
-      std::back_inserter(out), "\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
-      types_text(plan.input), "  role", "path", "global shape", "PartitionSpec", "local shape");
+  out += fmt::format("\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
+                     types_text(plan.input), "  role", "path", "global shape", "PartitionSpec",
+                     "local shape");
   bool in_shares = false;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (plan.stages.size() > 1)
-      fmt::format_to(std::back_inserter(out), " stage {}: {}\n", stage,
-                     layers_text(plan, plan.stages[stage]));
+      out += fmt::format(" stage {}: {}\n", stage, layers_text(plan, plan.stages[stage]));
     for (const Slot& tensor : plan.stages[stage].slots) {
       std::string local;
       for (const auto& group : parts_of(plan, static_cast<Size>(stage), tensor)) {
@@ -111,29 +110,27 @@ void write_tensors(std::string& out, const Plan& plan) {
         local += part_text(tensor, group.value) + " on " +
                  describe_ranks(group.ranks, plan.input.mesh.num_ranks());
       }
-      fmt::format_to(std::back_inserter(out), "  {:<10} {:<25} {:<14} {:<18} {}\n",
-                     name_of(tensor.role), tensor.path, to_string(tensor.shape),
-                     spec_of(plan, tensor), local);
+      out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", name_of(tensor.role), tensor.path,
+                         to_string(tensor.shape), spec_of(plan, tensor), local);
       in_shares = in_shares || tensor.in_shares;
     }
   }
   if (in_shares)
-    fmt::format_to(std::back_inserter(out),
-                   "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
-                   "the flat bucket over {}\n",
-                   shares_over(plan));
+    out += fmt::format(
+        "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
+        "the flat bucket over {}\n",
+        shares_over(plan));
 }
 
 void write_memory(std::string& out, const Plan& plan, const std::vector<std::vector<int>>& alike) {
   out += "\nMemory per rank\n";
   for (const std::vector<int>& ranks : alike) {
     const MemoryPlan memory = plan.memory(ranks.front());
-    fmt::format_to(std::back_inserter(out), "  {}: {}\n",
-                   describe_ranks(ranks, plan.input.mesh.num_ranks()), human_bytes(memory.total()));
+    out += fmt::format("  {}: {}\n", describe_ranks(ranks, plan.input.mesh.num_ranks()),
+                       human_bytes(memory.total()));
     for (const MemoryRow& row : memory_rows)
       if (const Size bytes = memory.*row.bytes; bytes > 0)
-        fmt::format_to(std::back_inserter(out), "    {:<15} {:>16} B\n", row.name,
-                       with_thousands(bytes));
+        out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(bytes));
   }
 }
 
@@ -145,15 +142,14 @@ bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& c
 void write_collectives(std::string& out, const Plan& plan, const Topology& topology,
                        const std::vector<std::vector<int>>& alike) {
   for (const CallGroup& group : group_calls(plan, alike)) {
-    fmt::format_to(std::back_inserter(out), "\nCollectives, on {}\n",
-                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()));
+    out += fmt::format("\nCollectives, on {}\n",
+                       describe_ranks(group.ranks, plan.input.mesh.num_ranks()));
     if (group.calls.empty()) out += "  none\n";
     for (const CollectivePlan& c : group.calls)
-      fmt::format_to(std::back_inserter(out),
-                     "  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n", name_of(c.cadence),
-                     c.axis, name_of(c.operation), c.calls, c.calls == 1 ? " " : "s",
-                     with_thousands(c.payload_bytes), c.what,
-                     crosses(plan, topology, c) ? ", across nodes" : "");
+      out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
+                         name_of(c.cadence), c.axis, name_of(c.operation), c.calls,
+                         c.calls == 1 ? " " : "s", with_thousands(c.payload_bytes), c.what,
+                         crosses(plan, topology, c) ? ", across nodes" : "");
   }
 }
 
@@ -169,9 +165,9 @@ void write_checkpoint_bytes(std::string& out, const Plan& plan) {
   if (!plan.input.writes_checkpoints) return;
   out += "\nA checkpoint, per rank\n";
   for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
-    fmt::format_to(std::back_inserter(out), "  {}: {} B written, {} B read\n",
-                   describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
-                   with_thousands(group.value.written), with_thousands(group.value.read));
+    out += fmt::format("  {}: {} B written, {} B read\n",
+                       describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
+                       with_thousands(group.value.written), with_thousands(group.value.read));
 }
 
 /// Who computes what when, if a backward pass takes twice as long as a forward pass and messages
@@ -181,13 +177,13 @@ void write_pipeline(std::string& out, const Plan& plan) {
   if (shape.stages == 1) return;
   const PassLists passes = order_passes(shape);
   const PipelineTimeline timeline = time_passes(passes, shape, {});
-  fmt::format_to(std::back_inserter(out),
-                 "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as "
-                 "forward\n{}",
-                 name_of(shape.schedule), 100 * timeline.bubble, draw(timeline, shape));
+  out += fmt::format(
+      "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as "
+      "forward\n{}",
+      name_of(shape.schedule), 100 * timeline.bubble, draw(timeline, shape));
   out += "  microbatches whose activations a stage keeps at a time:";
   for (const std::vector<StagePass>& stage : passes)
-    fmt::format_to(std::back_inserter(out), " {}", peak_live(stage, shape.schedule));
+    out += fmt::format(" {}", peak_live(stage, shape.schedule));
   out += "\n";
 }
 
@@ -219,11 +215,10 @@ std::string to_text(const Plan& plan, const Topology& topology) {
   write_pipeline(out, plan);
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
-    if (plan.stages.size() > 1) fmt::format_to(std::back_inserter(out), ", stage {}", stage);
+    if (plan.stages.size() > 1) out += fmt::format(", stage {}", stage);
     write_schedule(out, plan, plan.stages[stage]);
   }
-  fmt::format_to(
-      std::back_inserter(out),
+  out += fmt::format(
       "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {}){}\n",
       plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
       count_text(plan.flops.backward),
