@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "results/documents.hpp"
 #include "run/console.hpp"
@@ -25,7 +24,7 @@ std::string needs(const Study& study, const Case& point) {
   const Plan plan = plan_of(point.config, point.ranks());
   const Size memory = largest_memory(plan).memory.total();
   return fmt::format("{:>10} {:>11} {:>10.4g}{}", human_bytes(memory),
-                     human_bytes(step_bytes(plan, 0)), plan.flops.total() / 1e9,
+                     human_bytes(step_bytes(plan)), plan.flops.total() / 1e9,
                      fits(memory, study.limits) ? "" : "  exceeds limits.memory_bytes");
 }
 

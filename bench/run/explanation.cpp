@@ -20,19 +20,6 @@ double difference(const Json& part) {
                   part.at("predicted_seconds").get<double>());
 }
 
-/// Calls and bytes of a step as the plan has them.
-void add_traffic(Json& part, const SimulatedStep::Call& call, const Plan& plan) {
-  Size calls = 0, bytes = 0;
-  for (const CollectivePlan& planned : plan.collectives(0))
-    if (planned.cadence == Cadence::step && planned.axis == call.axis &&
-        planned.operation == call.operation) {
-      calls += planned.calls;
-      bytes += planned.payload_bytes;
-    }
-  part["calls"] = calls;
-  part["payload_bytes"] = bytes;
-}
-
 }  // namespace
 
 Json prediction_json(const SimulatedStep& step) {
@@ -52,6 +39,7 @@ Json explanation_json(const SimulatedStep& step, const Breakdown& measured, cons
       line("optimizer", step.update, measured.optimizer.mean_rank_seconds),
       line("waiting", step.waiting(), measured.idle.mean_rank_seconds),
       line("between actions", 0, measured.other.mean_rank_seconds)};
+  const std::vector<LedgerRow> traffic = step_traffic(plan);
   for (const SimulatedStep::Call& call : step.calls) {
     const auto is_same = [&](const CallTime& time) {
       return time.axis == call.axis && time.operation == call.operation;
@@ -59,7 +47,10 @@ Json explanation_json(const SimulatedStep& step, const Breakdown& measured, cons
     const auto time = std::find_if(measured.calls.begin(), measured.calls.end(), is_same);
     Json part = line(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds,
                      time == measured.calls.end() ? 0 : time->seconds);
-    add_traffic(part, call, plan);
+    part.update({{"calls", 0}, {"payload_bytes", 0}});
+    for (const LedgerRow& planned : traffic)
+      if (planned.axis == call.axis && planned.operation == call.operation)
+        part.update({{"calls", planned.calls}, {"payload_bytes", planned.payload_bytes}});
     parts.push_back(std::move(part));
   }
   std::stable_sort(parts.begin(), parts.end(),

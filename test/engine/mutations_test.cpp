@@ -13,7 +13,6 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/engine/replicas.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "engine/strategy_support.hpp"
 

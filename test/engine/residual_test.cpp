@@ -10,7 +10,6 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/nn/add.hpp>
 #include <tessera/nn/pointwise.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "engine/serial_training.hpp"
 

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <tessera/plan/replica_check.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "plan/plan_support.hpp"
 

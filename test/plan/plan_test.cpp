@@ -7,7 +7,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/mesh/placement.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "plan/plan_support.hpp"
 

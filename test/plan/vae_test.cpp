@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/vae.hpp>
-#include <tessera/plan/traffic.hpp>
 
 #include "plan/plan_support.hpp"
 

@@ -71,16 +71,6 @@ std::string traffic_text(const std::vector<LedgerRow>& rows) {
   return text.empty() ? "none" : text;
 }
 
-nlohmann::json traffic_json(const std::vector<LedgerRow>& rows) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const LedgerRow& row : rows)
-    list.push_back({{"axis", row.axis},
-                    {"operation", name_of(row.operation)},
-                    {"calls", row.calls},
-                    {"payload_bytes", row.payload_bytes}});
-  return list;
-}
-
 /// "(256, 4)", or "(256, 31, 1)" where a sample has several rows.
 std::string data_shape(Size samples, Size positions, Size columns) {
   return to_string(positions == 1 ? Shape{samples, columns} : Shape{samples, positions, columns});
@@ -199,12 +189,12 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"checkpoint_hidden_seconds", metrics.checkpoint_hidden_seconds},
           {"last_checkpoint", metrics.last_checkpoint},
           {"planned",
-           {{"traffic", traffic_json(metrics.planned_traffic)},
+           {{"traffic", metrics.planned_traffic},
             {"checkpoint_bytes_read", metrics.planned_read},
             {"checkpoint_bytes_written", metrics.planned_written},
             {"device_bytes", metrics.planned_bytes}}},
           {"measured",
-           {{"traffic", traffic_json(metrics.measured_traffic)},
+           {{"traffic", metrics.measured_traffic},
             {"checkpoint_bytes_read", metrics.measured_read},
             {"checkpoint_bytes_written", metrics.measured_written},
             {"device_bytes", metrics.measured_bytes}}}};

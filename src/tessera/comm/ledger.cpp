@@ -10,6 +10,13 @@ std::ostream& operator<<(std::ostream& out, const LedgerRow& row) {
              << row.payload_bytes << " bytes";
 }
 
+void to_json(nlohmann::json& json, const LedgerRow& row) {
+  json = {{"axis", row.axis},
+          {"operation", name_of(row.operation)},
+          {"calls", row.calls},
+          {"payload_bytes", row.payload_bytes}};
+}
+
 std::vector<LedgerRow> Ledger::rows() const {
   std::vector<LedgerRow> rows;
   for (const auto& [axis, counts] : axes_) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <tessera/base/types.hpp>
 #include <tessera/comm/operation.hpp>
 
@@ -22,6 +24,8 @@ struct LedgerRow {
 };
 
 std::ostream& operator<<(std::ostream& out, const LedgerRow& row);
+/// {"axis", "operation", "calls", "payload_bytes"}
+void to_json(nlohmann::json& json, const LedgerRow& row);
 
 /// Counts calls and payload bytes by (axis, operation), on one rank. A call counts once however
 /// the transport cuts it. All communicators split from one world write to one ledger.

@@ -14,7 +14,6 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/plan/mesh_choices.hpp>
 #include <tessera/plan/rank_kinds.hpp>
-#include <tessera/plan/traffic.hpp>
 
 namespace tessera {
 namespace {
@@ -114,7 +113,7 @@ class Search {
       const RankKinds kinds = rank_kinds(plan);
       for (const Size rank : kinds.first)
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
-      made.sent_bytes = step_bytes(plan, 0);
+      made.sent_bytes = step_bytes(plan);
       if (made.memory_bytes <= machine_.memory_bytes)
         made.step = simulate(plan, cost_on(machine_, plan), kinds);
       return made;

@@ -166,4 +166,30 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   return collector.rows();
 }
 
+std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank) {
+  Ledger ledger;
+  for (const PlannedRun& run : runs) {
+    const std::array<Size, names_of<Cadence>.size()> times{
+        run.steps, run.epochs, run.checks, run.evaluated_batches, run.validations, run.checkpoints};
+    for (const CollectivePlan& collective : run.plan->collectives(rank)) {
+      const Size n = times[static_cast<std::size_t>(collective.cadence)];
+      Ledger::Count& count =
+          ledger.axis(collective.axis)[static_cast<std::size_t>(collective.operation)];
+      count.calls += n * collective.calls;
+      count.payload_bytes += n * collective.payload_bytes;
+    }
+  }
+  return ledger.rows();
+}
+
+std::vector<LedgerRow> step_traffic(const Plan& plan) {
+  return planned_traffic({{.plan = &plan, .steps = 1}}, 0);
+}
+
+Size step_bytes(const Plan& plan) {
+  Size bytes = 0;
+  for (const LedgerRow& row : step_traffic(plan)) bytes += row.payload_bytes;
+  return bytes;
+}
+
 }  // namespace tessera

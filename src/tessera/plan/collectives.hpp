@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
-#include <tessera/comm/operation.hpp>
+#include <tessera/comm/ledger.hpp>
 #include <tessera/plan/action.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/plan/units.hpp>
@@ -78,5 +78,24 @@ Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Si
 
 /// The calls of `rank` by axis, operation and purpose, in the order of their first call.
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);
+
+/// How often the calls of one plan were, or will be, made.
+struct PlannedRun {
+  const Plan* plan = nullptr;
+  Size steps = 0;
+  Size epochs = 0;
+  Size checks = 0;  ///< of replicas
+  Size evaluated_batches = 0;
+  Size validations = 0;
+  Size checkpoints = 0;
+};
+
+/// What the ledger of `rank` holds after these runs, in the ledger's own order; measured traffic
+/// must be equal to it.
+std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank);
+
+/// The same of one step of rank 0, and the payload bytes of all its calls.
+std::vector<LedgerRow> step_traffic(const Plan& plan);
+Size step_bytes(const Plan& plan);
 
 }  // namespace tessera

@@ -2,7 +2,6 @@
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
-#include <tessera/plan/traffic.hpp>
 #include <tessera/train/session.hpp>
 
 namespace tessera {
