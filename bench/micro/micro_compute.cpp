@@ -12,8 +12,8 @@
 #include <tessera/nn/gemm.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layer_spec.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/loss.hpp>
-#include <tessera/nn/pointwise.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 

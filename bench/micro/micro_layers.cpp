@@ -9,14 +9,10 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/nn/attention.hpp>
-#include <tessera/nn/inverse_fourier.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/loss.hpp>
-#include <tessera/nn/mode_product.hpp>
 #include <tessera/nn/model_spec.hpp>
-#include <tessera/nn/pointwise.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "micro/micro.hpp"

@@ -12,9 +12,9 @@
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"
+#include "run/group.hpp"
 #include "run/pipeline_result.hpp"
 #include "run/references.hpp"
-#include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -2,6 +2,8 @@
 #include "run/group.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,19 @@ Outcome run_on_group(const Group& group, const Limits& limits, const std::functi
   const std::string message = fmt::format("rank {}: {}", rank, mine.message);
   log_error(message);
   abort_job(mine.code, message);
+}
+
+void sleep_until_all_arrive(MPI_Comm comm) {
+  using namespace std::chrono_literals;
+  MPI_Request arrived = MPI_REQUEST_NULL;
+  MPI_Ibarrier(comm, &arrived);
+  std::chrono::microseconds nap = 100us;
+  for (int all = 0;;) {
+    MPI_Test(&arrived, &all, MPI_STATUS_IGNORE);
+    if (all) return;
+    std::this_thread::sleep_for(nap);
+    nap = std::min<std::chrono::microseconds>(2 * nap, 10ms);
+  }
 }
 
 }  // namespace tessera::bench

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include <mpi.h>
+
 #include <tessera/base/outcome.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
@@ -21,5 +23,9 @@ struct Group {
 /// be found out, because others wait for this rank in a collective that will never end. Collective
 /// over the group.
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work);
+
+/// Returns when every rank of `comm` has come. Ranks that wait sleep, so that those that work have
+/// the machine for themselves; no watchdog finds them late. Collective over `comm`.
+void sleep_until_all_arrive(MPI_Comm comm = MPI_COMM_WORLD);
 
 }  // namespace tessera::bench

@@ -9,8 +9,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 
-#include "run/job_files.hpp"
-
 namespace tessera::bench {
 namespace {
 

@@ -30,4 +30,7 @@ std::string shell_word(const std::string& text);
 std::string fill_template(std::string_view text, const std::string& name,
                           const std::map<std::string, std::string>& values);
 
+/// The text of a file of scripts/jobs, compiled in: an installed program finds it wherever it is.
+std::string_view job_file(const std::string& name);
+
 }  // namespace tessera::bench

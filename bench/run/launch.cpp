@@ -16,7 +16,7 @@
 
 #include "measure/gemm_peak.hpp"
 #include "results/documents.hpp"
-#include "run/sleeping.hpp"
+#include "run/group.hpp"
 
 namespace tessera::bench {
 namespace {

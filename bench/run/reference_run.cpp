@@ -14,8 +14,8 @@
 
 #include "measure/case_run.hpp"
 #include "results/documents.hpp"
+#include "run/group.hpp"
 #include "run/loss_verdict.hpp"
-#include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {

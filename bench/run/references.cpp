@@ -14,7 +14,6 @@
 #include "results/documents.hpp"
 #include "run/group.hpp"
 #include "run/reference_run.hpp"
-#include "run/sleeping.hpp"
 
 namespace tessera::bench {
 namespace {

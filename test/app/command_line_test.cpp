@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/app/command_line.hpp>
+#include <tessera/app/commands.hpp>
 
 #include "config/config_support.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <tessera/app/npy_file.hpp>
+#include <tessera/app/export.hpp>
 #include <tessera/io/hdf5_file.hpp>
 
 #include "checkpoint/resume_support.hpp"

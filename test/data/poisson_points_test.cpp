@@ -7,7 +7,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/nn/jet_activation.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/pinn.hpp>
 
 #include "device_data.hpp"

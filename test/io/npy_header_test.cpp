@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/io/npy.hpp>
 #include <tessera/io/npy_header.hpp>
 
 namespace tessera {

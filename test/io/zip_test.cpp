@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/io/npy.hpp>
+#include <tessera/io/npy_header.hpp>
 #include <tessera/io/zip.hpp>
 
 #include "expect_error.hpp"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/layers.hpp>
 
 #include "device_data.hpp"
 

@@ -6,9 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/fourier.hpp>
-#include <tessera/nn/inverse_fourier.hpp>
-#include <tessera/nn/mode_product.hpp>
+#include <tessera/nn/layers.hpp>
 
 #include "nn/finite_differences.hpp"
 

@@ -8,9 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/nn/layer_norm.hpp>
-#include <tessera/nn/linear.hpp>
-#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 
 #include "device_data.hpp"

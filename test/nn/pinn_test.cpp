@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/jet_activation.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/pinn.hpp>
 
 #include "expect_error.hpp"

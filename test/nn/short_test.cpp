@@ -8,11 +8,8 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/nn/convert.hpp>
-#include <tessera/nn/jet_activation.hpp>
-#include <tessera/nn/layer_norm.hpp>
-#include <tessera/nn/linear.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/loss.hpp>
-#include <tessera/nn/pointwise.hpp>
 
 #include "device_data.hpp"
 #include "nn/serial_model.hpp"

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/attention.hpp>
-#include <tessera/nn/embedding.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/transformer.hpp>
 
 #include "nn/finite_differences.hpp"

@@ -9,7 +9,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/convert.hpp>
-#include <tessera/nn/reparameterize.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/vae.hpp>
 #include <tessera/optim/optimizer.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tessera/app/command_line.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>

@@ -7,11 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/run_main.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/checkpoint/model_export.hpp>
-#include <tessera/config/config_source.hpp>
+#include <tessera/config/config_io.hpp>
 
 namespace tessera {
 
@@ -78,5 +81,12 @@ struct CheckpointOptions {
 /// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error for a file that is not a
 /// whole checkpoint.
 ExitCode checkpoint_command(const CheckpointOptions& options);
+
+using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, CheckpointOptions,
+                             InfoOptions>;
+
+/// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
+/// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.
+Command parse_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace tessera

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <tessera/app/export.hpp>
-#include <tessera/app/npy_file.hpp>
+#include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/io/npy_header.hpp>
 
 namespace tessera {
 
@@ -62,5 +63,16 @@ template void export_predictions(const fs::path&, Trainer<float>&, const DataCon
 template void export_predictions(const fs::path&, Trainer<double>&, const DataConfig&);
 template void export_predictions(const fs::path&, Trainer<BFloat16>&, const DataConfig&);
 template void export_predictions(const fs::path&, Trainer<Float16>&, const DataConfig&);
+
+template <class T>
+void write_npy(const std::filesystem::path& path, const Vector<T>& values, const Shape& shape) {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), values);
+  std::string bytes = npy_header(dtype_of<T>(), shape);
+  bytes.append(reinterpret_cast<const char*>(host.data()), host.span() * sizeof(T));
+  write_text(path, bytes);
+}
+
+template void write_npy(const std::filesystem::path&, const Vector<float>&, const Shape&);
+template void write_npy(const std::filesystem::path&, const Vector<double>&, const Shape&);
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include <tessera/base/placement.hpp>
+#include <tessera/base/view.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -17,5 +19,10 @@ void check_export(const std::filesystem::path& directory);
 template <class T>
 void export_predictions(const std::filesystem::path& directory, Trainer<T>& trainer,
                         const DataConfig& data);
+
+/// Writes row-major values of the device as an array of NumPy's format 1.0, which numpy.load()
+/// reads. Throws Error (usage) with the reason if it cannot be written. T: float, double.
+template <class T>
+void write_npy(const std::filesystem::path& path, const Vector<T>& values, const Shape& shape);
 
 }  // namespace tessera

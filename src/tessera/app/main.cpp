@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
-#include <tessera/app/command_line.hpp>
+#include <tessera/app/commands.hpp>
 #include <tessera/base/run_main.hpp>
 
 namespace tessera {

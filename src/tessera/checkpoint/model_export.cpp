@@ -14,7 +14,7 @@
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/model_export.hpp>
-#include <tessera/io/npy.hpp>
+#include <tessera/io/npy_header.hpp>
 #include <tessera/io/zip.hpp>
 
 namespace tessera {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include <tessera/comm/detail/control_call.hpp>
+#include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/comm/nodes.hpp>
 
 namespace tessera {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include <tessera/base/share_text.hpp>
-#include <tessera/comm/detail/control_call.hpp>
+#include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/comm/share_json.hpp>
 
 namespace tessera {

@@ -3,7 +3,7 @@
 
 #include <tessera/comm/communicator.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/config/config_source.hpp>
+#include <tessera/config/config_io.hpp>
 
 namespace tessera {
 

@@ -12,7 +12,10 @@ namespace tessera {
 class PlanCommunicators {
  public:
   /// Collective over the mesh.
-  PlanCommunicators(const PlanInput& input, const Mesh& mesh);
+  PlanCommunicators(const PlanInput& input, const Mesh& mesh) {
+    for (const RankSet ranks : rank_sets)
+      communicators_.push_back(mesh.over(axes_of(ranks, input)));
+  }
   const Communicator& operator[](RankSet ranks) const {
     return communicators_[static_cast<std::size_t>(ranks)];
   }

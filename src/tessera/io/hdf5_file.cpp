@@ -14,7 +14,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/comm/detail/control_call.hpp>
+#include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/io/hdf5_file.hpp>
 
 namespace tessera {

@@ -25,4 +25,8 @@ struct NpyHeader {
 /// begins with a whole header of at most that length.
 std::optional<NpyHeader> parse_npy_header(std::string_view start);
 
+/// What precedes the values of a row-major array of float32 or float64 in NumPy's format 1.0: magic
+/// string, version, length of the rest, and a dictionary padded to a multiple of 64 bytes.
+std::string npy_header(DType type, const Shape& shape);
+
 }  // namespace tessera

@@ -5,10 +5,10 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/nn/attention.hpp>
 #include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
-#include <tessera/nn/embedding.hpp>
 #include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

@@ -2,13 +2,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/add.hpp>
 #include <tessera/nn/fno.hpp>
-#include <tessera/nn/fourier.hpp>
-#include <tessera/nn/inverse_fourier.hpp>
-#include <tessera/nn/linear.hpp>
-#include <tessera/nn/mode_product.hpp>
-#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <tessera/nn/detail/fourier_transform.hpp>
-#include <tessera/nn/fourier.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

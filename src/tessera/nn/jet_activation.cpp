@@ -6,8 +6,8 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/detail/columns.hpp>
-#include <tessera/nn/jet_activation.hpp>
 #include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {
@@ -157,17 +157,11 @@ constexpr LayerRow jet_row{.name = "jet_activation",
 }  // namespace
 
 LayerSpec jet_activation(std::string name, std::string unit, Size input, Size width,
-                         Activation activation) {
+                         Activation activation, const std::optional<std::string>& bias_axis) {
   LayerSpec layer{&jet_row, std::move(name), std::move(unit), {input}, width, width};
   layer.in_positions = layer.positions = jet_rows;
   layer.activation = activation;
-  return layer;
-}
-
-LayerSpec jet_activation(std::string name, std::string unit, Size input, Size width,
-                         Activation activation, std::string logical_axis) {
-  LayerSpec layer = jet_activation(std::move(name), std::move(unit), input, width, activation);
-  layer.parameters.push_back({"bias", {width}, {std::move(logical_axis)}});
+  if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
   return layer;
 }
 

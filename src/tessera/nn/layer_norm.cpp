@@ -6,7 +6,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

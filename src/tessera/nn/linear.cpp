@@ -3,7 +3,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/linear.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {

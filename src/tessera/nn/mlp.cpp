@@ -5,10 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/jet_activation.hpp>
-#include <tessera/nn/linear.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/mlp.hpp>
-#include <tessera/nn/pointwise.hpp>
 
 namespace tessera {
 
@@ -34,13 +32,9 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const Size product = model.append(
       linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
   if (!finishes) return product;
-  const auto finish = [&](const auto&... bias_axis) {
-    return dense.of_jets
-               ? jet_activation(output, dense.unit, product, dense.out, dense.activation,
-                                bias_axis...)
-               : pointwise(output, dense.unit, product, dense.out, dense.activation, bias_axis...);
-  };
-  return model.append(dense.bias ? finish(dense.logical_out) : finish());
+  const auto finish = dense.of_jets ? jet_activation : pointwise;
+  const auto bias_axis = dense.bias ? std::optional(dense.logical_out) : std::nullopt;
+  return model.append(finish(output, dense.unit, product, dense.out, dense.activation, bias_axis));
 }
 
 ModelSpec mlp(const MlpConfig& config) {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/jet_activation.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/pinn.hpp>
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/detail/columns.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/pointwise.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera {
 namespace {
@@ -153,16 +153,10 @@ constexpr LayerRow pointwise_row{
 }  // namespace
 
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
-                    Activation activation) {
+                    Activation activation, const std::optional<std::string>& bias_axis) {
   LayerSpec layer{&pointwise_row, std::move(name), std::move(unit), {input}, width, width};
   layer.activation = activation;
-  return layer;
-}
-
-LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
-                    Activation activation, std::string logical_axis) {
-  LayerSpec layer = pointwise(std::move(name), std::move(unit), input, width, activation);
-  layer.parameters.push_back({"bias", {width}, {std::move(logical_axis)}});
+  if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
   return layer;
 }
 

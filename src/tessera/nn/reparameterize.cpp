@@ -5,7 +5,7 @@
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/reparameterize.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/random/distributions.hpp>
 
 namespace tessera {

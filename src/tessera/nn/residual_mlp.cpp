@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <tessera/nn/add.hpp>
-#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/residual_mlp.hpp>
 
 namespace tessera {

@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/add.hpp>
-#include <tessera/nn/attention.hpp>
-#include <tessera/nn/embedding.hpp>
-#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/transformer.hpp>
 
 namespace tessera {

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/reparameterize.hpp>
+#include <tessera/nn/layers.hpp>
 #include <tessera/nn/vae.hpp>
 
 namespace tessera {
