@@ -7,7 +7,7 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/rank_groups.hpp>
 #include <tessera/plan/strategy.hpp>

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/hdf5_file.hpp>
 
 #include "config/config_support.hpp"

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include <tessera/nn/mlp.hpp>
-#include <tessera/nn/transformer.hpp>
-#include <tessera/nn/vae.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "data/data_support.hpp"
 

@@ -2,8 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include <tessera/nn/mlp.hpp>
-#include <tessera/nn/transformer.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "data/data_support.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/nn/mlp.hpp>
-#include <tessera/nn/vae.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "data/data_support.hpp"
 

@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/outcome.hpp>
-#include <tessera/nn/mlp.hpp>
-#include <tessera/nn/pinn.hpp>
-#include <tessera/nn/transformer.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "data/data_support.hpp"
 #include "temporary_directory.hpp"

@@ -11,7 +11,7 @@
 
 #include <tessera/app/run_report.hpp>
 #include <tessera/base/allocation_tracker.hpp>
-#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/fno.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "nn/finite_differences.hpp"
 

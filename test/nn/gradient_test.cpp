@@ -9,7 +9,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "device_data.hpp"
 #include "nn/finite_differences.hpp"

@@ -3,7 +3,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layer_row.hpp>
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 
 namespace tessera {
 namespace {

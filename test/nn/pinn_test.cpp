@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/pinn.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "expect_error.hpp"
 #include "nn/finite_differences.hpp"

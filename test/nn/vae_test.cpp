@@ -10,7 +10,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/convert.hpp>
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/vae.hpp>
+#include <tessera/nn/models.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 #include "expect_error.hpp"

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/optim/clip_config.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
 

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/fno.hpp>
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 #include <tessera/plan/layouts.hpp>
 
 #include "plan/plan_support.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 #include <tessera/plan/memory_placement.hpp>
 
 #include "plan/plan_support.hpp"

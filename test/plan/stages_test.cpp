@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/stages.hpp>
 

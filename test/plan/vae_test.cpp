@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/vae.hpp>
+#include <tessera/nn/models.hpp>
 
 #include "plan/plan_support.hpp"
 

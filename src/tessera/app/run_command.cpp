@@ -21,7 +21,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/train/trainer.hpp>

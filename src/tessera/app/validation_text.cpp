@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/app/validation_text.hpp>
-#include <tessera/config/model_kinds.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 
 namespace tessera {

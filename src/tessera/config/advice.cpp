@@ -12,8 +12,8 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/plan/mesh_choices.hpp>
 #include <tessera/plan/rank_kinds.hpp>
+#include <tessera/plan/strategy.hpp>
 
 namespace tessera {
 namespace {

@@ -15,15 +15,9 @@
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/data/data_config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/nn/fno.hpp>
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/matmul_precision.hpp>
-#include <tessera/nn/mlp.hpp>
-#include <tessera/nn/pinn.hpp>
-#include <tessera/nn/residual_mlp.hpp>
-#include <tessera/nn/transformer.hpp>
-#include <tessera/nn/vae.hpp>
-#include <tessera/optim/clip_config.hpp>
+#include <tessera/nn/models.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
 #include <tessera/plan/plan_input.hpp>

@@ -11,7 +11,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/known_names.hpp>
-#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/strategy_rules.hpp>

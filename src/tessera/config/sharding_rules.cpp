@@ -7,8 +7,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/known_names.hpp>
-#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/sharding_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/mesh/rules.hpp>
 #include <tessera/plan/strategy.hpp>

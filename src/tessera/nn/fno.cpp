@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/fno.hpp>
 #include <tessera/nn/layers.hpp>
+#include <tessera/nn/models.hpp>
 
 namespace tessera {
 namespace {

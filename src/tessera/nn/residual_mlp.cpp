@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/residual_mlp.hpp>
+#include <tessera/nn/models.hpp>
 
 namespace tessera {
 

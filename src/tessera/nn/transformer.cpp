@@ -3,7 +3,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/transformer.hpp>
+#include <tessera/nn/models.hpp>
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers.hpp>
-#include <tessera/nn/vae.hpp>
+#include <tessera/nn/models.hpp>
 
 namespace tessera {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
-#include <tessera/optim/clip_config.hpp>
+#include <tessera/optim/optimizer_config.hpp>
 
 namespace tessera {
 

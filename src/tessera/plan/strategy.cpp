@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
 #include <tessera/plan/strategy.hpp>
 
 namespace tessera {
@@ -32,6 +35,37 @@ std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh) 
 
 Sharding sharding_on(Strategy strategy, const MeshShape& mesh) {
   return mesh.group_size(shard_axes(strategy, mesh)) > 1 ? row_of(strategy).shards : Sharding{};
+}
+
+MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
+  const Size ranks = topology.ranks();
+  std::array<std::string_view, 2> axes{"data"};
+  for (const StrategyRow& row : strategies)
+    if (row.name == strategy) axes = row.usual_axes;
+  if (axes[1].empty()) return MeshShape({{std::string(axes[0]), ranks}});
+  Size first = 1;  // the largest divisor up to the square root
+  for (Size d = 1; d * d <= ranks; ++d)
+    if (ranks % d == 0) first = d;
+  if (topology.num_nodes() > 1 && topology.per_node()) first = topology.num_nodes();
+  return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
+}
+
+std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes) {
+  if (axes.size() == 1 || ranks == 1) return {MeshShape({{axes.front(), ranks}})};
+  std::vector<MeshShape> meshes;
+  for (Size size = ranks; size >= 1; --size) {
+    if (ranks % size != 0) continue;
+    if (size == ranks) {
+      meshes.push_back(MeshShape({{axes.front(), ranks}}));
+      continue;
+    }
+    for (const MeshShape& rest : factorisations(ranks / size, {axes.begin() + 1, axes.end()})) {
+      std::vector<Axis> shape = rest.axes();
+      if (size > 1) shape.insert(shape.begin(), {axes.front(), size});
+      meshes.emplace_back(std::move(shape));
+    }
+  }
+  return meshes;
 }
 
 }  // namespace tessera

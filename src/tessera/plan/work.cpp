@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <tessera/nn/layer_row.hpp>
-#include <tessera/plan/model_parts.hpp>
 #include <tessera/plan/rank_groups.hpp>
 #include <tessera/plan/work.hpp>
 

@@ -19,7 +19,6 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/model_kinds.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/train/trainer.hpp>

@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/plan/mesh_choices.hpp>
+#include <tessera/plan/strategy.hpp>
 
 namespace tessera::bench {
 namespace {
