@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -17,34 +17,23 @@ std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t
   return std::span(list).first(std::min(number, list.size()));
 }
 
-std::string recomputation_text(const Candidate& one) {
-  return setting_types::as_json(one.config.training.activation_checkpointing).get<std::string>();
-}
+/// What a candidate is, in the columns that both lists have: as this head.
+using Cells = std::array<std::string, 5>;
+const Cells head{"strategy", "mesh", "microbatches", "recompute", "memory"};
 
-/// The columns that both lists have, of a candidate or of the head.
-std::string columns(std::size_t mesh_width, std::string_view strategy, const std::string& mesh,
-                    std::string_view microbatches, std::string_view recomputation,
-                    std::string_view memory) {
-  return fmt::format("{:<8} {:<{}} {:>12}  {:<9}  {:>10}", strategy, mesh, mesh_width, microbatches,
-                     recomputation, memory);
-}
-
-std::string columns(std::size_t mesh_width, const Candidate& one) {
+Cells cells_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
-  return columns(mesh_width, training.distributed.strategy, one.mesh.to_string(),
-                 std::to_string(training.microbatches), recomputation_text(one),
-                 human_bytes(one.memory_bytes));
+  return {training.distributed.strategy, one.mesh.to_string(),
+          std::to_string(training.microbatches),
+          setting_types::as_json(training.activation_checkpointing).get<std::string>(),
+          human_bytes(one.memory_bytes)};
 }
 
-/// A line of the list of what fits, or of its head.
-void add_fitting(std::string& text, std::string_view step, std::string_view columns,
-                 std::string_view sent, std::string_view slower) {
-  text += fmt::format("{:>9}  {} {:>11}  {}\n", step, columns, sent, slower);
-}
-
-/// The same of what is too large.
-void add_too_large(std::string& text, std::string_view columns, std::string_view by) {
-  text += fmt::format("{:>9}  {}  {}\n", "", columns, by);
+std::string line(std::string_view step, const Cells& cells, std::size_t mesh_width,
+                 const std::string& rest) {
+  const auto& [strategy, mesh, microbatches, recomputation, memory] = cells;
+  return fmt::format("{:>9}  {:<8} {:<{}} {:>12}  {:<9}  {:>10} {}\n", step, strategy, mesh,
+                     mesh_width, microbatches, recomputation, memory, rest);
 }
 
 nlohmann::json json_of(const Candidate& one) {
@@ -95,21 +84,18 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
   std::size_t width = 4;
   for (const auto& list : {best, too_large})
     for (const Candidate& one : list) width = std::max(width, one.mesh.to_string().size());
-  const std::string head =
-      columns(width, "strategy", "mesh", "microbatches", "recompute", "memory");
-  if (!best.empty()) {
-    text += '\n';
-    add_fitting(text, "step", head, "sent a step", "slower than the best by");
-  }
+  const auto behind = [](const std::string& sent, const std::string& slower) {
+    return fmt::format("{:>11}  {}", sent, slower);
+  };
+  if (!best.empty())
+    text += "\n" + line("step", head, width, behind("sent a step", "slower than the best by"));
   for (const Candidate& one : best)
-    add_fitting(text, human_seconds(one.step.step_seconds), columns(width, one),
-                human_bytes(one.sent_bytes), why_slower(one.step, best.front().step));
-  if (!too_large.empty()) {
-    text += "\nToo large:\n";
-    add_too_large(text, head, "by");
-  }
+    text += line(human_seconds(one.step.step_seconds), cells_of(one), width,
+                 behind(human_bytes(one.sent_bytes), why_slower(one.step, best.front().step)));
+  if (!too_large.empty()) text += "\nToo large:\n" + line("", head, width, " by");
   for (const Candidate& one : too_large)
-    add_too_large(text, columns(width, one), human_bytes(one.memory_bytes - machine.memory_bytes));
+    text +=
+        line("", cells_of(one), width, " " + human_bytes(one.memory_bytes - machine.memory_bytes));
   return text;
 }
 
