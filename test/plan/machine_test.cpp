@@ -25,6 +25,21 @@ Machine small_cluster() {
   return machine;
 }
 
+/// Each rank is a kind of its own.
+RankKinds single_ranks(const Plan& plan) {
+  const MeshShape& mesh = plan.input.mesh;
+  RankKinds kinds;
+  kinds.share.assign(mesh.num_ranks(), 1 / static_cast<double>(mesh.num_ranks()));
+  for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
+    kinds.of_rank.push_back(rank);
+    kinds.first.push_back(rank);
+    for (const RankSet set : rank_sets)
+      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
+        kinds.leader[set].push_back(mesh.first_of_group(axes, rank));
+  }
+  return kinds;
+}
+
 // One clock for each kind gives what one for each rank does.
 TEST(RankKinds, StandForAllTheirRanks) {
   struct Tried {

@@ -71,26 +71,16 @@ RankKinds collect(const Kinds& of_rank, const std::map<RankSet, Kinds>& groups) 
   return kinds;
 }
 
-std::map<RankSet, Kinds> all_groups(const Plan& plan) {
-  std::map<RankSet, Kinds> groups;
-  for (const RankSet set : rank_sets)
-    if (plan.input.mesh.group_size(axes_of(set, plan.input)) > 1)
-      groups.emplace(set, groups_of(plan, set));
-  return groups;
-}
-
 }  // namespace
 
 /// Kinds are parted by what they meet until that parts none any more.
 RankKinds rank_kinds(const Plan& plan) {
-  const std::map<RankSet, Kinds> groups = all_groups(plan);
-  Kinds kinds;
+  std::map<RankSet, Kinds> groups;
+  for (const RankSet set : rank_sets)
+    if (plan.input.mesh.group_size(axes_of(set, plan.input)) > 1)
+      groups.emplace(set, groups_of(plan, set));
+  Kinds kinds = ranks_with_equal_work(plan);
   std::size_t count = 0;
-  {
-    Numbering<Size> number;
-    for (const Size first : ranks_with_equal_work(plan)) kinds.push_back(number(first));
-    count = number.size();
-  }
   for (;;) {
     std::vector<std::vector<Size>> seen;
     for (const Size kind : kinds) seen.push_back({kind});
@@ -103,12 +93,6 @@ RankKinds rank_kinds(const Plan& plan) {
     if (number.size() == count) return collect(kinds, groups);
     count = number.size();
   }
-}
-
-RankKinds single_ranks(const Plan& plan) {
-  Kinds each(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
-  std::iota(each.begin(), each.end(), Size{0});
-  return collect(each, all_groups(plan));
 }
 
 }  // namespace tessera

@@ -21,7 +21,4 @@ struct RankKinds {
 };
 RankKinds rank_kinds(const Plan& plan);
 
-/// Each rank is a kind of its own.
-RankKinds single_ranks(const Plan& plan);
-
 }  // namespace tessera
