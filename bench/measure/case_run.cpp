@@ -188,9 +188,6 @@ CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size 
           .step_seconds = typical(steps)};
 }
 
-template class CaseRun<float>;
-template class CaseRun<double>;
-template class CaseRun<BFloat16>;
-template class CaseRun<Float16>;
+TESSERA_INSTANTIATE_CLASS(CaseRun);
 
 }  // namespace tessera::bench

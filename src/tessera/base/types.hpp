@@ -61,3 +61,14 @@ inline constexpr std::array<std::string_view, 6> names_of<DType>{"float32", "flo
                                                                  "int64",   "bfloat16", "float16"};
 
 }  // namespace tessera
+
+/// Applies a macro to each type that layers compute with.
+#define TESSERA_FOR_COMPUTE_TYPES(apply) \
+  apply(float) apply(double) apply(::tessera::BFloat16) apply(::tessera::Float16)
+
+/// Instantiates a class template for them, in the source that has its definitions.
+#define TESSERA_INSTANTIATE_CLASS(name)     \
+  template class name<float>;               \
+  template class name<double>;              \
+  template class name<::tessera::BFloat16>; \
+  template class name<::tessera::Float16>

@@ -175,10 +175,7 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
   template Size write_tensors(const std::string&, const Communicator&, const Engine<T>&, \
                               const AfterTensor&, Size);                                 \
   template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -65,9 +65,6 @@ Vector<T> StateArena<T>::part(Size bucket, Range elements) const {
   return alias_vector(buckets_[bucket].whole + elements.begin, elements.count);
 }
 
-template class StateArena<float>;
-template class StateArena<double>;
-template class StateArena<BFloat16>;
-template class StateArena<Float16>;
+TESSERA_INSTANTIATE_CLASS(StateArena);
 
 }  // namespace tessera

@@ -267,9 +267,6 @@ void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
     for (Size b = 0; b < static_cast<Size>(state_.buckets.size()); ++b) gather(b);
 }
 
-template class Engine<float>;
-template class Engine<double>;
-template class Engine<BFloat16>;
-template class Engine<Float16>;
+TESSERA_INSTANTIATE_CLASS(Engine);
 
 }  // namespace tessera

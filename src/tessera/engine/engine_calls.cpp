@@ -177,9 +177,6 @@ void Engine<T>::poll() {
   for (auto& [tensor, request] : messages_) request.test();
 }
 
-template class Engine<float>;
-template class Engine<double>;
-template class Engine<BFloat16>;
-template class Engine<Float16>;
+TESSERA_INSTANTIATE_CLASS(Engine);
 
 }  // namespace tessera

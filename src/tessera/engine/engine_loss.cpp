@@ -128,9 +128,6 @@ double Engine<T>::solution_error() {
   return error;
 }
 
-template class Engine<float>;
-template class Engine<double>;
-template class Engine<BFloat16>;
-template class Engine<Float16>;
+TESSERA_INSTANTIATE_CLASS(Engine);
 
 }  // namespace tessera

@@ -92,9 +92,6 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
   return call;
 }
 
-template class Engine<float>;
-template class Engine<double>;
-template class Engine<BFloat16>;
-template class Engine<Float16>;
+TESSERA_INSTANTIATE_CLASS(Engine);
 
 }  // namespace tessera

@@ -92,10 +92,7 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
   template std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan&, Size, const Engine<T>&, \
                                                               TensorRole);                         \
   template Vector<StateOf<T>> whole_tensors(const Plan&, const Mesh&, const Engine<T>&, TensorRole);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -134,10 +134,7 @@ void ReplicaCheck<T>::report(Size step) const {
   throw Error(ExitCode::wrong_result, "replicas differ after step {}", step);
 }
 
-template class ReplicaCheck<float>;
-template class ReplicaCheck<double>;
-template class ReplicaCheck<BFloat16>;
-template class ReplicaCheck<Float16>;
+TESSERA_INSTANTIATE_CLASS(ReplicaCheck);
 template void checksum(const Vector<const float>&, Size, const Vector<std::int64_t>&, Size);
 template void checksum(const Vector<const double>&, Size, const Vector<std::int64_t>&, Size);
 

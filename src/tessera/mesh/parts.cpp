@@ -87,12 +87,9 @@ void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole,
 #define TESSERA_INSTANTIATE(T)                                                 \
   template void pack(const Vector<T>&, const Parts&, const Vector<T>&, Range); \
   template void unpack(const Vector<T>&, const Parts&, const Vector<T>&, Range);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 TESSERA_INSTANTIATE(std::int32_t)
 TESSERA_INSTANTIATE(std::int64_t)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -149,12 +149,9 @@ Vector<T> to_global(const ShardedTensor<T>& tensor) {
 #define TESSERA_INSTANTIATE(T)                                                              \
   template void redistribute_along(const Communicator&, Placement, Placement, const Shape&, \
                                    const Vector<T>&, const Vector<T>&, const Vector<T>&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 TESSERA_INSTANTIATE(std::int32_t)
 TESSERA_INSTANTIATE(std::int64_t)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
 #undef TESSERA_INSTANTIATE
 #define TESSERA_INSTANTIATE(T)                                                        \
   template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&); \

@@ -277,10 +277,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                                    const Vector<double>&, Size);                                   \
   template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
                                     const Matrix<StateOf<T>>&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -120,10 +120,7 @@ void fill_uniform_run(const Vector<T>& local, float limit, Key key, const BlockR
   template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, \
                                   Size);                                                     \
   template void fill_uniform_run<T>(const Vector<T>&, float, Key, const BlockRun&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

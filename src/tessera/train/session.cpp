@@ -159,9 +159,6 @@ std::vector<LedgerRow> TrainingSession<T>::planned_traffic() const {
 
 template TrainingData<float> make_data(const Plan&, Size, const DataConfig&);
 template TrainingData<double> make_data(const Plan&, Size, const DataConfig&);
-template class TrainingSession<float>;
-template class TrainingSession<double>;
-template class TrainingSession<BFloat16>;
-template class TrainingSession<Float16>;
+TESSERA_INSTANTIATE_CLASS(TrainingSession);
 
 }  // namespace tessera

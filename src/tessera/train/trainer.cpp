@@ -423,9 +423,6 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
   return all;
 }
 
-template class Trainer<float>;
-template class Trainer<double>;
-template class Trainer<BFloat16>;
-template class Trainer<Float16>;
+TESSERA_INSTANTIATE_CLASS(Trainer);
 
 }  // namespace tessera
