@@ -71,10 +71,10 @@ void TrainingSession<T>::step(Size batch) {
   const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
   engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
   ++steps_;
-  ++(batch + 1 == data().num_batches() ? last_steps_since_ : full_steps_since_);
+  ++(batch + 1 == data().num_batches() ? last_steps_since_ : since_.steps);
   samples_since_ += global_samples_[batch];
   if (!replicas_are_equal_ || steps_ % training_.check_replicas_every != 0) return;
-  ++checks_since_;
+  ++since_.checks;
   (*replicas_are_equal_)(steps_);
 }
 
@@ -85,13 +85,13 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
     if (go_on && !go_on() && next_batch_ < data().num_batches()) return {};
   }
   next_batch_ = 0;
-  ++epochs_since_;
+  ++since_.epochs;
   return losses();
 }
 
 template <class T>
 std::vector<double> TrainingSession<T>::losses_so_far() {
-  ++checkpoints_since_;
+  ++since_.checkpoints;
   return engine_->losses_so_far(next_batch_);
 }
 
@@ -118,7 +118,7 @@ Validation TrainingSession<T>::validate() {
   const Size first_slot = plan_.steps_per_epoch();
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
-  ++validations_since_;
+  ++since_.validations;
   const std::vector<double> losses = engine_->losses(validation_samples_, first_slot);
   Validation result;
   for (std::size_t k = 0; k < losses.size(); ++k)
@@ -137,24 +137,20 @@ Size TrainingSession<T>::planned_bytes() const {
 template <class T>
 void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
-  full_steps_since_ = last_steps_since_ = samples_since_ = 0;
-  epochs_since_ = checks_since_ = validations_since_ = checkpoints_since_ = 0;
+  since_ = {};
+  last_steps_since_ = samples_since_ = 0;
 }
 
 template <class T>
 std::vector<LedgerRow> TrainingSession<T>::planned_traffic() const {
-  std::vector<PlannedRun> runs{{.plan = &plan_,
-                                .steps = full_steps_since_,
-                                .epochs = epochs_since_,
-                                .checks = checks_since_,
-                                .checkpoints = checkpoints_since_},
-                               {&last_plan_, last_steps_since_}};
-  if (const Size times = validations_since_; times > 0) {
-    const Size full_batches = plan_.input.validation_batches() - 1;
-    runs.push_back({&plan_, 0, 0, 0, full_batches * times, times});
-    runs.push_back({&last_validation_plan_, 0, 0, 0, times});
-  }
-  return tessera::planned_traffic(runs, mesh_.rank());
+  PlannedRun full = since_;
+  full.plan = &plan_;
+  full.evaluated_batches = full.validations * (plan_.input.validation_batches() - 1);
+  return tessera::planned_traffic(
+      {full,
+       {.plan = &last_plan_, .steps = last_steps_since_},
+       {.plan = &last_validation_plan_, .evaluated_batches = full.validations}},
+      mesh_.rank());
 }
 
 template TrainingData<float> make_data(const Plan&, Size, const DataConfig&);

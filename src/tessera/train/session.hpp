@@ -102,8 +102,8 @@ class TrainingSession {
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0, next_batch_ = 0;
   // Since begin_traffic():
-  Size full_steps_since_ = 0, last_steps_since_ = 0, samples_since_ = 0;
-  Size epochs_since_ = 0, checks_since_ = 0, validations_since_ = 0, checkpoints_since_ = 0;
+  PlannedRun since_{};  ///< steps: on full batches
+  Size last_steps_since_ = 0, samples_since_ = 0;
 };
 
 }  // namespace tessera
