@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <tessera/comm/communicator.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/mesh/mesh.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of layers that transformers and Fourier operators are made of, and their many small
 // products.
-#include <array>
 #include <memory>
 
 #include <KokkosBatched_Gemm_Decl.hpp>

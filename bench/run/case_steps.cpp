@@ -14,7 +14,6 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 
-#include "measure/case_run.hpp"
 #include "measure/chrome_trace.hpp"
 #include "measure/gemm_peak.hpp"
 #include "measure/slow_rank.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/job_script.hpp"
 
-#include <algorithm>
 #include <sstream>
 
 #include <fmt/format.h>

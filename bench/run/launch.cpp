@@ -16,7 +16,6 @@
 
 #include "measure/gemm_peak.hpp"
 #include "results/documents.hpp"
-#include "run/group.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -2,9 +2,6 @@
 #include "run/reference_run.hpp"
 
 #include <algorithm>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
@@ -14,7 +11,6 @@
 
 #include "measure/case_run.hpp"
 #include "results/documents.hpp"
-#include "run/group.hpp"
 #include "run/loss_verdict.hpp"
 
 namespace tessera::bench {

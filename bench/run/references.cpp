@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>

@@ -11,7 +11,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/toml_text.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <iterator>
 #include <map>
 #include <string_view>
 #include <tuple>

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include <KokkosKernels_config.h>

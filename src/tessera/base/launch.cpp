@@ -3,8 +3,6 @@
 #include <charconv>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/base/launch.hpp>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include <tessera/base/mpi_error.hpp>
 
 namespace tessera {

@@ -4,12 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <iterator>
-#include <map>
 #include <span>
 #include <sstream>
-#include <string_view>
 #include <unistd.h>
-#include <vector>
 
 #include <KokkosKernels_config.h>
 #include <fmt/chrono.h>

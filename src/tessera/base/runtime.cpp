@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
 #include <mpi.h>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one process writes and reads of a checkpoint: its state, and all of it to verify it.
 #include <algorithm>
-#include <limits>
-
-#include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/boxes.hpp>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <filesystem>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <vector>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/outcome.hpp>

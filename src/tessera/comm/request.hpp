@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <tuple>
-#include <utility>
 
 namespace tessera {
 

@@ -2,14 +2,11 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
-#include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
-
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/known_names.hpp>

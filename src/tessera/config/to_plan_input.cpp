@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/toml_text.hpp>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <string>
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/data/diffusion.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step: its actions on gradients. The operands of layers are in engine_operands.cpp, losses in
 // engine_loss.cpp, and what moves between ranks in engine_calls.cpp.
-#include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
-#include <string>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>

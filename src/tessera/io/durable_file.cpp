@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/io/durable_file.hpp>
 

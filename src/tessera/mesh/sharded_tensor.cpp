@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/mesh/sharded_tensor.hpp>

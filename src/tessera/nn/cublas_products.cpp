@@ -3,7 +3,6 @@
 #include <cublas_v2.h>
 
 #include <Kokkos_Core.hpp>
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/detail/short_product.hpp>

@@ -4,8 +4,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/nn/detail/short_product.hpp>
 

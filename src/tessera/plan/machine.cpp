@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <memory>
-
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include <tessera/plan/rank_kinds.hpp>
 #include <tessera/plan/work.hpp>

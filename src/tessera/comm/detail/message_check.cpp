@@ -2,8 +2,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/comm/detail/transport.hpp>
