@@ -50,8 +50,7 @@ class WorkOperands {
   WorkOperands& operator=(const WorkOperands&) = delete;
 
   void refresh() const {
-    for (const Vector<T>& memory : memory_) refill(memory);
-    for (const Vector<State>& memory : sums_memory_) refill(memory);
+    for (const std::function<void()>& one : refills_) one();
   }
 
   std::function<void()> once() {
@@ -66,23 +65,23 @@ class WorkOperands {
         return loss();
       case WorkKind::accumulate:
         if (is_of_state_type())
-          return [from = state_vector(n), to = state_vector(n)] { accumulate<State>(from, to); };
+          return [from = vector<State>(n), to = vector<State>(n)] { accumulate<State>(from, to); };
         return [from = vector(n), to = vector(n)] { accumulate<T>(from, to); };
       case WorkKind::copy:
         if constexpr (is_short_v<T>)
           if (work_.shape != name_of(dtype_of<T>()))
-            return [from = state_vector(n), to = vector(n)] { convert<State, T>(from, to); };
+            return [from = vector<State>(n), to = vector(n)] { convert<State, T>(from, to); };
         return [from = vector(n), to = vector(n)] { Kokkos::deep_copy(ExecSpace(), to, from); };
       case WorkKind::clip_by_value:
-        return [v = state_vector(n)] { clip_by_value<State>(v, State(0.5)); };
+        return [v = vector<State>(n)] { clip_by_value<State>(v, State(0.5)); };
       case WorkKind::sum_of_squares:
-        return [v = state_vector(n), sums = sums_] { sum_of_squares<State>(v, sums, 0); };
+        return [v = vector<State>(n), sums = sums_] { sum_of_squares<State>(v, sums, 0); };
       case WorkKind::find_not_finite:
-        return [v = state_vector(n), sums = sums_] { find_not_finite<State>(v, sums, 0); };
+        return [v = vector<State>(n), sums = sums_] { find_not_finite<State>(v, sums, 0); };
       case WorkKind::update: {
         const auto optimizer = std::make_shared<Optimizer<State>>(training.optimizer, n);
         return
-            [=, p = state_vector(n), g = state_vector(n)] { optimizer->step(p, g, State(1e-6)); };
+            [=, p = vector<State>(n), g = vector<State>(n)] { optimizer->step(p, g, State(1e-6)); };
       }
       case WorkKind::redistribute:
         return redistribution();
@@ -99,13 +98,13 @@ class WorkOperands {
     if (work_.kind == WorkKind::all_gather)
       return [=, all = vector(elements()), this] { return ranks.iall_gather(share_of(all), all); };
     const Size n = sums();
-    const Vector<State> all = state_vector(n);
+    const Vector<State> all = vector<State>(n);
     if (work_.kind == WorkKind::all_reduce) return [=] { return ranks.iall_reduce(all); };
     const Size share = balanced_split(n, ranks.size(), 0).count;
     const Scratch room{
-        state_vector(reduce_scatter_scratch(n, share, ranks.size(), dtype_of<State>()))};
+        vector<State>(reduce_scatter_scratch(n, share, ranks.size(), dtype_of<State>()))};
     if (!is_sharded()) return [=] { return ranks.ireduce_scatter(all, room); };
-    const Vector<State> out = state_vector(static_cast<Size>(share_of(all).extent(0)));
+    const Vector<State> out = vector<State>(static_cast<Size>(share_of(all).extent(0)));
     return [=] { return ranks.ireduce_scatter(all, out, room); };
   }
 
@@ -119,19 +118,15 @@ class WorkOperands {
   Size sums() const { return work_.size / size_of(dtype_of<State>()); }
   bool is_of_state_type() const { return work_.shape == name_of(dtype_of<State>()); }
 
-  Vector<T> vector(Size n) {
-    memory_.push_back(allocate_vector<T>("tessera::bench::work", n));
-    return memory_.back();
+  template <class E = T>
+  Vector<E> vector(Size n) {
+    const Vector<E> made = allocate_vector<E>("tessera::bench::work", n);
+    refills_.push_back([made] { refill(made); });
+    return made;
   }
-  Vector<State> state_vector(Size n) {
-    sums_memory_.push_back(allocate_vector<State>("tessera::bench::work", n));
-    return sums_memory_.back();
-  }
-  Matrix<T> matrix(Size rows, Size columns) {
-    return alias_matrix(vector(rows * columns).data(), rows, columns);
-  }
-  Matrix<State> state_matrix(Size rows, Size columns) {
-    return alias_matrix(state_vector(rows * columns).data(), rows, columns);
+  template <class E = T>
+  Matrix<E> matrix(Size rows, Size columns) {
+    return alias_matrix(vector<E>(rows * columns).data(), rows, columns);
   }
   template <class E>
   Vector<E> share_of(const Vector<E>& all) const {
@@ -160,12 +155,12 @@ class WorkOperands {
         loss_shape(kind, work_.size / std::max<Size>(1, positions * columns), positions, columns);
     const bool has_classes = targets_of(kind) == Targets::classes;
     const Matrix<T> p = matrix(shape.rows, shape.cols), g = matrix(shape.rows, shape.cols);
-    const Matrix<State> t = state_matrix(shape.rows, has_classes ? 1 : shape.cols);
+    const Matrix<State> t = matrix<State>(shape.rows, has_classes ? 1 : shape.cols);
     if (planned_.action->kind == ActionKind::loss_terms)
-      return [=, terms = state_matrix(shape.rows, 3)] { cross_entropy_terms<T>(p, t, 0, terms); };
+      return [=, terms = matrix<State>(shape.rows, 3)] { cross_entropy_terms<T>(p, t, 0, terms); };
     LossDetails<State> details;
     if (planned_.action->reads.size() > 2) {
-      details.terms = state_matrix(shape.rows, slot(planned_.action->reads[2]).shape[1]);
+      details.terms = matrix<State>(shape.rows, slot(planned_.action->reads[2]).shape[1]);
       details.classes = classes;
     }
     return [=, n = work_.size, sums = sums_] {
@@ -188,10 +183,10 @@ class WorkOperands {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (!row.reads_batch || layer.inputs[i] != LayerSpec::data)
         call.inputs[i] = matrix(rows_in(), layer.in);
-    call.scratch = state_vector(row.scratch(layer));
+    call.scratch = vector<State>(row.scratch(layer));
     if (row.reads_batch)
       call.batch = {
-          state_matrix(samples() * input_.model.input_positions, input_.model.input_width), 0, 1,
+          matrix<State>(samples() * input_.model.input_positions, input_.model.input_width), 0, 1,
           sums_.data(), State(1)};
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = vector(num_elements(layer.parameters[p].shape));
@@ -202,12 +197,12 @@ class WorkOperands {
     const Action& action = *planned_.action;
     LayerCall<T> call = parameters_and_inputs();
     if (holds_sums(action.writes[0]))
-      call.output_terms = state_matrix(rows_out(), planned_.layer.out);
+      call.output_terms = matrix<State>(rows_out(), planned_.layer.out);
     else
       call.output = matrix_beside(rows_out(), planned_.layer.out, action.writes[0], action.reads[0],
                                   call.inputs[0]);
     if (action.writes.size() > 1)
-      call.kept = state_matrix(rows_out(), row_of(planned_.layer).kept_columns);
+      call.kept = matrix<State>(rows_out(), row_of(planned_.layer).kept_columns);
     return call;
   }
 
@@ -220,18 +215,18 @@ class WorkOperands {
     for (std::size_t i = 0; i < inputs; ++i) {
       if (action.writes[i] == no_slot) continue;
       if (holds_sums(action.writes[i]))
-        call.input_gradient_terms[i] = state_matrix(rows_in(), layer.in);
+        call.input_gradient_terms[i] = matrix<State>(rows_in(), layer.in);
       else
         call.input_gradients[i] = matrix_beside(rows_in(), layer.in, action.writes[i],
                                                 action.reads[0], call.output_gradient);
     }
     if (action.reads[1 + inputs] != no_slot) call.output = matrix(rows_out(), layer.out);
     if (action.reads[2 + inputs] != no_slot)
-      call.kept = state_matrix(rows_out(), row_of(layer).kept_columns);
+      call.kept = matrix<State>(rows_out(), row_of(layer).kept_columns);
     call.add_input_gradients = action.adds;
     const bool weights = action.kind != ActionKind::backward_inputs;
     for (std::size_t p = 0; weights && p < layer.parameters.size(); ++p)
-      call.parameter_gradients[p] = state_vector(num_elements(layer.parameters[p].shape));
+      call.parameter_gradients[p] = vector<State>(num_elements(layer.parameters[p].shape));
     return call;
   }
 
@@ -249,7 +244,7 @@ class WorkOperands {
       return [=] { redistribute_along(ranks, before, after, group, source, target, room); };
     };
     if (holds_sums(planned_.action->reads[0]))
-      return run(state_vector(block(before)), state_vector(block(after)), state_vector(packed));
+      return run(vector<State>(block(before)), vector<State>(block(after)), vector<State>(packed));
     return run(vector(block(before)), vector(block(after)), vector(packed));
   }
 
@@ -273,10 +268,10 @@ class WorkOperands {
       return [ranks, sum = sums_] { ranks.all_reduce(sum); };
     if (work_.kind == WorkKind::all_gather)
       return [=, all = vector(elements()), this] { ranks.all_gather(share_of(all), all); };
-    const Vector<State> all = state_vector(sums());
+    const Vector<State> all = vector<State>(sums());
     if (work_.kind == WorkKind::all_reduce) return [=] { ranks.all_reduce(all); };
     if (!is_sharded()) return [=] { ranks.reduce_scatter(all); };
-    const Vector<State> out = state_vector(static_cast<Size>(share_of(all).extent(0)));
+    const Vector<State> out = vector<State>(static_cast<Size>(share_of(all).extent(0)));
     return [=] { ranks.reduce_scatter(all, out); };
   }
 
@@ -287,8 +282,7 @@ class WorkOperands {
   Gemm<T> gemm_;
   Vector<double> sums_;
   std::optional<Communicator> ranks_;
-  std::vector<Vector<T>> memory_;
-  std::vector<Vector<State>> sums_memory_;
+  std::vector<std::function<void()>> refills_;  ///< of the memory above
 };
 
 template <class T>
