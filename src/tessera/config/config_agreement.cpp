@@ -35,4 +35,14 @@ Config agreed_config(const Communicator& world, const ConfigSource& source) {
   return config;
 }
 
+void check_same_everywhere(const Communicator& world, const char* key, Size value) {
+  const Kokkos::View<std::int64_t[2], Kokkos::HostSpace> largest("tessera::agreed_value");
+  largest(0) = value;
+  largest(1) = -value;
+  world.all_reduce(largest, ReduceOp::max);
+  if (largest(0) != -largest(1))
+    throw ConfigError(key, std::to_string(-largest(1)),
+                      "must be the same on every rank, but one has {}", largest(0));
+}
+
 }  // namespace tessera

@@ -16,4 +16,8 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config);
 /// file may be missing on one node only.
 Config agreed_config(const Communicator& world, const ConfigSource& source);
 
+/// Collective. The same for a value that ranks were given: throws ConfigError for `key` unless it
+/// is the same on all of them.
+void check_same_everywhere(const Communicator& world, const char* key, Size value);
+
 }  // namespace tessera

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has been trained: tensors, and what the model makes of data.
+#include <algorithm>
+#include <vector>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/config/config_agreement.hpp>
+#include <tessera/plan/layouts.hpp>
+#include <tessera/train/trainer.hpp>
+
+namespace tessera {
+namespace {
+
+/// Into the columns of `to` from `first` on.
+template <class T>
+void copy_columns(const Matrix<const T>& from, const Matrix<StateOf<T>>& to, Size first) {
+  const Size columns = static_cast<Size>(from.extent(1));
+  for_each(
+      "tessera::copy_columns", from.span(),
+      KOKKOS_LAMBDA(Size i) { to(i / columns, first + i % columns) = from.data()[i]; });
+}
+
+}  // namespace
+
+template <class T>
+void Trainer<T>::check_trained() const {
+  if (!session_) throw Error(ExitCode::usage, "trainer: nothing has been trained yet; call fit()");
+}
+
+template <class T>
+auto Trainer<T>::gather(TensorRole role) const -> Vector<Data> {
+  return whole_tensors(session_->plan(), mesh_, engine(), role);
+}
+
+/// Runs the model over all samples, in batches as large as those of a step; returns the mean loss.
+template <class T>
+double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,
+                           bool from_prior) {
+  const Dataset<Data> data = collectively(world_, [&] {
+    check_trained();
+    Plan plan = session_->plan();
+    plan.input.samples = samples_of(x);
+    if (plan.input.samples < 1) throw ConfigError("rows of x", "0", "must be positive");
+    return Dataset<Data>::wrap(plan, mesh_.rank(), x, y);
+  });
+  check_same_everywhere(world_, "samples of x", data.num_samples());
+  Engine<T>& engine = session_->engine();
+  const Size at_once = session_->plan().steps_per_epoch();  // the engine has so many loss sums
+  const Size batch_samples = session_->plan().input.global_batch;
+  double sum = 0, count = 0;
+  for (Size k = 0; k < data.num_batches(); k += at_once) {
+    std::vector<Size> samples;
+    for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
+      Batch<Data> batch = data.batch(b);
+      batch.from_prior = from_prior;
+      // No two of them are the same draw.
+      const Size before = b * batch_samples, drawn_before = from_prior ? before : 0;
+      batch.first += drawn_before;
+      samples.push_back(batch.global_samples);
+      engine.evaluate(batch, b - k, [&](const auto& part, const Matrix<const T>& prediction) {
+        if (take) take(part.first + before - drawn_before, prediction);
+      });
+    }
+    const std::vector<double> losses = engine.losses(samples);
+    for (std::size_t b = 0; b < samples.size(); ++b) {
+      sum += losses[b] * static_cast<double>(samples[b]);
+      count += static_cast<double>(samples[b]);
+    }
+  }
+  return sum / count;
+}
+
+template <class T>
+double Trainer<T>::evaluate(const Matrix<Data>& x, const Matrix<Data>& y) {
+  return forward(x, y, {});
+}
+
+template <class T>
+auto Trainer<T>::predict(const Matrix<Data>& x) -> Matrix<Data> {
+  return output_of(x, false);
+}
+
+template <class T>
+auto Trainer<T>::sample(Size samples) -> Matrix<Data> {
+  if (!draws(model_))
+    throw Error(ExitCode::usage,
+                "trainer: the model draws nothing, so it has no samples of its own");
+  if (samples < 1) throw ConfigError("samples", std::to_string(samples), "must be positive");
+  const Matrix<Data> nothing("tessera::no_input",
+                             static_cast<std::size_t>(samples * model_.input_positions),
+                             static_cast<std::size_t>(model_.input_width));
+  return output_of(nothing, true);
+}
+
+template <class T>
+auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Data> {
+  const Size positions = model_.output_positions(), columns = model_.output_width();
+  const std::size_t rows = x.extent(0) / model_.input_positions * positions;
+  const Matrix<Data> all("tessera::predictions", rows, static_cast<std::size_t>(columns)),
+      nothing("tessera::no_target", rows, static_cast<std::size_t>(model_.target_width()));
+  check_trained();
+  const Plan& plan = session_->plan();
+  const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
+  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first : 0;
+  forward(
+      x, nothing,
+      [&](Size first, const Matrix<const T>& prediction) {
+        const Range taken{first * positions, static_cast<Size>(prediction.extent(0))};
+        copy_columns(prediction, rows_of(all, taken), first_column);
+      },
+      from_prior);
+  // Each row, or a rank's columns of it, is on the last stage's ranks with one place among those
+  // that split the batch; zero on the others.
+  const RankSet holders = splits ? RankSet::mesh : RankSet::loss;
+  engine().communicators()[holders].all_reduce(Vector<Data>(all.data(), rows * columns));
+  return all;
+}
+
+TESSERA_INSTANTIATE_CLASS(Trainer);
+
+}  // namespace tessera
