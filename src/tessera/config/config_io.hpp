@@ -11,6 +11,16 @@
 
 namespace tessera {
 
+/// Where a configuration comes from, weakest first: the file, key=value overrides, short flags.
+struct ConfigSource {
+  std::string file{};
+  std::vector<std::string> overrides{};         ///< "training.batch_size=64"
+  std::optional<std::string> mesh{};            ///< "data=4": replaces shape and names together
+  std::optional<std::string> strategy{};        ///< distributed.strategy
+  std::optional<std::string> ranks_expected{};  ///< distributed.world_size
+  bool check_collectives = false;               ///< true: comm.check_collectives = true
+};
+
 /// The text of a file of less than 1 MiB. Throws Error (usage) if it cannot be read.
 std::string read_file(const std::string& path);
 
@@ -24,15 +34,5 @@ std::string config_as_toml(const Config& config);
 
 /// The same as nested objects, unset keys left out.
 nlohmann::json config_as_json(const Config& config);
-
-/// Where a configuration comes from, weakest first: the file, key=value overrides, short flags.
-struct ConfigSource {
-  std::string file{};
-  std::vector<std::string> overrides{};         ///< "training.batch_size=64"
-  std::optional<std::string> mesh{};            ///< "data=4": replaces shape and names together
-  std::optional<std::string> strategy{};        ///< distributed.strategy
-  std::optional<std::string> ranks_expected{};  ///< distributed.world_size
-  bool check_collectives = false;               ///< true: comm.check_collectives = true
-};
 
 }  // namespace tessera
