@@ -177,17 +177,16 @@ void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
       round_to_tf32_label, in.extent(0), KOKKOS_LAMBDA(Size i) { to[i] = to_tf32(from[i]); });
 }
 
-template class Gemm<float>;
-template class Gemm<double>;
-#define TESSERA_INSTANTIATE(T)                                                                     \
-  template class Gemm<T>;                                                                          \
-  template void Gemm<T>::multiply<T>(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
-                                     float, const Matrix<T>&) const;                               \
-  template void Gemm<T>::multiply<float>(Trans, Trans, const Matrix<const T>&,                     \
-                                         const Matrix<const T>&, float, const Matrix<float>&)      \
-      const;
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+#define TESSERA_INSTANTIATE(T, C)                                                               \
+  template void Gemm<T>::multiply(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
+                                  StateOf<T>, const Matrix<C>&) const;
+TESSERA_INSTANTIATE(float, float)
+TESSERA_INSTANTIATE(double, double)
+TESSERA_INSTANTIATE(BFloat16, BFloat16)
+TESSERA_INSTANTIATE(BFloat16, float)
+TESSERA_INSTANTIATE(Float16, Float16)
+TESSERA_INSTANTIATE(Float16, float)
 #undef TESSERA_INSTANTIATE
+TESSERA_INSTANTIATE_CLASS(Gemm);
 
 }  // namespace tessera
