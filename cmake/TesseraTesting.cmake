@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# add_serial_test and add_mpi_test: time limits, processors, labels and the environment of a launch.
+# add_serial_test, add_mpi_test and add_script_test: time limits, processors, labels and the environment of a launch.
 
 # What the launcher of this MPI needs. Open MPI refuses root and more ranks than cores unless told, and
 # pins ranks to cores, where tests that run side by side would share the first ones. MPICH does neither.
@@ -74,6 +74,20 @@ function(add_mpi_test name)
     add_test(NAME ${name}_np${ranks}_threads2 COMMAND ${command})
     tessera_describe_test(${name}_np${ranks}_threads2 ${ranks} mpi threads-2)
   endforeach()
+endfunction()
+
+# add_script_test(<name> COMMAND <script> [args...] RANKS <n> [TWO_THREADS] [TIMEOUT <seconds>] [LABELS <label>...])
+# A script that launches programs; its last arguments are the command that starts `n` ranks.
+function(add_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT;RANKS" "COMMAND;LABELS")
+  tessera_check_test_arguments(${name})
+  tessera_mpi_command(launcher ${test_RANKS})
+  add_test(NAME ${name} COMMAND ${test_COMMAND} ${launcher})
+  tessera_describe_test(${name} ${test_RANKS} mpi ranks-${test_RANKS})
+  if(test_TWO_THREADS)
+    add_test(NAME ${name}_threads2 COMMAND ${test_COMMAND} ${launcher})
+    tessera_describe_test(${name}_threads2 ${test_RANKS} mpi threads-2)
+  endif()
 endfunction()
 
 # Time limit and labels of the caller's arguments, processors and environment; two threads for the label threads-2.
