@@ -11,6 +11,8 @@ else()
   set(tessera_mpiexec_flags "")
 endif()
 
+option(TESSERA_TEST_HEADERS "Compile every header alone" ON)
+
 # With more than one thread every kernel uses all of them, and those that wait leave their core to others, as ranks
 # that wait do. MPI libraries keep memory until the process ends, which is not our leak.
 set(TESSERA_TEST_THREADS 1 CACHE STRING "Threads of a rank in tests that do not choose them")

@@ -76,6 +76,9 @@ class Tessera(CMakePackage, CudaPackage):
             self.define("TESSERA_NATIVE", False),
             self.define("TESSERA_WERROR", False),
         ]
+        if self.spec.satisfies("+tests"):
+            # Whether each compiles alone says nothing of an installation, and is a third of all that is compiled.
+            args.append(self.define("TESSERA_TEST_HEADERS", False))
         if self.spec.satisfies("+cuda"):
             # nvcc_wrapper; without +cuda it is Spack's compiler, which an external Kokkos cannot tell.
             args.append(self.define("CMAKE_CXX_COMPILER", self["kokkos"].kokkos_cxx))
