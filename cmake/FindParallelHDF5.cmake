@@ -2,15 +2,19 @@
 # Finds the C library of an HDF5 that was built with MPI, and makes ParallelHDF5::hdf5. CMake's own module needs the
 # language C and takes a serial HDF5 where it comes first. Hints: HDF5_ROOT, HDF5_DIR (variables or environment).
 set(hdf5_hints ${HDF5_ROOT} $ENV{HDF5_ROOT} ${HDF5_DIR} $ENV{HDF5_DIR})
-# Debian has one for each MPI, side by side.
+# Debian has one for each MPI, side by side. Which MPI this is stands in its header, wherever that lies.
+find_file(ParallelHDF5_MPI_HEADER mpi.h HINTS ${MPI_CXX_HEADER_DIR} ${MPI_CXX_INCLUDE_DIRS} NO_DEFAULT_PATH)
 set(hdf5_mpi openmpi)
-if(MPI_CXX_INCLUDE_DIRS MATCHES "mpich")
-  set(hdf5_mpi mpich)
+if(ParallelHDF5_MPI_HEADER)
+  file(STRINGS ${ParallelHDF5_MPI_HEADER} hdf5_lines REGEX "^#define MPICH_VERSION")
+  if(hdf5_lines)
+    set(hdf5_mpi mpich)
+  endif()
 endif()
 find_path(ParallelHDF5_INCLUDE_DIR hdf5.h HINTS ${hdf5_hints} PATH_SUFFIXES hdf5/${hdf5_mpi} include
   include/hdf5/${hdf5_mpi})
 find_library(ParallelHDF5_LIBRARY NAMES hdf5_${hdf5_mpi} hdf5 HINTS ${hdf5_hints} PATH_SUFFIXES lib lib64)
-mark_as_advanced(ParallelHDF5_INCLUDE_DIR ParallelHDF5_LIBRARY)
+mark_as_advanced(ParallelHDF5_MPI_HEADER ParallelHDF5_INCLUDE_DIR ParallelHDF5_LIBRARY)
 
 set(hdf5_is_parallel FALSE)
 if(ParallelHDF5_INCLUDE_DIR)
