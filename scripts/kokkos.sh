@@ -10,7 +10,7 @@ Builds Kokkos and the BLAS part of Kokkos Kernels, and prints where they are, fo
   export CMAKE_PREFIX_PATH=$(scripts/kokkos.sh | tail -n 1)
 
   --backend NAME   openmp (default), serial or cuda
-  --arch ARCH      processor or GPU in the words of Kokkos, such as ZEN4 or HOPPER90 (cuda needs it;
+  --arch ARCH      processor or GPU in the words of Kokkos, such as ZEN3 or HOPPER90 (cuda needs it;
                    without it the code runs on any processor of this kind)
   --source DIR     build the sources in DIR/kokkos and DIR/kokkos-kernels instead of downloading them
   --prefix DIR     where to install (build/kokkos/<version>-<backend>[-<arch>])
@@ -51,7 +51,7 @@ take_kokkos_arguments() {
   done
   [[ $backend =~ ^(openmp|serial|cuda)$ ]] || die "--backend '$backend': must be openmp, serial or cuda"
   # It becomes part of a CMake variable's name and of a path.
-  [[ $arch =~ ^[A-Z0-9_]*$ ]] || die "--arch '$arch': write it as Kokkos does, such as ZEN4 or HOPPER90"
+  [[ $arch =~ ^[A-Z0-9_]*$ ]] || die "--arch '$arch': write it as Kokkos does, such as ZEN3 or HOPPER90"
 }
 
 need() { command -v "$1" >/dev/null || die "no $1 in PATH; $2"; }

@@ -50,10 +50,10 @@ find_kokkos() {
 # optional rows with these names.
 debian_packages() {
   awk -F'|' -v names="$*" '
-    /^#/ || $2 ~ /^ *(-|scripts)/ { next }
+    /^#/ || $2 ~ /^ *-/ { next }
     { name = $1; gsub(/ /, "", name); optional = $4 ~ /^ *optional/ }
     names == "" ? !optional : index(" " names " ", " " name " ") { print $2 }
-  ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d'
+  ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d; /^scripts\//d'
   if (($# > 0)); then return; fi
   printf '%s\n' g++ git ninja-build
   # What scripts/kokkos.sh downloads with.
