@@ -37,7 +37,10 @@ TEST(DurableFile, ReservingSpaceLeavesTheContentAlone) {
   const TemporaryDirectory directory;
   const fs::path path = directory.write("file", "text");
   fs::resize_file(path, 1 << 20);
-  reserve_space(path);
+  const OpenFile file(path, O_RDWR);
+  file.reserve_space({4096, 8192});
+  file.reserve_space({0, 1 << 20});
+  file.reserve_space({0, 0});
   EXPECT_EQ(fs::file_size(path), 1U << 20);
   EXPECT_EQ(content_of(path).substr(0, 5), std::string("text\0", 5));
 }
@@ -63,7 +66,7 @@ TEST(DurableFile, NamesPathAndReason) {
             (directory.path() / "to").string() + ": cannot be written: " + reason);
   EXPECT_EQ(error_of([&] { write_durably(nothing / "file", ""); }),
             (nothing / "file").string() + ": cannot be written: " + reason);
-  EXPECT_EQ(error_of([&] { reserve_space(nothing); }),
+  EXPECT_EQ(error_of([&] { OpenFile(nothing, O_RDWR); }),
             nothing.string() + ": cannot be opened: " + reason);
   EXPECT_EQ(error_of([&] { OpenFile("/dev/full", O_WRONLY).write(0, "a", 1); }),
             "/dev/full: cannot be written: No space left on device");

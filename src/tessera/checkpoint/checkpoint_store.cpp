@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <unistd.h>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
 #include <tessera/io/durable_file.hpp>
 #include <tessera/io/hdf5_file.hpp>
 
@@ -55,6 +57,22 @@ void make_directory(const std::string& directory) {
 }
 
 fs::path temporary(fs::path finished) { return finished += unfinished; }
+
+/// Takes the space for a file that rank 0 has created, each rank of a part: where a file system
+/// cannot reserve space, that writes to every block. Collective.
+void reserve_together(const std::string& file, const Communicator& ranks) {
+  constexpr Size piece = 1 << 20;  // that one rank takes: no block has two
+  Size size = 0;
+  collectively(ranks, [&] {
+    if (ranks.rank() == 0) size = static_cast<Size>(fs::file_size(file));
+  });
+  size = broadcast_json(ranks, size);
+  collectively(ranks, [&] {
+    const Range pieces = balanced_split((size + piece - 1) / piece, ranks.size(), ranks.rank());
+    const Size begin = pieces.begin * piece, end = std::min(pieces.end() * piece, size);
+    if (begin < end) OpenFile(file, O_RDWR).reserve_space({begin, end - begin});
+  });
+}
 
 /// Where the tensors of a file that has been created begin, on all ranks. Collective.
 std::vector<Size> places_in(const std::string& file, const std::vector<CheckpointTensor>& tensors,
@@ -123,12 +141,11 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
   const std::string file = temporary(path_).string();
   reach(SavePoint::begun);
   write_or_remove([&] {
-    on_first_rank(
-        [&] {
-          create_checkpoint(file, checkpoint_tensors(engine.plan()), state);
-          reserve_space(file);
-        },
-        SavePoint::created);
+    collectively(ranks_, [&] {
+      if (ranks_.rank() == 0) create_checkpoint(file, checkpoint_tensors(engine.plan()), state);
+    });
+    reserve_together(file, ranks_);
+    reach(SavePoint::created);
     if (config_.async) return start_writing(engine);
     publish(write_tensors(file, ranks_, engine, [&] { reach(SavePoint::tensor_written); }));
   });

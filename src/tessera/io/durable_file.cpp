@@ -4,7 +4,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
@@ -28,13 +27,11 @@ OpenFile::~OpenFile() { ::close(id_); }
 
 void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
 
-void OpenFile::reserve_space() const {
-  struct stat facts {};
-  if (fstat(id_, &facts) != 0) fail("cannot be read");
-  if (facts.st_size == 0) return;
+void OpenFile::reserve_space(const Range& bytes) const {
+  if (bytes.count == 0) return;
   // Where the file system cannot, the C library writes to every block: collective writes that run
   // out of space would leave ranks waiting for each other.
-  const int error = posix_fallocate(id_, 0, facts.st_size);
+  const int error = posix_fallocate(id_, bytes.begin, bytes.count);
   if (error != 0 && error != EOPNOTSUPP) fail_with(path_, "cannot be written", error);
 }
 
@@ -52,8 +49,6 @@ void OpenFile::write(Size place, const void* bytes, Size count) const {
 void OpenFile::sync() const {
   if (fsync(id_) != 0) fail("cannot be written");
 }
-
-void reserve_space(const std::filesystem::path& path) { OpenFile(path, O_RDWR).reserve_space(); }
 
 void sync_to_disk(const std::filesystem::path& path) { OpenFile(path, O_RDONLY).sync(); }
 

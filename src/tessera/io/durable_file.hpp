@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 
 namespace tessera {
@@ -18,8 +19,9 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// Takes the space that the file needs for its size.
-  void reserve_space() const;
+  /// Takes the space for these bytes of the file, so that writing to them does not fail for lack of
+  /// it later. What is there stays.
+  void reserve_space(const Range& bytes) const;
   /// Replaces bytes from `place` on.
   void write(Size place, const void* bytes, Size count) const;
   /// Returns when all that has been written is on the disk.
@@ -31,10 +33,6 @@ class OpenFile {
   std::filesystem::path path_;
   int id_;
 };
-
-/// Takes the space that a file needs for its size, so that writing to it does not fail for lack of
-/// it later.
-void reserve_space(const std::filesystem::path& path);
 
 /// Returns when the content of a file, or the names in a directory, are on the disk.
 void sync_to_disk(const std::filesystem::path& path);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The space of a checkpoint is taken before anything of it is written, by all ranks.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <gtest/gtest.h>
+
+#include "checkpoint/checkpoint_support.hpp"
+#include "engine/error_everywhere.hpp"
+
+namespace tessera {
+namespace {
+
+using namespace checkpoint_test;
+
+constexpr Size mebibyte = 1 << 20;
+
+/// Saves a checkpoint of 12 MiB: a piece and more for each rank.
+void save(const std::string& directory, bool async, const SaveObserver& observer) {
+  const Communicator world = Communicator::world();
+  train_test::Experiment setup;
+  setup.model.mlp.widths = {1024, 1024};
+  setup.training.optimizer.kind = OptimizerKind::adam;
+  const Mesh mesh(world, MeshShape({{"data", world.size()}}));
+  const Engine<float> engine(plan_on(setup, mesh.shape()), mesh, StepOptions::of(setup.training));
+  set_elements(engine, mesh.rank());
+  CheckpointStore store({.directory = directory, .async = async}, world, observer);
+  store.save(engine, {.step = 1, .config = "{}", .provenance = "{}"});
+  store.finish();
+}
+
+class CheckpointSpace : public testing::TestWithParam<bool> {};
+
+TEST_P(CheckpointSpace, IsTakenBeforeTensorsAreWritten) {
+  const SharedDirectory directory;
+  int looked = 0;
+  save(directory.path(), GetParam(), [&](SavePoint point) {
+    if (point != SavePoint::created) return;
+    ++looked;
+    struct stat facts {};
+    ASSERT_EQ(stat(directory.file("step_0000000001.h5.unfinished").c_str(), &facts), 0);
+    EXPECT_GT(facts.st_size, 12 * mebibyte);
+    EXPECT_GE(512 * facts.st_blocks, facts.st_size);
+  });
+  EXPECT_EQ(looked, 1);
+  EXPECT_GT(verify_checkpoint(directory.file("step_0000000001.h5")), 12 * mebibyte);
+}
+
+/// While one lives, this process can open no further file.
+class NoFurtherFiles {
+ public:
+  NoFurtherFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoFurtherFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoFurtherFiles(const NoFurtherFiles&) = delete;
+  NoFurtherFiles& operator=(const NoFurtherFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// The last rank takes the end of the file: where it cannot, all stop before a tensor is written.
+TEST_P(CheckpointSpace, ThatOneRankCannotTakeEndsTheSaveOnAll) {
+  const Communicator world = Communicator::world();
+  if (world.size() == 1) GTEST_SKIP() << "needs 2 ranks";
+  const SharedDirectory directory;
+  const std::string file = directory.file("step_0000000001.h5.unfinished");
+  {
+    std::optional<NoFurtherFiles> limit;
+    const auto no_more = [&](SavePoint point) {
+      EXPECT_EQ(point, SavePoint::begun);
+      if (world.rank() == world.size() - 1) limit.emplace();
+    };
+    EXPECT_EQ(train_test::error_everywhere([&] { save(directory.path(), GetParam(), no_more); }),
+              file + ": cannot be opened: Too many open files");
+  }
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+INSTANTIATE_TEST_SUITE_P(Way, CheckpointSpace, testing::Bool(),
+                         [](const auto& test) { return test.param ? "async" : "sync"; });
+
+}  // namespace
+}  // namespace tessera
