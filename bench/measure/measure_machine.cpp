@@ -9,6 +9,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/comm/backend.hpp>
 #include <tessera/nn/gemm.hpp>
 #include <tessera/plan/wire_model.hpp>
 
@@ -97,12 +98,12 @@ double measure_overlap(const Communicator& ranks) {
 /// To as many digits as a measurement has.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
-/// Of the node or the GPU, divided by the ranks that use it.
-Size memory_of_rank(Size ranks_of_node) {
+/// Of the node or the GPU, divided by the ranks that use it. A rank may see its own GPU alone, or
+/// those of others, too: what ranks use is counted. Collective over all ranks.
+Size memory_of_rank([[maybe_unused]] Size ranks_of_node) {
 #ifdef KOKKOS_ENABLE_CUDA
-  const auto devices = static_cast<Size>(Kokkos::num_devices());
   return static_cast<Size>(Kokkos::Cuda().cuda_device_prop().totalGlobalMem) /
-         std::max<Size>(1, ranks_of_node / std::max<Size>(1, devices));
+         backend_facts().ranks_per_gpu;
 #else
   return static_cast<Size>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / ranks_of_node;
 #endif

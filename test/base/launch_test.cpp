@@ -71,6 +71,9 @@ TEST(Gpu, IsTheOneAskedForIfTheRankSeesIt) {
 TEST(Gpu, TwoRanksOnOneAreFoundByWhatItIsNotByItsNumber) {
   EXPECT_EQ(shared_device_error(std::vector<std::string>{}), std::nullopt);
   EXPECT_EQ(shared_device_error(std::vector<std::string>{"a", "b", "c"}), std::nullopt);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{}), 0);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{"h1 a", "h1 b", "h2 a", "h2 b"}), 1);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{"a", "b", "a", "c", "b", "a"}), 3);
   const auto error = shared_device_error(std::vector<std::string>{"a", "b", "c", "b"});
   ASSERT_TRUE(error);
   EXPECT_EQ(

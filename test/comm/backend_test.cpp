@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-constexpr BackendFacts works{true, true, true};
+constexpr BackendFacts works{true, true, 1};
 
 std::string refusal(const BackendFacts& facts) {
   return test::error_of([&] { choose_backend(Backend::nccl, facts); });
@@ -26,17 +26,17 @@ TEST(Backend, IsMpiWhereNcclDoesNotWork) {
     return *message_library(choose_backend(Backend::automatic, facts)).backend;
   };
   EXPECT_EQ(automatic({false, true, true}), "mpi (this build has no NCCL)");
-  EXPECT_EQ(automatic({true, false, false}), "mpi (Kokkos has no CUDA device in this build)");
-  EXPECT_EQ(automatic({true, true, false}), "mpi (ranks share a GPU, which NCCL does not allow)");
+  EXPECT_EQ(automatic({true, false, 0}), "mpi (Kokkos has no CUDA device in this build)");
+  EXPECT_EQ(automatic({true, true, 2}), "mpi (ranks share a GPU, which NCCL does not allow)");
 }
 
 TEST(Backend, ThatIsAskedForAndDoesNotWorkIsRejected) {
   EXPECT_EQ(refusal({false, true, true}),
             "distributed.backend = nccl: this build has no NCCL; must be auto or mpi");
-  EXPECT_EQ(refusal({true, false, false}),
+  EXPECT_EQ(refusal({true, false, 0}),
             "distributed.backend = nccl: Kokkos has no CUDA device in this build; must be auto or "
             "mpi");
-  EXPECT_EQ(refusal({true, true, false}),
+  EXPECT_EQ(refusal({true, true, 2}),
             "distributed.backend = nccl: ranks share a GPU, which NCCL does not allow; must be "
             "auto or mpi");
 }

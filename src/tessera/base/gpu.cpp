@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
@@ -31,6 +34,13 @@ std::optional<std::string> shared_device_error(std::span<const std::string> devi
     }
   }
   return std::nullopt;
+}
+
+Size ranks_per_gpu(std::span<const std::string> devices) {
+  std::map<std::string, Size> ranks;
+  Size most = 0;
+  for (const std::string& device : devices) most = std::max(most, ++ranks[device]);
+  return most;
 }
 
 }  // namespace tessera

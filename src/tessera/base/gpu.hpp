@@ -6,6 +6,7 @@
 #include <string>
 
 #include <tessera/base/kokkos_start.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -15,6 +16,9 @@ int device_of_rank(int local_rank, int visible_devices, const std::optional<Aske
 
 /// `devices[i]` identifies the GPU of the node's rank i. What is wrong if two ranks have the same.
 std::optional<std::string> shared_device_error(std::span<const std::string> devices);
+
+/// How many ranks share the GPU that most of them share; `devices[i]` identifies that of rank i.
+Size ranks_per_gpu(std::span<const std::string> devices);
 
 /// GPUs that this process sees; none when built without CUDA.
 std::optional<int> visible_devices();

@@ -8,10 +8,11 @@ namespace tessera {
 
 BackendChoice choose_backend(Backend asked, const BackendFacts& facts) {
   if (asked == Backend::mpi) return {Backend::mpi, "asked for"};
-  const char* const obstacle = !facts.has_nccl      ? "this build has no NCCL"
-                               : !facts.has_cuda    ? "Kokkos has no CUDA device in this build"
-                               : !facts.has_own_gpu ? "ranks share a GPU, which NCCL does not allow"
-                                                    : nullptr;
+  const char* const obstacle = !facts.has_nccl   ? "this build has no NCCL"
+                               : !facts.has_cuda ? "Kokkos has no CUDA device in this build"
+                               : facts.ranks_per_gpu != 1
+                                   ? "ranks share a GPU, which NCCL does not allow"
+                                   : nullptr;
   if (asked == Backend::nccl) {
     if (obstacle == nullptr) return {Backend::nccl, "asked for"};
     throw ConfigError("distributed.backend", "nccl",

@@ -11,6 +11,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/provenance.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -24,8 +25,8 @@ std::optional<std::string> nccl_version();
 /// What the choice depends on, the same on all ranks.
 struct BackendFacts {
   bool has_nccl = false;
-  bool has_cuda = false;     ///< Kokkos' device is a CUDA device
-  bool has_own_gpu = false;  ///< every rank has one that no other rank uses
+  bool has_cuda = false;   ///< Kokkos' device is a CUDA device
+  Size ranks_per_gpu = 0;  ///< of the GPU that most ranks share; 0 without CUDA
 };
 /// Of this program and launch. Collective over all ranks.
 BackendFacts backend_facts();

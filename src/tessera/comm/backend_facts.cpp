@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Apart from the rules, so that a test can say that there are GPUs.
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,10 +21,11 @@ BackendFacts backend_facts() {
 #ifdef KOKKOS_ENABLE_CUDA
   facts.has_cuda = true;
 #endif
-  if (!facts.has_nccl || !facts.has_cuda || !mpi_is_running()) return facts;
-  const std::vector<std::string> gpus =
-      gather_texts(MPI_COMM_WORLD, host_name() + " " + device_identity(Kokkos::device_id()));
-  facts.has_own_gpu = std::set(gpus.begin(), gpus.end()).size() == gpus.size();
+  if (!facts.has_cuda || !mpi_is_running()) return facts;
+  const std::vector<std::string> gpus = gather_texts_on_first(
+      MPI_COMM_WORLD, host_name() + " " + device_identity(Kokkos::device_id()));
+  facts.ranks_per_gpu =
+      std::stoll(broadcast_text(MPI_COMM_WORLD, std::to_string(ranks_per_gpu(gpus))));
   return facts;
 }
 

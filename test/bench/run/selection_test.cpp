@@ -112,8 +112,8 @@ TEST_F(Selection, LeavesWhatNeedsAnotherBackend) {
   const auto of = [&](const BackendFacts& facts) {
     return select_case(cases[0], results, {}, study, {4, {}, facts}).what;
   };
-  EXPECT_EQ(of({true, true, true}), What::run);
-  EXPECT_EQ(of({true, false, false}), What::pending);
+  EXPECT_EQ(of({true, true, 1}), What::run);
+  EXPECT_EQ(of({true, false, 0}), What::pending);
 }
 
 TEST_F(Selection, RunsAgainWhatIsAskedFor) {
