@@ -20,9 +20,10 @@
 namespace tessera::bench {
 namespace {
 
-constexpr Size swept = Size{1} << 26;      // elements: 512 MiB of both Views, beyond most caches
-constexpr Size short_call = 2;             // elements
-constexpr Size long_call = Size{1} << 21;  // 8 MiB
+constexpr Size swept = Size{1} << 26;  // elements: 512 MiB of both Views, beyond most caches
+constexpr Size short_call = 2;         // elements
+constexpr Size long_call = Size{1} << 21;
+constexpr double long_bytes = static_cast<double>(long_call) * sizeof(float);  // 8 MiB
 constexpr Size hidden_call = Size{1} << 18;
 
 double typical_seconds(const Communicator& ranks, Size times, const std::function<void()>& work) {
@@ -59,18 +60,41 @@ double all_reduce_seconds(const Communicator& all, const Communicator& group, Si
   return typical_seconds(all, times, [&] { group.all_reduce(v); });
 }
 
-/// All groups call at once, so that those of `sharing` ranks of a node share its link. What the
-/// latency takes of a long call is not its rate's.
-NetworkLevel measure_level(const std::string& name, const Communicator& all,
-                           const Communicator& group, Size width, Size sharing) {
-  const double latency = all_reduce_seconds(all, group, short_call, 100) /
-                         fewest_rounds(Operation::all_reduce, group.size());
-  const double bytes = static_cast<double>(long_call) * sizeof(float);
-  const double seconds = all_reduce_seconds(all, group, long_call, 5) -
-                         fewest_rounds(Operation::all_reduce, group.size()) * latency;
-  return {name, width, latency,
-          static_cast<double>(sharing) * wire_factor(Operation::all_reduce, group.size()) * bytes /
-              seconds};
+double latency_of(const Communicator& all, const Communicator& group) {
+  return all_reduce_seconds(all, group, short_call, 100) /
+         fewest_rounds(Operation::all_reduce, group.size());
+}
+
+/// Ranks of a node. What the latency takes of a long call is not its rate's.
+NetworkLevel measure_node(const Communicator& all, const Communicator& node) {
+  const double latency = latency_of(all, node);
+  const double seconds = all_reduce_seconds(all, node, long_call, 5) -
+                         fewest_rounds(Operation::all_reduce, node.size()) * latency;
+  return {"node", node.size(), latency,
+          wire_factor(Operation::all_reduce, node.size()) * long_bytes / seconds};
+}
+
+/// Of messages from each rank to the next one of its group, all under way at a time, both ways
+/// through each link. Sends come before receives: Open MPI asks for the data of a message through
+/// the connection of the other direction, where the question would wait behind all data of a
+/// message that is already on its way.
+double shift_seconds(const Communicator& all, const Communicator& group, Size times) {
+  const Vector<float> out("tessera::bench::sent", long_call), in("tessera::bench::got", long_call);
+  const int me = group.rank(), n = group.size();
+  return typical_seconds(all, times, [&] {
+    Request sent = group.isend(out, (me + 1) % n, 0);
+    group.receive(in, (me + n - 1) % n, 0);
+    sent.wait();
+  });
+}
+
+/// Ranks of all nodes; `group` has those at one place of each. All groups send at once, so that the
+/// `sharing` ranks of a node share its link. Messages tell its rate: how near to that all-reduces
+/// come depends on how the MPI library makes them.
+NetworkLevel measure_links(const Communicator& all, const Communicator& group, Size sharing) {
+  const double latency = latency_of(all, group);
+  return {"cluster", all.size(), latency,
+          static_cast<double>(sharing) * long_bytes / (shift_seconds(all, group, 5) - latency)};
 }
 
 /// Part of the shorter of a call and a product that passes when the call is started before the
@@ -135,11 +159,9 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   const auto place = static_cast<int>(
       std::count(node_of_rank.begin(), node_of_rank.begin() + ranks.rank(), node_of_rank[me]));
   if (per_node > 1)
-    machine.network.push_back(
-        measure_level("node", ranks, ranks.split(node, place, "node"), per_node, 1));
+    machine.network.push_back(measure_node(ranks, ranks.split(node, place, "node")));
   if (topology.num_nodes() > 1)
-    machine.network.push_back(measure_level("cluster", ranks, ranks.split(place, node, "cluster"),
-                                            ranks.size(), per_node));
+    machine.network.push_back(measure_links(ranks, ranks.split(place, node, "cluster"), per_node));
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
   for (double Machine::*value :
        {&Machine::memory_bytes_per_second, &Machine::kernel_seconds, &Machine::overlap})

@@ -11,10 +11,10 @@ namespace tessera::bench {
 
 /// The numbers of a machine file, of these ranks, all of them busy at a time: products of
 /// `gemm_size` rows, a sweep through memory, the smallest kernel on all threads, an all-reduce
-/// beside a product, and all-reduces inside nodes and between them, short and long: a link has the
-/// rate that these reach. Throws Error
-/// (usage) on all ranks for a single rank, which has no links, and for nodes with different numbers
-/// of ranks. Collective.
+/// beside a product, and short all-reduces, for latencies. Inside a node ranks have the rate that
+/// long all-reduces reach; the link of a node has that of long messages, both ways at a time.
+/// Throws Error (usage) on all ranks for a single rank, which has no links, and for nodes with
+/// different numbers of ranks. Collective.
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         Size gemm_size);
 

@@ -44,6 +44,17 @@ program=$link_rate launcher=("$hosts" 2 1 --rate 100mbit)
 launch
 expect_code 0
 expect_near "bytes a second" "$(cat "$out")" 12500000 1250000
+# The machine file has the rate of the link, with one rank at each end of it and with two that share it.
+program=$bench
+for each in 1 2; do
+  begin "calibrated-link-$each"
+  launcher=("$hosts" 2 $each --rate 100mbit)
+  launch calibrate -o machine.toml --gemm-size 64
+  expect_code 0
+  expect_near "the rate of the link" "$(sed -n 's/^bytes_per_second = \([0-9.e+]*\) .*/\1/p' "$here/machine.toml" | tail -1)" \
+    12500000 1250000
+done
+program=$link_rate
 begin same-host
 launcher=("$hosts" 1 2 --rate 100mbit)
 launch
