@@ -29,8 +29,9 @@ bool all_finite(const std::vector<double>& values) {
 /// Whether it is so on every rank: those along `model` have computed their losses apart, and none
 /// may leave alone. Nothing of it is in the ledger.
 bool on_all_ranks(const Communicator& ranks, bool mine) {
-  const std::vector<nlohmann::json> all = gather_json(ranks, mine);
-  return std::count(all.begin(), all.end(), false) == 0;
+  return conclude_json(ranks, mine, [](const std::vector<nlohmann::json>& all) {
+    return std::count(all.begin(), all.end(), false) == 0;
+  });
 }
 
 }  // namespace
@@ -130,7 +131,7 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
   std::vector<RankTrace> ranks;
   for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
     ranks.push_back(trace.get<RankTrace>());
-  find_waits(mesh(), ranks);
+  if (!ranks.empty()) find_waits(mesh(), ranks);
   return ranks;
 }
 

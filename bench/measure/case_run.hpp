@@ -63,7 +63,8 @@ class CaseRun {
   /// back; then removes the directory. Throws the same Error on all ranks if that cannot be done.
   CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
                                    const CheckTime& check_time);
-  /// Where the time goes, in a run of its own: the trace of every rank, with its waits.
+  /// Where the time goes, in a run of its own: the trace of every rank, with its waits; on rank 0,
+  /// and nothing on the others.
   std::vector<RankTrace> instrument(Size steps);
 
  private:

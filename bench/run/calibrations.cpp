@@ -25,7 +25,7 @@ Json executable() {
   return error ? Json() : Json{size, time};
 }
 
-/// Program, back end, and the kind of processor and the node of each of the first ranks.
+/// Program, back end, and the processors and nodes of the first ranks.
 Json identity_of(const Json& provenance, const std::vector<Json>& of_ranks, Size ranks,
                  const BackendChoice& messages) {
   Json identity{{"program", program_of(provenance)},
@@ -35,16 +35,7 @@ Json identity_of(const Json& provenance, const std::vector<Json>& of_ranks, Size
                 {"blas", provenance.at("blas")},
                 {"mpi", provenance.at("mpi").at("library")},
                 {"messages", name_of(messages.backend)},
-                {"ranks", Json::array()}};
-  std::vector<Json> hosts;
-  for (Size r = 0; r < ranks; ++r) {
-    const Json& rank = of_ranks.at(static_cast<std::size_t>(r));
-    auto host = std::find(hosts.begin(), hosts.end(), rank.at("host"));
-    if (host == hosts.end()) host = hosts.insert(hosts.end(), rank.at("host"));
-    identity["ranks"].push_back({{"node", host - hosts.begin()},
-                                 {"cpu_model", rank.at("cpu_model")},
-                                 {"gpu", rank.at("gpu").is_null() ? Json() : Json(true)}});
-  }
+                {"nodes", nodes_in_order(of_ranks, ranks)}};
   return identity;
 }
 
@@ -67,6 +58,47 @@ Json program_of(const Json& provenance) {
   for (const char* key : {"git_revision", "git_dirty", "compiler", "build_type"})
     program[key] = provenance.value(key, Json());
   return program;
+}
+
+Json nodes_in_order(const std::vector<Json>& of_ranks, Size ranks) {
+  struct Run {
+    Json kind;
+    Size first_node, nodes, ranks_each;
+  };
+  std::vector<Run> runs;
+  const auto add = [&](const Run& next) {
+    if (!runs.empty()) {
+      Run& last = runs.back();
+      if (last.kind == next.kind && last.ranks_each == next.ranks_each &&
+          last.first_node + last.nodes == next.first_node) {
+        last.nodes += next.nodes;
+        return;
+      }
+    }
+    runs.push_back(next);
+  };
+  std::map<Json, Size> nodes;  // by host, in the order of their first ranks
+  Run row{{}, 0, 1, 0};        // ranks on one node
+  for (Size r = 0; r < ranks; ++r) {
+    const Json& rank = of_ranks.at(static_cast<std::size_t>(r));
+    const auto node =
+        nodes.try_emplace(rank.at("host"), static_cast<Size>(nodes.size())).first->second;
+    Json kind{{"cpu_model", rank.at("cpu_model")},
+              {"gpu", rank.at("gpu").is_null() ? Json() : Json(true)}};
+    if (row.ranks_each > 0 && (row.first_node != node || row.kind != kind)) {
+      add(row);
+      row.ranks_each = 0;
+    }
+    row = {std::move(kind), node, 1, row.ranks_each + 1};
+  }
+  if (row.ranks_each > 0) add(row);
+  Json listed = Json::array();
+  for (Run& run : runs) {
+    listed.push_back(std::move(run.kind));
+    listed.back().update(
+        {{"first_node", run.first_node}, {"nodes", run.nodes}, {"ranks_each", run.ranks_each}});
+  }
+  return listed;
 }
 
 Calibrations::Calibrations(const ResultsDirectory& results, std::string file,

@@ -52,6 +52,10 @@ class Calibrations {
   double seconds_ = 0;
 };
 
+/// How the first ranks lie on nodes, of each of which `of_ranks` has the provenance: rows of ranks
+/// of one kind, as many on each of some nodes that follow each other. Short also for many ranks.
+nlohmann::json nodes_in_order(const std::vector<nlohmann::json>& of_ranks, Size ranks);
+
 /// The parts of a launch's provenance that tell one program from another.
 nlohmann::json program_of(const nlohmann::json& provenance);
 

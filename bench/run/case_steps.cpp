@@ -86,19 +86,33 @@ void measure_block(CaseRun<T>& run, const AttemptContext& attempt, const CaseCon
 
 template <class T>
 bool check_memory(const CaseRun<T>& run, const CaseContext& context, Json& result) {
-  const std::vector<Json> ranks =
-      gather_json(context.ranks, {run.planned_bytes(), run.measured_bytes()});
-  bool as_planned = true;
-  for (const Json& rank : ranks) as_planned &= rank[0] == rank[1];
-  result["memory"]["as_planned"] = as_planned;
-  result["memory"]["measured_bytes"] = ranks[largest_memory(run.plan()).rank][1];
-  return as_planned;
+  result["memory"].update(conclude_json(
+      context.ranks, {run.planned_bytes(), run.measured_bytes()},
+      [&](const std::vector<Json>& ranks) -> Json {
+        const bool as_planned = std::all_of(ranks.begin(), ranks.end(),
+                                            [](const Json& rank) { return rank[0] == rank[1]; });
+        const auto largest = static_cast<std::size_t>(largest_memory(run.plan()).rank);
+        return {{"as_planned", as_planned}, {"measured_bytes", ranks[largest][1]}};
+      }));
+  return result["memory"]["as_planned"];
 }
 
 /// The rates of a step of this length.
 Json rates_json(const Plan& plan, const CaseContext& context, std::optional<double> seconds) {
   return compute_json(plan, context.state.gemm_peak,
                       context.study.limits.vendor_peak_flops_per_second, seconds);
+}
+
+/// Of what all ranks say of their losses, {problem, verdict}: ranks along `model` compute theirs
+/// apart, and the first one with a problem speaks for all.
+Json first_problem(const std::vector<Json>& all) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::string problem = all[rank][0];
+    if (!problem.empty() && rank > 0)
+      return {fmt::format("rank {}: {}", rank, problem), all[rank][1]};
+    if (!problem.empty()) break;
+  }
+  return all[0];
 }
 
 /// Loss, traffic and memory; what is wrong with them becomes the end of the case.
@@ -110,16 +124,10 @@ bool verify(CaseRun<T>& run, const Config& config, const CaseContext& context,
       run.train([&] { check_time(context); }, context.study.verify.steps);
   LossVerdict loss = judge_losses(verification, reference, reference_name,
                                   loss_tolerance(config, context.study.verify.tolerance));
-  // Ranks along `model` compute their losses apart: the first one with a problem speaks for all.
-  std::string problem;
-  const std::vector<Json> all =
-      gather_json(context.ranks, {loss.problem, loss.document.at("verdict")});
-  for (std::size_t rank = 0; rank < all.size() && problem.empty(); ++rank) {
-    problem = all[rank][0];
-    if (problem.empty()) continue;
-    loss.document["verdict"] = all[rank][1];
-    if (rank > 0) problem = fmt::format("rank {}: {}", rank, problem);
-  }
+  const Json agreed =
+      conclude_json(context.ranks, {loss.problem, loss.document.at("verdict")}, first_problem);
+  std::string problem = agreed[0];
+  loss.document["verdict"] = agreed[1];
   result["loss"] = loss.document;
   result["traffic"] = verified_traffic(context.ranks, run.mesh(), verification);
   if (problem.empty() && !result["traffic"]["as_planned"].get<bool>())
@@ -142,6 +150,14 @@ SimulatedStep predicted(const Case& point, const Plan& plan, const AttemptContex
                  attempt.launch.threads_per_processor(point));
 }
 
+/// What the plan predicts at the machine's speed `now`, on rank 0, which writes it.
+void add_prediction(const Case& point, const Plan& plan, const AttemptContext& attempt,
+                    const MachineSpeed& now, Json& result) {
+  if (attempt.world.rank() != 0) return;
+  result["prediction"] = prediction_json(predicted(point, plan, attempt, now));
+  result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
+}
+
 /// The instrumented steps, and how they compare with what was predicted of their parts.
 template <class T>
 void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
@@ -151,8 +167,9 @@ void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
   const MachineSpeed before = probe.measure(context.ranks);
   const std::vector<RankTrace> traces = run.instrument(steps);
   const MachineSpeed now = mean(before, probe.measure(context.ranks));
+  if (context.ranks.rank() != 0) return;
   const Breakdown breakdown = break_down(traces, steps);
-  if (attempt.options.traces && context.ranks.rank() == 0)
+  if (attempt.options.traces)
     attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
   if (run.plan().input.has_stages())
     result["pipeline"]["timeline"] = timeline_json(run.plan(), traces);
@@ -168,9 +185,7 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
            const CaseContext& context, const Json& reference, Json& result) {
   const MeasureRules& rules = context.study.measure;
   result["compute"] = rates_json(run.plan(), context, std::nullopt);
-  result["prediction"] = prediction_json(
-      predicted(point, run.plan(), attempt, attempt.launch.calibration(point).machine));
-  result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
+  add_prediction(point, run.plan(), attempt, attempt.launch.calibration(point).machine, result);
   attempt.last_word.enter("verification");
   if (!verify(run, point.config, context, reference, reference_name(point.config), result))
     return false;
@@ -214,8 +229,7 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["compute"] = rates_json(run.plan(), context, statistics.median);
-  result["prediction"].update(
-      prediction_json(predicted(point, run.plan(), attempt, machine_of(state.rounds))));
+  add_prediction(point, run.plan(), attempt, machine_of(state.rounds), result);
   // What nothing was held against is not called right.
   const bool is_verified = result.at("loss").at("verdict") == "equal";
   result["status"] = is_verified ? "ok" : "unverified";

@@ -71,8 +71,9 @@ LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
 /// Collective. Ranks with different numbers of threads have none that a case could ask for.
 Capacity capacity_of(const Communicator& world, const Topology& topology) {
   const Size threads = Kokkos::num_threads();
-  const std::vector<Json> all = gather_json(world, threads);
-  const bool are_equal = std::count(all.begin(), all.end(), all.front()) == world.size();
+  const Json are_equal = conclude_json(world, threads, [](const std::vector<Json>& all) {
+    return std::count(all.begin(), all.end(), all.front()) == std::ssize(all);
+  });
   return {world.size(), are_equal ? threads : 0, backend_facts(), topology};
 }
 

@@ -65,7 +65,7 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const Capacity& capacity, const std::vector<const Case*>& cases,
                          const ResultsDirectory& results, const RunOptions& options)
-    : of_ranks_(gather_json_on_first(world, collect_rank_provenance(runtime))),
+    : of_ranks_(gather_json(world, collect_rank_provenance(runtime))),
       document_(first_document(runtime, study, world, capacity.topology, of_ranks_)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend),

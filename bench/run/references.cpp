@@ -173,7 +173,7 @@ void References::make(const std::vector<const Case*>& cases, const Communicator&
     const Json made = run(wave, cases, world);
     sleep_until_all_arrive();
     last_word.end();
-    const std::vector<Json> all = gather_json_on_first(world, made);
+    const std::vector<Json> all = gather_json(world, made);
     collectively(world,
                  [&] { std::for_each(all.begin(), all.end(), [&](auto& one) { keep(one); }); });
   }

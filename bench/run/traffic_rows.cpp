@@ -35,19 +35,12 @@ Json empty_row(const MeshShape& mesh, const std::string& axis, const std::string
   return row;
 }
 
-}  // namespace
-
-Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
-                      const Verification& verification) {
-  const std::vector<Json> all =
-      gather_json(ranks, {verification.planned_traffic, verification.measured_traffic});
-  const Json& most = *std::max_element(all.begin(), all.end(), [](const Json& a, const Json& b) {
-    return planned_bytes(a) < planned_bytes(b);
-  });
+/// The rows of a rank; `both`: what it planned, and what it measured.
+Json rows_of_rank(const Json& both, const MeshShape& mesh) {
   std::map<std::pair<std::string, std::string>, Json> rows;
   for (const std::size_t which : {0, 1}) {
     const std::string prefix = which == 0 ? "planned_" : "measured_";
-    for (const Json& row : most[which]) {
+    for (const Json& row : both[which]) {
       const std::string axis = row.at("axis"), operation = row.at("operation");
       Json& out =
           rows.try_emplace({axis, operation}, empty_row(mesh, axis, operation)).first->second;
@@ -56,11 +49,26 @@ Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
   }
   Json list = Json::array();
   for (auto& [key, row] : rows) list.push_back(std::move(row));
-  return {{"steps", verification.losses.steps.size()},
-          {"epochs", verification.epochs},
-          {"as_planned", std::all_of(all.begin(), all.end(),
-                                     [](const Json& both) { return both[0] == both[1]; })},
-          {"rows", list}};
+  return list;
+}
+
+}  // namespace
+
+Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
+                      const Verification& verification) {
+  Json traffic = conclude_json(
+      ranks, {verification.planned_traffic, verification.measured_traffic},
+      [&](const std::vector<Json>& all) -> Json {
+        const bool as_planned = std::all_of(all.begin(), all.end(),
+                                            [](const Json& both) { return both[0] == both[1]; });
+        const auto most = std::max_element(
+            all.begin(), all.end(),
+            [](const Json& a, const Json& b) { return planned_bytes(a) < planned_bytes(b); });
+        return {{"as_planned", as_planned}, {"rows", rows_of_rank(*most, mesh)}};
+      });
+  traffic["steps"] = verification.losses.steps.size();
+  traffic["epochs"] = verification.epochs;
+  return traffic;
 }
 
 Json planned_traffic(const Plan& plan) {

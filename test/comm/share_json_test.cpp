@@ -13,12 +13,16 @@ nlohmann::json document_of(int rank) {
 TEST(ShareJson, DocumentsReachAllRanksAndAreNoTraffic) {
   for (const CommOptions& way : test::all_ways()) {
     const Communicator comm = Communicator::world(way);
-    const auto all = gather_json(comm, document_of(comm.rank()));
-    ASSERT_EQ(all.size(), static_cast<std::size_t>(comm.size()));
-    for (int rank = 0; rank < comm.size(); ++rank)
-      EXPECT_EQ(all[static_cast<std::size_t>(rank)], document_of(rank));
-    const auto on_first = gather_json_on_first(comm, document_of(comm.rank()));
+    std::vector<nlohmann::json> all;
+    for (int rank = 0; rank < comm.size(); ++rank) all.push_back(document_of(rank));
+    const auto on_first = gather_json(comm, document_of(comm.rank()));
     EXPECT_EQ(on_first, comm.rank() == 0 ? all : std::vector<nlohmann::json>{});
+    const auto last = conclude_json(comm, document_of(comm.rank()), [&](const auto& documents) {
+      EXPECT_EQ(comm.rank(), 0);
+      EXPECT_EQ(documents, all);
+      return documents.back();
+    });
+    EXPECT_EQ(last, all.back());
     EXPECT_EQ(broadcast_json(comm, document_of(comm.rank() + 1)), document_of(1));
     EXPECT_TRUE(comm.ledger().rows().empty());
   }

@@ -104,8 +104,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
                      ? stopped_text(config, metrics)
                      : results_text(config, metrics, mesh, violation.empty()));
   });
-  const std::vector<nlohmann::json> ranks =
-      gather_json_on_first(world, collect_rank_provenance(runtime));
+  const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   collectively(world, [&] {
     if (world.rank() != 0 || (options.json.empty() && options.export_to.empty())) return;
     nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);

@@ -13,12 +13,6 @@ std::string text_of(const nlohmann::json& document) {
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<nlohmann::json> parsed(const std::vector<std::string>& texts) {
-  std::vector<nlohmann::json> documents;
-  for (const std::string& text : texts) documents.push_back(nlohmann::json::parse(text));
-  return documents;
-}
-
 /// `share` does with a communicator and this rank's text what all ranks do.
 template <class Share>
 auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& site,
@@ -33,14 +27,10 @@ auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& s
 std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohmann::json& mine,
                                         Site site) {
   return shared(ranks, mine, site, [&](MPI_Comm comm, const std::string& text) {
-    return parsed(gather_texts(comm, text, site));
-  });
-}
-
-std::vector<nlohmann::json> gather_json_on_first(const Communicator& ranks,
-                                                 const nlohmann::json& mine, Site site) {
-  return shared(ranks, mine, site, [&](MPI_Comm comm, const std::string& text) {
-    return parsed(gather_texts_on_first(comm, text, site));
+    std::vector<nlohmann::json> documents;
+    for (const std::string& one : gather_texts_on_first(comm, text, site))
+      documents.push_back(nlohmann::json::parse(one));
+    return documents;
   });
 }
 
@@ -50,6 +40,13 @@ nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& m
                 [&](MPI_Comm comm, const std::string& text) {
                   return nlohmann::json::parse(broadcast_text(comm, text, site));
                 });
+}
+
+nlohmann::json conclude_json(
+    const Communicator& ranks, const nlohmann::json& mine,
+    const std::function<nlohmann::json(const std::vector<nlohmann::json>&)>& conclude, Site site) {
+  const std::vector<nlohmann::json> all = gather_json(ranks, mine, site);
+  return broadcast_json(ranks, all.empty() ? nlohmann::json() : conclude(all), site);
 }
 
 }  // namespace tessera

@@ -128,7 +128,7 @@ void ReplicaCheck<T>::report(Size step) const {
                     {"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
                     {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
   }
-  const std::string difference = first_difference(gather_json(mesh_.world(), mine));
+  const std::string difference = conclude_json(mesh_.world(), mine, first_difference);
   if (!difference.empty())
     throw Error(ExitCode::wrong_result, "replicas differ after step {}: {}", step, difference);
   throw Error(ExitCode::wrong_result, "replicas differ after step {}", step);
