@@ -67,6 +67,10 @@ void add_run(CLI::App& app, RunOptions& options) {
          },
          "Calibration to use and extend, in place of calibration.json in the results directory")
       ->type_name("FILE");
+  run.add_option("--machine", options.machine,
+                 "Machine file (TOML) that predicts each case too; the report says what its advice "
+                 "would have cost")
+      ->type_name("FILE");
   run.add_option("--give-up", options.give_up,
                  "Record a case as failed if N launches ended before it did, in place of another "
                  "attempt")

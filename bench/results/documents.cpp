@@ -7,6 +7,7 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/machine_file.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/rank_groups.hpp>
@@ -92,11 +93,18 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key :
-       {"status",       "simulated",          "reason",       "exit_code", "attempt", "launch",
-        "started",      "finished",           "wall_seconds", "loss",      "rounds",  "launches",
-        "step_seconds", "samples_per_second", "breakdown",    "traffic",   "memory",  "pipeline",
-        "compute",      "prediction",         "explanation",  "checkpoint"})
+  for (const char* key : {"status",       "simulated",
+                          "reason",       "exit_code",
+                          "attempt",      "launch",
+                          "started",      "finished",
+                          "wall_seconds", "loss",
+                          "rounds",       "launches",
+                          "step_seconds", "samples_per_second",
+                          "breakdown",    "traffic",
+                          "memory",       "pipeline",
+                          "compute",      "machine_prediction",
+                          "prediction",   "explanation",
+                          "checkpoint"})
     result[key] = nullptr;
   return result;
 }
@@ -128,6 +136,10 @@ Json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vend
           {"vendor_peak_flops_per_second", vendor_peak ? Json(*vendor_peak * ranks) : Json()},
           {"vendor_mfu",
            vendor_peak && seconds ? Json(flops / *seconds / (*vendor_peak * ranks)) : Json()}};
+}
+
+Json machine_json(const Machine& machine) {
+  return {{"machine", machine.name}, {"file", machine_as_toml(machine)}};
 }
 
 Json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times) {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/plan/machine.hpp>
 #include <tessera/plan/plan.hpp>
 
 #include "measure/checkpoint_times.hpp"
@@ -32,6 +33,9 @@ LargestMemory largest_memory(const Plan& plan);
 /// `gemm_peak` as measured, `vendor_peak` as its vendor says; null where that is not known.
 nlohmann::json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
                             std::optional<double> seconds);
+
+/// What a launch keeps of the machine file that it was given.
+nlohmann::json machine_json(const Machine& machine);
 
 nlohmann::json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times);
 

@@ -88,6 +88,7 @@ void Attempt::begin(const Json& taken) {
   const MemoryPlan memory = largest_memory(plan).memory;
   result["memory"] = memory_json(memory, limits);
   result["pipeline"] = pipeline_json(plan);
+  result["machine_prediction"] = context_->launch.machine_prediction(*point_);
   if (fits(memory.total(), limits)) return;
   state_.is_done = true;
   end_case(result, ExitCode::out_of_memory, too_large(memory.total(), limits));

@@ -12,10 +12,13 @@
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/view.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/config/machine_file.hpp>
 
 #include "measure/gemm_peak.hpp"
 #include "results/documents.hpp"
+#include "run/predicted_time.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -70,10 +73,26 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend),
       calibrations_(results, options.calibration, world, document_.at("provenance"), of_ranks_) {
+  predict_on(options.machine, world, cases);
   for (const Case* point : cases) prepare(*point, study, world);
   for (auto& [key, works] : works_by_group(cases, study.limits))
     if (world.rank() < key.first)
       calibrations_.prepare(key, groups_.at(key).ranks, probe_, std::move(works));
+}
+
+/// All of it before anything is measured: a machine file may lack what some case needs.
+void LaunchState::predict_on(const std::string& machine_file, const Communicator& world,
+                             const std::vector<const Case*>& cases) {
+  collectively(world, [&] {
+    if (machine_file.empty() || world.rank() != 0) return;
+    const Machine machine = load_machine(machine_file);
+    document_["machine_file"] = machine_json(machine);
+    for (const Case* point : cases) {
+      const Plan plan = plan_of(point->config, point->ranks());
+      machine_predictions_[point->id] = {
+          {"machine", machine.name}, {"step_seconds", step_on(machine, *point, plan).step_seconds}};
+    }
+  });
 }
 
 /// The plans of the cases that a group has memory for.

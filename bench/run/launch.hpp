@@ -23,7 +23,8 @@ namespace tessera::bench {
 class LaunchState {
  public:
   /// Makes the groups that these cases, in the order in which they run, need, and finds out what
-  /// they can do. Collective over all ranks.
+  /// they can do. Throws like load_machine() and step_on() for the options' machine file.
+  /// Collective over all ranks.
   LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
               const Capacity& capacity, const std::vector<const Case*>& cases,
               const ResultsDirectory& results, const RunOptions& options);
@@ -38,7 +39,12 @@ class LaunchState {
   }
   /// FLOP/s of a rank, as far as the launch knows.
   double peak(const Case& point) const { return peaks_.at(peak_key(point)); }
-  /// Threads of its ranks for each processor of a node, where there are more of them; else 1.
+  /// What the machine file says of a case; null without one, and beyond rank 0.
+  nlohmann::json machine_prediction(const Case& point) const {
+    return machine_predictions_.value(point.id, nlohmann::json());
+  }
+  /// Threads of its ranks for each processor of a node, where there are more of them; else 1. On
+  /// rank 0 only.
   double threads_per_processor(const Case& point) const;
   const MachineProbe& probe() const { return probe_; }
   /// Since it began.
@@ -61,13 +67,17 @@ class LaunchState {
   }
   std::map<GroupKey, std::vector<WorkOfCase>> works_by_group(const std::vector<const Case*>& cases,
                                                              const Limits& limits) const;
+  void predict_on(const std::string& machine_file, const Communicator& world,
+                  const std::vector<const Case*>& cases);
   void prepare(const Case& point, const Study& study, const Communicator& world);
 
-  std::vector<nlohmann::json> processors_;  ///< of each rank: host, the processors it may use
+  /// Of each rank, on rank 0: host, the processors it may use.
+  std::vector<nlohmann::json> processors_;
   BackendFacts facts_;
   std::map<Backend, Communicator> worlds_;
   std::map<GroupKey, Group> groups_;
   std::map<PeakKey, double> peaks_;
+  nlohmann::json machine_predictions_ = nlohmann::json::object();  ///< by the id of the case
   Calibrations calibrations_;
 };
 

@@ -21,7 +21,8 @@ struct RunOptions {
   std::vector<std::string> retry{};              ///< statuses of cases that are run again
   std::optional<Size> give_up{};                 ///< on cases in which so many launches ended
   std::string calibration = "calibration.json";  ///< a path, or a name in the directory
-  std::optional<std::uint64_t> seed{};           ///< of the order; the study's otherwise
+  std::string machine{};  ///< a machine file, whose predictions are held against what is measured
+  std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
   bool dry_run = false;
   bool traces = false;  ///< keep the traces of the instrumented steps
   std::optional<Fault> fault{};

@@ -85,17 +85,13 @@ class Simulation {
   }
 
   void simulate_case(const Case& point, Json& result) const {
-    if (point.config.training.distributed.threads)
-      throw ConfigError("distributed.threads",
-                        std::to_string(*point.config.training.distributed.threads),
-                        "cannot be simulated: a machine file describes whole ranks");
     const Plan plan = plan_of(point.config, point.ranks());
     const MemoryPlan memory = largest_memory(plan).memory;
     result["memory"] = memory_json(memory, study_.limits);
     result["pipeline"] = pipeline_json(plan);
     if (!fits(memory.total(), study_.limits))
       throw Error(ExitCode::out_of_memory, too_large(memory.total(), study_.limits));
-    const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
+    const SimulatedStep step = step_on(machine_, point, plan);
     const Breakdown breakdown = breakdown_of(step);
     result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
     result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1, 1}}};
@@ -124,7 +120,7 @@ Json launch_document(const SimulateOptions& options, const Study& study, const M
                 {"order", Json::array()},
                 {"calibration", Json::array()},
                 {"calibration_seconds", 0},
-                {"simulated", {{"machine", machine.name}, {"file", machine_as_toml(machine)}}},
+                {"simulated", machine_json(machine)},
                 {"provenance", build_provenance(options.arguments)}};
   Size ranks = 0;
   for (const Case& point : cases) {

@@ -1,61 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to believe the predictions: how fast the case is that they call the fastest."""
+"""What it costs to believe predictions: how fast the case is that they call the fastest."""
+
+from dataclasses import dataclass
 
 from . import layout, numbers
 from .answer import named
-from .document import Column, Table
-from .series import facets
+from .document import Column, Table, listed
+from .fields import positive, text
+from .series import shown_factor
+
+# Settings of the distribution that change what is computed, or with what.
+NOT_CHOSEN = ("distributed.mixed_precision", "distributed.threads")
 
 
-def _predicted(case):
-    return case.number("prediction", "step_seconds")
-
-
-def choices(study):
-    """(title of the work, cases on as many ranks) wherever there was something to choose."""
-    found, seen = [], set()
-    for facet in facets(study.cases, study.scaling):
-        groups = {}
-        for case in facet.measured:
-            if _predicted(case) and not case.oversubscribed:
-                groups.setdefault((case.ranks, case.global_batch), []).append(case)
-        for cases in groups.values():
-            names = frozenset(case.id for case in cases)
-            if len(cases) > 1 and names not in seen:
-                seen.add(names)
-                found.append((facet.title, cases))
+def sources(study):
+    """Who predicts -> the seconds of a step that it predicts of a case, if it does."""
+    found = {"calibration": lambda case: positive(case.result, "prediction", "step_seconds")}
+    for machine in sorted({_machine(case) for case in study.measured} - {None}):
+        found[f"machine file {machine}"] = lambda case, machine=machine: (
+            positive(case.result, "machine_prediction", "step_seconds") if _machine(case) == machine else None
+        )
     return found
 
 
-def regret_of(cases):
-    """(advised case, fastest case, how much longer the step of the first takes)"""
-    advised = min(cases, key=_predicted)
-    fastest = min(cases, key=lambda case: case.step("median"))
-    return advised, fastest, advised.step("median") / fastest.step("median") - 1
+def _machine(case):
+    return text(case.result, "machine_prediction", "machine")
+
+
+def _is_chosen(key):
+    return "." not in key or (key.startswith("distributed.") and key not in NOT_CHOSEN)
+
+
+def _work(case):
+    """What is the same whatever is chosen, as bench/results/scaling.cpp has it."""
+    rest = {key: value for key, value in case.other_factors().items() if not _is_chosen(key)}
+    return {"global batch": case.global_batch, **rest}
+
+
+def _varied(settings):
+    keys = dict.fromkeys(key for one in settings for key in one)
+    return [key for key in keys if len({repr(one.get(key)) for one in settings}) > 1]
+
+
+def choices(study):
+    """(title of the work, measured cases on as many ranks) wherever there was something to choose."""
+    works, groups = [], {}
+    for case in study.measured:
+        work = _work(case)
+        if work not in works:
+            works.append(work)
+        groups.setdefault((works.index(work), case.ranks), []).append(case)
+    varied = _varied(works)
+    return [
+        (", ".join(shown_factor(key, works[n][key]) for key in varied if key in works[n]), cases)
+        for (n, _), cases in sorted(groups.items(), key=lambda group: group[0][0])
+        if len(cases) > 1
+    ]
+
+
+@dataclass
+class Advice:
+    """The case that a source calls the fastest of `cases`, and the one that is."""
+
+    work: str
+    source: str
+    cases: list
+    advised: object
+    fastest: object
+
+    @property
+    def regret(self):
+        """How much longer the step of the first takes."""
+        return self.advised.step("median") / self.fastest.step("median") - 1
+
+    @property
+    def shared(self):
+        """Whether ranks shared processors, where no prediction can say much."""
+        return any(case.oversubscribed for case in self.cases)
+
+
+def advice(study):
+    found = []
+    for work, cases in choices(study):
+        for source, predicted in sources(study).items():
+            known = [case for case in cases if predicted(case)]
+            if len(known) > 1:
+                fastest = min(known, key=lambda case: case.step("median"))
+                found.append(Advice(work, source, known, min(known, key=predicted), fastest))
+    return found
+
+
+def _named(case, one):
+    """With what else there was to choose."""
+    chosen = [{k: v for k, v in other.other_factors().items() if _is_chosen(k)} for other in one.cases]
+    own = case.other_factors()
+    return listed([named(case), *(shown_factor(key, own[key]) for key in _varied(chosen) if key in own)])
+
+
+def _worst(found):
+    """'by calibration 1.2 % at most, ...'"""
+    by_source = {}
+    for one in found:
+        by_source.setdefault(one.source, []).append(one.regret)
+    return ", ".join(f"by {source} {numbers.percent(max(all_), 1)} at most" for source, all_ in by_source.items())
 
 
 def regret(study):
     layout.needs_ratios(study)
-    rows = [(title, cases[0].ranks, len(cases), *regret_of(cases)) for title, cases in choices(study)]
-    if not rows:
-        raise layout.NothingToShow("no work was done in several ways with a processor for each rank")
+    found = advice(study)
+    if not found:
+        raise layout.NothingToShow("no work was done in several ways that something predicted")
 
     def step(case):
         return numbers.seconds(case.step("median"), 4)
 
     columns = [
-        Column("work", lambda row: row[0], ""),
-        Column("ranks", lambda row: numbers.count(row[1])),
-        Column("cases", lambda row: row[2]),
-        Column("predicted to be fastest", lambda row: named(row[3]), ""),
-        Column("step", lambda row: step(row[3])),
-        Column("fastest", lambda row: named(row[4]), ""),
-        Column("step", lambda row: step(row[4])),
-        Column("regret", lambda row: numbers.percent(row[5], 1)),
+        Column("work", lambda one: one.work, ""),
+        Column("ranks", lambda one: numbers.count(one.advised.ranks) + ("*" if one.shared else "")),
+        Column("cases", lambda one: len(one.cases)),
+        Column("predicted by", lambda one: one.source, ""),
+        Column("predicted to be fastest", lambda one: _named(one.advised, one), ""),
+        Column("step", lambda one: step(one.advised)),
+        Column("fastest", lambda one: _named(one.fastest, one), ""),
+        Column("step", lambda one: step(one.fastest)),
+        Column("regret", lambda one: numbers.percent(one.regret, 1)),
     ]
-    worst = max(row[5] for row in rows)
+    own = [one for one in found if not one.shared]
+    shared = [one for one in found if one.shared]
     caption = (
-        "Regret: how much longer the step of the case takes that predictions call the fastest of all "
-        f"strategies and meshes on as many ranks; {numbers.percent(worst, 1)} at most."
+        "Regret: how much longer the step of the case takes that is predicted to be the fastest of all ways to do "
+        "the same work on as many ranks."
     )
-    return Table(rows, columns, caption)
+    if own:
+        caption += f" Here: {_worst(own)}."
+    if shared:
+        caption += f" *: ranks share processors, where predictions are coarse: {_worst(shared)}."
+    return Table(found, columns, caption)

@@ -217,7 +217,8 @@ void check_case(const std::string& id, const Json& r) {
               {"/traffic", "o0"},
               {"/memory", "o0"},
               {"/compute", "o0"},
-              {"/prediction", "o0"}});
+              {"/prediction", "o0"},
+              {"/machine_prediction", "o0"}});
   static const std::set<std::string> statuses{"ok",      "unverified", "invalid", "oom",
                                               "timeout", "failed",     "skipped"};
   const std::string status = r.value("status", "");

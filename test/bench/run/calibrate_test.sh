@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A machine file of the ranks of a launch, which simulate takes, and of which it has enough ranks.
-# usage: calibrate_test.sh PROGRAM STUDY RANKS LAUNCHER...
-program=$1 study=$2 ranks=$3
-shift 3
+# A machine file of the ranks of a launch: simulate takes it, and run keeps what it predicts beside what is measured.
+# usage: calibrate_test.sh PROGRAM JSON_GET STUDY RANKS LAUNCHER...
+program=$1 json_get=$2 study=$3 ranks=$4
+shift 4
 launcher=("$@")
 # shellcheck source=../../app/script_support.sh
 source "$(dirname "$0")/../../app/script_support.sh"
@@ -30,6 +30,33 @@ expect_code 1
 launch calibrate -o other.toml --gemm-size 0
 expect_code 1
 expect_files here.toml results
+
+# What run keeps of a case is what simulate says of it, and of which file.
+begin beside_measured
+machine=$work/machine/here.toml
+launch run "$study" --machine "$machine" -o results
+expect_code 0
+count=0
+for result in "$here"/results/cases/*/result.json; do
+  count=$((count + 1))
+  simulated=$work/machine/results/cases/$(basename "$(dirname "$result")")/result.json
+  said=$("$json_get" "$result" /machine_prediction/step_seconds)
+  [ "$said" = "$("$json_get" "$simulated" /step_seconds/median)" ] || fail "$result predicts $said, unlike $simulated"
+  [ "$("$json_get" "$result" /machine_prediction/machine)" = here ] || fail "$result does not name the machine"
+  [ "$("$json_get" "$result" /step_seconds/median)" != "$said" ] || fail "$result measured what was predicted"
+done
+[ $count -eq 4 ] || fail "$count results"
+"$json_get" "$here"/results/launches/*.json /machine_file/file | grep -qF 'memory_bytes_per_second' ||
+  fail "the launch has no machine file"
+# A file that some case is too large for is no file for this study.
+sed "s/^ranks = $ranks/ranks = 1/" "$machine" > "$here/small.toml"
+launch run "$study" --machine small.toml -o smaller
+expect_code 1
+grep -qx 'tessera: error: mesh = data=2: needs 2 ranks; machine here has 1' "$err" || fail "stderr: $(cat "$err")"
+[ -z "$(find "$here/smaller" -name result.json)" ] || fail "a case was run all the same"
+launch run "$study" --machine missing.toml -o smaller --resume
+expect_code 1
+grep -q '^tessera: error: missing.toml: cannot be read' "$err" || fail "stderr: $(cat "$err")"
 
 launcher=()
 begin one_rank
