@@ -81,6 +81,7 @@ void add_compute_benchmarks(MicroContext& context);
 void add_layer_benchmarks(MicroContext& context);
 void add_collective_benchmarks(MicroContext& context);
 void add_mesh_benchmarks(MicroContext& context);
+void add_communicator_benchmarks(MicroContext& context);
 /// None without a directory. Throws ConfigError where there is no HDF5.
 void add_checkpoint_benchmarks(MicroContext& context);
 

@@ -85,6 +85,7 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   add_layer_benchmarks(context);
   add_collective_benchmarks(context);
   add_mesh_benchmarks(context);
+  add_communicator_benchmarks(context);
   add_checkpoint_benchmarks(context);
   add_context(runtime, options, mesh);
 

@@ -90,6 +90,7 @@ expect_count() {
   [ "$found" -eq "$2" ] || fail "$found names match '$1', expected $2"
 }
 expect_count '^empty_step' 1
+expect_count '^communicator/axis:data/ranks:2/' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
 for products in gemm gemm_bfloat16 gemm_float16; do expect_count "^$products/" 9; done
 expect_count '^(scores|modes)/(gemm|blas|kokkos_batched)/' 6
