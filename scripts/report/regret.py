@@ -42,6 +42,16 @@ def _varied(settings):
     return [key for key in keys if len({repr(one.get(key)) for one in settings}) > 1]
 
 
+def _chosen(case):
+    """What there was to choose beside strategy and mesh."""
+    return {key: value for key, value in case.other_factors().items() if _is_chosen(key)}
+
+
+def _is_choice(cases):
+    """On one rank all strategies and meshes are the same."""
+    return len(cases) > 1 and (cases[0].ranks != 1 or bool(_varied([_chosen(case) for case in cases])))
+
+
 def choices(study):
     """(title of the work, measured cases on as many ranks) wherever there was something to choose."""
     works, groups = [], {}
@@ -54,7 +64,7 @@ def choices(study):
     return [
         (", ".join(shown_factor(key, works[n][key]) for key in varied if key in works[n]), cases)
         for (n, _), cases in sorted(groups.items(), key=lambda group: group[0][0])
-        if len(cases) > 1
+        if _is_choice(cases)
     ]
 
 
@@ -92,9 +102,9 @@ def advice(study):
 
 def _named(case, one):
     """With what else there was to choose."""
-    chosen = [{k: v for k, v in other.other_factors().items() if _is_chosen(k)} for other in one.cases]
+    varied = _varied([_chosen(other) for other in one.cases])
     own = case.other_factors()
-    return listed([named(case), *(shown_factor(key, own[key]) for key in _varied(chosen) if key in own)])
+    return listed([named(case), *(shown_factor(key, own[key]) for key in varied if key in own)])
 
 
 def _worst(found):

@@ -90,6 +90,9 @@ class Regret(WithDirectory):
         shown = plain(regret(study).rows[0][4])
         self.assertIn("microbatches", shown)
 
+    def test_one_rank_has_no_strategies(self):
+        self.assertNotIn(1, {cases[0].ranks for _, cases in choices(self.predict(right))})
+
     def test_shared_processors_are_shown_apart(self):
         def share(result):
             result["prediction"]["oversubscribed"] = result["factors"]["ranks"] == 4
