@@ -2,15 +2,24 @@
 #include "comm/mpi_spy.hpp"
 
 #include <map>
+#include <mutex>
 #include <string>
 
 #include <mpi.h>
 
 namespace {
 
+/// The watchdog's thread calls MPI as well.
+std::mutex mutex;
+
 std::map<std::string, int, std::less<>>& counts() {
   static std::map<std::string, int, std::less<>> map;
   return map;
+}
+
+void count_call(const char* function) {
+  const std::lock_guard lock(mutex);
+  ++counts()[function];
 }
 
 }  // namespace
@@ -18,54 +27,67 @@ std::map<std::string, int, std::less<>>& counts() {
 extern "C" {
 
 int MPI_Allreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  ++counts()["MPI_Allreduce"];
+  count_call("MPI_Allreduce");
   return PMPI_Allreduce(in, out, n, type, op, comm);
 }
 int MPI_Iallreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request* request) {
-  ++counts()["MPI_Iallreduce"];
+  count_call("MPI_Iallreduce");
   return PMPI_Iallreduce(in, out, n, type, op, comm, request);
 }
 int MPI_Bcast(void* v, int n, MPI_Datatype type, int root, MPI_Comm comm) {
-  ++counts()["MPI_Bcast"];
+  count_call("MPI_Bcast");
   return PMPI_Bcast(v, n, type, root, comm);
 }
 int MPI_Barrier(MPI_Comm comm) {
-  ++counts()["MPI_Barrier"];
+  count_call("MPI_Barrier");
   return PMPI_Barrier(comm);
 }
 int MPI_Reduce_local(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op) {
-  ++counts()["MPI_Reduce_local"];
+  count_call("MPI_Reduce_local");
   return PMPI_Reduce_local(in, out, n, type, op);
 }
 int MPI_Alloc_mem(MPI_Aint bytes, MPI_Info info, void* memory) {
-  ++counts()["MPI_Alloc_mem"];
+  count_call("MPI_Alloc_mem");
   return PMPI_Alloc_mem(bytes, info, memory);
 }
 int MPI_Free_mem(void* memory) {
-  ++counts()["MPI_Free_mem"];
+  count_call("MPI_Free_mem");
   return PMPI_Free_mem(memory);
 }
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
-  ++counts()["MPI_Comm_dup"];
+  count_call("MPI_Comm_dup");
   return PMPI_Comm_dup(comm, made);
 }
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
-  ++counts()["MPI_Comm_split"];
+  count_call("MPI_Comm_split");
   return PMPI_Comm_split(comm, color, key, made);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
-  ++counts()["MPI_Comm_free"];
+  count_call("MPI_Comm_free");
   return PMPI_Comm_free(comm);
+}
+int MPI_Isend(const void* v, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  count_call("MPI_Isend");
+  return PMPI_Isend(v, n, type, to, tag, comm, request);
+}
+int MPI_Mrecv(void* v, int n, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  count_call("MPI_Mrecv");
+  return PMPI_Mrecv(v, n, type, message, status);
 }
 
 }  // extern "C"
 
 namespace tessera::test {
 
-void MpiSpy::reset() { counts().clear(); }
+void MpiSpy::reset() {
+  const std::lock_guard lock(mutex);
+  counts().clear();
+}
 
 int MpiSpy::count(std::string_view function) {
+  const std::lock_guard lock(mutex);
   const auto found = counts().find(function);
   return found == counts().end() ? 0 : found->second;
 }

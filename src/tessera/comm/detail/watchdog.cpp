@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto answer_grace = 1s;
 constexpr auto reporter_grace = 5s;  // for a rank that has asked to print and abort
 constexpr auto end_grace = 10s;      // beyond the timeout, for ranks that are done
+constexpr auto error_grace = 1s;     // for ranks that may have the same error
 constexpr auto end_interval = 200us;
 
 std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
@@ -103,15 +104,17 @@ void Watchdog::leave() {
   inside_ = false;
 }
 
-/// A rank that is done waits for the others, so that its thread can say so when it is missed. Not
-/// with an exception on its way up: the others are told, and not waited for. Nor for ever:
-/// beyond the timeout somebody has reported, or nobody will.
+/// A rank that is done waits for the others, so that its thread can say so when it is missed. With
+/// an exception on its way up only for a moment: others that have it, too, read their letters in
+/// that time, of which some MPI libraries complain if they are left. Nor for ever: beyond the
+/// timeout somebody has reported, or nobody will.
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     awaits_others_ = can_ask_ && std::uncaught_exceptions() == 0;
-    end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_ + end_grace);
+    const Seconds patience = awaits_others_ ? timeout_ + end_grace : Seconds(error_grace);
+    end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
     is_ending_ = true;
   }
   wake_.notify_one();
@@ -127,10 +130,11 @@ void Watchdog::run() {
         if (!is_ending_) wake_.wait_for(lock, interval_, [this] { return is_ending_; });
         ending = is_ending_;
       }
-      if (ending) end();
+      const bool is_late = ending && Clock::now() > end_due_;
+      if (ending) end(is_late);
       if (can_ask_) read_mail();
       time_call();
-      is_done = ending && (all_ended_ || !awaits_others_ || Clock::now() > end_due_);
+      is_done = ending && (all_ended_ || is_late || !can_ask_);
       if (ending && !is_done) std::this_thread::sleep_for(end_interval);
     }
   } catch (const Error& error) {
@@ -197,17 +201,17 @@ void Watchdog::answer(const Letter& question) {
 }
 
 /// Rank 0 counts who is done, and tells all when everybody is, or when it cannot wait itself.
-void Watchdog::end() {
+void Watchdog::end(bool is_late) {
   if (!can_ask_) return;
   Letter letter;
   if (!std::exchange(has_told_end_, true)) {
     letter.kind = Letter::Kind::ended;
     send(0, letter);
-    if (rank_ == 0 && !awaits_others_) num_ended_ = size_;
   }
-  if (rank_ != 0 || num_ended_ < size_ || all_ended_) return;
+  const bool gives_up = is_late && !awaits_others_;
+  if (rank_ != 0 || all_ended_ || (num_ended_ < size_ && !gives_up)) return;
   letter.kind = Letter::Kind::all_ended;
-  for (int rank = 0; rank < size_; ++rank) send(rank, letter);
+  for (int rank = 1; rank < size_; ++rank) send(rank, letter);
   all_ended_ = true;
 }
 

@@ -95,7 +95,7 @@ class Watchdog {
   void send(int to, Letter letter);
   void read_mail();
   void answer(const Letter& question);
-  void end();
+  void end(bool is_late);
   void time_call();
   void ask();
   [[noreturn]] void report(const std::string& missing);
@@ -119,7 +119,7 @@ class Watchdog {
   std::uint64_t calls_ = 0;  ///< so far
   bool inside_ = false;
   bool is_ending_ = false;      ///< the caller is done
-  bool awaits_others_ = false;  ///< ... and waits until all are
+  bool awaits_others_ = false;  ///< ... and waits until all are; after an error only for a moment
   Time end_due_;
 
   // Of the watching thread alone.
