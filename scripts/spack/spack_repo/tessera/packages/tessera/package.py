@@ -55,8 +55,6 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("kokkos +openmp", when="+openmp")
     depends_on("kokkos ~openmp", when="~openmp")
     depends_on("kokkos-kernels +execspace_openmp", when="+openmp")
-    # Products are to have the threads that Kokkos has.
-    requires("^openblas threads=openmp", when="+openmp ^[virtuals=blas] openblas")
 
     with when("+cuda"):
         depends_on("kokkos +cuda +wrapper")
