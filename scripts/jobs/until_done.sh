@@ -43,7 +43,8 @@ retry_once() {
 # come to its end. One that ends early has ended in some case; the next one runs the other cases, and records this case
 # as failed once LOST launches have ended in it. Nothing is started again when a launch has begun no case and no
 # reference. When the launch or this shell is told to stop (SIGTERM), as schedulers do when a job's time is over, the
-# shell ends: the next job goes on. A launch that had the time to end as it was told has the exit code 6. Returns the exit code of the last launch.
+# shell ends: the next job goes on. A launch that had the time to end as it was told has the exit code 6.
+# Returns the exit code of the last launch.
 until_done() {
   local results=$1 lost=$2 output before status restarts=0 told=''
   local -a again=()
