@@ -29,8 +29,8 @@ Examples:
   tessera-bench compare results/before results/after
 
 Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
-limit exceeded, 5 communication error, 6 told to stop by SIGTERM or SIGUSR1, 77 some cases need other ranks or threads.
-Arguments starting with --kokkos- are passed to Kokkos.)";
+limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Arguments starting with --kokkos- are passed to
+Kokkos.)";
 
 const std::string hint = "; see tessera-bench --help";
 

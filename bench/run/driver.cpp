@@ -2,7 +2,6 @@
 #include "run/driver.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <numeric>
 
@@ -10,7 +9,6 @@
 
 #include <tessera/base/log.hpp>
 #include <tessera/base/standard_streams.hpp>
-#include <tessera/base/stop_signals.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
@@ -160,9 +158,9 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 }
 
 /// Round after round, each of all cases in an order of its own: what the machine does in the
-/// meantime hits all of them alike. False if it was told to stop, between two cases.
-bool run_cases(const std::vector<const Case*>& cases, const AttemptContext& context,
-               LaunchState& launch, const std::function<bool()>& is_told_to_stop) {
+/// meantime hits all of them alike.
+void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context,
+               LaunchState& launch) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   ProgressLine progress(is_first && progress_is_visible());
@@ -173,13 +171,11 @@ bool run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   for (Size round = 0; round < rules.rounds; ++round) {
-    if (is_told_to_stop()) return false;
     launch.calibrate();
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::unique_ptr<Attempt>& attempt = attempts[order[i]];
       const Case& point = *cases[order[i]];
-      if (is_told_to_stop()) return false;
       const std::size_t done = static_cast<std::size_t>(round) * cases.size() + i;
       if (is_first) show_progress(progress, done, all, clock, point.id);
       if (!attempt) attempt = std::make_unique<Attempt>(point, context, kept[order[i]]);
@@ -195,7 +191,6 @@ bool run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
     launch.write(context.results);
     if (round > 0) write_summary(context.results);
   }
-  return true;
 }
 
 /// Where only some cases were asked for, these decide.
@@ -216,17 +211,10 @@ std::string reference_text(double seconds, double all) {
 }
 
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
-                  const std::string& references, bool is_finished) {
+                  const std::string& references) {
   Json summary = write_summary(results);
   if (!options.only.empty()) narrow(summary, options.only, results);
   print_output(summary_table(summary) + references + "\n" + figures_of_merit(summary));
-  if (!is_finished) {
-    // until_done.sh knows the last words.
-    print_result_line("PARTIAL", "told to stop: " + result_text(summary) + " in " +
-                                     results.path().string() +
-                                     "; use --resume to run the other cases");
-    return ExitCode::stopped;
-  }
   print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
   return static_cast<ExitCode>(summary.at("exit_code").get<int>());
 }
@@ -253,27 +241,17 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
       results.write_result(given_up_result(*results.result(work.cases[index].id)));
   });
 
-  const StopSignals signals;
-  const auto is_told_to_stop = [&] {
-    return conclude_json(world, signals.arrived(),
-                         [](const std::vector<Json>& told) {
-                           return std::count(told.begin(), told.end(), true) > 0;
-                         })
-        .get<bool>();
-  };
   LastWord last_word(results);
   References references(work.study, results, options);
-  references.make(order, world, last_word, is_told_to_stop);
+  references.make(order, world, last_word);
   launch.set_reference_seconds(references.seconds());
-  const bool is_finished = run_cases(
-      order, {work.study, world, capacity, launch, references, results, last_word, options}, launch,
-      is_told_to_stop);
+  run_cases(order, {work.study, world, capacity, launch, references, results, last_word, options},
+            launch);
   int code = 0;
   collectively(world, [&] {
-    if (world.rank() != 0) return;
-    launch.write(results);
-    code = static_cast<int>(conclude(
-        options, results, reference_text(references.seconds(), launch.seconds()), is_finished));
+    if (world.rank() == 0)
+      code = static_cast<int>(
+          conclude(options, results, reference_text(references.seconds(), launch.seconds())));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }

@@ -9,9 +9,7 @@ namespace tessera::bench {
 
 /// Runs the cases of a study that this launch has enough ranks for, and those only that have no
 /// result yet. Collective over all ranks of the job. A case that fails is recorded, and the next
-/// one follows; the job ends in its middle only where a rank cannot be got back. SIGTERM or SIGUSR1
-/// to any rank ends it behind the round of a case, or the references, that are being made: with
-/// ExitCode::stopped.
+/// one follows; the job ends in its middle only where a rank cannot be got back.
 ExitCode run_study(Runtime& runtime, const RunOptions& options);
 
 /// The same selection, printed. Needs neither MPI nor a device.

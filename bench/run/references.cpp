@@ -151,7 +151,7 @@ void References::keep(const Json& made) {
 }
 
 void References::make(const std::vector<const Case*>& cases, const Communicator& world,
-                      LastWord& last_word, const std::function<bool()>& is_told_to_stop) {
+                      LastWord& last_word) {
   if (!study_.verify.enabled) return;
   const Timer clock;
   const bool is_first = world.rank() == 0;
@@ -161,7 +161,6 @@ void References::make(const std::vector<const Case*>& cases, const Communicator&
   });
   waves = broadcast_json(world, waves);
   for (const Json& wave : waves) {
-    if (is_told_to_stop()) break;
     std::vector<CaseLock> locks;
     collectively(world, [&] {
       if (is_first) locks = begin(wave);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,9 +26,8 @@ class References {
   /// Makes those of these cases that the results lack, several at a time where the ranks suffice,
   /// while nothing is being timed. If a launch ends in the midst of several, later ones make these
   /// one at a time, to find out which it was; with --give-up they do not try that one for ever.
-  /// Asks between them whether to leave the rest. Collective over `world`.
-  void make(const std::vector<const Case*>& cases, const Communicator& world, LastWord& last_word,
-            const std::function<bool()>& is_told_to_stop);
+  /// Collective over `world`.
+  void make(const std::vector<const Case*>& cases, const Communicator& world, LastWord& last_word);
 
   /// {"losses": {...}, "ranks": n, ...}; {"problem": "..."} where there is nothing to hold losses
   /// against; {"error": "...", "code": number} for a failure. On rank 0.

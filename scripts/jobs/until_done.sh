@@ -43,8 +43,7 @@ retry_once() {
 # come to its end. One that ends early has ended in some case; the next one runs the other cases, and records this case
 # as failed once LOST launches have ended in it. Nothing is started again when a launch has begun no case and no
 # reference. When the launch or this shell is told to stop (SIGTERM), as schedulers do when a job's time is over, the
-# shell ends: the next job goes on. A launch that had the time to end as it was told has the exit code 6.
-# Returns the exit code of the last launch.
+# shell ends: the next job goes on. Returns the exit code of the last launch.
 until_done() {
   local results=$1 lost=$2 output before status restarts=0 told=''
   local -a again=()
@@ -56,7 +55,7 @@ until_done() {
     "$@" "${again[@]}" | tee "$output"
     status=${PIPESTATUS[0]}
     if grep '^RESULT: ' "$output" | grep -qv 'use --resume to run the other cases$'; then break; fi
-    if [[ -n $told ]] || ((status == 128 + 15 || status == 6)); then
+    if [[ -n $told ]] || ((status == 128 + 15)); then
       rm -f "$output"
       forget_running "$results" "$@"
       exit $((128 + 15))

@@ -18,7 +18,7 @@ enum class ExitCode : int {
   out_of_memory = 3,
   timeout = 4,
   communication = 5,  ///< mismatched, stalled or failed message passing
-  stopped = 6,        ///< ended early, as asked, with what it takes to go on
+  stopped = 6,        ///< ended early, as asked, with a checkpoint to go on from
   skipped = 77,
 };
 

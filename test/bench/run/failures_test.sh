@@ -174,31 +174,6 @@ done
 study_run -o results "${twice[@]}" --resume
 if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"; fi
 
-# Told to stop, a launch ends with the round that it is in; the next one has the other rounds to make.
-for signal in TERM USR1; do
-  study told_by_$signal
-  many=(--set measure.rounds=10000)
-  (cd "$here" && exec ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --calibration "$work/calibration.json" \
-    -o results "${many[@]}") > "$out" 2> "$err" &
-  job=$!
-  until [ "$(find "$here/results/cases" -name result.json 2> /dev/null | wc -l)" -ge 2 ]; do
-    kill -0 $job 2> /dev/null || { fail "ended before it was told" && break; }
-    sleep 0.02
-  done
-  pkill -$signal -n -P $job
-  wait $job
-  code=$?
-  expect_code 6
-  tail -1 "$out" | grep -qE '^RESULT: PARTIAL told to stop: .*; use --resume to run the other cases$' ||
-    fail "ended with '$(tail -1 "$out")'"
-  for result in "$here"/results/cases/*/result.json; do
-    [ "$("$json_get" "$result" /status)" = ok ] || fail "$result is not that of a round that has ended"
-    [ "$("$json_get" "$result" /launches)" = 0 ] || fail "$result has all rounds"
-  done
-  "$program" run "$here/study.toml" -o "$here/results" "${many[@]}" --resume --dry-run > "$out" 2>&1
-  grep -q 'more rounds' "$out" || fail "a case that was cut short is not continued: $(cat "$out")"
-done
-
 # Two launches of one rank share a directory: each leaves what the other one runs, and nothing is run twice.
 study together
 shared=(--set measure.warm_up=300000 --set limits.case_seconds=500.0)
