@@ -65,13 +65,17 @@ double latency_of(const Communicator& all, const Communicator& group) {
          fewest_rounds(Operation::all_reduce, group.size());
 }
 
-/// Ranks of a node. What the latency takes of a long call is not its rate's.
+/// Bytes a second that each rank of a group sends. What the latency takes of a long call is not its
+/// rate's.
+double all_reduce_rate(const Communicator& all, const Communicator& group, double latency) {
+  const double seconds = all_reduce_seconds(all, group, long_call, 5) -
+                         fewest_rounds(Operation::all_reduce, group.size()) * latency;
+  return wire_factor(Operation::all_reduce, group.size()) * long_bytes / seconds;
+}
+
 NetworkLevel measure_node(const Communicator& all, const Communicator& node) {
   const double latency = latency_of(all, node);
-  const double seconds = all_reduce_seconds(all, node, long_call, 5) -
-                         fewest_rounds(Operation::all_reduce, node.size()) * latency;
-  return {"node", node.size(), latency,
-          wire_factor(Operation::all_reduce, node.size()) * long_bytes / seconds};
+  return {"node", node.size(), latency, all_reduce_rate(all, node, latency)};
 }
 
 /// Of messages from each rank to the next one of its group, all under way at a time, both ways
@@ -90,11 +94,13 @@ double shift_seconds(const Communicator& all, const Communicator& group, Size ti
 
 /// Ranks of all nodes; `group` has those at one place of each. All groups send at once, so that the
 /// `sharing` ranks of a node share its link. Messages tell its rate: how near to that all-reduces
-/// come depends on how the MPI library makes them.
+/// come depends on how the MPI library makes them. Messages do not go through NCCL.
 NetworkLevel measure_links(const Communicator& all, const Communicator& group, Size sharing) {
   const double latency = latency_of(all, group);
-  return {"cluster", all.size(), latency,
-          static_cast<double>(sharing) * long_bytes / (shift_seconds(all, group, 5) - latency)};
+  const double rate = group.backend().backend == Backend::nccl
+                          ? all_reduce_rate(all, group, latency)
+                          : long_bytes / (shift_seconds(all, group, 5) - latency);
+  return {"cluster", all.size(), latency, static_cast<double>(sharing) * rate};
 }
 
 /// Part of the shorter of a call and a product that passes when the call is started before the
@@ -141,10 +147,9 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   if (ranks.size() < 2)
     throw Error(ExitCode::usage, "calibrate needs 2 ranks or more, to measure links between them");
   if (!topology.per_node())
-    throw Error(
-        ExitCode::usage,
-        fmt::format("calibrate needs equally many ranks on each node; the launch has nodes: {}",
-                    nodes_text(topology)));
+    throw Error(ExitCode::usage,
+                "calibrate needs equally many ranks on each node; the launch has nodes: {}",
+                nodes_text(topology));
   const Size per_node = *topology.per_node();
   Machine machine;
   for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include "results/summary.hpp"
 
 namespace tessera::bench {

@@ -151,11 +151,14 @@ SimulatedStep predicted(const Case& point, const Plan& plan, const AttemptContex
 }
 
 /// What the plan predicts at the machine's speed `now`, on rank 0, which writes it.
+/// Collective over the ranks of the case.
 void add_prediction(const Case& point, const Plan& plan, const AttemptContext& attempt,
-                    const MachineSpeed& now, Json& result) {
-  if (attempt.world.rank() != 0) return;
-  result["prediction"] = prediction_json(predicted(point, plan, attempt, now));
-  result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
+                    const Communicator& ranks, const MachineSpeed& now, Json& result) {
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    result["prediction"] = prediction_json(predicted(point, plan, attempt, now));
+    result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
+  });
 }
 
 /// The instrumented steps, and how they compare with what was predicted of their parts.
@@ -167,16 +170,19 @@ void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
   const MachineSpeed before = probe.measure(context.ranks);
   const std::vector<RankTrace> traces = run.instrument(steps);
   const MachineSpeed now = mean(before, probe.measure(context.ranks));
-  if (context.ranks.rank() != 0) return;
-  const Breakdown breakdown = break_down(traces, steps);
-  if (attempt.options.traces)
-    attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"), chrome_trace(traces));
-  if (run.plan().input.has_stages())
-    result["pipeline"]["timeline"] = timeline_json(run.plan(), traces);
-  result["breakdown"] = breakdown;
-  result["explanation"] =
-      explanation_json(predicted(point, run.plan(), attempt, now), breakdown, run.plan());
-  add_call_times(result["traffic"], run.plan(), breakdown);
+  collectively(context.ranks, [&] {
+    if (context.ranks.rank() != 0) return;
+    const Breakdown breakdown = break_down(traces, steps);
+    if (attempt.options.traces)
+      attempt.results.write(ResultsDirectory::of_case(point.id, "trace.json"),
+                            chrome_trace(traces));
+    if (run.plan().input.has_stages())
+      result["pipeline"]["timeline"] = timeline_json(run.plan(), traces);
+    result["breakdown"] = breakdown;
+    result["explanation"] =
+        explanation_json(predicted(point, run.plan(), attempt, now), breakdown, run.plan());
+    add_call_times(result["traffic"], run.plan(), breakdown);
+  });
 }
 
 /// Verification and the instrumented steps; false if the case is invalid.
@@ -185,7 +191,8 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
            const CaseContext& context, const Json& reference, Json& result) {
   const MeasureRules& rules = context.study.measure;
   result["compute"] = rates_json(run.plan(), context, std::nullopt);
-  add_prediction(point, run.plan(), attempt, attempt.launch.calibration(point).machine, result);
+  add_prediction(point, run.plan(), attempt, context.ranks,
+                 attempt.launch.calibration(point).machine, result);
   attempt.last_word.enter("verification");
   if (!verify(run, point.config, context, reference, reference_name(point.config), result))
     return false;
@@ -229,7 +236,7 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["compute"] = rates_json(run.plan(), context, statistics.median);
-  add_prediction(point, run.plan(), attempt, machine_of(state.rounds), result);
+  add_prediction(point, run.plan(), attempt, context.ranks, machine_of(state.rounds), result);
   // What nothing was held against is not called right.
   const bool is_verified = result.at("loss").at("verdict") == "equal";
   result["status"] = is_verified ? "ok" : "unverified";

@@ -80,7 +80,8 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
       calibrations_.prepare(key, groups_.at(key).ranks, probe_, std::move(works));
 }
 
-/// All of it before anything is measured: a machine file may lack what some case needs.
+/// All of it before anything is measured: a machine file may lack what some case needs. It
+/// describes whole ranks, and has no prediction where a case asks for threads.
 void LaunchState::predict_on(const std::string& machine_file, const Communicator& world,
                              const std::vector<const Case*>& cases) {
   collectively(world, [&] {
@@ -88,6 +89,7 @@ void LaunchState::predict_on(const std::string& machine_file, const Communicator
     const Machine machine = load_machine(machine_file);
     document_["machine_file"] = machine_json(machine);
     for (const Case* point : cases) {
+      if (point->config.training.distributed.threads) continue;
       const Plan plan = plan_of(point->config, point->ranks());
       machine_predictions_[point->id] = {
           {"machine", machine.name}, {"step_seconds", step_on(machine, *point, plan).step_seconds}};

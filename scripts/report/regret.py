@@ -32,7 +32,7 @@ def _is_chosen(key):
 
 
 def _work(case):
-    """What is the same whatever is chosen, as bench/results/scaling.cpp has it."""
+    """What is the same whatever is chosen, as bench/results/scaling.cpp has it, but for threads: predictions are of ranks as they are."""
     rest = {key: value for key, value in case.other_factors().items() if not _is_chosen(key)}
     return {"global batch": case.global_batch, **rest}
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <tessera/checkpoint/boxes.hpp>
 
 namespace tessera {

@@ -113,7 +113,8 @@ void Watchdog::stop() {
   {
     const std::lock_guard lock(mutex_);
     awaits_others_ = can_ask_ && std::uncaught_exceptions() == 0;
-    const Seconds patience = awaits_others_ ? timeout_ + end_grace : Seconds(error_grace);
+    const Seconds patience =
+        awaits_others_ ? timeout_ + end_grace : std::min<Seconds>(error_grace, timeout_ / 2);
     end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
     is_ending_ = true;
   }
