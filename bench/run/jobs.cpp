@@ -97,6 +97,8 @@ std::string run_text(const Job& job, const JobContext& context) {
       shell_word(fs::read_symlink("/proc/self/exe").string()),
       shell_word(fs::absolute(source.file).string()), results);
   if (source.small) text += " --small";
+  if (const std::string& machine = context.options.machine; !machine.empty())
+    text += " --machine " + shell_word(fs::absolute(machine).string());
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
   // A small launch must know of the nodes of the others.
   if (depends_on_nodes(context.study))

@@ -110,6 +110,7 @@ begin predicted
 launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" -o jobs
 expect_code 0
 expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
+grep -q -- ' --machine [^ ]*/gpu_cluster.toml ' "$here"/jobs/ranks-32768.sh || fail "launches do not get the machine file"
 
 begin wrong
 cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
