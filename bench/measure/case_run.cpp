@@ -131,7 +131,7 @@ std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
   std::vector<RankTrace> ranks;
   for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
     ranks.push_back(trace.get<RankTrace>());
-  if (!ranks.empty()) find_waits(mesh(), ranks);
+  find_waits(mesh(), ranks);
   return ranks;
 }
 

@@ -73,7 +73,7 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend),
       calibrations_(results, options.calibration, world, document_.at("provenance"), of_ranks_) {
-  predict_on(options.machine, world, cases);
+  predict_on(options.machine, study, world, cases);
   for (const Case* point : cases) prepare(*point, study, world);
   for (auto& [key, works] : works_by_group(cases, study.limits))
     if (world.rank() < key.first)
@@ -82,18 +82,18 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
 
 /// All of it before anything is measured: a machine file may lack what some case needs. It
 /// describes whole ranks, and has no prediction where a case asks for threads.
-void LaunchState::predict_on(const std::string& machine_file, const Communicator& world,
-                             const std::vector<const Case*>& cases) {
+void LaunchState::predict_on(const std::string& machine_file, const Study& study,
+                             const Communicator& world, const std::vector<const Case*>& cases) {
   collectively(world, [&] {
     if (machine_file.empty() || world.rank() != 0) return;
     const Machine machine = load_machine(machine_file);
     document_["machine_file"] = machine_json(machine);
-    for (const Case* point : cases) {
-      if (point->config.training.distributed.threads) continue;
-      const Plan plan = plan_of(point->config, point->ranks());
-      machine_predictions_[point->id] = {
-          {"machine", machine.name}, {"step_seconds", step_on(machine, *point, plan).step_seconds}};
-    }
+    const PredictedTime time(study, machine);
+    for (const Case* point : cases)
+      if (!point->config.training.distributed.threads)
+        machine_predictions_[point->id] = {
+            {"machine", machine.name},
+            {"step_seconds", time.step_seconds(point->config, point->ranks())}};
   });
 }
 

@@ -23,7 +23,7 @@ namespace tessera::bench {
 class LaunchState {
  public:
   /// Makes the groups that these cases, in the order in which they run, need, and finds out what
-  /// they can do. Throws like load_machine() and step_on() for the options' machine file.
+  /// they can do. Throws like load_machine() and PredictedTime for the options' machine file.
   /// Collective over all ranks.
   LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
               const Capacity& capacity, const std::vector<const Case*>& cases,
@@ -67,7 +67,7 @@ class LaunchState {
   }
   std::map<GroupKey, std::vector<WorkOfCase>> works_by_group(const std::vector<const Case*>& cases,
                                                              const Limits& limits) const;
-  void predict_on(const std::string& machine_file, const Communicator& world,
+  void predict_on(const std::string& machine_file, const Study& study, const Communicator& world,
                   const std::vector<const Case*>& cases);
   void prepare(const Case& point, const Study& study, const Communicator& world);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <tessera/base/error.hpp>
 #include <tessera/base/outcome.hpp>
 
 #include "run/case_steps.hpp"
@@ -19,13 +18,6 @@ Size steps_verified(const Config& config, const VerifyRules& rules) {
 }
 
 }  // namespace
-
-SimulatedStep step_on(const Machine& machine, const Case& point, const Plan& plan) {
-  if (const auto threads = point.config.training.distributed.threads)
-    throw ConfigError("distributed.threads", std::to_string(*threads),
-                      "cannot be simulated: a machine file describes whole ranks");
-  return simulate(plan, cost_on(machine, plan));
-}
 
 double PredictedTime::step_seconds(const Config& config, Size ranks) const {
   const Plan plan = plan_of(config, ranks);

@@ -12,11 +12,6 @@
 
 namespace tessera::bench {
 
-/// The step of a case, of which this is the plan: what `simulate` writes, and what stands beside a
-/// measured step as the machine file's prediction. Throws ConfigError where the file cannot tell:
-/// of more ranks or other types than it has, and of a case that asks for threads.
-SimulatedStep step_on(const Machine& machine, const Case& point, const Plan& plan);
-
 /// Predicted seconds, without set-up. All throw ConfigError if the machine has too few ranks.
 class PredictedTime {
  public:

@@ -85,13 +85,16 @@ class Simulation {
   }
 
   void simulate_case(const Case& point, Json& result) const {
+    if (const auto threads = point.config.training.distributed.threads)
+      throw ConfigError("distributed.threads", std::to_string(*threads),
+                        "cannot be simulated: a machine file describes whole ranks");
     const Plan plan = plan_of(point.config, point.ranks());
     const MemoryPlan memory = largest_memory(plan).memory;
     result["memory"] = memory_json(memory, study_.limits);
     result["pipeline"] = pipeline_json(plan);
     if (!fits(memory.total(), study_.limits))
       throw Error(ExitCode::out_of_memory, too_large(memory.total(), study_.limits));
-    const SimulatedStep step = step_on(machine_, point, plan);
+    const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
     const Breakdown breakdown = breakdown_of(step);
     result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
     result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1, 1}}};
