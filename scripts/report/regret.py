@@ -7,7 +7,7 @@ from . import layout, numbers
 from .answer import named
 from .document import Column, Table, listed
 from .fields import positive, text
-from .series import shown_factor
+from .series import shown_factor, varied
 
 # Settings of the distribution that change what is computed, or with what.
 NOT_CHOSEN = ("distributed.mixed_precision", "distributed.threads")
@@ -37,11 +37,6 @@ def _work(case):
     return {"global batch": case.global_batch, **rest}
 
 
-def _varied(settings):
-    keys = dict.fromkeys(key for one in settings for key in one)
-    return [key for key in keys if len({repr(one.get(key)) for one in settings}) > 1]
-
-
 def _chosen(case):
     """What there was to choose beside strategy and mesh."""
     return {key: value for key, value in case.other_factors().items() if _is_chosen(key)}
@@ -49,7 +44,7 @@ def _chosen(case):
 
 def _is_choice(cases):
     """On one rank all strategies and meshes are the same."""
-    return len(cases) > 1 and (cases[0].ranks != 1 or bool(_varied([_chosen(case) for case in cases])))
+    return len(cases) > 1 and (cases[0].ranks != 1 or bool(varied([_chosen(case) for case in cases])))
 
 
 def choices(study):
@@ -60,9 +55,9 @@ def choices(study):
         if work not in works:
             works.append(work)
         groups.setdefault((works.index(work), case.ranks), []).append(case)
-    varied = _varied(works)
+    keys = varied(works)
     return [
-        (", ".join(shown_factor(key, works[n][key]) for key in varied if key in works[n]), cases)
+        (", ".join(shown_factor(key, works[n][key]) for key in keys if key in works[n]), cases)
         for (n, _), cases in sorted(groups.items(), key=lambda group: group[0][0])
         if _is_choice(cases)
     ]
@@ -102,9 +97,9 @@ def advice(study):
 
 def _named(case, one):
     """With what else there was to choose."""
-    varied = _varied([_chosen(other) for other in one.cases])
+    keys = varied([_chosen(other) for other in one.cases])
     own = case.other_factors()
-    return listed([named(case), *(shown_factor(key, own[key]) for key in varied if key in own)])
+    return listed([named(case), *(shown_factor(key, own[key]) for key in keys if key in own)])
 
 
 def _worst(found):

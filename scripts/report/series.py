@@ -34,6 +34,12 @@ def shown_factor(key, value):
     return f"{name} {value:,}" if isinstance(value, (int, float)) else f"{name} {value}"
 
 
+def varied(settings):
+    """The factors that are not the same in all of them."""
+    keys = dict.fromkeys(key for one in settings for key in one)
+    return [key for key in keys if len({repr(one.get(key)) for one in settings}) > 1]
+
+
 def facets(cases, scaling):
     """In the order of the cases. Every facet holds the cases that agree with it; a factor a case does not
     have (because it does not apply to it) disagrees with nothing."""
@@ -44,10 +50,9 @@ def facets(cases, scaling):
         if settings not in found:
             found.append(settings)
     full = [one for one in found if sum(_agrees(one, other) for other in found) == 1]
-    varied = [key for key in dict.fromkeys(key for settings in full for key in settings)
-              if len({repr(settings.get(key)) for settings in full}) > 1]  # fmt: skip
+    keys = varied(full)
     return [
-        Facet({key: one[key] for key in varied if key in one},
+        Facet({key: one[key] for key in keys if key in one},
               [case for case in cases if _agrees(_settings(case, weak), one)])
         for one in full
     ]  # fmt: skip
