@@ -38,12 +38,13 @@ for way in "${!ways[@]}"; do
   grep -q '^RESULT: PASS 4 ok' "$out" || fail "did not run it again: $(tail -1 "$out")"
 done
 
-# 4 MB in a third of a second; the first 128 kB are free.
+# 4 MB in a third of a second; the first 128 kB are free. TCP leaves 1448 bytes of each 1514 to messages.
+link=11950000
 begin slow-link
 program=$link_rate launcher=("$hosts" 2 1 --rate 100mbit)
 launch
 expect_code 0
-expect_near "bytes a second" "$(cat "$out")" 12500000 1250000
+expect_near "bytes a second" "$(cat "$out")" $link $((link / 10))
 # The machine file has the rate of the link, with one rank at each end of it and with two that share it.
 program=$bench
 for each in 1 2; do
@@ -52,7 +53,7 @@ for each in 1 2; do
   launch calibrate -o machine.toml --gemm-size 64
   expect_code 0
   expect_near "the rate of the link" "$(sed -n 's/^bytes_per_second = \([0-9.e+]*\) .*/\1/p' "$here/machine.toml" | tail -1)" \
-    12500000 1250000
+    $link $((link / 10))
 done
 program=$link_rate
 begin same-host
