@@ -8,6 +8,7 @@ from .answer import named
 from .document import Column, Table, listed
 from .fields import positive, text
 from .series import shown_factor, varied
+from .tables import step_between
 
 # Settings of the distribution that change what is computed, or with what.
 NOT_CHOSEN = ("distributed.mixed_precision", "distributed.threads")
@@ -79,6 +80,12 @@ class Advice:
         return self.advised.step("median") / self.fastest.step("median") - 1
 
     @property
+    def is_doubtful(self):
+        """Whether the confidence intervals of the two overlap."""
+        low, high = self.advised.step("ci95_low"), self.fastest.step("ci95_high")
+        return bool(self.regret and low and high and low <= high)
+
+    @property
     def shared(self):
         """Whether ranks shared processors, where no prediction can say much."""
         return any(case.oversubscribed for case in self.cases)
@@ -116,19 +123,16 @@ def regret(study):
     if not found:
         raise layout.NothingToShow("no work was done in several ways that something predicted")
 
-    def step(case):
-        return numbers.seconds(case.step("median"), 4)
-
     columns = [
         Column("work", lambda one: one.work, ""),
         Column("ranks", lambda one: numbers.count(one.advised.ranks) + ("*" if one.shared else "")),
         Column("cases", lambda one: len(one.cases)),
         Column("predicted by", lambda one: one.source, ""),
         Column("predicted to be fastest", lambda one: _named(one.advised, one), ""),
-        Column("step", lambda one: step(one.advised)),
+        Column("step", lambda one: step_between(one.advised)),
         Column("fastest", lambda one: _named(one.fastest, one), ""),
-        Column("step", lambda one: step(one.fastest)),
-        Column("regret", lambda one: numbers.percent(one.regret, 1)),
+        Column("step", lambda one: step_between(one.fastest)),
+        Column("regret", lambda one: numbers.percent(one.regret, 1) + ("?" if one.is_doubtful else "")),
     ]
     own = [one for one in found if not one.shared]
     shared = [one for one in found if one.shared]
@@ -140,4 +144,6 @@ def regret(study):
         caption += f" Here: {_worst(own)}."
     if shared:
         caption += f" *: ranks share processors, where predictions are coarse: {_worst(shared)}."
+    if any(one.is_doubtful for one in found):
+        caption += " ?: the confidence intervals of the two steps overlap, so that the advised case may be as fast."
     return Table(found, columns, caption)

@@ -79,7 +79,8 @@ def nodes(study):
     ]
 
 
-def _step_between(case):
+def step_between(case):
+    """The median, and its confidence interval if it is known."""
     ends = (case.step("ci95_low"), case.step("ci95_high"))
     return numbers.seconds_between(case.step("median"), *ends)
 
@@ -99,7 +100,7 @@ def results(study):
         *nodes(study),
         Column("batch", lambda case: numbers.count(case.global_batch)),
         *other_factors(study),
-        Column("step: median [95 % CI]", _step_between),
+        Column("step: median [95 % CI]", step_between),
         SPEED,
         *(RATIOS if study.ratios else []),
         SHARE,

@@ -73,6 +73,17 @@ class Regret(WithDirectory):
         self.assertIn(f"{100 * worst:.1f} %",
                       {row["regret"] for row in rows if row["predicted by"] == "machine file here"})  # fmt: skip
 
+    def test_of_steps_whose_intervals_overlap_is_doubtful(self):
+        def widen(result):
+            median = result["step_seconds"]["median"]
+            result["step_seconds"].update({"ci95_low": median / 1000, "ci95_high": median * 1000})
+
+        sure, doubtful = (regret(self.predict(upside_down, change=change)) for change in (lambda result: None, widen))
+        self.assertFalse(any("?" in row[-1] for row in sure.rows))
+        self.assertNotIn("?", plain(sure.caption))
+        self.assertTrue(all(row[-1].endswith(" %?") for row in doubtful.rows))
+        self.assertIn("intervals of the two steps overlap", plain(doubtful.caption))
+
     def test_microbatches_are_chosen_and_precision_is_not(self):
         def halve(result):
             # The same work in four microbatches, which takes half as long, and in other numbers.
