@@ -38,6 +38,28 @@ PipelineTimes mean_times(const Plan& plan, const std::vector<std::vector<TracedR
           mean(PassKind::weight_gradients), 0};
 }
 
+/// Of each pass; 0 for those that are not in the trace.
+std::vector<std::vector<double>> seconds_of(
+    const PassLists& passes, const std::vector<std::vector<TracedRegion>>& measured) {
+  std::vector<std::vector<double>> seconds;
+  for (std::size_t s = 0; s < passes.size(); ++s) {
+    seconds.emplace_back(passes[s].size());
+    for (std::size_t i = 0; i < measured[s].size(); ++i) seconds[s][i] = measured[s][i].seconds;
+  }
+  return seconds;
+}
+
+/// Part of the time from the first pass to the end of the last in which a stage is in none.
+double bubble_of(const std::vector<std::vector<TracedRegion>>& measured, double begin) {
+  double busy = 0, end = begin;
+  for (const std::vector<TracedRegion>& stage : measured)
+    for (const TracedRegion& pass : stage) {
+      busy += pass.seconds;
+      end = std::max(end, pass.begin + pass.seconds);
+    }
+  return 1 - busy / ((end - begin) * static_cast<double>(measured.size()));
+}
+
 }  // namespace
 
 Json pipeline_json(const Plan& plan) {
@@ -72,14 +94,17 @@ Json timeline_json(const Plan& plan, const std::vector<RankTrace>& traces) {
       row.push_back({pass.name.substr(pass_prefix.size()), pass.begin - begin,
                      pass.begin - begin + pass.seconds});
   }
+  const PassLists passes = order_passes(shape);
   Json ideal = Json::array();
-  for (const auto& stage :
-       time_passes(order_passes(shape), shape, mean_times(plan, measured)).stages) {
+  for (const auto& stage : time_passes(passes, shape, mean_times(plan, measured)).stages) {
     Json& row = ideal.emplace_back(Json::array());
     for (const TimedPass& pass : stage)
       row.push_back({short_name(pass.pass, shape), pass.begin, pass.end});
   }
-  return {{"measured", shown}, {"ideal", ideal}};
+  return {{"measured", shown},
+          {"ideal", ideal},
+          {"measured_bubble", bubble_of(measured, begin)},
+          {"replayed_bubble", replay_passes(passes, shape, seconds_of(passes, measured)).bubble}};
 }
 
 }  // namespace tessera::bench

@@ -17,7 +17,8 @@ nlohmann::json pipeline_json(const Plan& plan);
 
 /// When the first rank of each stage was in which pass of the first step of its trace, and when it
 /// would have been if every pass had taken the mean time of its kind and messages none:
-/// {"measured": [[["F0", begin, end], ...] of each stage], "ideal": ...}, in seconds.
+/// {"measured": [[["F0", begin, end], ...] of each stage], "ideal": ..., "measured_bubble": of this
+/// step, "replayed_bubble": of the schedule with each pass as long as it took}, in seconds.
 nlohmann::json timeline_json(const Plan& plan, const std::vector<RankTrace>& traces);
 
 }  // namespace tessera::bench

@@ -214,6 +214,7 @@ def pipelines(study):
         known = isinstance(found, list) and all(isinstance(one, int) for one in found)
         return ", ".join(map(str, found)) if known and found else numbers.UNKNOWN
 
+    tenths = partial(numbers.percent, digits=1)
     columns = [
         CASE,
         Column("schedule", lambda case: text(case.result, "pipeline", "schedule"), ""),
@@ -223,6 +224,8 @@ def pipelines(study):
         _shown("bubble of the schedule", numbers.percent, "pipeline", "bubble"),
         Column("idle, predicted", idle("prediction", "idle_seconds")),
         Column("idle, measured", idle("breakdown", "idle", "mean_rank_seconds")),
+        _shown("one step: idle", tenths, "pipeline", "timeline", "measured_bubble"),
+        _shown("its passes replayed", tenths, "pipeline", "timeline", "replayed_bubble"),
         Column("microbatches kept by stage", live),
         _shown("activations", numbers.bytes_, "memory", "parts", "activations"),
     ]
@@ -230,7 +233,9 @@ def pipelines(study):
     caption = (
         "Part of a step in which a stage waits. Of the schedule: if backward passes take twice as long "
         "as forward passes, and messages no time. Predicted: with calibrated costs. Measured: in the "
-        "instrumented run, the mean over ranks. Activations: on the rank that needs most memory."
+        "instrumented run, the mean over ranks. One step: the first one of it, on the first rank of each stage; "
+        "replayed: simulated with each pass as long as it took, and messages that take no time. Activations: "
+        "on the rank that needs most memory."
     )
     return Table(cases, columns, caption)
 

@@ -201,7 +201,8 @@ class Kinds(WithDirectory):
         def change(result):
             result["pipeline"] = {"schedule": "1f1b", "stages": 4, "virtual_stages": 1,
                                   "microbatches": 8, "bubble": 3 / 11,
-                                  "live_microbatches": [4, 3, 2, 1]}  # fmt: skip
+                                  "live_microbatches": [4, 3, 2, 1],
+                                  "timeline": {"measured_bubble": 0.31, "replayed_bubble": 0.295}}  # fmt: skip
             result["prediction"].update({"step_seconds": 2.0, "idle_seconds": 0.5})
             result["breakdown"]["step_seconds"] = 4.0
             result["breakdown"]["idle"]["mean_rank_seconds"] = 1.2
@@ -211,7 +212,8 @@ class Kinds(WithDirectory):
         self.assertEqual(row["case"], name)
         wanted = {"schedule": "1f1b", "stages": "4", "microbatches": "8",
                   "bubble of the schedule": "27 %", "idle, predicted": "25 %",
-                  "idle, measured": "30 %", "microbatches kept by stage": "4, 3, 2, 1"}  # fmt: skip
+                  "idle, measured": "30 %", "one step: idle": "31.0 %",
+                  "its passes replayed": "29.5 %", "microbatches kept by stage": "4, 3, 2, 1"}  # fmt: skip
         self.assertEqual({key: row[key] for key in wanted}, wanted)
 
     def test_the_passes_of_a_pipeline_are_drawn_if_they_are_there(self):

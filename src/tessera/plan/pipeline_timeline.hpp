@@ -38,6 +38,10 @@ struct PipelineTimeline {
 PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
                              const PipelineTimes& times);
 
+/// The same with a time for each pass of each list. Messages take none.
+PipelineTimeline replay_passes(const PassLists& passes, const PipelineShape& shape,
+                               const std::vector<std::vector<double>>& times);
+
 /// A line for each stage, a column for each unit of time: the microbatch of each pass, in capitals
 /// what it is: "F0 F1 .. B0 B0". Times are rounded to units. Lines of more than `columns` are
 /// continued below, up to four times.

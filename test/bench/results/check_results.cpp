@@ -151,6 +151,10 @@ void check_ok(const std::string& id, const Json& r) {
   if (!(products.at("mean_rank_seconds") > 0 &&
         products.at("mean_rank_seconds") <= compute.at("mean_rank_seconds")))
     fail(id, "products take " + products.dump() + " of " + compute.dump());
+  if (const Json& pipeline = r.at("pipeline"); !pipeline.is_null())
+    for (const char* key : {"measured_bubble", "replayed_bubble"})
+      if (const double bubble = pipeline.at("timeline").at(key); !(bubble >= 0 && bubble < 1))
+        fail(id, key + (" is " + std::to_string(bubble)));
   Size bytes = 0;
   for (const auto& [part, size] : r.at("memory").at("parts").items()) bytes += size.get<Size>();
   if (bytes != r.at("memory").at("planned_bytes"))
