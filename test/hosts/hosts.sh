@@ -60,10 +60,9 @@ enter_namespaces() {
   exit $status
 }
 
-# limit LINK [COMMAND...]: what leaves through it, where COMMAND enters the host that it belongs to. Ranks that share a
-# link fill a queue of 50 ms; packets are dropped then, and sent again.
+# limit LINK [COMMAND...]: what leaves through it, where COMMAND enters the host that it belongs to.
 limit() {
-  if [[ -n $rate ]]; then "${@:2}" tc qdisc add dev "$1" root tbf rate "$rate" burst 128kb latency 200ms; fi
+  if [[ -n $rate ]]; then "${@:2}" tc qdisc add dev "$1" root tbf rate "$rate" burst 128kb latency 50ms; fi
 }
 
 # make_host K: $hK and first[hK] are its first process.
@@ -86,7 +85,8 @@ make_host() {
   ip link add "$name" type veth peer name eth0 netns "$process"
   ip link set "$name" master eth0 up
   "${inside[@]}" ip address add "10.0.0.$1/24" dev eth0
-  "${inside[@]}" ip link set lo up
+  # Reno shares a link that is full both ways; BBR, the default of some machines, leaves a tenth of it idle.
+  "${inside[@]}" sh -c 'ip link set lo up; echo reno > /proc/sys/net/ipv4/tcp_congestion_control'
   "${inside[@]}" ip link set eth0 up
   limit "$name"
   limit eth0 "${inside[@]}"
