@@ -2,6 +2,7 @@
 #include "measure/measure_machine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -52,6 +53,35 @@ double kernel_seconds(const Communicator& ranks) {
                                  KOKKOS_LAMBDA(Size i) { v(i) += 1; }, swept);
                          }) /
          kernels;
+}
+
+/// Part of the shorter of arithmetic and memory traffic that the other hides, in products that are
+/// as long in one as in the other: a few rows times weights that lie in memory, one after another.
+double measure_product_overlap(const Communicator& ranks, const Machine& machine) {
+  constexpr Size weights = 8;
+#ifdef KOKKOS_ENABLE_CUDA
+  const Size n = 8192;  // 256 MiB: the smallest kernel takes no time beside it
+#else
+  const Size n = 1024;  // 4 MiB, as in small networks
+#endif
+  const double flops_per_second = machine.flops_per_second.at(std::string(name_of(DType::float32)));
+  const double arithmetic_per_row = GemmShape{1, n, n}.flops() / flops_per_second;
+  const double memory =
+      static_cast<double>(n * n) * sizeof(float) / machine.memory_bytes_per_second;
+  const Size rows = std::clamp<Size>(std::llround(memory / arithmetic_per_row), 1, n);
+  const double arithmetic = static_cast<double>(rows) * arithmetic_per_row;
+  const Matrix<float> in("tessera::bench::in", rows, n), out("tessera::bench::out", rows, n);
+  std::vector<Matrix<float>> all_weights;
+  for (Size w = 0; w < weights; ++w) all_weights.emplace_back("tessera::bench::weights", n, n);
+  const Gemm<float> gemm(MatmulPrecision::strict, {});
+  const double seconds = typical_seconds(ranks, 10,
+                                         [&] {
+                                           for (const Matrix<float>& each : all_weights)
+                                             gemm(Trans::no, Trans::no, in, each, 0, out);
+                                         }) /
+                             weights -
+                         machine.kernel_seconds;
+  return std::clamp((arithmetic + memory - seconds) / std::min(arithmetic, memory), 0.0, 1.0);
 }
 
 double all_reduce_seconds(const Communicator& all, const Communicator& group, Size elements,
@@ -157,6 +187,7 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   machine.memory_bytes = memory_of_rank(per_node);
   machine.memory_bytes_per_second = memory_rate(ranks);
   machine.kernel_seconds = kernel_seconds(ranks);
+  machine.product_overlap = measure_product_overlap(ranks, machine);
   machine.overlap = measure_overlap(ranks);
 
   const auto me = static_cast<std::size_t>(ranks.rank());
@@ -168,8 +199,8 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   if (topology.num_nodes() > 1)
     machine.network.push_back(measure_links(ranks, ranks.split(place, node, "cluster"), per_node));
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
-  for (double Machine::*value :
-       {&Machine::memory_bytes_per_second, &Machine::kernel_seconds, &Machine::overlap})
+  for (double Machine::*value : {&Machine::memory_bytes_per_second, &Machine::product_overlap,
+                                 &Machine::kernel_seconds, &Machine::overlap})
     machine.*value = rounded(machine.*value);
   for (NetworkLevel& level : machine.network)
     for (double NetworkLevel::*value :

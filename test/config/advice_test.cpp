@@ -23,7 +23,7 @@ Config wide_mlp() {
 }
 
 Machine machine_with(double bytes_per_second, Size memory_bytes) {
-  Machine machine{"test", {{"float32", 1e11}}, 1e11, memory_bytes, 1e-6, 1, {}};
+  Machine machine{"test", {{"float32", 1e11}}, 1e11, memory_bytes, 1e-6, 1, 1, {}};
   machine.network = {{"all", 64, 1e-6, bytes_per_second}};
   return machine;
 }

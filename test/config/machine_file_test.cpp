@@ -19,6 +19,7 @@ memory_bytes = 1_000_000
 memory_bytes_per_second = 2e9
 kernel_seconds = 1e-6
 overlap = 0.5
+product_overlap = 0.25
 [machine.flops_per_second]
 float32 = 1e10
 [[network]]
@@ -45,6 +46,7 @@ TEST(MachineFile, IsReadAndWritten) {
   const Machine again = load_machine(folder.write("again.toml", text));
   EXPECT_EQ(again.name, "small");
   EXPECT_EQ(again.overlap, 0.5);
+  EXPECT_EQ(again.product_overlap, 0.25);
   EXPECT_EQ(again.network[1].bytes_per_second, 1e8);
   EXPECT_EQ(machine_as_toml(again), text);
 }
@@ -65,9 +67,9 @@ TEST(MachineFile, SaysWhatIsWrong) {
     return test::error_of([&] { load_machine(folder.write("small.toml", text)); });
   };
   EXPECT_EQ(
-      rejection("overlap", "overlaps"),
+      rejection("\noverlap", "\noverlaps"),
       "machine.overlaps = 0.5: is not a known key; the key must be one of name, memory_bytes, "
-      "memory_bytes_per_second, kernel_seconds, overlap; did you mean overlap?");
+      "memory_bytes_per_second, kernel_seconds, product_overlap, overlap; did you mean overlap?");
   EXPECT_EQ(rejection("0.5", "1.5"), "machine.overlap = 1.5: must be from 0 to 1");
   EXPECT_EQ(rejection("2e9", "0.0"),
             "machine.memory_bytes_per_second = 0.0: must be positive and finite");

@@ -20,7 +20,7 @@ PlanInput three_on(const std::string& mesh, Size ranks, Strategy strategy) {
 
 /// Two ranks on a node, three nodes.
 Machine small_cluster() {
-  Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, {}};
+  Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, 1, {}};
   machine.network = {{"node", 2, 1e-6, 1e9}, {"cluster", 6, 1e-5, 1e8}};
   return machine;
 }
@@ -87,6 +87,21 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
   EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 1e-6);
   work.bytes = 4e8;
   EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
+}
+
+TEST(Machine, ProductsHideAPartOfTheirTraffic) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  Machine machine = small_cluster();
+  machine.product_overlap = 0.25;
+  const CostOf cost = cost_on(machine, plan);
+  Work work;
+  work.flops = 3e9;
+  work.bytes = 4e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
+  work.has_products = true;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 0.75 * 3 + 1e-6);
+  work.bytes = 1e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 0.75 * 1 + 1e-6);
 }
 
 Work call(RankSet ranks, Operation operation, double bytes) {

@@ -28,12 +28,14 @@ struct MachineKey {
 
 constexpr double tiny = 1e-300;  // what must be positive
 
-const std::array<MachineKey<Machine>, 5> machine_keys{{
+const std::array<MachineKey<Machine>, 6> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
     {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
     {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
      "that kernels of a rank reach"},
     {"kernel_seconds", &Machine::kernel_seconds, 0, HUGE_VAL, "of a kernel, beside its work"},
+    {"product_overlap", &Machine::product_overlap, 0, 1,
+     "part of its memory traffic that a product hides"},
     {"overlap", &Machine::overlap, 0, 1, "part of a started call that computation can hide"},
 }};
 const std::array<MachineKey<NetworkLevel>, 4> network_keys{{

@@ -65,8 +65,10 @@ class MachineCost {
       const double seconds = path.seconds(work.operation, work.bytes);
       return {seconds, 0, (1 - machine_.overlap) * seconds};
     }
-    return {machine_.kernel_seconds + std::max(work.flops / flops_per_second_,
-                                               work.bytes / machine_.memory_bytes_per_second)};
+    const double arithmetic = work.flops / flops_per_second_;
+    const double memory = work.bytes / machine_.memory_bytes_per_second;
+    const double hidden = work.has_products ? machine_.product_overlap : 1;
+    return {machine_.kernel_seconds + arithmetic + memory - hidden * std::min(arithmetic, memory)};
   }
 
  private:

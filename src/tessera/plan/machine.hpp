@@ -29,7 +29,10 @@ struct Machine {
   Size memory_bytes = 0;               ///< of a rank
   double kernel_seconds = 0;           ///< that a kernel takes beside its work
   double overlap = 1;                  ///< part of a started call that computation can hide
-  std::vector<NetworkLevel> network;   ///< from inside out
+  /// Part of the shorter of a product's arithmetic and memory traffic that the other hides. A BLAS
+  /// that packs operands before it multiplies hides little.
+  double product_overlap = 1;
+  std::vector<NetworkLevel> network;  ///< from inside out
 
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };
@@ -39,9 +42,10 @@ struct Machine {
 double product_rate(const Machine& machine, const PlanInput& input);
 
 /// What the work of a plan takes. A kernel is bound by its FLOPs or its bytes (the roofline model,
-/// Williams et al. 2009). A collective takes fewest_rounds() of the outermost level's latency, and
-/// the bytes of wire_factor() at the rate of the slowest link on a ring of its ranks, which groups
-/// that leave a node through one link share.
+/// Williams et al. 2009); a product takes longer by what product_overlap leaves of the smaller
+/// time. A collective takes fewest_rounds() of the outermost level's latency, and the bytes of
+/// wire_factor() at the rate of the slowest link on a ring of its ranks, which groups that leave a
+/// node through one link share.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera
