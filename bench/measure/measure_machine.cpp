@@ -23,6 +23,8 @@ namespace {
 
 constexpr Size swept = Size{1} << 26;  // elements: 512 MiB of both Views, beyond most caches
 constexpr Size short_call = 2;         // elements
+constexpr Size middle_call = Size{1} << 13;
+constexpr double middle_bytes = static_cast<double>(middle_call) * sizeof(float);  // 32 KiB
 constexpr Size long_call = Size{1} << 21;
 constexpr double long_bytes = static_cast<double>(long_call) * sizeof(float);  // 8 MiB
 constexpr Size hidden_call = Size{1} << 18;
@@ -90,9 +92,27 @@ double all_reduce_seconds(const Communicator& all, const Communicator& group, Si
   return typical_seconds(all, times, [&] { group.all_reduce(v); });
 }
 
+/// Rounds of a short all-reduce.
+double doublings(const Communicator& group) {
+  return fewest_rounds(Operation::barrier, group.size());
+}
+
 double latency_of(const Communicator& all, const Communicator& group) {
-  return all_reduce_seconds(all, group, short_call, 100) /
-         fewest_rounds(Operation::all_reduce, group.size());
+  return all_reduce_seconds(all, group, short_call, 100) / doublings(group);
+}
+
+/// What messages beyond the eager ones take longer, in an all-reduce of numbers that have just been
+/// written, as in a step: memory that another rank has read has to be taken back first.
+double rendezvous_of(const Communicator& all, const Communicator& group,
+                     const NetworkLevel& level) {
+  const Vector<float> v("tessera::bench::reduced", middle_call);
+  const double seconds = typical_seconds(all, 100, [&] {
+    for_each(
+        "tessera::bench::write", middle_call, KOKKOS_LAMBDA(Size i) { v(i) = 1; });
+    group.all_reduce(v);
+  });
+  const double message = seconds / doublings(group) - middle_bytes / level.bytes_per_second;
+  return std::max(0.0, message - level.latency_seconds);
 }
 
 /// Bytes a second that each rank of a group sends. What the latency takes of a long call is not its
@@ -105,7 +125,9 @@ double all_reduce_rate(const Communicator& all, const Communicator& group, doubl
 
 NetworkLevel measure_node(const Communicator& all, const Communicator& node) {
   const double latency = latency_of(all, node);
-  return {"node", node.size(), latency, all_reduce_rate(all, node, latency)};
+  NetworkLevel level{"node", node.size(), latency, all_reduce_rate(all, node, latency)};
+  level.rendezvous_seconds = rendezvous_of(all, node, level);
+  return level;
 }
 
 /// Of messages from each rank to the next one of its group, all under way at a time, both ways
@@ -130,7 +152,10 @@ NetworkLevel measure_links(const Communicator& all, const Communicator& group, S
   const double rate = group.backend().backend == Backend::nccl
                           ? all_reduce_rate(all, group, latency)
                           : long_bytes / (shift_seconds(all, group, 5) - latency);
-  return {"cluster", all.size(), latency, static_cast<double>(sharing) * rate};
+  NetworkLevel level{"cluster", all.size(), latency, rate};
+  level.rendezvous_seconds = rendezvous_of(all, group, level);
+  level.bytes_per_second *= static_cast<double>(sharing);
+  return level;
 }
 
 /// Part of the shorter of a call and a product that passes when the call is started before the
@@ -204,7 +229,8 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
     machine.*value = rounded(machine.*value);
   for (NetworkLevel& level : machine.network)
     for (double NetworkLevel::*value :
-         {&NetworkLevel::latency_seconds, &NetworkLevel::bytes_per_second})
+         {&NetworkLevel::latency_seconds, &NetworkLevel::rendezvous_seconds,
+          &NetworkLevel::bytes_per_second})
       level.*value = rounded(level.*value);
   return machine;
 }

@@ -31,6 +31,8 @@ bytes_per_second = 1e9
 name = "cluster"
 ranks = 12
 latency_seconds = 1e-5
+rendezvous_seconds = 3e-5
+eager_bytes = 65_536
 bytes_per_second = 1e8
 )";
 
@@ -48,6 +50,9 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(again.overlap, 0.5);
   EXPECT_EQ(again.product_overlap, 0.25);
   EXPECT_EQ(again.network[1].bytes_per_second, 1e8);
+  EXPECT_EQ(again.network[1].rendezvous_seconds, 3e-5);
+  EXPECT_EQ(again.network[1].eager_bytes, 65536);
+  EXPECT_EQ(again.network[0].rendezvous_seconds, 0);
   EXPECT_EQ(machine_as_toml(again), text);
 }
 

@@ -60,9 +60,10 @@ enter_namespaces() {
   exit $status
 }
 
-# limit LINK [COMMAND...]: what leaves through it, where COMMAND enters the host that it belongs to.
+# limit LINK [COMMAND...]: what leaves through it, where COMMAND enters the host that it belongs to. Nothing is dropped, as
+# on the fabric of a cluster.
 limit() {
-  if [[ -n $rate ]]; then "${@:2}" tc qdisc add dev "$1" root tbf rate "$rate" burst 128kb latency 50ms; fi
+  if [[ -n $rate ]]; then "${@:2}" tc qdisc add dev "$1" root tbf rate "$rate" burst 128kb latency 1s; fi
 }
 
 # make_host K: $hK and first[hK] are its first process.

@@ -118,12 +118,25 @@ TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
     const Plan plan = make_plan(three_on(mesh, 6, Strategy::data));
     return cost_on(small_cluster(), plan)(call(ranks, Operation::all_reduce, 6e8)).seconds;
   };
-  // Within a node: 2 rounds, and the bytes once, at 1 GB/s.
-  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 2 * 1e-6 + 6e8 / 1e9);
+  // Within a node: 1 round with all bytes, at 1 GB/s.
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 1e-6 + 6e8 / 1e9);
   // Over all ranks: one ring, which leaves each node once.
   EXPECT_DOUBLE_EQ(seconds("data=6", RankSet::batch), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
   // Two rings through each node share its link.
   EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
+}
+
+TEST(Machine, LongMessagesMeetFirst) {
+  const NetworkLevel level{"node", 8, 1e-6, 1e9, 1e-5, 1000};
+  const auto seconds = [&](Operation operation, double bytes) {
+    return call_seconds(level, operation, 8, bytes);
+  };
+  // Three messages of all bytes, six of 1.75 times them in all, whichever take less time.
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 3e-6 + 3 * 1e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3000), 6e-6 + 1.75 * 3e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6000), 3 * 1.1e-5 + 3 * 6e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1e6), 6 * 1.1e-5 + 1.75 * 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_gather, 1e6), 3 * 1.1e-5 + 0.875 * 1e-3);
 }
 
 TEST(Machine, OnlyPartOfACallIsHidden) {

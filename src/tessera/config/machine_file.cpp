@@ -38,10 +38,13 @@ const std::array<MachineKey<Machine>, 6> machine_keys{{
      "part of its memory traffic that a product hides"},
     {"overlap", &Machine::overlap, 0, 1, "part of a started call that computation can hide"},
 }};
-const std::array<MachineKey<NetworkLevel>, 4> network_keys{{
+const std::array<MachineKey<NetworkLevel>, 6> network_keys{{
     {"name", &NetworkLevel::name, 0, 0, ""},
     {"ranks", &NetworkLevel::ranks, 1, HUGE_VAL, "that it connects"},
     {"latency_seconds", &NetworkLevel::latency_seconds, 0, HUGE_VAL, "of a message"},
+    {"rendezvous_seconds", &NetworkLevel::rendezvous_seconds, 0, HUGE_VAL,
+     "more, of a message of more than eager_bytes"},
+    {"eager_bytes", &NetworkLevel::eager_bytes, 0, HUGE_VAL, ""},
     {"bytes_per_second", &NetworkLevel::bytes_per_second, tiny, HUGE_VAL,
      "each way, out of a rank or out of a group of the level above"},
 }};

@@ -14,6 +14,7 @@ class Path {
  public:
   Path(const Machine& machine, const std::vector<Size>& ranks)
       : size_(static_cast<Size>(ranks.size())) {
+    double rate = std::numeric_limits<double>::infinity();
     Size inner = 1;  // ranks that share a link of the level
     for (const NetworkLevel& level : machine.network) {
       const auto in_one = [&](Size width) {
@@ -23,22 +24,20 @@ class Path {
       };
       // All groups of the axis call at once: one goes through a link for each place in it.
       const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
-      latency_ = std::max(latency_, level.latency_seconds);
-      bytes_per_second_ = std::min(bytes_per_second_, level.bytes_per_second / groups);
+      if (level.latency_seconds >= link_.latency_seconds) link_ = level;
+      link_.bytes_per_second = rate = std::min(rate, level.bytes_per_second / groups);
       if (in_one(level.ranks) == size_) return;
       inner = level.ranks;
     }
   }
 
   double seconds(Operation operation, double bytes) const {
-    return fewest_rounds(operation, size_) * latency_ +
-           wire_factor(operation, size_) * bytes / bytes_per_second_;
+    return call_seconds(link_, operation, size_, bytes);
   }
 
  private:
   Size size_;
-  double latency_ = 0;
-  double bytes_per_second_ = std::numeric_limits<double>::infinity();
+  NetworkLevel link_;
 };
 
 class MachineCost {
@@ -79,6 +78,18 @@ class MachineCost {
 };
 
 }  // namespace
+
+double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
+  const auto seconds = [&](double rounds, double sent) {
+    const bool is_eager = sent <= rounds * static_cast<double>(level.eager_bytes);
+    return rounds * (level.latency_seconds + (is_eager ? 0 : level.rendezvous_seconds)) +
+           sent / level.bytes_per_second;
+  };
+  const double few_bytes = seconds(fewest_rounds(operation, n), wire_factor(operation, n) * bytes);
+  if (operation != Operation::all_reduce) return few_bytes;
+  const double doublings = fewest_rounds(Operation::barrier, n);
+  return std::min(few_bytes, seconds(doublings, doublings * bytes));
+}
 
 double product_rate(const Machine& machine, const PlanInput& input) {
   const Size ranks = input.mesh.num_ranks();

@@ -19,7 +19,16 @@ struct NetworkLevel {
   /// Each way, of the link that leads out of a rank or, from the second level on, out of a group
   /// of the level inside, whose ranks share it.
   double bytes_per_second = 0;
+  /// That a message takes longer when it is longer than eager_bytes: sender and receiver agree
+  /// before it is sent (LogGPS: Ino, Fujimoto, Hagihara 2001).
+  double rendezvous_seconds = 0;
+  Size eager_bytes = 4096;
 };
+
+/// Seconds of a collective of `n` ranks over such links: rounds of messages and their bytes, of
+/// doubling and halving the distance; of an all-reduce the shorter of all bytes in half as many
+/// rounds and of fewest bytes (Thakur, Rabenseifner, Gropp 2005).
+double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes);
 
 struct Machine {
   std::string name;
@@ -43,9 +52,8 @@ double product_rate(const Machine& machine, const PlanInput& input);
 
 /// What the work of a plan takes. A kernel is bound by its FLOPs or its bytes (the roofline model,
 /// Williams et al. 2009); a product takes longer by what product_overlap leaves of the smaller
-/// time. A collective takes fewest_rounds() of the outermost level's latency, and the bytes of
-/// wire_factor() at the rate of the slowest link on a ring of its ranks, which groups that leave a
-/// node through one link share.
+/// time. A collective takes call_seconds() with the latency of the outermost level and the rate of
+/// the slowest link on a ring of its ranks, which groups that leave a node through one link share.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ begin machine
 launch calibrate -o here.toml --gemm-size 64
 expect_code 0
 for key in name memory_bytes memory_bytes_per_second kernel_seconds product_overlap overlap float32 float64 bfloat16 float16 \
-  latency_seconds bytes_per_second; do
+  latency_seconds rendezvous_seconds eager_bytes bytes_per_second; do
   grep -qE "^$key = (\"here\"|[0-9.e+-]+)( |\$)" "$here/here.toml" || fail "$key is missing: $(cat "$here/here.toml")"
 done
 [ "$(grep '^ranks = ' "$here/here.toml" | tail -1 | tr -dc 0-9)" = "$ranks" ] || fail "not of $ranks ranks"
