@@ -72,7 +72,7 @@ class Peers(unittest.TestCase):
 
     def measure(self, library):
         python = PYTHON if library != "tessera" else sys.executable
-        mpirun = os.environ.get("TESSERA_MPIRUN", "mpirun --bind-to none --oversubscribe")
+        mpirun = os.environ.get("TESSERA_MPIRUN", "mpirun")
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "peers.json"
             done = subprocess.run(

@@ -44,10 +44,14 @@ run_job() {
   echo "end ${file##*/} status=$status" >> "$FAKE_LOG"
 }
 
-# kill_in_bad_case PROCESS: when its ranks run the case.
+# kill_in_bad_case LAUNCHER: when its ranks run the case. Hydra's are children of a proxy of it. What the launch before
+# has left in the result does not count.
 kill_in_bad_case() {
+  local result=$FAKE_RESULTS/cases/$FAKE_BAD/result.json left
+  left=$(cat "$result" 2> /dev/null)
   while kill -0 "$1" 2> /dev/null; do
-    if grep -qs '"status": "running"' "$FAKE_RESULTS/cases/$FAKE_BAD/result.json"; then
+    if [[ $(cat "$result" 2> /dev/null) != "$left" ]] && grep -qs '"status": "running"' "$result"; then
+      pkill -KILL -P "$(pgrep -d, -P "$1")" && return
       pkill -KILL -P "$1" && return
     fi
     sleep 0.005
