@@ -25,14 +25,14 @@ TEST(Backend, IsMpiWhereNcclDoesNotWork) {
   const auto automatic = [](const BackendFacts& facts) {
     return *message_library(choose_backend(Backend::automatic, facts)).backend;
   };
-  EXPECT_EQ(automatic({false, true, true}), "mpi (this build has no NCCL)");
+  EXPECT_EQ(automatic({false, true, true}), "mpi (this build does not include NCCL)");
   EXPECT_EQ(automatic({true, false, 0}), "mpi (Kokkos has no CUDA device in this build)");
   EXPECT_EQ(automatic({true, true, 2}), "mpi (ranks share a GPU, which NCCL does not allow)");
 }
 
 TEST(Backend, ThatIsAskedForAndDoesNotWorkIsRejected) {
   EXPECT_EQ(refusal({false, true, true}),
-            "distributed.backend = nccl: this build has no NCCL; must be auto or mpi");
+            "distributed.backend = nccl: this build does not include NCCL; must be auto or mpi");
   EXPECT_EQ(refusal({true, false, 0}),
             "distributed.backend = nccl: Kokkos has no CUDA device in this build; must be auto or "
             "mpi");

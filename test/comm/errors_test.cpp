@@ -83,8 +83,8 @@ void expect_moved_not_added_up() {
     EXPECT_EQ(comm.ledger().rows().at(0).payload_bytes, 2 * comm.size());
   }
   const std::string name(name_of(dtype_of<T>()));
-  expect_contains(message_of([&] { comm.all_reduce(all); }), name + " is not added up");
-  expect_contains(message_of([&] { comm.reduce_scatter(all); }), name + " is not added up");
+  expect_contains(message_of([&] { comm.all_reduce(all); }), name + " cannot be summed");
+  expect_contains(message_of([&] { comm.reduce_scatter(all); }), name + " cannot be summed");
 }
 
 TEST(CallErrors, ShortNumbersAreMovedNotAddedUp) {

@@ -113,14 +113,14 @@ TEST(Scratch, ThatWillNotDoIsRefused) {
     return message_of([&] { comm.ireduce_scatter(v, Scratch{scratch}).wait(); });
   };
   expect_contains(message(view_of(split.needed - 1, 0)),
-                  "the scratch has " + std::to_string(split.needed - 1) + " elements, " +
+                  "the scratch View has " + std::to_string(split.needed - 1) + " elements, but " +
                       std::to_string(split.needed) + " are needed");
-  expect_contains(message(v), "the scratch overlaps another View");
+  expect_contains(message(v), "the scratch View overlaps another View");
   const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> columns("columns", 1000, 2);
   expect_contains(message(Kokkos::subview(columns, Kokkos::ALL, 0)),
-                  "the scratch is not contiguous");
+                  "the scratch View is not contiguous");
   const Kokkos::View<float*, Kokkos::HostSpace> floats("floats", 2000);
-  expect_contains(message(floats), "the scratch has another element type");
+  expect_contains(message(floats), "the scratch View has a different element type");
   comm.barrier();
 }
 

@@ -26,6 +26,10 @@ std::optional<int> visible_devices();
 /// What tells physical devices (and slices of them) apart on a node; "" when built without CUDA.
 std::string device_identity(int device);
 
+/// From here on the calling thread uses the GPU that Kokkos has; nothing when built without CUDA.
+/// A new thread uses the first one.
+void use_own_gpu();
+
 /// Its name, "" when built without CUDA.
 std::string device_name(int device);
 

@@ -61,6 +61,8 @@ std::string device_name(int device) {
   return cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name : "";
 }
 
+void use_own_gpu() { static_cast<void>(cudaSetDevice(Kokkos::device_id())); }
+
 }  // namespace tessera
 
 #else
@@ -70,6 +72,7 @@ namespace tessera {
 std::optional<int> visible_devices() { return std::nullopt; }
 std::string device_identity(int) { return ""; }
 std::string device_name(int) { return ""; }
+void use_own_gpu() {}
 
 }  // namespace tessera
 

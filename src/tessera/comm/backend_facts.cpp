@@ -31,4 +31,12 @@ BackendFacts backend_facts() {
 
 bool is_device_memory(const Buffer& buffer) { return !buffer.host_accessible; }
 
+void* kernel_stream() {
+#ifdef KOKKOS_ENABLE_CUDA
+  return Kokkos::Cuda().cuda_stream();
+#else
+  return nullptr;
+#endif
+}
+
 }  // namespace tessera

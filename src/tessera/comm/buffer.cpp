@@ -13,8 +13,11 @@ using Bytes = Kokkos::View<char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>
 template <class From, class To>
 void copy_between(const Buffer& from, const Buffer& to) {
   const auto n = static_cast<std::size_t>(from.bytes());
-  Kokkos::deep_copy(Bytes<To>(static_cast<char*>(to.data), n),
+  // Behind the kernels that have been launched; without a space it would be the whole device.
+  const ExecSpace space;
+  Kokkos::deep_copy(space, Bytes<To>(static_cast<char*>(to.data), n),
                     Bytes<From>(static_cast<char*>(from.data), n));
+  space.fence("tessera::comm: copy");
 }
 
 }  // namespace
@@ -22,6 +25,7 @@ void copy_between(const Buffer& from, const Buffer& to) {
 void copy(const Buffer& from, const Buffer& to) {
   if (from.count == 0 || from.data == to.data) return;
   if (from.host_accessible && to.host_accessible) {
+    if (from.needs_fence || to.needs_fence) ExecSpace().fence("tessera::comm: copy");
     std::memcpy(to.data, from.data, static_cast<std::size_t>(from.bytes()));
   } else if (from.host_accessible) {
     copy_between<Kokkos::HostSpace, MemSpace>(from, to);

@@ -21,7 +21,7 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
     sum += count;
   }
   if (sum != extent)
-    return fmt::format("the counts sum to {}, the View has {} elements", sum, extent);
+    return fmt::format("the counts sum to {}, but the View has {} elements", sum, extent);
   return {};
 }
 
@@ -34,7 +34,7 @@ Problem share_problem(const Call& call, const Buffer& share, const Buffer& full,
   }
   const Range own = share_of(call, size, rank);
   if (share.count != own.count) {
-    return fmt::format("the share of rank {} of {} elements is {}, its View has {}", rank,
+    return fmt::format("rank {}'s share of {} elements is {}, but its View has {}", rank,
                        full.count, own.count, share.count);
   }
   const bool may_be_in_place = call.operation == Operation::all_gather || call.in_place;
@@ -47,13 +47,14 @@ Problem scratch_problem(const Call& call, int size, int rank) {
   if (!call.scratch) return {};
   const Size share = share_of(call, size, rank).count;
   const Size needed = reduce_scatter_scratch(call.in.count, share, size, call.in.type);
-  if (!call.scratch->contiguous) return "the scratch is not contiguous";
-  if (call.scratch->type != call.in.type) return "the scratch has another element type";
+  if (!call.scratch->contiguous) return "the scratch View is not contiguous";
+  if (call.scratch->type != call.in.type) return "the scratch View has a different element type";
   if (call.scratch->count < needed) {
-    return fmt::format("the scratch has {} elements, {} are needed", call.scratch->count, needed);
+    return fmt::format("the scratch View has {} elements, but {} are needed", call.scratch->count,
+                       needed);
   }
   if (overlap(*call.scratch, call.in) || overlap(*call.scratch, call.out)) {
-    return "the scratch overlaps another View";
+    return "the scratch View overlaps another View";
   }
   return {};
 }
@@ -78,7 +79,8 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   const bool reduces =
       call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter;
   if (reduces && is_short(call.in.type))
-    return fmt::format("{} is not added up between ranks; reduce float32", name_of(call.in.type));
+    return fmt::format("{} cannot be summed over ranks; reduce float32 instead",
+                       name_of(call.in.type));
   switch (call.operation) {
     case Operation::reduce_scatter:
       if (Problem problem = share_problem(call, call.out, call.in, size, rank)) return problem;
@@ -93,7 +95,7 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
       const Size sent = call.counts[rank];
       const Size received = call.receive_counts[rank];
       if (sent != received) {
-        return fmt::format("rank {} sends itself {} elements and receives {}", rank, sent,
+        return fmt::format("rank {} sends itself {} elements but receives {}", rank, sent,
                            received);
       }
       if (overlap(call.in, call.out)) return "the two Views overlap";

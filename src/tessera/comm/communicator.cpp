@@ -16,13 +16,14 @@ using StatePtr = std::shared_ptr<CommunicatorState>;
 std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const detail::World& world,
                                           const Site& site) {
   const CommOptions& options = world.options;
+  const bool has_nccl = world.backend.backend == Backend::nccl;
+  // Beside NCCL's kernels, which keep a device until all ranks have come, MPI must not use it, too.
+  const Unfit unfit = options.stage_through_host ? Unfit::everything
+                      : has_nccl                 ? Unfit::out_of_reach
+                                                 : unfit_for_mpi();
   std::unique_ptr<Transport> transport = make_mpi_transport(comm, options, site);
-  if (options.stage_through_host || !mpi_is_device_aware()) {
-    transport = make_host_staging(std::move(transport), rank, options.stage_through_host);
-  }
-  if (world.backend.backend == Backend::nccl) {
-    transport = make_nccl_transport(std::move(transport), comm, options, site);
-  }
+  if (unfit != Unfit::none) transport = make_host_staging(std::move(transport), rank, unfit);
+  if (has_nccl) transport = make_nccl_transport(std::move(transport), comm, options, site);
   return transport;
 }
 
@@ -42,11 +43,6 @@ CommunicatorState& checked(const StatePtr& state) {
   return *state;
 }
 
-/// A transport may read what kernels have written, and write what they have read.
-void fence(const Call& call) {
-  if (call.in.needs_fence || call.out.needs_fence) Kokkos::fence("tessera::comm: before a call");
-}
-
 /// Alone, or with all ranks if that is switched on, so that they agree on what is wrong.
 void check_call(const CommunicatorState& state, const Call& call) {
   const auto problem = find_problem(call, state.size, state.rank, state.max_tag);
@@ -61,7 +57,6 @@ void check_call(const CommunicatorState& state, const Call& call) {
 /// Everything that comes before the bytes move.
 void prepare(CommunicatorState& state, const Call& call) {
   check_call(state, call);
-  fence(call);
   if (state.size == 1) return copy(call.in, call.out);
   (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
 }
@@ -122,6 +117,7 @@ Communicator Communicator::split(int color, int key, std::string axis, Site site
   check_call(parent, call);
   StatePtr state = make_state(parent.world, std::move(axis));
   connect(*state, MpiHandle::split(parent.control.get(), color, key, site), site);
+  if (state->transport) state->transport->connect(site);
   return Communicator(std::move(state));
 }
 

@@ -27,7 +27,7 @@ void Request::require_finished() noexcept {
   if (!call_) return;
   if (std::uncaught_exceptions() > 0) return call_->abandon();
   log_from_this_rank(fmt::format(
-      "{} over axis {} started at {}: its request was dropped unfinished",
+      "{} over axis {} started at {}: its request was destroyed before it completed",
       name_of(call_->watched.operation), call_->comm->axis, to_string(call_->watched.site)));
   abort_job(ExitCode::communication);
 }

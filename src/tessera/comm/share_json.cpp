@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 /// What is no UTF-8 is replaced: one rank must not fail where the others go on.
-std::string text_of(const nlohmann::json& document) {
+std::string json_text(const nlohmann::json& document) {
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -17,9 +17,9 @@ std::string text_of(const nlohmann::json& document) {
 template <class Share>
 auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& site,
             const Share& share) {
-  if (ranks.size() == 1) return share(MPI_COMM_SELF, text_of(mine));
+  if (ranks.size() == 1) return share(MPI_COMM_SELF, json_text(mine));
   const detail::ControlCall call(ranks, site);
-  return share(call.ranks(), text_of(mine));
+  return share(call.ranks(), json_text(mine));
 }
 
 }  // namespace

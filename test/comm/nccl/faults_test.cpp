@@ -4,9 +4,11 @@
 #include <array>
 #include <vector>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/comm/detail/transport.hpp>
 
 #include "comm/comm_test_support.hpp"
+#include "comm/mpi_spy.hpp"
 #include "comm/nccl/stand_in.hpp"
 
 namespace tessera {
@@ -26,6 +28,11 @@ class Nccl : public testing::Test {
   }
   void TearDown() override { nccl_faults() = {}; }
 
+  /// MPI may write to it until the last rank has come.
+  static Vector<float> that_stays() {
+    static std::array<float, 5> values{};
+    return alias_vector(values.data(), 5);
+  }
   static Vector<float> ones() {
     return make_vector<float>(5, [](Size) { return 1.0F; });
   }
@@ -56,22 +63,113 @@ TEST_F(Nccl, RequestsWaitForTheStream) {
   EXPECT_EQ(to_host(v), std::vector<float>(5, static_cast<float>(comm.size())));
 }
 
-TEST_F(Nccl, AnErrorOfACallNamesItAndItsPlace) {
+TEST_F(Nccl, CallsRunAfterTheKernelsBeforeThem) {
   const Communicator comm = Communicator::world();
-  nccl_faults().failing = "ncclAllReduce";
+  const Vector<float> v = ones();
+  test::launch_kernel();
+  Request request = comm.iall_reduce(v);
+  EXPECT_FALSE(request.test());
+  Kokkos::deep_copy(v, 2.0F);  // what the kernel writes
+  test::finish_kernels();
+  request.wait();
+  EXPECT_EQ(to_host(v), std::vector<float>(5, 2.0F * static_cast<float>(comm.size())));
+}
+
+// Whoever waited for one of them before the other would never return.
+TEST_F(Nccl, CallsOfTwoCommunicatorsMayStartInAnyOrder) {
+  const Communicator one = Communicator::world();
+  const Communicator other = one.split(0, one.rank(), "other");
+  one.all_reduce(ones());  // the first call makes connections
+  const Vector<float> a = ones(), b = ones();
+  std::vector<Request> requests;
+  for (const bool is_one : {one.rank() == 0, one.rank() != 0})
+    requests.push_back(is_one ? one.iall_reduce(a) : other.iall_reduce(b));
+  wait_all(requests);
+  EXPECT_EQ(to_host(a), std::vector<float>(5, static_cast<float>(one.size())));
+  EXPECT_EQ(to_host(b), to_host(a));
+}
+
+TEST_F(Nccl, MpiGoesOnWhileARankWaits) {
+  const Communicator comm = Communicator::world();
+  comm.all_reduce(ones());
+  test::MpiSpy::reset();
+  nccl_faults().late_queries = 3;
+  comm.all_reduce(ones());
+  EXPECT_GE(test::MpiSpy::count("MPI_Iprobe"), 3);
+}
+
+TEST_F(Nccl, CallsThatGoOnInTheBackgroundAreWaitedFor) {
+  const Communicator comm = Communicator::world();
+  const Vector<float> v = ones();
+  const Vector<float> w("w", static_cast<std::size_t>(comm.size() + 1));
+  for (int call = 0; call < 2; ++call) {
+    nccl_faults().in_progress = 3;
+    if (call == 0)
+      comm.all_reduce(v);
+    else
+      comm.reduce_scatter(w);
+    EXPECT_EQ(nccl_faults().in_progress, 0);
+  }
+  EXPECT_EQ(to_host(v), std::vector<float>(5, static_cast<float>(comm.size())));
+}
+
+// So that `distributed.backend = mpi` works where NCCL does not.
+TEST_F(Nccl, OnlyCommunicatorsThatNeedItConnect) {
+  nccl_faults().failing = "ncclGetUniqueId";
+  const Communicator comm = Communicator::world();
+  comm.barrier();
+  EXPECT_FALSE(nccl_faults().failing.empty());
+  nccl_faults() = {};
+  EXPECT_NO_THROW(static_cast<void>(comm.split(0, comm.rank(), "other")));
+}
+
+TEST_F(Nccl, WhatTheFirstRankCannotBeginIsTheErrorOfAll) {
+  const Communicator comm = Communicator::world();
+  if (comm.rank() == 0) nccl_faults().failing = "ncclGetUniqueId";
   const std::string message = message_of([&] { comm.all_reduce(ones()); });
-  expect_contains(message, "ncclAllReduce at faults_test.cpp:");
-  expect_contains(message, "failed: an error of the stand-in");
+  expect_contains(message, "ncclGetUniqueId at faults_test.cpp:");
+  expect_contains(message_of([&] { comm.all_reduce(ones()); }), "an earlier call has failed");
+}
+
+TEST_F(Nccl, AnErrorNamesTheFunctionAndTheCall) {
+  for (const char* const function :
+       {"ncclCommInitRank", "ncclAllReduce", "cudaStreamCreateWithFlags",
+        "cudaEventCreateWithFlags", "cudaEventRecord", "cudaStreamWaitEvent", "cudaEventQuery"}) {
+    const Communicator comm = Communicator::world();
+    nccl_faults().failing = function;
+    const Vector<float> v = that_stays();
+    const std::string message = message_of([&] { comm.all_reduce(v); });
+    expect_contains(message, std::string(function) + " at faults_test.cpp:");
+    expect_contains(message, "an error of the stand-in");
+    if (function[0] == 'n') expect_contains(message, ": its detail");
+    EXPECT_EQ(nccl_faults().failing, "");
+    comm.barrier();
+  }
 }
 
 TEST_F(Nccl, AnErrorOfAGroupStartsNoneOfItsCalls) {
+  for (const char* const function : {"ncclGroupStart", "ncclReduce", "ncclGroupEnd"}) {
+    const Communicator comm = Communicator::world();
+    const Size n = comm.size() + 1;  // shares of which one is larger
+    nccl_faults().failing = function;
+    const Vector<float> v("v", static_cast<std::size_t>(n));
+    const std::string message = message_of([&] { comm.reduce_scatter(v); });
+    expect_contains(message, std::string(function) + " at faults_test.cpp:");
+    expect_contains(message_of([&] { comm.reduce_scatter(v); }), "an earlier call has failed");
+  }
+}
+
+// Its kernel would keep the device busy, which cudaFree waits for.
+TEST_F(Nccl, ARequestThatAnExceptionLeavesBehindIsAborted) {
   const Communicator comm = Communicator::world();
-  const Size n = comm.size() + 1;  // shares of which one is larger
-  nccl_faults().failing = "ncclGroupEnd";
-  const Vector<float> v("v", static_cast<std::size_t>(n));
-  const std::string message = message_of([&] { comm.reduce_scatter(v); });
-  expect_contains(message, "ncclGroupEnd at faults_test.cpp:");
-  comm.reduce_scatter(v);
+  const Vector<float> v = that_stays();
+  const auto leave = [&] {
+    const Request request = comm.iall_reduce(v);
+    throw Error(ExitCode::communication, "something else");
+  };
+  expect_contains(message_of(leave), "something else");
+  EXPECT_EQ(nccl_faults().aborts, 1);
+  expect_contains(message_of([&] { comm.all_reduce(v); }), "an earlier call has failed");
 }
 
 TEST_F(Nccl, AnErrorFoundWhileWaitingAbortsAndStays) {
@@ -92,6 +190,7 @@ TEST_F(Nccl, ARankThatDoesNotArriveEndsTheCallsOfOthers) {
   options.timeout_seconds = 0.1;
   // The watchdog of a communicator would end the job before.
   const auto transport = make_nccl_transport(nullptr, MPI_COMM_WORLD, options, Site::current());
+  transport->connect(Site::current());
   static std::array<float, 5> values{};  // MPI may write to them until the last rank has come
   const Buffer buffer{values.data(), 5};
   const Call call{

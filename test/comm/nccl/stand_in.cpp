@@ -20,6 +20,7 @@ namespace tessera {
 // In place of those of the library: this launch has GPUs, and all memory is theirs.
 BackendFacts backend_facts() { return {true, true, 1}; }
 bool is_device_memory(const Buffer&) { return true; }
+void* kernel_stream();
 
 }  // namespace tessera
 
@@ -28,8 +29,17 @@ namespace {
 using tessera::test::nccl_faults;
 using Requests = std::vector<MPI_Request>;
 
-/// Calls that start together; `memory` is theirs.
+struct Stream;
+
+struct Event {
+  Stream* stream = nullptr;
+  long position = 0;
+  bool has_passed() const;
+};
+
+/// Calls that start together, once an event has passed; `memory` is theirs.
 struct Work {
+  Event after;
   std::vector<std::function<void(Requests&)>> calls;
   std::vector<std::shared_ptr<std::vector<char>>> memory;
   Requests requests;
@@ -38,14 +48,17 @@ struct Work {
 struct Stream {
   std::deque<Work> queue;  ///< only the first one may have started
   long added = 0, finished = 0;
+  Event next_waits_for;
 
   void add(Work work) {
+    work.after = std::exchange(next_waits_for, {});
     queue.push_back(std::move(work));
     ++added;
   }
   void go_on() {
     while (!queue.empty()) {
       Work& work = queue.front();
+      if (!work.after.has_passed()) return;
       for (const auto& call : std::exchange(work.calls, {})) call(work.requests);
       int done = 0;
       MPI_Testall(static_cast<int>(work.requests.size()), work.requests.data(), &done,
@@ -57,10 +70,10 @@ struct Stream {
   }
 };
 
-struct Event {
-  Stream* stream = nullptr;
-  long position = 0;
-};
+bool Event::has_passed() const { return stream == nullptr || stream->finished >= position; }
+
+Stream kernels;
+std::vector<Stream*> streams;  // they go on side by side
 
 /// The group that is open, and the stream of its calls.
 struct Group {
@@ -72,15 +85,23 @@ Group group;
 
 Stream* stream_of(cudaStream_t stream) { return reinterpret_cast<Stream*>(stream); }
 
+bool fails(const char* function) {
+  const bool it_does = nccl_faults().failing == function;
+  if (it_does) nccl_faults().failing.clear();
+  return it_does;
+}
 ncclResult_t result_of(const char* function) {
-  if (nccl_faults().failing != function) return ncclSuccess;
-  nccl_faults().failing.clear();
-  return ncclSystemError;
+  if (fails(function)) return ncclSystemError;
+  return nccl_faults().in_progress > 0 ? ncclInProgress : ncclSuccess;
+}
+cudaError_t cuda_result_of(const char* function) {
+  return fails(function) ? cudaErrorUnknown : cudaSuccess;
 }
 
 ncclResult_t submit(const char* function, cudaStream_t stream, std::function<void(Requests&)> call,
                     std::shared_ptr<std::vector<char>> memory = {}) {
-  if (const ncclResult_t result = result_of(function); result != ncclSuccess) return result;
+  const ncclResult_t result = result_of(function);
+  if (result == ncclSystemError) return result;
   ++nccl_faults().calls;
   Work alone;
   Work& work = group.depth > 0 ? group.work : alone;
@@ -90,7 +111,7 @@ ncclResult_t submit(const char* function, cudaStream_t stream, std::function<voi
     group.stream = stream_of(stream);
   else
     stream_of(stream)->add(std::move(alone));
-  return ncclSuccess;
+  return result;
 }
 
 bool is_short(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
@@ -126,6 +147,8 @@ struct ncclComm {
   int rank = 0, size = 1;
 };
 
+void* tessera::kernel_stream() { return &kernels; }
+
 namespace tessera::test {
 
 NcclFaults& nccl_faults() {
@@ -133,36 +156,45 @@ NcclFaults& nccl_faults() {
   return faults;
 }
 
+void launch_kernel() { ++kernels.added; }
+void finish_kernels() { kernels.finished = kernels.added; }
+
 }  // namespace tessera::test
 
 // NOLINTBEGIN: the names are theirs
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
-  *stream = reinterpret_cast<cudaStream_t>(new Stream);
-  return cudaSuccess;
+  *stream = reinterpret_cast<cudaStream_t>(streams.emplace_back(new Stream));
+  return cuda_result_of("cudaStreamCreateWithFlags");
 }
 /// MPI may still write to the memory of what has not finished.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  std::erase(streams, stream_of(stream));
   if (stream_of(stream)->queue.empty()) delete stream_of(stream);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
   *event = reinterpret_cast<cudaEvent_t>(new Event);
-  return cudaSuccess;
+  return cuda_result_of("cudaEventCreateWithFlags");
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   *reinterpret_cast<Event*>(event) = {stream_of(stream), stream_of(stream)->added};
-  return cudaSuccess;
+  return cuda_result_of("cudaEventRecord");
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  stream_of(stream)->next_waits_for = *reinterpret_cast<Event*>(event);
+  return cuda_result_of("cudaStreamWaitEvent");
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (fails("cudaEventQuery")) return cudaErrorUnknown;
   if (nccl_faults().late_queries > 0) {
     --nccl_faults().late_queries;
     return cudaErrorNotReady;
   }
   const Event& at = *reinterpret_cast<Event*>(event);
-  at.stream->go_on();
-  return at.stream->finished >= at.position ? cudaSuccess : cudaErrorNotReady;
+  for (Stream* const stream : streams) stream->go_on();
+  return at.has_passed() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete reinterpret_cast<Event*>(event);
@@ -176,7 +208,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   int values[2] = {0, asked++};
   MPI_Comm_rank(MPI_COMM_WORLD, values);
   std::memcpy(id->internal, values, sizeof values);
-  return result_of("ncclGetUniqueId");
+  return fails("ncclGetUniqueId") ? ncclSystemError : ncclSuccess;
 }
 /// The ranks tell that one who they are, and learn of the others.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
@@ -221,12 +253,21 @@ ncclResult_t ncclCommAbort(ncclComm_t) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  *error = static_cast<ncclResult_t>(nccl_faults().async_error);
+  int& in_progress = nccl_faults().in_progress;
+  *error = in_progress > 0 && --in_progress > 0
+               ? ncclInProgress
+               : static_cast<ncclResult_t>(nccl_faults().async_error);
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the stand-in"; }
+const char* ncclGetLastError(ncclComm_t) { return "its detail"; }
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 21703;
+  return ncclSuccess;
+}
 
 ncclResult_t ncclGroupStart() {
+  if (fails("ncclGroupStart")) return ncclSystemError;
   ++group.depth;
   return ncclSuccess;
 }
@@ -234,7 +275,7 @@ ncclResult_t ncclGroupEnd() {
   if (--group.depth > 0) return ncclSuccess;
   Work work = std::exchange(group.work, {});
   const ncclResult_t result = result_of("ncclGroupEnd");
-  if (result == ncclSuccess && !work.calls.empty()) group.stream->add(std::move(work));
+  if (result != ncclSystemError && !work.calls.empty()) group.stream->add(std::move(work));
   return result;
 }
 

@@ -12,9 +12,14 @@ struct NcclFaults {
   std::string failing{};  ///< the function that returns an error, once
   int async_error = 0;    ///< ncclResult_t that every communicator reports
   int late_queries = 0;   ///< questions after an event that are answered "not ready"
+  int in_progress = 0;    ///< questions after a call that goes on in the background; 0: none does
   int aborts = 0;         ///< counts ncclCommAbort
   int calls = 0;          ///< counts collectives, sends and receives
 };
 NcclFaults& nccl_faults();
+
+/// A kernel that runs until finish_kernels().
+void launch_kernel();
+void finish_kernels();
 
 }  // namespace tessera::test

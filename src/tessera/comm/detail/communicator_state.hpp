@@ -50,9 +50,10 @@ struct CommunicatorState {
 
 /// A call in flight: the communicator and the Views stay alive as long as it does.
 struct InFlight {
-  /// For a call that will not be completed: the library may still write to the Views, which are
-  /// never given back. The communicator is.
+  /// For a call that will not be completed: MPI may still write to the Views, which are never given
+  /// back. The communicator is.
   void abandon() noexcept {
+    if (pending) pending->abandon();
     static_cast<void>(views.release());
     static_cast<void>(pending.release());
   }

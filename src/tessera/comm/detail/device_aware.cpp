@@ -12,18 +12,26 @@
 
 namespace tessera {
 
-bool mpi_is_device_aware() {
+Unfit unfit_for_mpi() {
 #if defined(KOKKOS_ENABLE_CUDA) && defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() == 1;
+  const bool is_aware = MPIX_Query_cuda_support() == 1;
 #elif defined(KOKKOS_ENABLE_HIP) && defined(OMPI_HAVE_MPI_EXT_ROCM)
-  return MPIX_Query_rocm_support() == 1;
+  const bool is_aware = MPIX_Query_rocm_support() == 1;
 #elif defined(OPEN_MPI)
-  return false;
+  const bool is_aware = false;
 #else
   // MPICH and Cray MPICH are told by the user, and fail at once on device memory if they are not.
   const char* enabled = std::getenv("MPICH_GPU_SUPPORT_ENABLED");
   if (enabled == nullptr) enabled = std::getenv("MPIR_CVAR_ENABLE_GPU");
-  return enabled != nullptr && std::string_view(enabled) == "1";
+  const bool is_aware = enabled != nullptr && std::string_view(enabled) == "1";
+#endif
+  if (!is_aware) return Unfit::out_of_reach;
+#ifdef OPEN_MPI
+  // It moves device memory, but adds on the host: its non-blocking reductions, and those of uneven
+  // shares, crash on device addresses (its issues 9845 and 12045).
+  return Unfit::reductions;
+#else
+  return Unfit::none;
 #endif
 }
 

@@ -10,6 +10,7 @@ namespace {
 /// One call whose buffers may stand in blocks of the pool.
 class StagedCall final : public PendingCall {
  public:
+  /// `everything`: also of host memory.
   StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
@@ -65,6 +66,7 @@ class StagedCall final : public PendingCall {
     HostBlock block = pool_.take(buffer.bytes(), original_.site);
     buffer.data = block.data();
     buffer.host_accessible = true;
+    buffer.needs_fence = false;
     return block;
   }
 
@@ -78,36 +80,40 @@ class StagedCall final : public PendingCall {
 
 class HostStaging final : public Transport {
  public:
-  HostStaging(std::unique_ptr<Transport> next, int rank, bool everything)
-      : next_(std::move(next)), rank_(rank), everything_(everything) {}
+  HostStaging(std::unique_ptr<Transport> next, int rank, Unfit unfit)
+      : next_(std::move(next)), rank_(rank), unfit_(unfit) {}
 
   void run(const Call& call) override {
     if (!applies(call)) return next_->run(call);
-    StagedCall(call, rank_, everything_, pool_).run(*next_);
+    StagedCall(call, rank_, unfit_ == Unfit::everything, pool_).run(*next_);
   }
   std::unique_ptr<PendingCall> start(const Call& call) override {
     if (!applies(call)) return next_->start(call);
-    auto staged = std::make_unique<StagedCall>(call, rank_, everything_, pool_);
+    auto staged = std::make_unique<StagedCall>(call, rank_, unfit_ == Unfit::everything, pool_);
     staged->start(*next_);
     return staged;
   }
 
  private:
   bool applies(const Call& call) const {
-    return everything_ || !call.in.host_accessible || !call.out.host_accessible;
+    if (unfit_ == Unfit::everything) return true;
+    const bool is_reduction =
+        call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter;
+    return (is_reduction || unfit_ == Unfit::out_of_reach) &&
+           (!call.in.host_accessible || !call.out.host_accessible);
   }
 
   std::unique_ptr<Transport> next_;
   int rank_;
-  bool everything_;
+  Unfit unfit_;
   HostBlockPool pool_;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
-                                             bool everything) {
-  return std::make_unique<HostStaging>(std::move(next), rank, everything);
+                                             Unfit unfit) {
+  return std::make_unique<HostStaging>(std::move(next), rank, unfit);
 }
 
 }  // namespace tessera

@@ -70,6 +70,7 @@ class MessageCheck final : public Transport {
   MessageCheck(std::unique_ptr<Transport> next, MPI_Comm control, std::string axis)
       : next_(std::move(next)), control_(control), axis_(std::move(axis)) {}
 
+  void connect(const Site& site) override { next_->connect(site); }
   void run(const Call& call) override {
     if (!is_point_to_point(call.operation)) return next_->run(call);
     CheckedPending header(call, control_, axis_);

@@ -18,7 +18,7 @@ inline void check_received(const MPI_Status& status, int expected, MPI_Datatype 
   check_mpi(MPI_Get_count(&status, type, &received), "MPI_Get_count", site);
   if (received == expected) return;
   throw Error(ExitCode::communication,
-              "receive at {}: the message of rank {} has {} elements, not the expected {}",
+              "receive at {}: the message from rank {} has {} elements, not the expected {}",
               to_string(site), status.MPI_SOURCE, received, expected);
 }
 

@@ -40,6 +40,7 @@ class MpiTransport final : public Transport {
   }
 
   void run(const Call& call) override {
+    fence(call);
     if (call.operation == Operation::all_to_all) {
       start(call)->advance(true);
     } else if (goes_in_pairs(call, cheap_in_pairs)) {
@@ -51,6 +52,7 @@ class MpiTransport final : public Transport {
   }
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
+    fence(call);
     if (goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
     issue(call, Mode{pending.get(), pending->ints(), call.site});
@@ -58,6 +60,11 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  /// For kernels alone, not for NCCL's of other communicators.
+  static void fence(const Call& call) {
+    if (call.in.needs_fence || call.out.needs_fence) ExecSpace().fence("tessera::comm: before MPI");
+  }
+
   /// Bytes of a share from which on messages in pairs cost less than MPI's own reduction, which has
   /// fewer of them where there are many ranks. One that is only started needs its caller to drive
   /// it on from message to message: then pairs, which need nobody, are better much sooner.

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -25,12 +26,6 @@ void check_cuda(cudaError_t code, const char* function, const Site& site) {
               cudaGetErrorString(code));
 }
 
-void check_nccl(ncclResult_t code, const char* function, const Site& site) {
-  if (code == ncclSuccess) return;
-  throw Error(ExitCode::communication, "{} at {} failed: {}", function, to_string(site),
-              ncclGetErrorString(code));
-}
-
 /// In the order of the enumerators.
 constexpr std::array nccl_types{ncclFloat32, ncclFloat64,  ncclInt32,
                                 ncclInt64,   ncclBfloat16, ncclFloat16};
@@ -41,26 +36,7 @@ ncclRedOp_t nccl_op(ReduceOp op) { return nccl_ops[static_cast<std::size_t>(op)]
 
 std::size_t to_count(Size count) { return static_cast<std::size_t>(count); }
 
-/// Calls between construction and finish() start together.
-class NcclGroup {
- public:
-  explicit NcclGroup(const Site& site) : site_(site) {
-    check_nccl(ncclGroupStart(), "ncclGroupStart", site);
-  }
-  NcclGroup(const NcclGroup&) = delete;
-  NcclGroup& operator=(const NcclGroup&) = delete;
-  ~NcclGroup() {
-    if (open_) static_cast<void>(ncclGroupEnd());
-  }
-  void finish() {
-    open_ = false;
-    check_nccl(ncclGroupEnd(), "ncclGroupEnd", site_);
-  }
-
- private:
-  Site site_;
-  bool open_ = true;
-};
+cudaStream_t kernels() { return static_cast<cudaStream_t>(kernel_stream()); }
 
 /// A point on a stream.
 class Event {
@@ -81,6 +57,9 @@ class Event {
     check_cuda(state, "cudaEventQuery", site);
     return true;
   }
+  void hold_up(cudaStream_t stream, const Site& site) const {
+    check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent", site);
+  }
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -88,50 +67,54 @@ class Event {
 
 class NcclTransport final : public Transport {
  public:
-  NcclTransport(std::unique_ptr<Transport> host, MPI_Comm comm, const CommOptions& options,
+  NcclTransport(std::unique_ptr<Transport> host, MPI_Comm ranks, const CommOptions& options,
                 const Site& site)
-      : host_(std::move(host)), timeout_(options.timeout_seconds) {
-    check_mpi(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank", site);
-    check_mpi(MPI_Comm_size(comm, &size_), "MPI_Comm_size", site);
-    ncclUniqueId id{};
-    if (rank_ == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", site);
-    check_mpi(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, comm), "MPI_Bcast", site);
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-               "cudaStreamCreateWithFlags", site);
-    check_nccl(ncclCommInitRank(&comm_, size_, id, rank_), "ncclCommInitRank", site);
+      : host_(std::move(host)), ranks_(ranks), timeout_(options.timeout_seconds) {
+    check_mpi(MPI_Comm_rank(ranks, &rank_), "MPI_Comm_rank", site);
+    check_mpi(MPI_Comm_size(ranks, &size_), "MPI_Comm_size", site);
   }
+  /// With an exception on its way up the other ranks may never finish what this one has started.
   ~NcclTransport() override {
+    if (std::uncaught_exceptions() > 0) abort();
     if (comm_ != nullptr) static_cast<void>(ncclCommDestroy(comm_));
     if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  }
+
+  void connect(const Site& site) override {
+    if (is_connected_) return;
+    is_connected_ = true;
+    struct {
+      ncclUniqueId id{};
+      ncclResult_t made = ncclSuccess;
+    } first;
+    if (rank_ == 0) first.made = ncclGetUniqueId(&first.id);
+    check_mpi(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, ranks_), "MPI_Bcast", site);
+    check(first.made, "ncclGetUniqueId", site);
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+               "cudaStreamCreateWithFlags", site);
+    check(ncclCommInitRank(&comm_, size_, first.id, rank_), "ncclCommInitRank", site);
   }
 
   void run(const Call& call) override {
     if (!takes(call)) return host_->run(call);
     issue(call);
-    const Event end(stream_, call.site);
-    wait_for(end, call.site);
+    wait_for(Event(stream_, call.site), call.site);
   }
   std::unique_ptr<PendingCall> start(const Call& call) override;
 
-  /// Polls, as a call that a lost rank holds up never returns by itself.
   void wait_for(const Event& end, const Site& site) {
-    const auto began = std::chrono::steady_clock::now();
-    while (!has_passed(end, site)) {
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began;
-      // The watchdog comes first: it can name the ranks that are missing.
-      if (timeout_ > 0 && waited.count() > timeout_ + std::min(10.0, timeout_)) {
-        give_up(site, fmt::format("it has waited {:.1f} s", waited.count()));
-      }
-      std::this_thread::yield();
-    }
+    poll(site, [&] { return has_passed(end, site); });
   }
   bool has_passed(const Event& end, const Site& site) {
-    if (comm_ == nullptr) give_up(site, "an earlier call has failed");
-    if (end.has_passed(site)) return true;
-    ncclResult_t state = ncclSuccess;
-    check_nccl(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError", site);
-    if (state != ncclSuccess && state != ncclInProgress) give_up(site, ncclGetErrorString(state));
-    return false;
+    if (comm_ == nullptr) give_up("NCCL call", site, "an earlier call has failed");
+    const bool passed = end.has_passed(site);
+    check(async_error(), "NCCL call", site);
+    return passed;
+  }
+  /// Ends what is on its way: the kernels of a call that will not be completed keep the device
+  /// busy, and what they use from being freed.
+  void abort() noexcept {
+    if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
   }
 
  private:
@@ -141,23 +124,60 @@ class NcclTransport final : public Transport {
            is_device_memory(call.in) && is_device_memory(call.out);
   }
 
-  [[noreturn]] void give_up(const Site& site, const std::string& why) {
-    if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
-    throw Error(ExitCode::communication, "NCCL call at {}: {}", to_string(site), why);
+  [[noreturn]] void give_up(const char* what, const Site& site, const std::string& why) {
+    abort();
+    throw Error(ExitCode::communication, "{} at {}: {}", what, to_string(site), why);
   }
 
+  /// In progress is what goes on in a thread of NCCL's (NCCL_COMM_BLOCKING=0).
+  void check(ncclResult_t code, const char* function, const Site& site) {
+    if (code == ncclInProgress)
+      poll(site, [&] { return (code = async_error()) != ncclInProgress; });
+    if (code == ncclSuccess) return;
+    const char* const detail = ncclGetLastError(comm_);
+    const bool says_more = detail != nullptr && *detail != '\0';
+    give_up(function, site,
+            fmt::format("{}{}{}", ncclGetErrorString(code), says_more ? ": " : "",
+                        says_more ? detail : ""));
+  }
+  ncclResult_t async_error() const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
+    return asked == ncclSuccess ? state : asked;
+  }
+
+  /// Until is_done(), as a call that a lost rank holds up never returns by itself. A rank may be
+  /// held up because another one waits for a message of this one, which MPI has to move on.
+  template <class IsDone>
+  void poll(const Site& site, const IsDone& is_done) {
+    const auto began = std::chrono::steady_clock::now();
+    while (!is_done()) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began;
+      // The watchdog comes first: it can name the ranks that are missing.
+      if (timeout_ > 0 && waited.count() > timeout_ + std::min(10.0, timeout_))
+        give_up("NCCL call", site, fmt::format("it has waited {:.1f} s", waited.count()));
+      int found = 0;
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks_, &found, MPI_STATUS_IGNORE),
+                "MPI_Iprobe", site);
+      std::this_thread::yield();
+    }
+  }
+
+  /// Behind the kernels that have been launched, not behind other calls: the host does not wait.
   void issue(const Call& call) {
-    if (comm_ == nullptr) give_up(call.site, "an earlier call has failed");
+    connect(call.site);
+    if (comm_ == nullptr) give_up("NCCL call", call.site, "an earlier call has failed");
+    Event(kernels(), call.site).hold_up(stream_, call.site);
     const ncclDataType_t type = nccl_type(call.in.type);
     switch (call.operation) {
       case Operation::all_reduce:
-        return check_nccl(ncclAllReduce(call.in.data, call.out.data, to_count(call.in.count), type,
-                                        nccl_op(call.op), comm_, stream_),
-                          "ncclAllReduce", call.site);
+        return check(ncclAllReduce(call.in.data, call.out.data, to_count(call.in.count), type,
+                                   nccl_op(call.op), comm_, stream_),
+                     "ncclAllReduce", call.site);
       case Operation::broadcast:
-        return check_nccl(ncclBroadcast(call.in.data, call.out.data, to_count(call.in.count), type,
-                                        call.peer, comm_, stream_),
-                          "ncclBroadcast", call.site);
+        return check(ncclBroadcast(call.in.data, call.out.data, to_count(call.in.count), type,
+                                   call.peer, comm_, stream_),
+                     "ncclBroadcast", call.site);
       case Operation::reduce_scatter:
         return reduce_scatter(call, type);
       case Operation::all_gather:
@@ -169,68 +189,83 @@ class NcclTransport final : public Transport {
     }
   }
 
+  /// The calls that f makes start together, or none of them.
+  template <class F>
+  void together(const Site& site, const F& f) {
+    check(ncclGroupStart(), "ncclGroupStart", site);
+    const char* failed = nullptr;
+    ncclResult_t why = ncclSuccess;
+    f([&](ncclResult_t code, const char* function) {
+      if (failed != nullptr || code == ncclSuccess || code == ncclInProgress) return;
+      failed = function;
+      why = code;
+    });
+    const ncclResult_t end = ncclGroupEnd();
+    if (failed != nullptr) check(why, failed, site);
+    check(end, "ncclGroupEnd", site);
+  }
+
   // Uneven shares: a group of reductions or broadcasts, which NCCL starts as one kernel, along its
   // rings and trees. Sends would move every share from each rank to each other one by itself.
 
   void reduce_scatter(const Call& call, ncclDataType_t type) {
     if (is_even(call, size_)) {
-      return check_nccl(ncclReduceScatter(call.in.data, call.out.data, to_count(call.out.count),
-                                          type, nccl_op(call.op), comm_, stream_),
-                        "ncclReduceScatter", call.site);
+      return check(ncclReduceScatter(call.in.data, call.out.data, to_count(call.out.count), type,
+                                     nccl_op(call.op), comm_, stream_),
+                   "ncclReduceScatter", call.site);
     }
-    NcclGroup group(call.site);
-    for (int root = 0; root < size_; ++root) {
-      const Range share = share_of(call, size_, root);
-      if (share.count == 0) continue;
-      check_nccl(ncclReduce(call.in.at(share.begin), call.out.data, to_count(share.count), type,
-                            nccl_op(call.op), root, comm_, stream_),
-                 "ncclReduce", call.site);
-    }
-    group.finish();
+    together(call.site, [&](const auto& add) {
+      for (int root = 0; root < size_; ++root) {
+        const Range share = share_of(call, size_, root);
+        if (share.count == 0) continue;
+        add(ncclReduce(call.in.at(share.begin), call.out.data, to_count(share.count), type,
+                       nccl_op(call.op), root, comm_, stream_),
+            "ncclReduce");
+      }
+    });
   }
 
   void all_gather(const Call& call, ncclDataType_t type) {
     if (is_even(call, size_)) {
-      return check_nccl(
+      return check(
           ncclAllGather(call.in.data, call.out.data, to_count(call.in.count), type, comm_, stream_),
           "ncclAllGather", call.site);
     }
-    NcclGroup group(call.site);
-    for (int root = 0; root < size_; ++root) {
-      const Range share = share_of(call, size_, root);
-      if (share.count == 0) continue;
-      void* const target = call.out.at(share.begin);
-      check_nccl(ncclBroadcast(root == rank_ ? call.in.data : target, target, to_count(share.count),
-                               type, root, comm_, stream_),
-                 "ncclBroadcast", call.site);
-    }
-    group.finish();
+    together(call.site, [&](const auto& add) {
+      for (int root = 0; root < size_; ++root) {
+        const Range share = share_of(call, size_, root);
+        if (share.count == 0) continue;
+        void* const target = call.out.at(share.begin);
+        add(ncclBroadcast(root == rank_ ? call.in.data : target, target, to_count(share.count),
+                          type, root, comm_, stream_),
+            "ncclBroadcast");
+      }
+    });
   }
 
   void all_to_all(const Call& call, ncclDataType_t type) {
-    NcclGroup group(call.site);
-    Size sent = 0, received = 0;
-    for (int peer = 0; peer < size_; ++peer) {
-      const Size out = call.counts[peer];
-      const Size in = call.receive_counts[peer];
-      if (out > 0) {
-        check_nccl(ncclSend(call.in.at(sent), to_count(out), type, peer, comm_, stream_),
-                   "ncclSend", call.site);
+    together(call.site, [&](const auto& add) {
+      Size sent = 0, received = 0;
+      for (int peer = 0; peer < size_; ++peer) {
+        const Size out = call.counts[peer];
+        const Size in = call.receive_counts[peer];
+        if (out > 0)
+          add(ncclSend(call.in.at(sent), to_count(out), type, peer, comm_, stream_), "ncclSend");
+        if (in > 0)
+          add(ncclRecv(call.out.at(received), to_count(in), type, peer, comm_, stream_),
+              "ncclRecv");
+        sent += out;
+        received += in;
       }
-      if (in > 0) {
-        check_nccl(ncclRecv(call.out.at(received), to_count(in), type, peer, comm_, stream_),
-                   "ncclRecv", call.site);
-      }
-      sent += out;
-      received += in;
-    }
-    group.finish();
+    });
   }
 
   std::unique_ptr<Transport> host_;
+  MPI_Comm ranks_;
   double timeout_;
   int rank_ = 0;
   int size_ = 1;
+  bool is_connected_ = false;  ///< or has tried
   cudaStream_t stream_ = nullptr;
   ncclComm_t comm_ = nullptr;
 
@@ -245,6 +280,7 @@ class NcclPending final : public PendingCall {
     if (to_the_end) transport_.wait_for(end_, site_);
     return to_the_end || transport_.has_passed(end_, site_);
   }
+  void abandon() noexcept override { transport_.abort(); }
 
  private:
   NcclTransport& transport_;
@@ -261,12 +297,14 @@ std::unique_ptr<PendingCall> NcclTransport::start(const Call& call) {
 }  // namespace
 
 std::optional<std::string> nccl_version() {
-  return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+  int version = NCCL_VERSION_CODE;
+  static_cast<void>(ncclGetVersion(&version));  // of the library that is there at run time
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm comm,
+std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm ranks,
                                                const CommOptions& options, const Site& site) {
-  return std::make_unique<NcclTransport>(std::move(host), comm, options, site);
+  return std::make_unique<NcclTransport>(std::move(host), ranks, options, site);
 }
 
 }  // namespace tessera

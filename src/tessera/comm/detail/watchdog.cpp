@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/gpu.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
@@ -124,6 +125,7 @@ void Watchdog::stop() {
 
 void Watchdog::run() {
   try {
+    use_own_gpu();  // MPI may move messages of devices in here
     for (bool is_done = false; !is_done;) {
       bool ending = false;
       {
