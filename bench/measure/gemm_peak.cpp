@@ -14,15 +14,15 @@ namespace tessera::bench {
 namespace {
 
 template <class T>
-double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
+double typed_gemm_peak(const Communicator& ranks, MatmulPrecision precision, Size n,
+                       Size repetitions) {
   const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
       c("tessera::bench::c", n, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
   const bool is_emulated =
       is_short_v<T> && short_products(dtype_of<T>()) == ShortProducts::emulated;
-  const Gemm<T> gemm(MatmulPrecision::strict,
-                     is_emulated ? MatmulScratch{n * n, n * n, n * n} : MatmulScratch{});
+  const Gemm<T> gemm(precision, is_emulated ? MatmulScratch{n * n, n * n, n * n} : MatmulScratch{});
   const std::vector<double> seconds =
       repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); });
   const double best = slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
@@ -31,9 +31,16 @@ double typed_gemm_peak(const Communicator& ranks, Size n, Size repetitions) {
 
 }  // namespace
 
-double gemm_peak(const Communicator& ranks, DType dtype, Size gemm_size, Size repetitions) {
-  return with_compute_type(
-      dtype, [&](auto t) { return typed_gemm_peak<decltype(t)>(ranks, gemm_size, repetitions); });
+GemmType gemm_type(const Config& config) {
+  return {compute_type(config),
+          has_native_tf32() ? config.model.matmul_precision : MatmulPrecision::strict};
+}
+
+double gemm_peak(const Communicator& ranks, const GemmType& type, Size gemm_size,
+                 Size repetitions) {
+  return with_compute_type(type.operands, [&](auto t) {
+    return typed_gemm_peak<decltype(t)>(ranks, type.precision, gemm_size, repetitions);
+  });
 }
 
 }  // namespace tessera::bench

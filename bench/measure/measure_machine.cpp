@@ -203,12 +203,15 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
     throw Error(ExitCode::usage, "calibrate needs 2 ranks or more, to measure links between them");
   if (!topology.per_node())
     throw Error(ExitCode::usage,
-                "calibrate needs equally many ranks on each node; the launch has nodes: {}",
+                "calibrate needs the same number of ranks on every node; the launch has nodes: {}",
                 nodes_text(topology));
   const Size per_node = *topology.per_node();
   Machine machine;
   for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-    machine.flops_per_second[std::string(name_of(type))] = gemm_peak(ranks, type, gemm_size, 5);
+    machine.flops_per_second[std::string(name_of(type))] = gemm_peak(ranks, {type}, gemm_size, 5);
+  if (has_native_tf32())
+    machine.flops_per_second["tf32"] =
+        gemm_peak(ranks, {DType::float32, MatmulPrecision::tf32}, gemm_size, 5);
   machine.memory_bytes = memory_of_rank(per_node);
   machine.memory_bytes_per_second = memory_rate(ranks);
   machine.kernel_seconds = kernel_seconds(ranks);

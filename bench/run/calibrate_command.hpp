@@ -5,13 +5,14 @@
 #include <string>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/types.hpp>
+
+#include "study/study.hpp"
 
 namespace tessera::bench {
 
 struct CalibrateOptions {
   std::string output{};  ///< machine file; its name is the machine's
-  Size gemm_size = 1024;
+  Size gemm_size = peak_gemm_size;
 };
 
 /// Measures the launch's ranks and writes what they can do as a file for `simulate` and `tessera

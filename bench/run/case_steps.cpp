@@ -260,7 +260,7 @@ void run_round(const Case& point, const AttemptContext& context, const Json& ref
     // If the machine was busy before, the case must not seem faster than possible.
     state.gemm_peak =
         std::max(context.launch.peak(point),
-                 gemm_peak(ranks, compute_type(point.config), context.study.measure.gemm_size, 3));
+                 gemm_peak(ranks, gemm_type(point.config), context.study.measure.gemm_size, 3));
   if (is_new)
     state.run = with_compute_type(compute_type(point.config), [&](auto t) {
       return std::make_unique<AnyCaseRun>(std::in_place_type<CaseRun<decltype(t)>>, point.config,

@@ -16,7 +16,6 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/machine_file.hpp>
 
-#include "measure/gemm_peak.hpp"
 #include "results/documents.hpp"
 #include "run/predicted_time.hpp"
 
@@ -137,7 +136,7 @@ void LaunchState::prepare(const Case& point, const Study& study, const Communica
   const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
   if (!is_new) return;
   if (inside)
-    peak->second = gemm_peak(groups_.at(key).ranks, compute_type(point.config),
+    peak->second = gemm_peak(groups_.at(key).ranks, gemm_type(point.config),
                              study.measure.gemm_size, gemm_repetitions);
   sleep_until_all_arrive();
   document_["calibration"].push_back({{"ranks", n},

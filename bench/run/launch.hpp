@@ -12,6 +12,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/communicator.hpp>
 
+#include "measure/gemm_peak.hpp"
 #include "measure/machine_probe.hpp"
 #include "run/calibrations.hpp"
 #include "run/group.hpp"
@@ -60,8 +61,8 @@ class LaunchState {
   MachineProbe probe_;
   std::vector<nlohmann::json> of_ranks_;  ///< provenance of each, on rank 0
   nlohmann::json document_;
-  using PeakKey = std::pair<Size, DType>;
-  static PeakKey peak_key(const Case& point) { return {point.ranks(), compute_type(point.config)}; }
+  using PeakKey = std::pair<Size, GemmType>;
+  static PeakKey peak_key(const Case& point) { return {point.ranks(), gemm_type(point.config)}; }
   GroupKey key_of(const Case& point) const {
     return {point.ranks(), choose_backend(comm_options(point.config).backend, facts_).backend};
   }

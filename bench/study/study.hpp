@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/view.hpp>
 #include <tessera/config/config.hpp>
 
 namespace tessera::bench {
@@ -29,6 +31,9 @@ inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::benc
 
 namespace tessera::bench {
 
+/// Enough for the peak of a core, or of a GPU, whose products are two orders of magnitude faster.
+inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
+
 /// How the step of a case is timed: in rounds, which are short blocks of steps, spread over the
 /// launch.
 struct MeasureRules {
@@ -41,7 +46,7 @@ struct MeasureRules {
   Size keep_bytes = Size{1} << 30;  ///< memory of a rank for cases that stay set up between rounds
   Size instrumented_steps = 5;      ///< of the second run, which tells where the time goes
   Size checkpoints = 3;             ///< of a case with checkpoint.directory, which are timed
-  Size gemm_size = 1024;            ///< rows of the square product that is the machine's peak
+  Size gemm_size = peak_gemm_size;  ///< rows of the square product that is the machine's peak
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, steps, max_steps,
                                    block_seconds, keep_bytes, instrumented_steps, checkpoints,

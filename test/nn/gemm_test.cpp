@@ -100,6 +100,31 @@ TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
       }
 }
 
+// Heads of attention may have a width of one. Whole numbers, whose sums are exact.
+TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
+  using T = TypeParam;
+  constexpr Size m = 5, k = 7;
+  const auto whole = [](Size rows, Size cols) {
+    std::vector<T> values(static_cast<std::size_t>(rows * cols));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((5 * i + i / 3) % 7) - 3;
+    return to_device<T>(values, rows, cols);
+  };
+  const MatmulScratch scratch{m * k, k, m};
+  const Matrix<T> a = whole(m, k), b = block_of(whole(k, 4), {0, k}, {2, 1});
+  const auto rows = to_host(a), column = to_host(whole(k, 4));
+  for (const ShortProducts products : {ShortProducts::emulated, short_products(dtype_of<T>())}) {
+    const Matrix<T> around = whole(m, 3);
+    std::vector<T> expected = to_host(around);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < k; ++j)
+        expected[3 * i + 1] = expected[3 * i + 1] + rows[k * i + j] * column[4 * j + 2];
+    const Gemm<T> gemm(MatmulPrecision::strict, scratch, products);
+    gemm(Trans::no, Trans::no, a, b, 1, block_of(around, {0, m}, {1, 1}));
+    EXPECT_EQ(to_host(around), expected);
+  }
+}
+
 TYPED_TEST(GemmOf, AnEmptySumLeavesBetaC) {
   using T = TypeParam;
   const Matrix<T> a("a", 0, 3), b("b", 0, 2);

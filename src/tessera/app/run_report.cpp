@@ -77,6 +77,9 @@ std::string data_shape(Size samples, Size positions, Size columns) {
 
 std::string precision_text(const Config& config) {
   const DType type = compute_type(config);
+  if (config.model.matmul_precision == MatmulPrecision::tf32)
+    return fmt::format("Precision:    tf32 ({})\n",
+                       has_native_tf32() ? "by cuBLAS" : "operands rounded first");
   if (!is_short(type)) return "";
   return fmt::format("Precision:    {} ({} products: {})\n",
                      name_of(config.training.distributed.mixed_precision), name_of(type),
@@ -109,12 +112,12 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
 
 std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
   if (!metrics.stopped) return "";
-  return fmt::format("Stopped after {} and {} of {} epochs, as asked; {}\n",
+  return fmt::format("Stopped on request after {} and {} of {} epochs; {}\n",
                      counted(metrics.resumed_at + metrics.steps, "step"),
                      metrics.epoch_losses.size(), config.training.num_epochs,
                      metrics.last_checkpoint.empty()
-                         ? "there is no new checkpoint to go on from"
-                         : "go on with --resume " + metrics.last_checkpoint);
+                         ? "there is no new checkpoint to resume from"
+                         : "resume with --resume " + metrics.last_checkpoint);
 }
 
 namespace {
@@ -205,14 +208,14 @@ std::string plan_violation(const TrainingMetrics& metrics) {
                        traffic_text(metrics.measured_traffic),
                        traffic_text(metrics.planned_traffic));
   if (metrics.measured_bytes != metrics.planned_bytes)
-    return fmt::format("peak device memory was {} B, planned {} B", metrics.measured_bytes,
+    return fmt::format("peak device memory was {} B, but {} B were planned", metrics.measured_bytes,
                        metrics.planned_bytes);
   if (metrics.measured_read != metrics.planned_read)
-    return fmt::format("{} B of a checkpoint were read, planned {} B", metrics.measured_read,
-                       metrics.planned_read);
+    return fmt::format("{} B of a checkpoint were read, but {} B were planned",
+                       metrics.measured_read, metrics.planned_read);
   if (metrics.measured_written != metrics.planned_written)
-    return fmt::format("{} B of checkpoints were written, planned {} B", metrics.measured_written,
-                       metrics.planned_written);
+    return fmt::format("{} B of checkpoints were written, but {} B were planned",
+                       metrics.measured_written, metrics.planned_written);
   return "";
 }
 

@@ -23,6 +23,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.emulates_products =
       is_short(input.compute_type) && short_products(input.compute_type) == ShortProducts::emulated;
   input.precision = config.model.matmul_precision;
+  input.rounds_natively = has_native_tf32();
   input.global_batch = training.batch_size;
   input.microbatches = training.microbatches;
   input.samples = config.data.samples;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 16-bit products on CUDA devices: the only file that knows cuBLAS.
+// Products of 16-bit and of TF32 operands on CUDA devices: the only file that knows cuBLAS.
 #include <cublas_v2.h>
 
 #include <Kokkos_Core.hpp>
@@ -40,13 +40,16 @@ ShortProducts short_products(DType type) {
   return is_short(type) ? ShortProducts::cublas : ShortProducts::emulated;
 }
 
+bool has_native_tf32() { return true; }
+
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
   const float alpha = 1;
   check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
                      static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
                      static_cast<int>(p.ldb), a, type_of(p.operands), static_cast<int>(p.lda),
-                     &p.beta, c, type_of(p.result), static_cast<int>(p.ldc), CUBLAS_COMPUTE_32F,
+                     &p.beta, c, type_of(p.result), static_cast<int>(p.ldc),
+                     is_short(p.operands) ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32,
                      CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
 }

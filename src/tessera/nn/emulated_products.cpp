@@ -7,6 +7,8 @@ namespace tessera {
 
 ShortProducts short_products(DType) { return ShortProducts::emulated; }
 
+bool has_native_tf32() { return false; }
+
 void detail::multiply(const ShortProduct&, const void*, const void*, void*) {
   throw Error(ExitCode::usage, "gemm: this build has no library for 16-bit products");
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <KokkosBlas2_gemv.hpp>
 #include <KokkosBlas3_gemm.hpp>
 #include <fmt/format.h>
 
@@ -109,6 +110,20 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
   }
 }
 
+template <class T>
+void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
+                  T beta, const Matrix<T>& c) {
+  const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
+  const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
+  // Kokkos Kernels takes the only column of a wider matrix for one whose elements follow one
+  // another.
+  if (is_column && a.extent(1) > 0 && (stride_of(b) > 1 || stride_of(c) > 1))
+    KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
+                     Kokkos::subview(c, Kokkos::ALL, 0));
+  else
+    KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
+}
+
 /// c = round(sums + beta c)
 template <class T>
 void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
@@ -147,24 +162,27 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
+  [[maybe_unused]] const auto multiply_short = [&](float to_old) {
+    detail::multiply({trans_a, trans_b, out.rows, out.cols, op_a.cols, stride_of(a), stride_of(b),
+                      stride_of(c), to_old, dtype_of<T>(), dtype_of<C>()},
+                     a.data(), b.data(), c.data());
+  };
   if constexpr (!is_short_v<T>) {
     const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
-    if (precision_ == MatmulPrecision::tf32 && is_product)
-      KokkosBlas::gemm(ta, tb, T(1), prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
-    else
-      KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
+    if (precision_ == MatmulPrecision::tf32 && is_product) {
+      if (has_native_tf32()) return multiply_short(static_cast<float>(beta));
+      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
+    } else {
+      blas_product(trans_a, trans_b, a, b, beta, c);
+    }
   } else {
     if (out.rows == 0 || out.cols == 0) return;
-    if (products_ != ShortProducts::emulated && op_a.cols > 0)
-      return detail::multiply({trans_a, trans_b, out.rows, out.cols, op_a.cols, stride_of(a),
-                               stride_of(b), stride_of(c), beta, dtype_of<T>(), dtype_of<C>()},
-                              a.data(), b.data(), c.data());
+    if (products_ != ShortProducts::emulated && op_a.cols > 0) return multiply_short(beta);
     if constexpr (std::is_same_v<C, Sum>) {
-      KokkosBlas::gemm(ta, tb, Sum(1), prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
+      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
     } else {
       const Matrix<Sum> sums = shaped_like(c, result_);
-      KokkosBlas::gemm(ta, tb, Sum(1), prepared<T>(a, left_), prepared<T>(b, right_), Sum(0), sums);
+      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), Sum(0), sums);
       round_sums(sums, beta, c);
     }
   }

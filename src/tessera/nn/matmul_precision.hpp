@@ -27,6 +27,10 @@ inline constexpr std::array<std::string_view, 3> names_of<ShortProducts>{"emulat
 /// it runs on.
 ShortProducts short_products(DType type);
 
+/// Whether products of this build round to TF32 by themselves, on tensor cores; else rounded copies
+/// of the operands are multiplied.
+bool has_native_tf32();
+
 /// Elements, in the type of sums, of copies that products make of their operands and results; the
 /// largest of all products.
 struct MatmulScratch {

@@ -81,6 +81,8 @@ ShortProducts short_products(DType type) {
   return known->second ? ShortProducts::onednn : ShortProducts::emulated;
 }
 
+bool has_native_tf32() { return false; }
+
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
   static std::map<ShortProduct, ReadyProduct> ready;
   static dnnl::stream stream(cpu());

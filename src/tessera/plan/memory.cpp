@@ -19,7 +19,8 @@ Size layer_scratch(const Plan& plan, Size rank) {
 
 MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   MatmulScratch scratch;
-  const bool rounds = plan.input.precision != MatmulPrecision::strict;
+  const bool rounds =
+      plan.input.precision != MatmulPrecision::strict && !plan.input.rounds_natively;
   if (!rounds && !plan.input.emulates_products) return scratch;
   // The first rank of a stage has the most rows and the largest layers.
   const Size rows = plan.microbatch_rows(0, 0).count;

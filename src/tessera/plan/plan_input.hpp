@@ -48,6 +48,7 @@ struct PlanInput {
   DType state_type = DType::float32;    ///< of parameters, gradients and moments, and of all sums
   DType compute_type = DType::float32;  ///< of activations, and of the operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
+  bool rounds_natively = false;    ///< products round to that precision by themselves
   bool emulates_products = false;  ///< their operands are widened to the state type first
   Size global_batch = 32;          ///< samples of one optimizer step, over all ranks
   Size microbatches = 1;           ///< forward-backward passes per step on each rank

@@ -76,7 +76,7 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
 
 TEST(GemmPeak, IsPositiveAndTheSameOnEveryRank) {
   const Communicator world = Communicator::world();
-  const double peak = gemm_peak(world, DType::float64, 32, 3);
+  const double peak = gemm_peak(world, {DType::float64}, 32, 3);
   EXPECT_TRUE(std::isfinite(peak) && peak > 0) << peak;
   for (const nlohmann::json& one : gather_json(world, peak)) EXPECT_EQ(one, peak);
 }
