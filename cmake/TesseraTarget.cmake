@@ -67,14 +67,20 @@ function(tessera_target target)
   endif()
 endfunction()
 
-# tessera_unite_by_folder(<target>): where several sources are compiled at once, those of one folder are, in which names
-# without linkage differ.
+# tessera_unite_by_folder(<target> [<folders>...]): where several sources are compiled at once, those of one folder are,
+# in which names without linkage differ, or those of a list of folders. Most of the time goes into reading headers.
 function(tessera_unite_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
-    cmake_path(GET folder FILENAME folder)
-    set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${folder})
+    cmake_path(GET folder FILENAME group)
+    foreach(folders IN LISTS ARGN)
+      separate_arguments(folders)
+      if(group IN_LIST folders)
+        list(GET folders 0 group)
+      endif()
+    endforeach()
+    set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${group})
   endforeach()
 endfunction()

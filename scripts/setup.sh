@@ -56,7 +56,7 @@ debian_packages() {
   ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d; /^scripts\//d'
   if (($# > 0)); then return; fi
   printf '%s\n' g++ git ninja-build
-  # What scripts/kokkos.sh downloads with.
+  # scripts/kokkos.sh downloads with pip.
   command -v pip3 pip >/dev/null || echo python3-pip
 }
 
@@ -92,13 +92,13 @@ install_missing() {
       (install_debian_packages "$@") || say "Continuing without the packages that could not be installed"
     fi
   else
-    say "No apt here to install packages; cmake/dependencies.txt lists what is needed"
+    say "apt is not available; install the packages of cmake/dependencies.txt yourself"
   fi
   kokkos=$(build_kokkos)
   export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
 }
 
-# build_kokkos [option...]: runs kokkos.sh, whose last line is the place, and all of which is for people.
+# build_kokkos [option...]: runs kokkos.sh, shows its output on stderr, and prints its last line, the install directory.
 build_kokkos() {
   "$root/scripts/kokkos.sh" "$@" | {
     while IFS= read -r line; do
@@ -116,7 +116,8 @@ use_cuda_kokkos() {
   export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH} PATH=$kokkos/bin:$PATH
 }
 
-# build <preset> [target...]: configures and builds in build/<preset>.
+# build <preset> [target...]: configures, with the options in configure, and builds in build/<preset>.
+configure=()
 build() {
   local preset=$1
   shift
@@ -124,11 +125,11 @@ build() {
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
   fi
-  # With few cores it is faster to compile sources together; with many, or after a small change, each for itself.
+  # With few cores a unity build is faster; with many, or after a small change, separate sources are.
   local -a unity=()
   if ((jobs <= 4)) && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then unity=(-D CMAKE_UNITY_BUILD=ON); fi
   say "Configuring and building in build/$preset ($jobs jobs)"
-  (cd "$root" && cmake --preset "$preset" "${unity[@]}" &&
+  (cd "$root" && cmake --preset "$preset" "${unity[@]}" "${configure[@]}" &&
     cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"})
 }
 
@@ -137,7 +138,7 @@ launch() {
   local -a command=(mpirun -n "$ranks")
   # Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
   if [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
-    # Its share of the cores for each rank, if there are enough: a rank that migrates loses its caches.
+    # Bind each rank to its share of the cores, if there are enough: a rank that migrates loses its caches.
     local cores
     cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
     if ((ranks <= cores)); then

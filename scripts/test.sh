@@ -7,10 +7,10 @@ usage: scripts/test.sh [--release-only] [options of ctest]
 
 Installs missing dependencies (see scripts/setup.sh), then builds and runs
   all tests in build/release,
-  the tests on one process and on 2 ranks in build/asan, with address and undefined-behaviour sanitizers, and
-  where there is nvcc, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests if there is such a GPU, else
-  only the programs and the tests that need no GPU.
-Prints the test counts of each at the end. The exit code is not 0 if anything failed.
+  the serial and 2-rank tests in build/asan, with address and undefined-behaviour sanitizers, and
+  if nvcc is installed, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests if there is a GPU, otherwise
+  everything compiles and links, and the tests that install, link and start the programs run.
+Prints the test counts of each build at the end. The exit code is nonzero if anything failed.
 
   --release-only    only build/release
 
@@ -39,15 +39,14 @@ if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
 install_missing dnnl ParallelHDF5 Matplotlib Chromium Iproute2 PyYAML Help2man
 cd "$root"
 
-# prepare <preset>: sets selection, the tests to choose, and targets, what to build for them (nothing: all).
+# prepare <preset>: sets selection, the tests to choose, and configure, the options of CMake.
 prepare() {
-  selection=() targets=()
+  selection=() configure=()
   if [[ $1 != cuda ]]; then return; fi
   use_cuda_kokkos || return
   if nvidia-smi -L &>/dev/null; then return; fi
-  say "No GPU here: building the programs only, and skipping the tests that need a GPU or that build/release has run"
-  # Each program is built for its manual.
-  targets=(tessera_cli_manual tessera_bench_cli_manual tessera_micro_manual)
+  say "No GPU here: building everything, but running only tests that need no GPU and that build/release has not run"
+  configure=(-D CMAKE_CXX_FLAGS_RELEASE=-O0)
   selection=(-LE gpu -R '^(consumer|installed|login_node)')
 }
 
@@ -59,7 +58,7 @@ for preset in "${presets[@]}"; do
   result="the build failed"
   if [[ $preset == cuda && -n $no_cuda ]]; then
     result=$no_cuda
-  elif prepare "$preset" && build "$preset" "${targets[@]}"; then
+  elif prepare "$preset" && build "$preset"; then
     say "Testing build/$preset"
     ctest --preset "$preset" -j "$jobs" "${selection[@]}" "${options[@]}" 2>&1 | tee "$log" || status=1
     result=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")

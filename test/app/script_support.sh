@@ -26,7 +26,7 @@ begin() {
 
 # launch ARGUMENTS...: the program under the launcher, in $here. Sets $code.
 launch() {
-  (cd "$here" && timeout --kill-after=5 60 ${launcher[@]+"${launcher[@]}"} "$program" "$@") > "$out" 2> "$err"
+  (cd "$here" && timeout --kill-after=5 180 ${launcher[@]+"${launcher[@]}"} "$program" "$@") > "$out" 2> "$err"
   code=$?
 }
 

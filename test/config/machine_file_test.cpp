@@ -14,7 +14,7 @@ namespace {
 
 using test::TemporaryDirectory;
 
-const std::string small = R"([machine]
+const std::string small_machine = R"([machine]
 memory_bytes = 1_000_000
 memory_bytes_per_second = 2e9
 kernel_seconds = 1e-6
@@ -38,7 +38,7 @@ bytes_per_second = 1e8
 
 TEST(MachineFile, IsReadAndWritten) {
   const TemporaryDirectory folder;
-  const Machine machine = load_machine(folder.write("small.toml", small));
+  const Machine machine = load_machine(folder.write("small.toml", small_machine));
   EXPECT_EQ(machine.name, "small");
   EXPECT_EQ(machine.memory_bytes, 1000000);
   EXPECT_EQ(machine.flops_per_second.at("float32"), 1e10);
@@ -67,7 +67,7 @@ TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
 TEST(MachineFile, SaysWhatIsWrong) {
   const TemporaryDirectory folder;
   const auto rejection = [&](const std::string& from, const std::string& to) {
-    std::string text = small;
+    std::string text = small_machine;
     text.replace(text.find(from), from.size(), to);
     return test::error_of([&] { load_machine(folder.write("small.toml", text)); });
   };

@@ -14,7 +14,7 @@ namespace {
 
 using test::to_host;
 
-double sum_of_squares(const std::vector<float>& values) {
+double squared_norm(const std::vector<float>& values) {
   double sum = 0;
   for (double v : values) sum += v * v;
   return sum;
@@ -39,15 +39,15 @@ TEST(Golden, TutorialInputsAreJaxs) {
   const std::vector<float> values = to_host(x);
   expect_golden(values, {1.62264216, 2.02526474, -0.433594435, -0.0786173493, 0.176090896,
                          -0.972089231, -0.495298743, 0.494378597});
-  EXPECT_NEAR(sum_of_squares(values), 986.74628, 2e-5);
+  EXPECT_NEAR(squared_norm(values), 986.74628, 2e-5);
 }
 
 TEST(Golden, TutorialKernelsAreJaxs) {
   const std::vector<float> w1 = kernel(4, 64, 0), w2 = kernel(64, 1, 2);
   expect_golden(w1, {0.0411906205, -0.262907386, 0.677245557, 0.280739814});
   expect_golden(w2, {0.058470428, 0.0792248398, -0.15113087, -0.0505946167});
-  EXPECT_NEAR(sum_of_squares(w1), 64.737854, 2e-6);
-  EXPECT_NEAR(sum_of_squares(w2), 1.115541, 1e-6);
+  EXPECT_NEAR(squared_norm(w1), 64.737854, 2e-6);
+  EXPECT_NEAR(squared_norm(w2), 1.115541, 1e-6);
 }
 
 template <class T>

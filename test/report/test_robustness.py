@@ -58,11 +58,11 @@ def with_value(path, value):
     return change
 
 
-def three_apart(changes):
-    """For each case up to three of them, which change different parts of a result."""
+def apart(changes):
+    """For each case up to five of them, which change different parts of a result."""
     cases = []
     for path, change in changes:
-        case = next((c for c in cases if path[0] not in c and len(c) < 3), None)
+        case = next((c for c in cases if path[0] not in c and len(c) < 5), None)
         if case is None:
             cases.append(case := {})
         case[path[0]] = change
@@ -78,7 +78,7 @@ class Spoiled(WithDirectory):
         self.assertGreater(len(keys), 60)
         changes = [(path, without(path)) for path in keys]
         changes += [(p, with_value(p, v)) for p in keys for v in (None, "text", [{}], 0, -1.5)]
-        spoiled = three_apart(changes)
+        spoiled = apart(changes)
         for start in range(0, len(spoiled), len(ok)):
             results = self.copy()
             for name, of_case in zip(ok, spoiled[start : start + len(ok)]):
