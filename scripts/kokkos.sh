@@ -10,17 +10,17 @@ Builds Kokkos and the BLAS part of Kokkos Kernels, and prints where they are, fo
   export CMAKE_PREFIX_PATH=$(scripts/kokkos.sh | tail -n 1)
 
   --backend NAME   openmp (default), serial or cuda
-  --arch ARCH      processor or GPU in the words of Kokkos, such as ZEN3 or HOPPER90 (cuda needs it;
-                   without it the code runs on any processor of this kind)
+  --arch ARCH      processor or GPU by its Kokkos name, such as ZEN3 or HOPPER90 (required for cuda;
+                   without it the code runs on any processor of this instruction set)
   --source DIR     build the sources in DIR/kokkos and DIR/kokkos-kernels instead of downloading them
   --prefix DIR     where to install (build/kokkos/<version>-<backend>[-<arch>])
 
-Needs cmake, a C++ compiler and BLAS; the download needs pip, and follows its settings for indexes and proxies.
+Requires cmake, a C++ compiler and BLAS, and for the download pip, whose index and proxy settings apply.
 TEXT
 }
 
-# Where the sources come from: what for which back ends in which version, the Python package whose source archive
-# holds it, the version of that package, the SHA-256 of the archive, the folder in it.
+# Where the sources come from: name, back ends and version; the Python package whose source archive holds them, the
+# version of that package, the SHA-256 of the archive, and the folder in it.
 archives='
 kokkos         openmp,serial      4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos
 kokkos         cuda               4.7.00 pygenten   0.1.5 e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e9beda26cc0f9cce7 tpls/kokkos
@@ -84,7 +84,7 @@ check_source() {
 stop_if_complete() {
   if [[ ! -e $prefix ]] || { [[ -d $prefix ]] && [[ -z $(ls -A "$prefix") ]]; }; then return; fi
   [[ -f $prefix/$describes ]] ||
-    die "$prefix exists and is no Kokkos of this script; move it away, or choose another --prefix"
+    die "$prefix exists and was not made by this script; move it away, or choose another --prefix"
   [[ $(<"$prefix/$describes") == "$description" ]] ||
     die "$prefix is $(<"$prefix/$describes"), not $description; delete it, or choose another --prefix"
   say "Kokkos is complete there; nothing to do"
@@ -149,8 +149,8 @@ download_archive() {
   if ! run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
     -r "$work/requirements.txt"; then
     if grep -q 'DO NOT MATCH THE HASHES' "$log"; then
-      die "the archive of $package $package_version has a wrong checksum: cut short or changed on the way;" \
-        "try again (pip cache purge if it stays), or give the sources with --source"
+      die "the archive of $package $package_version has a wrong checksum: the download is incomplete or was altered;" \
+        "try again (after pip cache purge if this persists), or give the sources with --source"
     fi
     die "pip could not download $package $package_version;" \
       "check the network and the settings of pip, or give the sources with --source; see $log"

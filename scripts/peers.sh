@@ -5,14 +5,14 @@ usage() {
   cat <<'TEXT'
 usage: scripts/peers.sh [options of bench/peers/peers.py]
 
-Builds tessera-bench in build/release, installs PyTorch and JAX in a Python environment of their own, build/peers, and
-measures the same training step in all of them, in turn, on the same cores. Prints medians and ratios.
+Builds tessera-bench in build/release, installs PyTorch and JAX in their own Python environment, build/peers, and
+measures the same training step in each of them, in turn, on the same cores. Prints medians and ratios.
 
-  --ranks N...       on so many ranks (1 2)
+  --ranks N...       numbers of ranks to measure on (1 2)
   --precision P...   float32, bf16 (both)
   --only L...        tessera, torch, jax (all)
-  --rounds N         rounds, of which the median is taken (3)
-  --json FILE        writes all figures
+  --rounds N         number of rounds; medians are over them (3)
+  --json FILE        also write all figures to FILE
 TEXT
 }
 

@@ -6,7 +6,7 @@ usage() {
 usage: scripts/run.sh [--ranks N] [FILE.toml] [options of `tessera run`]
 
 Installs missing dependencies (see scripts/setup.sh), builds Tessera in build/release and runs it with mpirun.
-Each rank has its share of the cores, and as many threads.
+The ranks share the cores evenly, and each runs one thread per core.
 
   --ranks N    number of MPI ranks (4)
   FILE.toml    what to run (inputs/tutorial.toml)

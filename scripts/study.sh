@@ -10,10 +10,10 @@ writes a report on its results.
 
   --ranks N     number of MPI ranks (4)
   STUDY.toml    study to run (inputs/quick_study.toml)
-  -o DIR        directory for the results (results/ plus the name of the study)
+  -o DIR        directory for the results (results/NAME, after the study file)
 
-Cases that ask for other numbers of threads per rank get a launch of their own each, which goes on with the results. When
-a case ends its launch, by a crash or a stall, it is recorded as failed, and another launch runs the rest.
+Each number of threads per rank that cases ask for gets its own launch, which adds to the same results. A case that ends
+its launch by a crash or a stall is recorded as failed, and another launch runs the rest.
 All other arguments are passed on, for example: scripts/study.sh inputs/strong_scaling.toml --resume
 TEXT
 }

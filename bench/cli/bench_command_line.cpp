@@ -65,15 +65,17 @@ void add_run(CLI::App& app, RunOptions& options) {
          [&](const std::string& file) {
            options.calibration = std::filesystem::absolute(file).string();
          },
-         "Calibration to use and extend, in place of calibration.json in the results directory")
+         "Calibration to use and extend, instead of calibration.json in the results directory")
       ->type_name("FILE");
-  run.add_option("--machine", options.machine,
-                 "Machine file (TOML) that predicts each case too; the report says what its advice "
-                 "would have cost")
+  run.add_option(
+         "--machine", options.machine,
+         "Machine file (TOML) to predict each case from as well, so that the report can rate its "
+         "advice")
       ->type_name("FILE");
-  run.add_option("--give-up", options.give_up,
-                 "Record a case as failed if N launches ended before it did, in place of another "
-                 "attempt")
+  run.add_option(
+         "--give-up", options.give_up,
+         "Record a case as failed, instead of trying it again, once N launches have ended during "
+         "it")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
@@ -112,7 +114,7 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
 
 void add_jobs(CLI::App& app, JobsOptions& options) {
   CLI::App& jobs = *app.add_subcommand(
-      "jobs", "Write a study's job scripts for a cluster's scheduler, without MPI");
+      "jobs", "Write job scripts of a study for a cluster's scheduler, without MPI");
   add_source(jobs, options.source);
   std::vector<std::string> names;
   for (const JobScheduler& scheduler : schedulers()) names.emplace_back(scheduler.name);
@@ -126,32 +128,34 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
       ->required();
   CLI::Option& machine =
       *jobs.add_option("--machine", options.machine,
-                       "Machine file (TOML) on which the time of cases is predicted; without one, "
+                       "Machine file (TOML) to predict the time of each case from; without one, "
                        "each may take limits.case_seconds")
            ->type_name("FILE");
-  jobs.add_option(
-          "--safety", options.safety,
-          fmt::format("How many times as long as predicted cases may take ({:g})", options.safety))
+  jobs.add_option("--safety", options.safety,
+                  fmt::format("Time limit of a case, as a multiple of its predicted time ({:g})",
+                              options.safety))
       ->type_name("FACTOR")
       ->check(CLI::Range(1.0, 1000.0).description(""))
       ->needs(&machine);
-  jobs.add_option("--max-time", options.max_minutes, "Longest time limit of a job")
+  jobs.add_option("--max-time", options.max_minutes, "Longest time limit that a job may have")
       ->type_name("MINUTES")
       ->check(CLI::PositiveNumber.description(""));
   jobs.add_option("--ranks-per-node", options.ranks_per_node,
-                  "Ranks on a node, if not those of the machine's innermost level")
+                  "Ranks per node (default: those of the machine's innermost level)")
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
-  jobs.add_option("--threads", options.threads, "Threads of a rank in cases that do not say (1)")
+  jobs.add_option("--threads", options.threads,
+                  "Threads per rank for cases that do not set them (1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
-  jobs.add_flag("--per-case", options.per_case, "A job for each case, not for each rank count");
+  jobs.add_flag("--per-case", options.per_case,
+                "Write one job per case instead of one per number of ranks");
   jobs.add_option("--give-up", options.give_up,
-                  "Record a case as failed when N launches have ended in it (1)")
+                  "Record a case as failed once N launches have ended during it (1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   jobs.add_option("--template", options.template_file,
-                  "Template of the scripts, in place of the scheduler's in scripts/jobs")
+                  "Template for the scripts, instead of the scheduler's in scripts/jobs")
       ->type_name("FILE");
 }
 
@@ -178,8 +182,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   CLI::Option& itself =
       *comparison
-           .add_option("--aa", compare.itself,
-                       "Compare the rounds of one study with each other: how often is it wrong?")
+           .add_option(
+               "--aa", compare.itself,
+               "Compare the rounds of one study with each other, to see how often compare is wrong")
            ->type_name("DIR");
   comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);

@@ -33,7 +33,7 @@ class BenchDirectory {
     collectively(ranks, [&] {
       std::error_code error;
       if (ranks.rank() == 0 && (!fs::create_directories(path_, error) || error))
-        throw ConfigError("--directory", parent, "must be a directory that can be written");
+        throw ConfigError("--directory", parent, "must be a writable directory");
     });
   }
   ~BenchDirectory() {

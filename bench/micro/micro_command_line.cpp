@@ -109,8 +109,9 @@ void check_expression(const std::string& filter) {
 void check_flag(const std::string& name, const std::string& value, int ranks) {
   if (name == "filter") check_expression(value);
   if (name == "enable_random_interleaving" && value == "true" && ranks > 1)
-    throw ConfigError("--benchmark_enable_random_interleaving", "true",
-                      "works on one rank only: each rank would use a different order and deadlock");
+    throw ConfigError(
+        "--benchmark_enable_random_interleaving", "true",
+        "works on one rank only, because each rank would use a different order and deadlock");
   if (name == "min_time" || name == "min_warmup_time")
     throw ConfigError("--benchmark_" + name, value,
                       "is not supported: each rank would choose its own number of repetitions and "

@@ -44,7 +44,7 @@ MicroCase communicator(const Communicator& all, const Communicator& ranks) {
   const std::vector<double> most = slowest(all, {(after - before) / number, after});
   const auto bytes = [&](std::size_t i) { return human_bytes(static_cast<Size>(most[i])); };
   return {.work = [ranks] { made_of(ranks); },
-          .label = fmt::format("{} each of {} of the process", bytes(0), bytes(1))};
+          .label = fmt::format("{} each; process: {}", bytes(0), bytes(1))};
 }
 
 }  // namespace

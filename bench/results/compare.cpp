@@ -123,7 +123,7 @@ std::string machine_text(const std::vector<Comparison>& comparisons) {
   if (ratios.empty()) return "";
   const double ratio = median(std::move(ratios));
   return fmt::format(
-      "machine {} after, by the fixed kernels beside the rounds; changes are corrected for it\n\n",
+      "the machine was {} after, judging by the fixed kernels; changes are corrected for it\n\n",
       ratio < 1 ? fmt::format("{:.1f}% faster", 100 * (1 / ratio - 1))
                 : fmt::format("{:.1f}% slower", 100 * (ratio - 1)));
 }
@@ -176,7 +176,7 @@ std::string compare_results(const std::string& before, const std::string& after)
              verdicts[i]);
   }
   return text + "\n" + counts_text(verdicts) +
-         "\nfinds: the smallest change that rounds which scatter like these would have shown\n";
+         "\nfinds: the smallest change that can be detected with the scatter of these rounds\n";
 }
 
 std::string compare_with_itself(const std::string& directory) {
@@ -198,12 +198,12 @@ std::string compare_with_itself(const std::string& directory) {
     }
   }
   if (halves.empty())
-    return fmt::format("{}: no case has the four rounds or more that a comparison needs\n",
+    return fmt::format("{}: a comparison needs at least four rounds, and no case has them\n",
                        directory);
   return fmt::format(
-      "{}: {} cases, the rounds of each compared with each other; there is nothing to find\n"
+      "{}: {} cases, the rounds of each compared with each other; any difference is a false alarm\n"
       "first half against second half: {}\n"
-      "random halves, each case by itself: {:.1f}% of {} comparisons find a difference\n",
+      "random halves, case by case: {:.1f}% of {} comparisons report a difference\n",
       directory, halves.size(), counts_text(verdicts_of(halves)),
       100.0 * static_cast<double>(wrong) / static_cast<double>(splits), splits);
 }

@@ -183,7 +183,7 @@ bool fits(Size bytes, const Limits& limits) {
 }
 
 std::string too_large(Size bytes, const Limits& limits) {
-  return fmt::format("needs {} per rank, the limit is {}", human_bytes(bytes),
+  return fmt::format("needs {} per rank, but the limit is {}", human_bytes(bytes),
                      human_bytes(*limits.memory_bytes));
 }
 

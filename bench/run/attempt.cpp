@@ -47,7 +47,7 @@ Json skipped_result(const Study& study, const Case& point, const std::string& la
 
 Json given_up_result(Json unfinished) {
   end_case(unfinished, ExitCode::communication,
-           fmt::format("its launch ended before the case did, in attempt {}",
+           fmt::format("its launch ended during the case, in attempt {}",
                        unfinished.at("attempt").get<Size>()));
   unfinished["finished"] = utc_time();
   return unfinished;

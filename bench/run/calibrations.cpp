@@ -45,7 +45,7 @@ std::vector<Calibration> read(const ResultsDirectory& results, const std::string
   try {
     return document->at("calibrations").get<std::vector<Calibration>>();
   } catch (const Json::exception& error) {
-    log_warning(fmt::format("{}: not a calibration of this version ({}); it is measured anew", file,
+    log_warning(fmt::format("{}: not a calibration of this version ({}); measuring again", file,
                             one_line(error.what())));
     return {};
   }

@@ -44,8 +44,9 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
       most = std::max(most, point.ranks());
   }
   text += fmt::format(
-      "\n{} cases, {} of them skipped; {} ranks are enough to run the others\n"
-      "memory: device memory of the fullest rank; sent: payload bytes of one step's calls\n",
+      "\n{} cases, {} of them skipped; the others need {} ranks\n"
+      "memory: device memory of the rank that uses most; sent: payload bytes of the calls of a "
+      "step\n",
       cases.size(), skipped, most);
   return text;
 }

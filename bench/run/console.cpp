@@ -142,11 +142,11 @@ std::string machine_text(const Json& machine, bool has_ties) {
     text += fmt::format("the machine's speed varied by {} between rounds; ",
                         percent(machine.at("drift")));
   if (machine.at("resolution").is_null())
-    return text + fmt::format("no intervals and no verdicts: they need {} rounds or more\n",
-                              enough_rounds);
-  return text + fmt::format("differences below {} are not told from none\n{}",
+    return text +
+           fmt::format("no confidence intervals: they need {} rounds or more\n", enough_rounds);
+  return text + fmt::format("differences below {} are not significant\n{}",
                             percent(machine.at("resolution")),
-                            has_ties ? "* the fastest, and what cannot be told from it\n" : "");
+                            has_ties ? "* the fastest, and those indistinguishable from it\n" : "");
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ std::string summary_table(const Json& summary) {
     text += fmt::format("\nspeed and efficiency relative to\n");
     for (const std::string& baseline : baselines) text += baseline;
   }
-  if (!reasons.empty()) text += "\nnot measured, and why\n" + reasons;
+  if (!reasons.empty()) text += "\nnot measured, with the reason\n" + reasons;
   return text + machine_text(summary.at("machine"), !summary.at("ties").empty());
 }
 

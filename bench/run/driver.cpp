@@ -62,7 +62,7 @@ LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
     if (mine != first)
-      throw Error(ExitCode::usage, "rank {} reads a different {} than rank 0", world.rank(),
+      throw Error(ExitCode::usage, "rank {} reads a different {} from rank 0", world.rank(),
                   options.source.file);
   });
   return work;
@@ -104,10 +104,10 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
     results.prepare(study_document(work.study, work.cases),
                     options.resume || !options.only.empty() || !options.retry.empty());
     if (!results.has_locks())
-      log_warning(
-          fmt::format("{}: this file system has no locks: start one launch at a time; a case that "
-                      "a killed launch was running can be resumed {:.0f} s after it began",
-                      results.path().string(), longest_run(work.study.limits.case_seconds)));
+      log_warning(fmt::format(
+          "{}: this file system does not support locks: start one launch at a time; a case "
+          "that a killed launch was running can be resumed {:.0f} s after it began",
+          results.path().string(), longest_run(work.study.limits.case_seconds)));
     std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;

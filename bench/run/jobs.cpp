@@ -56,10 +56,10 @@ fs::path check_directory(const std::string& given) {
   if (shell_word(path.string()) != path.string() ||
       path.string().find_first_of("@%") != std::string::npos)
     throw ConfigError("-o", given,
-                      "must be a path without white space and special characters, which not every "
-                      "scheduler takes");
+                      "must be a path without spaces or special characters, which some schedulers "
+                      "reject");
   if (fs::exists(path) && !(fs::is_directory(path) && fs::is_empty(path)))
-    throw ConfigError("-o", given, "must be an empty or a new directory");
+    throw ConfigError("-o", given, "must be a new or empty directory");
   return path;
 }
 
@@ -76,8 +76,8 @@ Size minutes_of(const Job& job, const JobContext& context) {
   for (const Case* point : job.cases)
     if (const Size alone = minutes({point}); alone > most)
       throw ConfigError("--max-time", std::to_string(most),
-                        "must be at least {}, the minutes that case {} may take by {}", alone,
-                        point->id,
+                        "must be at least {}, the minutes that case {} may take according to {}",
+                        alone, point->id,
                         context.times ? "its prediction and --safety" : "limits.case_seconds");
   return std::min(all, most);
 }
@@ -198,8 +198,8 @@ ExitCode write_jobs(const JobsOptions& options) {
     if (depends_on_nodes(context.study) && job.ranks > context.ranks_per_node &&
         job.ranks % context.ranks_per_node != 0)
       throw ConfigError("--ranks-per-node", std::to_string(context.ranks_per_node),
-                        "must divide the {} ranks of {}, whose meshes depend on nodes", job.ranks,
-                        job.name);
+                        "must evenly divide the {} ranks of {}, whose meshes depend on nodes",
+                        job.ranks, job.name);
     const auto values = values_of(job, context, minutes_of(job, context));
     files.push_back(job.name + ".sh");
     scripts.push_back(fill_template(text, name, values));

@@ -90,7 +90,7 @@ LossVerdict judge_losses(const Verification& verification, const Json& reference
   const Json validations = wanted.value("validations", Json::array());
   // A reference that is kept may have been asked for more steps than this case.
   if (wanted.at("steps").size() < steps.size() || validations.size() < losses.validations.size())
-    return verdict("different", "the reference took fewer steps or validations");
+    return verdict("different", "the reference has fewer steps or validations");
   const LossDifference trained = largest_difference(steps, wanted.at("steps")),
                        unseen = largest_difference(losses.validations, validations);
   const bool is_unseen = unseen.relative > trained.relative;

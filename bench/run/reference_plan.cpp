@@ -66,7 +66,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
 PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
   for (const char* axis : {"data", "fsdp"})
     if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
-  throw Error(ExitCode::out_of_memory, "does not fit into {} in any number of microbatches",
+  throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
               human_bytes(*limits.memory_bytes));
 }
 

@@ -54,7 +54,7 @@ bool References::is_wanted(const Case& point, const std::string& name) {
   if (!fits(largest_memory(plan_of(point.config, point.ranks())).memory.total(), study_.limits))
     return false;
   if (!options_.give_up || times_lost(present, "alone") < *options_.give_up) return true;
-  failures_[name] = {{"error", "launches ended in the making of its reference"},
+  failures_[name] = {{"error", "launches ended while computing its reference"},
                      {"code", static_cast<int>(ExitCode::communication)}};
   return false;
 }

@@ -21,9 +21,9 @@ namespace {
 std::optional<std::string> what_lacks(const Case& point, const Capacity& capacity) {
   const DistributedConfig& distributed = point.config.training.distributed;
   if (point.ranks() > capacity.ranks)
-    return fmt::format("needs {} ranks, the launch has {}", point.ranks(), capacity.ranks);
+    return fmt::format("needs {} ranks, but the launch has {}", point.ranks(), capacity.ranks);
   if (distributed.threads && capacity.threads && *distributed.threads != *capacity.threads)
-    return fmt::format("needs {} a rank, the launch has {}; set OMP_NUM_THREADS",
+    return fmt::format("needs {} per rank, but the launch has {}; set OMP_NUM_THREADS",
                        counted(*distributed.threads, "thread"), *capacity.threads);
   const Outcome backend = outcome_of([&] {
     const Backend asked = comm_options(point.config).backend;
@@ -71,7 +71,7 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
   if (options.give_up && status == "pending" && result) {
     const Size lost = lost_launches(results, *result, point.id);
     if (lost >= *options.give_up)
-      return {What::give_up, false, fmt::format("launches that ended before it did: {}", lost)};
+      return {What::give_up, false, fmt::format("launches that ended during it: {}", lost)};
   }
   if (const auto lack = what_lacks(point, capacity)) return {What::pending, false, *lack};
   if (continues) return {What::run, true, "more rounds"};

@@ -87,7 +87,7 @@ class Simulation {
   void simulate_case(const Case& point, Json& result) const {
     if (const auto threads = point.config.training.distributed.threads)
       throw ConfigError("distributed.threads", std::to_string(*threads),
-                        "cannot be simulated: a machine file describes whole ranks");
+                        "cannot be simulated: a machine file does not describe threads");
     const Plan plan = plan_of(point.config, point.ranks());
     const MemoryPlan memory = largest_memory(plan).memory;
     result["memory"] = memory_json(memory, study_.limits);

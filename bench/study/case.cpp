@@ -77,8 +77,9 @@ MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const N
   if (ranks) return MeshShape::fit(axes, nodes_of(*ranks));
   for (const Axis& axis : axes)
     if (axis.size < 0)
-      throw ConfigError("grid.mesh", text,
-                        "leaves a size to the number of ranks, so the grid must give ranks");
+      throw ConfigError(
+          "grid.mesh", text,
+          "has a size that depends on the number of ranks, so the grid must set ranks");
   return MeshShape(axes);
 }
 
@@ -153,7 +154,8 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
                           "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure"})
     if (setting_of(key).get(point.config) != setting_of(key).get({}))
       return std::string(key) +
-             " is not supported in studies, which write measure.checkpoints and keep none";
+             " is not supported in studies, which write measure.checkpoints checkpoints and keep "
+             "none";
   try {
     plan_of(point.config, point.ranks());
   } catch (const ConfigError& error) {

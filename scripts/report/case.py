@@ -73,7 +73,7 @@ class Case:
             since = f"begun at {text(self.result, 'started') or 'an unknown time'}"
             if is_locked(lock):
                 return "running", since
-            return "stale", f"{since}; its launch ended before the case did"
+            return "stale", f"{since}; its launch ended during the case"
         if status not in STATUSES:
             return "failed", f"the status '{status}' is not known"
         if status in MEASURED and None in (self.step("median"), self.samples_per_second):

@@ -114,7 +114,7 @@ def _drift(study):
     resolution = positive(study.summary, "machine", "resolution")
     if not drift or drift < 0.1:
         return None
-    finds = f" Differences below {percent(resolution, 1)} are not told from none." if resolution else ""
+    finds = f" Differences below {percent(resolution, 1)} are not significant." if resolution else ""
     return (
         f"The speed of the machine varied by {percent(drift)} between rounds, by fixed kernels that ran "
         f"beside them. Comparisons are corrected for it, times are not.{finds}"

@@ -78,7 +78,7 @@ bad no-file-given "FILE" run
 bad missing-file "missing.toml: cannot be read" run missing.toml --json out.json
 bad long-name "$long_name: cannot be read" run "$long_name" --json out.json
 bad malformed-file "malformed.toml:" run "$work/malformed.toml" --json out.json
-bad launcher-key "distributed.rank = 0: comes from the launcher" run "$work/rank.toml"
+bad launcher-key "distributed.rank = 0: is set by the launcher" run "$work/rank.toml"
 bad endless-link "loop.toml: cannot be read: Too many levels of symbolic links" run "$work/loop.toml"
 bad deep-key "deep.toml:1: more than 1000 dots" run "$work/deep.toml"
 bad_tutorial unknown-key "did you mean training.batch_size?" --set training.batchsize=3
@@ -89,7 +89,7 @@ bad_tutorial nan "training.learning_rate = nan" --set training.learning_rate=nan
 bad_tutorial two-rests "distributed.mesh_shape = [-1, -1]" --mesh data=-1,model=-1
 bad_tutorial mesh-too-large "distributed.mesh_shape = [$((ranks + 1))]" --mesh data=$((ranks + 1))
 bad_tutorial no-device '; must be auto or mpi' --set distributed.backend=nccl
-bad_tutorial threads 'distributed.threads = 64: must equal the threads of a rank, of which this launch has' \
+bad_tutorial threads 'distributed.threads = 64: must equal the number of threads per rank, which is' \
   --set distributed.threads=64
 bad_tutorial no-fsdp-axis 'distributed.strategy = "hybrid": needs a mesh with an axis fsdp' --strategy hybrid
 bad_tutorial unused-option "distributed.prefetch = false: needs distributed.strategy" \
@@ -101,7 +101,7 @@ bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expec
 # Right in number, but all processes of this test run on one node.
 bad_tutorial other-nodes "distributed.num_nodes = $ranks: must equal the number of nodes of this launch, 1" \
   --set distributed.num_nodes="$ranks" --set distributed.num_processes_per_node=1
-bad_tutorial other-processes "distributed.num_processes_per_node = 1: must equal the number of processes on every node" \
+bad_tutorial other-processes "distributed.num_processes_per_node = 1: must equal the number of ranks on every node" \
   --set distributed.num_processes_per_node=1
 bad inspect-other-nodes "distributed.num_nodes = $ranks" inspect "$inputs/tutorial.toml" \
   --set distributed.num_nodes="$ranks"

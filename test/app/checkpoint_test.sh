@@ -44,7 +44,7 @@ expect_code 1
 expect_one_message "--resume: there is no checkpoint in saves"
 launch run "${tutorial[@]}" --until 1000 --resume-if-present --json out.json
 expect_code 6
-expect_line "Stopped after 2 steps and 0 of 5 epochs, as asked; go on with --resume saves/step_0000000002.h5"
+expect_line "Stopped on request after 2 steps and 0 of 5 epochs; resume with --resume saves/step_0000000002.h5"
 expect_json /stopped true
 expect_json /checkpoints 1
 expect_json /initial_loss null
@@ -70,7 +70,7 @@ expect_line "Written by: +tessera .*, on $ranks ranks, mesh \[\"data\"\] \[$rank
 expect_line " +parameters/layer1/kernel +float32 +\(4, 64\) +1,024 B +embed, mlp"
 launch checkpoint verify $saved
 expect_code 0
-expect_line "$saved: whole: 4,676 B of arrays are what was written"
+expect_line "$saved: intact: 4,676 B of arrays match their checksums"
 launch run "${tutorial[@]}" --resume $saved --json out.json
 expect_code 0
 expect_near "the final loss on one rank" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
@@ -92,13 +92,13 @@ done
 truncate -s 3000 "$here/damaged.h5"
 launch run "${tutorial[@]}" --resume damaged.h5
 expect_code 1
-expect_one_message "damaged.h5: is no whole HDF5 file: truncated file"
+expect_one_message "damaged.h5: is not a complete HDF5 file: truncated file"
 launch run "${tutorial[@]}" --resume "$inputs/tutorial.toml"
 expect_code 1
-expect_one_message "tutorial.toml: is no whole HDF5 file: file signature not found"
+expect_one_message "tutorial.toml: is not a complete HDF5 file: file signature not found"
 launch run "${tutorial[@]}" --set 'model.widths=[4, 8, 1]' --resume
 expect_code 1
-expect_one_message "saves/step_0000000040.h5: was written with model.widths = [4, 64, 1], and this run has [4, 8, 1]"
+expect_one_message "saves/step_0000000040.h5: was written with model.widths = [4, 64, 1], but this run has [4, 8, 1]"
 
 # Exported parameters give the loss that was printed.
 begin export
@@ -144,7 +144,7 @@ expect_code 1
 expect_one_message "checkpoint.async = true: needs checkpoint.directory"
 launch run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
 expect_code 1
-expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that can be made"
+expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that exists or can be created"
 expect_files
 
 # stop_by NAME SIGNALS FILE ARGUMENTS...: a scheduler's signals to one process, once there is a FILE in its directory.

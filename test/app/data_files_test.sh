@@ -30,7 +30,7 @@ for command in run inspect; do
   launch $command "${tutorial[@]}" "${arrays[@]}" --set data.samples=257
   expect_code 1
   [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
-  grep -qxF "tessera: error: data.x = saved/x.npy: has shape (256, 1, 4), but 257 samples are wanted" "$err" ||
+  grep -qxF "tessera: error: data.x = saved/x.npy: has shape (256, 1, 4), but 257 samples are needed" "$err" ||
     fail "another error"
 done
 

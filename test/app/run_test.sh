@@ -99,7 +99,7 @@ begin no-export
 : > "$here/file"
 launch run "$inputs/tutorial.toml" --quiet --export file
 expect_code 1
-grep -qF -- "--export = file: must be a directory that can be made" "$err" || fail "$(cat "$err")"
+grep -qF -- "--export = file: must be a directory that exists or can be created" "$err" || fail "$(cat "$err")"
 
 if [ "$ranks" -eq 1 ]; then
   begin tf32

@@ -80,7 +80,7 @@ TEST(DescribeException, GivesTheExitCodeAndAMessage) {
   EXPECT_EQ(outcome_of([] { throw Error(ExitCode::timeout, "t"); }).code, ExitCode::timeout);
   EXPECT_EQ(outcome_of([] { throw std::bad_alloc(); }).code, ExitCode::out_of_memory);
   EXPECT_EQ(outcome_of([] { throw std::runtime_error("x"); }).message, "unexpected: x");
-  EXPECT_EQ(outcome_of([] { throw 1; }).message, "unexpected: an exception of unknown type");
+  EXPECT_EQ(outcome_of([] { throw 1; }).message, "unexpected error: an exception of unknown type");
 }
 
 }  // namespace

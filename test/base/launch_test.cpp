@@ -49,7 +49,7 @@ TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_EQ(std::string(error.what()),
               "the launcher started 4 processes (PMI_SIZE = 4) but MPI_COMM_WORLD has 1: "
-              "program and launcher use different MPI libraries");
+              "the program and the launcher use different MPI libraries");
   }
 }
 
@@ -76,10 +76,9 @@ TEST(Gpu, TwoRanksOnOneAreFoundByWhatItIsNotByItsNumber) {
   EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{"a", "b", "a", "c", "b", "a"}), 3);
   const auto error = shared_device_error(std::vector<std::string>{"a", "b", "c", "b"});
   ASSERT_TRUE(error);
-  EXPECT_EQ(
-      *error,
-      "ranks 1 and 3 of a node with 4 ranks share one GPU: start one rank per GPU, or allow it "
-      "with TESSERA_ALLOW_SHARED_GPU=1");
+  EXPECT_EQ(*error,
+            "ranks 1 and 3 of a node with 4 ranks share one GPU: start one rank per GPU, or set "
+            "TESSERA_ALLOW_SHARED_GPU=1 to allow this");
 }
 
 }  // namespace

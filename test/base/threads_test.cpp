@@ -98,8 +98,8 @@ TEST(Threads, MoreThanProcessorsAreRejected) {
   EXPECT_EQ(test::error_of([&] {
               check_threads({"OMP_NUM_THREADS", 8}, two, true);
             }),
-            "OMP_NUM_THREADS = 8: a rank may run on 2 processors here (2-3); ask for at most 2, "
-            "or give ranks more (mpirun --map-by slot:PE=8 --bind-to core; srun "
+            "OMP_NUM_THREADS = 8: each rank may run on only 2 processors (2-3); ask for at most 2 "
+            "threads, or give ranks more (mpirun --map-by slot:PE=8 --bind-to core; srun "
             "--cpus-per-task=8)");
 }
 
@@ -110,8 +110,8 @@ TEST(Threads, OfAKokkosWithoutThemAreRejected) {
   EXPECT_EQ(test::error_of([&] {
               check_threads({"KOKKOS_NUM_THREADS", 2}, two, false);
             }),
-            "KOKKOS_NUM_THREADS = 2: this Kokkos was built without OpenMP and has 1 thread per "
-            "rank; build one with scripts/kokkos.sh --backend openmp");
+            "KOKKOS_NUM_THREADS = 2: this Kokkos was built without OpenMP, so each rank runs 1 "
+            "thread; build one with OpenMP: scripts/kokkos.sh --backend openmp");
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ mkdir "$here/out"
 touch "$here/out/file"
 make_sources
 launch --source sources --prefix out
-expect_refusal "$here/out exists and is no Kokkos of this script"
+expect_refusal "$here/out exists and was not made by this script"
 expect_files out sources
 
 begin failed_then_whole

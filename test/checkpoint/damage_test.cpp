@@ -91,11 +91,11 @@ TEST(CheckpointFile, NamesWhatIsWrong) {
   change("format_version", Size{1});
   EXPECT_GT(verify_checkpoint(path), 0);
   change("format", std::string("another checkpoint"));
-  EXPECT_EQ(error_of([&] { verify_checkpoint(path); }), path + ": is not a checkpoint of tessera");
+  EXPECT_EQ(error_of([&] { verify_checkpoint(path); }), path + ": is not a Tessera checkpoint");
 
   const std::string other = directory.path() / "b.h5";
   Hdf5File::create(other).close();
-  EXPECT_EQ(error_of([&] { read_state(other); }), other + ": is not a checkpoint of tessera");
+  EXPECT_EQ(error_of([&] { read_state(other); }), other + ": is not a Tessera checkpoint");
 }
 
 // What is not used of a file may change without harm.

@@ -89,7 +89,7 @@ TEST(ResumeFiles, OfDataFilesStopAllRanksWithTheSameWords) {
             "data.y = " + setup.data.y + ": cannot be read: No such file or directory");
   other.data.samples = 34;
   EXPECT_EQ(error_everywhere([&] { run<float>(other, {}); }),
-            "data.x = " + setup.data.x + ": has shape (33, 3), but 34 samples are wanted");
+            "data.x = " + setup.data.x + ": has shape (33, 3), but 34 samples are needed");
 }
 
 }  // namespace

@@ -123,26 +123,27 @@ TEST(ResumeErrors, StopAllRanksWithTheSameWords) {
   other.model.mlp.widths[1] = 9;
   EXPECT_EQ(refused(other, path), path +
                                       ": was written with model.widths = [3, 11, 13, 7, 5, 2], "
-                                      "and this run has [3, 9, 13, 7, 5, 2]");
+                                      "but this run has [3, 9, 13, 7, 5, 2]");
   other = primes();
   other.data.seed = 4;
-  EXPECT_EQ(refused(other, path), path + ": was written with data.seed = 0, and this run has 4");
+  EXPECT_EQ(refused(other, path), path + ": was written with data.seed = 0, but this run has 4");
   EXPECT_EQ(refused(primes(), directory.file("none.h5")),
             directory.file("none.h5") + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_everywhere(
                 [&] { run<float>(primes(), {.config = {.directory = "/dev/null/directory"}}); }),
-            "checkpoint.directory = /dev/null/directory: must be a directory that can be made");
+            "checkpoint.directory = /dev/null/directory: must be a directory that exists or can be "
+            "created");
   const Communicator world = Communicator::world();
   if (world.rank() == 0) std::filesystem::resize_file(path, 5000);
   world.barrier();
   EXPECT_TRUE(
-      refused(primes(), path).starts_with(path + ": is no whole HDF5 file: truncated file"));
+      refused(primes(), path).starts_with(path + ": is not a complete HDF5 file: truncated file"));
   EXPECT_EQ(error_everywhere([&] {
               Trainer<float> trainer = train_test::trainer_of<float>(primes());
               trainer.fit(primes().data);
               trainer.resume(path);
             }),
-            path + ": a training that has begun cannot resume; call reset()");
+            path + ": cannot resume a trainer that has already trained; call reset() first");
 }
 
 }  // namespace

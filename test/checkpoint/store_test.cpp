@@ -96,11 +96,13 @@ TEST(CheckpointStore, LatestIsAWholeOneOrAnError) {
   fs::remove(path / "latest");
   EXPECT_EQ(*CheckpointStore::latest(path), path / "step_0000000005.h5");
   directory.write("latest", "step_0000000006.h5\n");
-  EXPECT_EQ(
-      error_of([&] { CheckpointStore::latest(path); }),
-      (path / "latest").string() + ": names step_0000000006.h5, which is no checkpoint there");
+  EXPECT_EQ(error_of([&] { CheckpointStore::latest(path); }),
+            (path / "latest").string() +
+                ": names step_0000000006.h5, which is not a checkpoint in this directory");
   directory.write("latest", "../step_0000000005.h5\n");
-  EXPECT_NE(error_of([&] { CheckpointStore::latest(path); }).find("which is no checkpoint there"),
+  EXPECT_NE(error_of([&] {
+              CheckpointStore::latest(path);
+            }).find("which is not a checkpoint in this directory"),
             std::string::npos);
 }
 

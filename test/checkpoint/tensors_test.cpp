@@ -136,11 +136,11 @@ TEST(CheckpointTensors, WhatDoesNotFitStopsAllRanks) {
   Experiment other = setup;
   other.model.mlp.widths[1] = 9;
   EXPECT_EQ(error_of_reading(other, 0.0F),
-            path + ": parameters/layer1/kernel: has the shape (3, 11), and (3, 9) in this run");
+            path + ": parameters/layer1/kernel: has shape (3, 11), but shape (3, 9) in this run");
   EXPECT_EQ(error_of_reading(momentum(DType::float64), 0.0),
             path +
-                ": parameters/layer1/kernel: has elements of float32, and of float64 in this "
-                "run");
+                ": parameters/layer1/kernel: has element type float32, but type float64 in "
+                "this run");
   EXPECT_EQ(error_of_reading(adam(DType::float32), 0.0F),
             path + ": moment2/layer1/kernel: is missing");
   if (world.rank() == 0) {

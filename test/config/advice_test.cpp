@@ -107,7 +107,8 @@ TEST(Advice, OneRankHasItsUsualMesh) {
 TEST(Advice, MoreRanksThanTheMachineHasAreAnErrorAtOnce) {
   for (const Size ranks : {Size{65}, Size{1} << 60})
     EXPECT_EQ(test::error_of([&] { advise(wide_mlp(), ranks, roomy); }),
-              fmt::format("--ranks = {}: must be from 1 to 64, the ranks of machine test", ranks));
+              fmt::format("--ranks = {}: must be from 1 to 64, the number of ranks of machine test",
+                          ranks));
 }
 
 // Coordinates along `model` that have equal work are one kind: there are few of them.

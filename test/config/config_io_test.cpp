@@ -181,9 +181,9 @@ TEST(ConfigIo, UnknownKeysNameTheNearest) {
 TEST(ConfigIo, LauncherKeysSayWhereTheyComeFrom) {
   for (const char* key : {"rank", "local_rank", "master_port"})
     expect_error([&] { load_text(std::string("[distributed]\n") + key + " = 1"); },
-                 {std::string("distributed.") + key + " = 1: comes from the launcher"});
+                 {std::string("distributed.") + key + " = 1: is set by the launcher"});
   expect_error([] { load_text("[distributed]\nmaster_addr = '::1'"); },
-               {"distributed.master_addr = \"::1\": comes from the launcher"});
+               {"distributed.master_addr = \"::1\": is set by the launcher"});
 }
 
 TEST(ConfigIo, WrongTypes) {

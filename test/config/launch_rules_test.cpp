@@ -25,8 +25,8 @@ TEST(LaunchRules, NodesAreThoseOfTheLaunch) {
   check_nodes(config, even);
   expect_error(
       [&] { check_nodes(config, uneven); },
-      {"distributed.num_processes_per_node = 2: must equal the number of processes on every "
-       "node of this launch, which has 1 on node 2 of 2"});
+      {"distributed.num_processes_per_node = 2: must equal the number of ranks on every node, "
+       "but this launch has 1 on node 2 of 2"});
 }
 
 TEST(LaunchRules, LaunchSizes) {
@@ -58,7 +58,7 @@ TEST(LaunchRules, LaunchSizes) {
       [](auto& d) { d.tensor_parallel_size = d.pipeline_parallel_size = Size{1} << 40; },
       {"distributed.tensor_parallel_size", "must divide"});
   refuse_distributed([](auto& d) { d.enabled = false; },
-                     {"distributed.enabled = false", "needs one rank", "4"});
+                     {"distributed.enabled = false", "requires one rank", "4"});
   Config single = tutorial();
   single.training.distributed.enabled = false;
   validate(single, 1);

@@ -111,7 +111,7 @@ TEST(MeshRules, MeshSizesOfTheNodes) {
   EXPECT_NE(text.find("mesh_shape = [\"nodes\", \"per_node\"]"), std::string::npos);
   EXPECT_EQ(config_as_toml(config_test::load_text(text)), text);
   expect_error([&] { validate(config, 6); },
-               {"distributed.mesh_shape = [\"nodes\", \"per_node\"]", "needs the nodes"});
+               {"distributed.mesh_shape = [\"nodes\", \"per_node\"]", "known only in a launch"});
   for (const char* wrong : {"['node']", "'nodes'", "[1.5]", "[-9223372036854775808]"})
     expect_error(
         [&] { config_test::load_text(std::string("[distributed]\nmesh_shape = ") + wrong); },

@@ -92,15 +92,16 @@ TEST(StrategyRules, PipelineGoesWithAny) {
 
 TEST(StrategyRules, PipelinesNeedLayersAndMicrobatches) {
   refuse("data", "pipeline=4", 4,
-         {"distributed.pipeline_parallel_size = 4: 4 pipeline stages need a layer each, and the "
-          "model has 2"});
+         {"distributed.pipeline_parallel_size = 4: 4 pipeline stages need a layer with parameters "
+          "each, "
+          "but the model has 2"});
   Config chunks = on("data", "pipeline=2");
   chunks.training.microbatches = 2;
   chunks.training.distributed.schedule = PipelineSchedule::interleaved;
   chunks.training.distributed.virtual_stages = 2;
   expect_error([&] { validate(chunks, 2); },
-               {"distributed.virtual_stages = 2: 2 pipeline stages of 2 chunks need a layer each, "
-                "and the model has 2"});
+               {"distributed.virtual_stages = 2: 2 pipeline stages of 2 chunks need a layer with "
+                "parameters each, but the model has 2"});
   refuse("data", "pipeline=2", 2, {"training.microbatches = 1: must be a multiple of the 2"},
          [](auto& d) { d.schedule = PipelineSchedule::interleaved; });
   refuse("data", "pipeline=2", 2, {"distributed.virtual_stages = 2: must be 1 with schedule 1f1b"},
@@ -136,7 +137,7 @@ TEST(StrategyRules, OptionsOfGatheringAreForThoseThatGather) {
       } else {
         refuse(strategy, mesh, 4,
                {key + " = false: needs distributed.strategy = \"fsdp\" or \"hybrid\"",
-                "\"" + strategy + "\" does not shard them"},
+                "and \"" + strategy + "\" does not"},
                change);
       }
     }

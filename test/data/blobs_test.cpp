@@ -80,8 +80,8 @@ TEST(Blobs, FloatsAreTheRoundedNumbers) {
 
 TEST(Blobs, NeedAModelThatPredictsSquareImages) {
   const std::string message =
-      "data.kind = \"blobs\": needs a model that predicts its input, of a width that is a square, "
-      "such as model.kind = \"vae\"";
+      "data.kind = \"blobs\": needs a model that predicts its input, whose width must be a square "
+      "number, such as model.kind = \"vae\"";
   for (const Size width : {2, 8, 10, 785})
     EXPECT_EQ(rejection_of(blobs_config, model_of_images(width)), message) << width;
   EXPECT_EQ(rejection_of(blobs_config, mlp({.widths = {9, 4}})), message);

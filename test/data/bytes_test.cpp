@@ -74,7 +74,7 @@ TEST(Bytes, NeedAModelOf256Values) {
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   EXPECT_EQ(
       rejection_of(bytes_config(file.path(), 1), transformer({.vocabulary = 255, .context = 5})),
-      "data.kind = \"bytes\": needs a model of sequences over 256 values");
+      "data.kind = \"bytes\": needs a sequence model with 256 classes");
 }
 
 }  // namespace

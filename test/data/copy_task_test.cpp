@@ -64,7 +64,7 @@ TEST(CopyTask, BestLossIsTheEntropyOfWhatIsDrawn) {
 
 TEST(CopyTask, NeedsAModelOfSequences) {
   EXPECT_EQ(rejection_of(copy_task_config, mlp({.widths = {2, 2}})),
-            "data.kind = \"copy_task\": needs a model of sequences, such as model.kind = "
+            "data.kind = \"copy_task\": needs a sequence model, such as model.kind = "
             "\"transformer\"");
 }
 

@@ -53,7 +53,7 @@ TEST_F(Hdf5Data, ValidationSamplesAreBehindTheOthers) {
   data_test::check(data_, three_to_one);
   data_.validation_samples = 3;
   EXPECT_EQ(rejection_of(data_, three_to_one),
-            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are wanted");
+            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are needed");
 }
 
 TEST_F(Hdf5Data, WhatCannotBeReadIsOneLine) {
@@ -69,9 +69,9 @@ TEST_F(Hdf5Data, WhatCannotBeReadIsOneLine) {
             "note: must have elements that are integers or real numbers");
   std::filesystem::resize_file(data_.file, 1000);
   EXPECT_TRUE(
-      rejection_of(data_, three_to_one).starts_with("is no whole HDF5 file: truncated file"));
+      rejection_of(data_, three_to_one).starts_with("is not a complete HDF5 file: truncated file"));
   data_.file = directory_.write("text", "x");
-  EXPECT_TRUE(rejection_of(data_, three_to_one).starts_with("is no whole HDF5 file: "));
+  EXPECT_TRUE(rejection_of(data_, three_to_one).starts_with("is not a complete HDF5 file: "));
   data_.file = "/nowhere/file";
   EXPECT_EQ(rejection_of(data_, three_to_one), "cannot be read: No such file or directory");
 }

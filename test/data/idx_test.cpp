@@ -62,10 +62,10 @@ TEST(Idx, AreReadWithoutASign) {
 
 TEST(Idx, FilesOfAnotherFormatAreOneLine) {
   EXPECT_EQ(rejection_of_idx(idx_bytes({.magic = 0x00000801}, 24), 4),
-            "must be images in IDX format, which begin with 0x00000803, not with 0x00000801");
+            "must be a file of images in IDX format, which begins with 0x00000803, not 0x00000801");
   // What a file has that is still compressed.
   EXPECT_EQ(rejection_of_idx(idx_bytes({.magic = 0x1f8b0808}, 24), 4),
-            "must be images in IDX format, which begin with 0x00000803, not with 0x1f8b0808");
+            "must be a file of images in IDX format, which begins with 0x00000803, not 0x1f8b0808");
   EXPECT_EQ(rejection_of_idx(idx_bytes({.rows = 3}, 36), 4),
             "has images of 3 x 3 pixels, but the model reads 6");
   // The product would be 6 in fewer bits.
@@ -78,10 +78,10 @@ TEST(Idx, FilesThatAreTooShortAreOneLine) {
   std::vector<unsigned char> header = idx_bytes({}, 0);
   header.pop_back();
   EXPECT_EQ(rejection_of_idx(header, 1), "has fewer than 16 bytes");
-  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 24), 5), "has 4 images, but 5 samples are wanted");
-  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 23), 4), "ends after 3 of its 4 images");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 24), 5), "has 4 images, but 5 samples are needed");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 23), 4), "is truncated after 3 of its 4 images");
   EXPECT_EQ(rejection_of_idx(idx_bytes({.images = 0xffffffff}, 24), 4),
-            "ends after 4 of its 4294967295 images");
+            "is truncated after 4 of its 4294967295 images");
 }
 
 TEST(Idx, ValidationSamplesAreBehindTheOthers) {
@@ -90,7 +90,7 @@ TEST(Idx, ValidationSamplesAreBehindTheOthers) {
   data.validation_samples = 1;
   data_test::check(data, model_of_six_pixels);
   data.validation_samples = 2;
-  EXPECT_EQ(rejection_of(data, model_of_six_pixels), "has 4 images, but 5 samples are wanted");
+  EXPECT_EQ(rejection_of(data, model_of_six_pixels), "has 4 images, but 5 samples are needed");
 }
 
 TEST(Idx, FilesThatCannotBeReadAreOneLine) {

@@ -136,26 +136,26 @@ TEST_F(NpyData, ValidationSamplesAreBehindTheOthers) {
   data_test::check(data_, two_to_one);
   data_.validation_samples = 3;
   EXPECT_EQ(rejection_of(data_, two_to_one),
-            "data.x = " + data_.x + ": has shape (5, 2), but 6 samples are wanted");
+            "data.x = " + data_.x + ": has shape (5, 2), but 6 samples are needed");
 }
 
 TEST_F(NpyData, WhatCannotBeReadIsOneLine) {
-  const std::string none = "must be an array saved by NumPy, which begins with its format's header";
+  const std::string none = "is not a NumPy array file: it does not begin with the .npy header";
   EXPECT_EQ(rejection_of_x(""), none);
   EXPECT_EQ(rejection_of_x("1 2 3"), none);
   EXPECT_EQ(rejection_of_x("PK\x03\x04"), none);
   EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(10), "True")),
-            "is in Fortran order, but must be in C order: numpy.ascontiguousarray");
+            "is in Fortran order, but must be in C order; save numpy.ascontiguousarray(array)");
   const std::string known =
       ", but must have one of |b1, |i1, |u1, <i2, <u2, <i4, <u4, <i8, <u8, "
       "<f2, <f4, <f8";
   for (const char* type : {">f4", "<c8", "|O", "<U3", "<f16", ">i8", "<M8[s]", "f4", ""})
     EXPECT_EQ(rejection_of_x(npy_text(type, "(5, 2)", counted<float>(10))),
-              fmt::format("has elements of type {}{}", type, known));
+              fmt::format("has element type {}{}", type, known));
   EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(9))),
-            "ends after 4 of its 5 samples");
+            "is truncated after 4 of its 5 samples");
   EXPECT_EQ(rejection_of_x(npy_text("<f4", "(1152921504606846977, 2)", counted<float>(10))),
-            "ends after 5 of its 1152921504606846977 samples");
+            "is truncated after 5 of its 1152921504606846977 samples");
   data_.x = "/nowhere/file";
   EXPECT_EQ(rejection_of(data_, two_to_one),
             "data.x = /nowhere/file: cannot be read: No such file or directory");

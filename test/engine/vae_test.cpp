@@ -108,7 +108,7 @@ TEST(Vae, OnlyModelsThatDrawHaveSamplesOfTheirOwn) {
       train_test::on_mesh(setup, {{"data", Communicator::world().size()}}, "data"));
   trainer.fit(setup.data);
   EXPECT_EQ(train_test::error_everywhere([&] { trainer.sample(3); }),
-            "trainer: the model draws nothing, so it has no samples of its own");
+            "trainer: this model has no latent variables, so it cannot generate samples");
 }
 
 /// In segments of three units the draw lies within one, and is computed again.

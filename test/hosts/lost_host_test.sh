@@ -32,7 +32,7 @@ for way in "${!ways[@]}"; do
   launch run study.toml -o results --resume --give-up 1
   expect_code 5
   grep -q '^RESULT: FAIL 1 failed, 3 ok' "$out" || fail "did not go on: $(tail -1 "$out")"
-  grep -qs 'its launch ended before the case did' "$here"/results/cases/*/result.json || fail "gives no reason"
+  grep -qs 'its launch ended during the case' "$here"/results/cases/*/result.json || fail "gives no reason"
   launch run study.toml -o results --retry failed
   expect_code 0
   grep -q '^RESULT: PASS 4 ok' "$out" || fail "did not run it again: $(tail -1 "$out")"

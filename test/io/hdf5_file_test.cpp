@@ -69,7 +69,7 @@ TEST(Hdf5File, ElementsAreOneBehindTheOtherAtTheirPlace) {
   }
   const Hdf5File file = Hdf5File::open(path);
   EXPECT_EQ(file.place_of("large") % (1 << 20), 0);
-  EXPECT_NE(error_of([&] { file.place_of("none"); }).find("none: has no place"), std::string::npos);
+  EXPECT_NE(error_of([&] { file.place_of("none"); }).find("none: is not stored contiguously"), std::string::npos);
   const std::vector<double> values{1, 2, 3, 4};
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
       .seekp(file.place_of("a"))
@@ -107,7 +107,7 @@ TEST(Hdf5File, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_of([&] { file.read("a", DType::float32, all_of({4}), values.data()); }),
             path + ": a: has elements of float64, not float32");
   EXPECT_EQ(error_of([&] { file.read("a", DType::float64, all_of({5}), values.data()); }),
-            path + ": a: is smaller than the part that is asked for");
+            path + ": a: is smaller than the requested part");
   EXPECT_TRUE(
       error_of([&] { file.attribute("a", "b"); }).starts_with(path + ": a/b: can't locate"));
   EXPECT_TRUE(error_of([&] { file.text("b"); }).starts_with(path + ": b: "));
@@ -115,10 +115,10 @@ TEST(Hdf5File, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_of([&] { Hdf5File::open(nothing); }),
             nothing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { Hdf5File::open(directory.path()); }),
-            directory.path().string() + ": is no regular file");
+            directory.path().string() + ": is not a regular file");
   EXPECT_TRUE(error_of([&] {
                 Hdf5File::open(text);
-              }).starts_with(text + ": is no whole HDF5 file: file signature not found"));
+              }).starts_with(text + ": is not a complete HDF5 file: file signature not found"));
   EXPECT_TRUE(error_of([&] { Hdf5File::create(nothing + "/a.h5"); }).starts_with(nothing));
 }
 

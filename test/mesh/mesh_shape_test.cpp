@@ -42,17 +42,20 @@ TEST(MeshShape, RejectsWithKeyAndValue) {
     return error_of([=] { MeshShape::parse(text, ranks); });
   };
   EXPECT_EQ(parse("data=2,model=4", 6),
-            "mesh = data=2,model=4: the sizes multiply to 8, which must equal the 6 ranks");
+            "mesh = data=2,model=4: the sizes multiply to 8, which does not match the 6 ranks");
   EXPECT_EQ(parse("data=-1,model=4", 6),
-            "mesh = data=-1,model=4: the other sizes multiply to 4, which must divide the 6 ranks");
+            "mesh = data=-1,model=4: the other sizes multiply to 4, which does not evenly divide "
+            "the 6 ranks");
   EXPECT_EQ(parse("data=-1,model=-1", 4),
             "mesh = data=-1,model=-1: only one size may be -1 (the remaining ranks)");
   EXPECT_EQ(parse("data=2,data=2", 4),
             "mesh = data=2,data=2: axis names must be unique, but 'data' is given twice");
   EXPECT_EQ(parse("data=0", 1),
             "mesh = data=0: sizes must be positive or one -1 (the remaining ranks); 'data' has 0");
-  EXPECT_EQ(parse("data=two", 1), "mesh = data=two: the size of 'data' must be a whole number, nodes or per_node");
-  EXPECT_EQ(parse("data=2x", 2), "mesh = data=2x: the size of 'data' must be a whole number, nodes or per_node");
+  EXPECT_EQ(parse("data=two", 1),
+            "mesh = data=two: the size of 'data' must be a whole number, nodes or per_node");
+  EXPECT_EQ(parse("data=2x", 2),
+            "mesh = data=2x: the size of 'data' must be a whole number, nodes or per_node");
   for (const char* text : {"", "data", "data=1,", "=2", "1d=1", "da ta=1", "data=-2",
                            "data=99999999999999999999", "a=4294967296,b=4294967296"}) {
     EXPECT_EQ(parse(text, 1).rfind("mesh = ", 0), 0u) << text;

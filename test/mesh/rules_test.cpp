@@ -56,7 +56,7 @@ TEST(MeshRules, RejectUnknownAndDoubleNames) {
   EXPECT_EQ(error_of([] {
               MeshRules({{"mlp", {"model"}}, {"mlp", {}}});
             }),
-            "mesh_rules = mlp: must have one rule, not two");
+            "mesh_rules = mlp: has two rules, but must have only one");
 }
 
 }  // namespace

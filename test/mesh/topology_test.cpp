@@ -80,7 +80,7 @@ TEST(MeshShape, TakesSizesFromTheNodes) {
 }
 
 TEST(MeshShape, NeedsNodesThatAreKnownAndAlike) {
-  EXPECT_NE(mesh_on("data=nodes", 4).find("needs the nodes"), std::string::npos);
+  EXPECT_NE(mesh_on("data=nodes", 4).find("known only in a launch"), std::string::npos);
   const Topology uneven(Ranks{0, 0, 0, 1});
   EXPECT_NE(mesh_on("fsdp=per_node", uneven).find("2 with 1-3 ranks each"), std::string::npos);
   EXPECT_EQ(mesh_on("data=nodes,fsdp=-1", uneven), "data=2,fsdp=2");

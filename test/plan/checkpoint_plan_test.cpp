@@ -104,7 +104,7 @@ TEST(CheckpointPlan, FilesDoNotDependOnTheMesh) {
 TEST(CheckpointPlan, TextAndJsonSayBytesPerRank) {
   const Plan plan = make_plan(input_on({{"data", 2}, {"fsdp", 3}}, Strategy::zero1));
   const CheckpointBytes first = checkpoint_bytes(plan, 0);
-  EXPECT_NE(to_text(plan).find("\nA checkpoint, per rank\n  rank"), std::string::npos);
+  EXPECT_NE(to_text(plan).find("\nCheckpoint bytes per rank\n  rank"), std::string::npos);
   const nlohmann::json json = to_json(plan).at("checkpoint");
   EXPECT_EQ(json[0].at("written_bytes"), first.written);
   EXPECT_EQ(json[0].at("read_bytes"), first.read);

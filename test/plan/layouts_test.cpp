@@ -140,9 +140,10 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
     choose_layouts(input);
     ADD_FAILURE() << "three ranks cannot split 4 frequencies";
   } catch (const ConfigError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "distributed.tensor_parallel_size = 3: must divide the 4 groups of 16 columns of "
-              "layer1/modes");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "distributed.tensor_parallel_size = 3: must evenly divide the 4 groups of 16 columns of "
+        "layer1/modes");
   }
 }
 

@@ -138,8 +138,9 @@ TEST(PipelineSchedules, RejectWhatTheyDoNotHave) {
     }
     return "";
   };
-  EXPECT_EQ(message({one_f_one_b, 4, 8, 2}),
-            "distributed.virtual_stages = 2: must be 1 with schedule 1f1b; interleaved has more");
+  EXPECT_EQ(
+      message({one_f_one_b, 4, 8, 2}),
+      "distributed.virtual_stages = 2: must be 1 with schedule 1f1b; only interleaved allows more");
   EXPECT_EQ(message({interleaved, 4, 6, 2}),
             "training.microbatches = 6: must be a multiple of the 4 pipeline stages with schedule "
             "interleaved");

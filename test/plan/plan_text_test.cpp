@@ -89,7 +89,7 @@ TEST(PlanText, ShowsCollectivesScheduleAndWork) {
   expect_line(text, {"per step", "data", "all_reduce", "2 calls", "1,540 B", "gradients"});
   expect_line(text, {"per epoch", "data", "all_reduce", "1 call ", "64 B", "loss sums"});
   expect_line(text, {"backward(layer2/output) backward(layer2/product)"});
-  expect_line(text, {"Steps of an epoch: 8"});
+  expect_line(text, {"Steps per epoch: 8"});
   expect_line(text, {"FLOPs", "45,056", "20,480", "24,576"});
   expect_line(to_text(make_plan(tutorial({{"data", 1}}))), {"none"});
 }

@@ -214,7 +214,7 @@ TEST(FitErrors, RefusesAnotherScalarType) {
   Experiment setup = primes();
   setup.model.dtype = DType::float32;
   EXPECT_EQ(error_everywhere([&] { Trainer<double>(setup.model, setup.training); }),
-            "model.dtype = float32: must be float64, the trainer's");
+            "model.dtype = float32: must be float64, the type of this trainer");
 }
 
 TEST(FitErrors, RefusesAMeshThatDoesNotFit) {

@@ -49,7 +49,7 @@ nlohmann::json json_of(const Candidate& one) {
 
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
   std::string text =
-      fmt::format("\nPredicted for machine {}: {} a step, {} samples/s\n", machine.name,
+      fmt::format("\nPredicted for machine {}: {} per step, {} samples/s\n", machine.name,
                   human_seconds(step.step_seconds),
                   with_thousands(static_cast<Size>(static_cast<double>(plan.input.global_batch) /
                                                    step.step_seconds)));
@@ -77,8 +77,8 @@ nlohmann::json to_json(const Machine& machine, const SimulatedStep& step) {
 std::string advice_text(const Advice& advice, const Machine& machine) {
   const std::size_t all = advice.fits.size() + advice.too_large.size();
   std::string text =
-      fmt::format("{} of {} candidates fit in the {} of a rank of machine {}\n", advice.fits.size(),
-                  all, human_bytes(machine.memory_bytes), machine.name);
+      fmt::format("{} of {} candidates fit in the {} that a rank of machine {} has\n",
+                  advice.fits.size(), all, human_bytes(machine.memory_bytes), machine.name);
   const auto best = first(advice.fits, shown_best);
   const auto too_large = first(advice.too_large, shown_too_large);
   std::size_t width = 4;
@@ -88,7 +88,7 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
     return fmt::format("{:>11}  {}", sent, slower);
   };
   if (!best.empty())
-    text += "\n" + line("step", head, width, behind("sent a step", "slower than the best by"));
+    text += "\n" + line("step", head, width, behind("sent/step", "slower than the best by"));
   for (const Candidate& one : best)
     text += line(human_seconds(one.step.step_seconds), cells_of(one), width,
                  behind(human_bytes(one.sent_bytes), why_slower(one.step, best.front().step)));

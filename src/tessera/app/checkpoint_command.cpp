@@ -36,7 +36,7 @@ std::string saved_as(const CheckpointOptions& options) {
 }
 
 std::string verified(const std::string& file) {
-  return fmt::format("{}: whole: {} B of arrays are what was written\n", file,
+  return fmt::format("{}: intact: {} B of arrays match their checksums\n", file,
                      with_thousands(verify_checkpoint(file)));
 }
 

@@ -24,7 +24,7 @@ Examples:
   mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
                                                     parameters sharded as well
   tessera run inputs/tutorial.toml --set checkpoint.directory=saves --resume-if-present
-                                                    goes on where an earlier run ended
+                                                    resumes where an earlier run ended
   tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
   mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
@@ -67,26 +67,27 @@ void add_run(CLI::App& app, TrainOptions& options) {
   add_source(run, options.source);
   add_expected_ranks(run, options.source);
   add_json(run, options.json, "results");
-  run.add_option("--export", options.export_to,
-                 "Also write samples, unseen ones if there are any, and the trained model's "
-                 "predictions as NumPy arrays, and the results, to a directory")
+  run.add_option(
+         "--export", options.export_to,
+         "Also write the results to this directory, and as NumPy arrays samples (unseen ones if "
+         "there are any) and the trained model's predictions for them")
       ->type_name("DIR")
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must name a directory") : std::string();
       });
   CLI::Option* const resume =
       run.add_option("--resume", options.resume,
-                     "Go on from this checkpoint, or without a file from the latest one in "
+                     "Resume from this checkpoint; without an argument, from the latest one in "
                      "checkpoint.directory")
           ->type_name("[CHECKPOINT]")
           ->expected(0, 1);
   run.add_flag("--resume-if-present", options.resume_if_present,
-               "Go on from the latest checkpoint if there is one, for job scripts")
+               "Resume from the latest checkpoint if there is one; for job scripts")
       ->excludes(resume);
   run.add_option("--until", options.until,
-                 "Stop at this local time, or second since 1970, with a checkpoint")
+                 "Stop with a checkpoint at this local time, or at this many seconds since 1970")
       ->type_name("YYYY-MM-DDTHH:MM:SS|SECONDS");
-  run.add_flag("--quiet", options.quiet, "Print errors only");
+  run.add_flag("--quiet", options.quiet, "Print only warnings and errors");
   run.add_flag("--print-config", options.print_config,
                "Print the resolved configuration as TOML and exit");
   run.add_flag("--check-collectives", options.source.check_collectives,
@@ -105,8 +106,8 @@ void add_plan(CLI::App& app, PlanOptions& options) {
                   "Machine file: predict how long the step takes there (see inputs/machines)")
       ->type_name("FILE");
   plan.add_flag("--advise", options.advises,
-                "Search strategies, meshes, microbatches and recomputation for the shortest step "
-                "on the machine, and show the best ones");
+                "Search strategies, meshes, microbatches and recomputation for the fastest step "
+                "on the machine, and show the best configurations");
 }
 
 void add_inspect(CLI::App& app, InspectOptions& options) {
@@ -117,7 +118,8 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
 }
 
 void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
-  CLI::App& checkpoint = *app.add_subcommand("checkpoint", "Look at a checkpoint, without MPI");
+  CLI::App& checkpoint =
+      *app.add_subcommand("checkpoint", "Show, verify or export a checkpoint, without MPI");
   checkpoint.require_subcommand(1);
   const auto add = [&](CheckpointAction action, const char* what) {
     CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
@@ -125,10 +127,10 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
     command.callback([&options, action] { options.action = action; });
     return &command;
   };
-  add(CheckpointAction::show, "Show where the training stands, and every array");
+  add(CheckpointAction::show, "Show the training state and every array");
   add(CheckpointAction::verify, "Compare every array with its checksum");
   CLI::App* const exporting =
-      add(CheckpointAction::save_as, "Write the parameters to a file that other programs read");
+      add(CheckpointAction::save_as, "Write the parameters to a file for other programs");
   exporting->add_option("--format", options.format, "Format: " + join(names_of<ExportFormat>))
       ->type_name("NAME");
   exporting
@@ -138,7 +140,7 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
       ->type_name("NAME");
   exporting
       ->add_option("-o,--output", options.to,
-                   "File to write; default: the checkpoint's name with another ending")
+                   "File to write; default: the checkpoint's name with the format's extension")
       ->type_name("FILE");
 }
 

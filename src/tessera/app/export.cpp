@@ -20,7 +20,8 @@ void check_export(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory, error))
-    throw ConfigError("--export", directory.string(), "must be a directory that can be made");
+    throw ConfigError("--export", directory.string(),
+                      "must be a directory that exists or can be created");
   if (access(directory.c_str(), W_OK | X_OK) != 0)
     throw ConfigError("--export", directory.string(), "must be writable");
 }

@@ -159,13 +159,13 @@ BlasStatus check_blas(int argc, const char* const* argv, bool may_restart) {
   const std::optional<std::string> better = better_core(cpu_features(), *status.blas);
   if (!better) return status;
   if (chosen != nullptr) {
-    status.remark =
-        fmt::format("{} is set by the user; {} suits this processor", core_variable, *better);
+    status.remark = fmt::format("{} is set by the user, but {} suits this processor better",
+                                core_variable, *better);
     return status;
   }
   std::string reason = "the process has already started";
   if (!status.blas->dynamic_arch) {
-    reason = "the library has no other core";
+    reason = "the library was built for one core type";
   } else if (may_restart) {
     setenv(core_variable, better->c_str(), 1);
     setenv(restart_variable, status.blas->core.c_str(), 1);
@@ -173,7 +173,8 @@ BlasStatus check_blas(int argc, const char* const* argv, bool may_restart) {
     unsetenv(core_variable);
     unsetenv(restart_variable);
   }
-  status.remark = fmt::format("{} suits this processor, not corrected: {}", *better, reason);
+  status.remark =
+      fmt::format("{} suits this processor better, but could not be selected: {}", *better, reason);
   return status;
 }
 

@@ -12,10 +12,11 @@ namespace tessera {
 
 int device_of_rank(int local_rank, int visible_devices, const std::optional<AskedNumber>& asked) {
   if (visible_devices < 1)
-    throw Error(ExitCode::usage,
-                "this process sees no GPU, which this Tessera was built for: check what the job "
-                "asked for and CUDA_VISIBLE_DEVICES, or use what works without a GPU, `tessera "
-                "plan`, --help and --version");
+    throw Error(
+        ExitCode::usage,
+        "this process sees no GPU, but this Tessera was built for GPUs: check the job's GPU "
+        "request and CUDA_VISIBLE_DEVICES (without a GPU only `tessera plan`, --help and "
+        "--version work)");
   if (!asked) return local_rank % visible_devices;
   if (asked->number >= visible_devices)
     throw ConfigError(asked->name, std::to_string(asked->number),
@@ -28,8 +29,8 @@ std::optional<std::string> shared_device_error(std::span<const std::string> devi
     for (std::size_t j = 0; j < i; ++j) {
       if (devices[i] != devices[j]) continue;
       return fmt::format(
-          "ranks {} and {} of a node with {} ranks share one GPU: start one rank per GPU, or allow "
-          "it with TESSERA_ALLOW_SHARED_GPU=1",
+          "ranks {} and {} of a node with {} ranks share one GPU: start one rank per GPU, or set "
+          "TESSERA_ALLOW_SHARED_GPU=1 to allow this",
           j, i, devices.size());
     }
   }

@@ -50,7 +50,7 @@ AskedNumber parsed(std::string name, std::string_view value, std::string_view se
   const int least = setting == device_id ? 0 : 1;
   if (error != std::errc() || end != value.data() + value.size() || asked.number < least)
     throw ConfigError(asked.name, value,
-                      least == 0 ? "must be a number" : "must be a positive number");
+                      least == 0 ? "must be a number, 0 or more" : "must be a positive number");
   return asked;
 }
 
@@ -92,8 +92,8 @@ std::vector<std::string> kokkos_arguments(const std::vector<std::string>& argume
     const std::string_view name = name_and_value(argument).first;
     if (name == device_id || name == num_threads) continue;
     if (std::find(passed_on.begin(), passed_on.end(), name) == passed_on.end())
-      throw Error(ExitCode::usage, "{0}{1} is not known; known are {0}{2}, {3}, {4}", kokkos_prefix,
-                  name, join(passed_on, ", "), device_id, num_threads);
+      throw Error(ExitCode::usage, "{0}{1} is not a known option; known options: {0}{2}, {3}, {4}",
+                  kokkos_prefix, name, join(passed_on, ", "), device_id, num_threads);
     result.push_back(argument);
   }
   if (choice.device) result.push_back(fmt::format("--kokkos-device-id={}", *choice.device));

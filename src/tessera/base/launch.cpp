@@ -47,7 +47,7 @@ void check_launch(const Launch& launch, int world_size) {
   if (launch.size <= 1 || world_size != 1) return;
   throw Error(ExitCode::usage,
               "the launcher started {0} processes ({1} = {0}) but MPI_COMM_WORLD has 1: "
-              "program and launcher use different MPI libraries",
+              "the program and the launcher use different MPI libraries",
               launch.size, launch.variable);
 }
 

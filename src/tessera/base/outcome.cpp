@@ -19,7 +19,7 @@ Outcome describe_current_exception() {
     }
     return {ExitCode::usage, fmt::format("unexpected: {}", error.what())};
   } catch (...) {
-    return {ExitCode::usage, "unexpected: an exception of unknown type"};
+    return {ExitCode::usage, "unexpected error: an exception of unknown type"};
   }
 }
 

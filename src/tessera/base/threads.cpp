@@ -87,15 +87,17 @@ void check_threads(const AskedNumber& asked, std::span<const int> processors,
   const int available = static_cast<int>(processors.size());
   // OMP_NUM_THREADS is for other libraries as well.
   if (!kokkos_has_threads && asked.number > 1 && asked.name != "OMP_NUM_THREADS")
-    throw ConfigError(asked.name, std::to_string(asked.number),
-                      "this Kokkos was built without OpenMP and has 1 thread per rank; build one "
-                      "with scripts/kokkos.sh --backend openmp");
+    throw ConfigError(
+        asked.name, std::to_string(asked.number),
+        "this Kokkos was built without OpenMP, so each rank runs 1 thread; build one with OpenMP: "
+        "scripts/kokkos.sh --backend openmp");
   if (!kokkos_has_threads || available == 0 || asked.number <= available) return;
-  throw ConfigError(asked.name, std::to_string(asked.number),
-                    "a rank may run on {} here ({}); ask for at most {}, or give ranks more "
-                    "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
-                    counted(available, "processor"), number_ranges(processors), available,
-                    asked.number, asked.number);
+  throw ConfigError(
+      asked.name, std::to_string(asked.number),
+      "each rank may run on only {} ({}); ask for at most {} threads, or give ranks more "
+      "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
+      counted(available, "processor"), number_ranges(processors), available, asked.number,
+      asked.number);
 }
 
 }  // namespace tessera

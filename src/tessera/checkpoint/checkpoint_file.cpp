@@ -61,7 +61,7 @@ template <class Value>
 Value attribute_of(const Hdf5File& file, const std::string& path, const std::string& name) {
   const AttributeValue value = file.attribute("", name);
   if (const Value* found = std::get_if<Value>(&value)) return *found;
-  throw Error(ExitCode::usage, "{}: {}: is of an unexpected type", path, name);
+  throw Error(ExitCode::usage, "{}: {}: has an unexpected type", path, name);
 }
 
 Hdf5File opened(const std::string& path) {
@@ -73,7 +73,7 @@ Hdf5File opened(const std::string& path) {
       return false;
     }
   };
-  if (!is_checkpoint()) throw Error(ExitCode::usage, path + ": is not a checkpoint of tessera");
+  if (!is_checkpoint()) throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
   const Size version = attribute_of<Size>(file, path, "format_version");
   if (version < 1 || version > checkpoint_version)
     throw Error(ExitCode::usage, "{}: format_version: must be from 1 to {}, not {}", path,

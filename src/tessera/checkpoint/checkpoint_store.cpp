@@ -50,7 +50,8 @@ void make_directory(const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory, error))
-    throw ConfigError("checkpoint.directory", directory, "must be a directory that can be made");
+    throw ConfigError("checkpoint.directory", directory,
+                      "must be a directory that exists or can be created");
   if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0)
     throw ConfigError("checkpoint.directory", directory, "must be writable: {}",
                       std::strerror(errno));
@@ -243,8 +244,8 @@ std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
     std::ifstream(file) >> name;
     const fs::path path = directory / name;
     if (!is_checkpoint_name(name) || !fs::is_regular_file(path, unused))
-      throw Error(ExitCode::usage, "{}: names {}, which is no checkpoint there", file.string(),
-                  one_line(name));
+      throw Error(ExitCode::usage, "{}: names {}, which is not a checkpoint in this directory",
+                  file.string(), one_line(name));
     return path;
   }
   // The first save may have ended between the two names that it gives.

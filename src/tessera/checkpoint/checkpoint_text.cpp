@@ -43,7 +43,7 @@ std::string checkpoint_text(const std::string& path) {
        fmt::format("{}, after {} of {} epochs and {} of the next one", state.step, state.epoch(),
                    value_at(config, "/training/num_epochs"), counted(state.batch(), "step")));
   if (!state.epoch_losses.empty())
-    line("Loss:", fmt::format("{:.6f} in the last whole epoch", state.epoch_losses.back()));
+    line("Loss:", fmt::format("{:.6f} in the last complete epoch", state.epoch_losses.back()));
   if (!state.validations.empty())
     line("Validation:", fmt::format("{:.6f} after epoch {:g}", state.validations.back()[1],
                                     state.validations.back()[0]));

@@ -39,7 +39,7 @@ void check_same_training(const std::string& path, const std::string& written_wit
         then.is_object() && then.contains(place) ? then.at(place) : setting.get(defaults);
     const nlohmann::json now = setting.get(config);
     if (before != now)
-      throw Error(ExitCode::usage, "{}: was written with {} = {}, and this run has {}", path,
+      throw Error(ExitCode::usage, "{}: was written with {} = {}, but this run has {}", path,
                   setting.key, to_toml(before), to_toml(now));
   }
 }

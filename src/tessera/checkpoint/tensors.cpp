@@ -69,10 +69,10 @@ void check_facts(const Hdf5File& file, const std::string& path,
     const auto at = found.find(tensor.name);
     if (at == found.end()) reject("is missing");
     if (at->second.shape != tensor.shape)
-      reject(fmt::format("has the shape {}, and {} in this run", to_string(at->second.shape),
+      reject(fmt::format("has shape {}, but shape {} in this run", to_string(at->second.shape),
                          to_string(tensor.shape)));
     if (at->second.type != tensor.type)
-      reject(fmt::format("has elements of {}, and of {} in this run", name_of(at->second.type),
+      reject(fmt::format("has element type {}, but type {} in this run", name_of(at->second.type),
                          name_of(tensor.type)));
   }
 }

@@ -47,7 +47,7 @@ class Search {
   Advice run() {
     if (ranks_ < 1 || ranks_ > machine_.ranks())
       throw ConfigError("--ranks", std::to_string(ranks_),
-                        "must be from 1 to {}, the ranks of machine {}",
+                        "must be from 1 to {}, the number of ranks of machine {}",
                         with_thousands(machine_.ranks()), machine_.name);
     for (const StrategyRow& strategy : strategies) {
       if (!strategy.splits_batch) continue;  // data on a mesh with model only
@@ -56,7 +56,7 @@ class Search {
     }
     if (advice_.fits.empty() && advice_.too_large.empty())
       throw ConfigError("--ranks", std::to_string(ranks_),
-                        "no mesh of so many ranks can run this configuration: " + problem_);
+                        "no mesh of this many ranks can run this configuration: " + problem_);
     const auto sort = [](std::vector<Candidate>& list, auto number) {
       std::stable_sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
         return number(a) < number(b);

@@ -125,7 +125,8 @@ void check_checkpoint(const Config& config) {
            "needs a program that was built with parallel HDF5 (TESSERA_ENABLE_HDF5)");
   if (given.enabled()) {
     if (given.keep == 0 && given.keep_best > 0)
-      reject("checkpoint.keep_best", given.keep_best, "needs checkpoint.keep > 0, as 0 keeps all");
+      reject("checkpoint.keep_best", given.keep_best,
+             "needs checkpoint.keep > 0, because 0 already keeps all");
     return;
   }
   const Config defaults;
@@ -139,7 +140,7 @@ void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
     reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
   if (!config.enabled && ranks != 1)
-    reject("distributed.enabled", false, "needs one rank, but there are {}", ranks);
+    reject("distributed.enabled", false, "requires one rank, but there are {}", ranks);
   if (config.num_nodes && config.num_processes_per_node) {
     const Size product = saturating_product(*config.num_nodes, *config.num_processes_per_node);
     const Size expected = config.world_size.value_or(ranks);
@@ -262,15 +263,15 @@ void check_nodes(const DistributedConfig& config, const Topology& launch) {
   for (std::size_t node = 0; node < ranks_by_node.size(); ++node)
     if (config.num_processes_per_node && *config.num_processes_per_node != ranks_by_node[node])
       reject("distributed.num_processes_per_node", *config.num_processes_per_node,
-             "must equal the number of processes on every node of this launch, which "
-             "has {} on node {} of {}",
+             "must equal the number of ranks on every node, but this launch has {} on "
+             "node {} of {}",
              ranks_by_node[node], node + 1, nodes);
 }
 
 void check_threads(const DistributedConfig& config, Size threads) {
   if (config.threads && *config.threads != threads)
     reject("distributed.threads", *config.threads,
-           "must equal the threads of a rank, of which this launch has {}; set "
+           "must equal the number of threads per rank, which is {} in this launch; set "
            "OMP_NUM_THREADS={}",
            threads, *config.threads);
 }

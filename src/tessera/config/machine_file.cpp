@@ -32,21 +32,21 @@ const std::array<MachineKey<Machine>, 6> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
     {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
     {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
-     "that kernels of a rank reach"},
-    {"kernel_seconds", &Machine::kernel_seconds, 0, HUGE_VAL, "of a kernel, beside its work"},
+     "reached by the kernels of a rank"},
+    {"kernel_seconds", &Machine::kernel_seconds, 0, HUGE_VAL, "overhead of each kernel"},
     {"product_overlap", &Machine::product_overlap, 0, 1,
-     "part of its memory traffic that a product hides"},
-    {"overlap", &Machine::overlap, 0, 1, "part of a started call that computation can hide"},
+     "part of its memory traffic that a matrix product hides"},
+    {"overlap", &Machine::overlap, 0, 1, "part of a non-blocking call that computation can hide"},
 }};
 const std::array<MachineKey<NetworkLevel>, 6> network_keys{{
     {"name", &NetworkLevel::name, 0, 0, ""},
-    {"ranks", &NetworkLevel::ranks, 1, HUGE_VAL, "that it connects"},
+    {"ranks", &NetworkLevel::ranks, 1, HUGE_VAL, "ranks that this level connects"},
     {"latency_seconds", &NetworkLevel::latency_seconds, 0, HUGE_VAL, "of a message"},
     {"rendezvous_seconds", &NetworkLevel::rendezvous_seconds, 0, HUGE_VAL,
-     "more, of a message of more than eager_bytes"},
+     "added to each message longer than eager_bytes"},
     {"eager_bytes", &NetworkLevel::eager_bytes, 0, HUGE_VAL, ""},
     {"bytes_per_second", &NetworkLevel::bytes_per_second, tiny, HUGE_VAL,
-     "each way, out of a rank or out of a group of the level above"},
+     "in each direction, out of a rank or out of a group of the inner level"},
 }};
 constexpr std::string_view rates = "machine.flops_per_second.";
 constexpr std::array<std::string_view, 5> product_types{"float32", "float64", "bfloat16", "float16",
@@ -59,7 +59,7 @@ void check_range(const std::string& key, const nlohmann::json& value, double lea
   reject(key, value,
          most < HUGE_VAL ? fmt::format("must be from {} to {}", least, most)
          : least > 0     ? "must be positive and finite"
-                         : "must not be negative, and finite");
+                         : "must be finite and not negative");
 }
 
 template <class T, std::size_t N>
@@ -147,7 +147,8 @@ Machine load_machine(const std::string& path) {
 
 std::string machine_as_toml(const Machine& machine) {
   std::string text = "[machine]\n" + lines(machine, machine_keys);
-  text += "\n[machine.flops_per_second]                  # that products of a rank reach\n";
+  text +=
+      "\n[machine.flops_per_second]                  # reached by the matrix products of a rank\n";
   for (const auto& [type, rate] : machine.flops_per_second)
     text += fmt::format("{} = {}\n", type, to_toml(rate));
   for (const NetworkLevel& level : machine.network)

@@ -89,7 +89,7 @@ inline void assign(std::string_view key, const nlohmann::json& value, Recomputat
     member.units = 1;
   } else {
     if (!value.is_number_integer() || value.get<Size>() < 1)
-      reject(key, value, "must be \"none\", \"full\" or the number of layers of a segment");
+      reject(key, value, "must be \"none\", \"full\" or the number of layers per segment");
     member.units = value.get<Size>();
   }
 }

@@ -36,7 +36,7 @@ bool is_section(const std::string& name) {
   const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
   for (std::string_view launched : launcher_names)
     if (name == launched)
-      reject(key, value, "comes from the launcher (mpirun, srun) and must not be given");
+      reject(key, value, "is set by the launcher (mpirun, srun) and must not be given here");
   std::vector<std::string> keys;
   std::vector<std::string> names;
   for (const Setting& known : settings()) {

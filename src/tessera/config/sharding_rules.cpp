@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* rules_key = "distributed.mesh_rules";
 constexpr const char* only_model =
-    "may name only the axis model: over data and fsdp the strategy shards parameters, as flat "
-    "units";
+    "may name only the axis model, because over data and fsdp the strategy shards parameters, "
+    "as flat units";
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -62,8 +62,8 @@ void check_one_name_on_model(const ModelSpec& model,
   for (const std::string& name : others)
     if (!name.empty() && name != "embed" && contains(rules.axes_of(name), "model"))
       reject(entry_key(rules_key, "embed"), given.at("embed"),
-             "needs {} = []: a kernel has a dimension of each name, and "
-             "model can split only one",
+             "needs {} = []: a kernel has one dimension of each name, and "
+             "model can split only one of them",
              entry_key(rules_key, name));
 }
 

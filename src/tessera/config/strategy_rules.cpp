@@ -31,7 +31,7 @@ std::string allowed_of(Applies applies, const nlohmann::json& standard,
                        const std::string& strategy) {
   if (applies == Applies::gathering)
     return fmt::format(
-        "needs distributed.strategy = {}, which gather parameters; \"{}\" does not shard them",
+        "needs distributed.strategy = {}: only these gather parameters, and \"{}\" does not",
         strategies_that_gather(), strategy);
   const StrategyRow& row = *std::find_if(strategies.begin(), strategies.end(),
                                          [&](const StrategyRow& r) { return r.name == strategy; });
@@ -56,8 +56,9 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
   for (const std::string& axis : batch_axes(mesh))
     if (!row.splits_batch && mesh.size_of(axis) > 1)
       reject("distributed.strategy", config.strategy,
-             "needs a mesh whose axis {} has size 1, not {}: it splits only layers; every "
-             "other strategy also works with a mesh axis model",
+             "needs a mesh whose axis {} has size 1, not {}, because it splits only layers; to "
+             "split the "
+             "batch too, combine another strategy with a mesh axis model",
              axis, mesh.size_of(axis));
 }
 
@@ -116,9 +117,10 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
        {std::pair{"keep_last_unit", config.keep_last_unit},
         std::pair{"reshard_after_forward", config.reshard_after_forward}})
     if (!value && mesh.size_of("pipeline") > 1)
-      reject(fmt::format("distributed.{}", key), false,
-             "must be true with a mesh axis pipeline larger than 1, where gathered units stay to "
-             "the end of the step");
+      reject(
+          fmt::format("distributed.{}", key), false,
+          "must be true with a mesh axis pipeline larger than 1, because units then stay gathered "
+          "until the end of the step");
 }
 
 }  // namespace tessera

@@ -21,9 +21,10 @@ Size whole_root(Size n) {
 void check_blobs(const DataConfig& data, const ModelSpec& model) {
   const Size side = whole_root(model.input_width);
   if (!predicts_its_input(model) || side * side != model.input_width)
-    reject_data_kind(data,
-                     "a model that predicts its input, of a width that is a square, such as "
-                     "model.kind = \"vae\"");
+    reject_data_kind(
+        data,
+        "a model that predicts its input, whose width must be a square number, such as "
+        "model.kind = \"vae\"");
 }
 
 /// height exp(-|p - center|^2 / (2 width^2)), of points p in the unit square.

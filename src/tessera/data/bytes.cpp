@@ -11,7 +11,7 @@ constexpr Size byte_values = 256;
 
 void check_bytes(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::classes || model.classes != byte_values)
-    reject_data_kind(data, "a model of sequences over 256 values");
+    reject_data_kind(data, "a sequence model with 256 classes");
 }
 
 void check_bytes_file(const DataConfig& data, const ModelSpec& model) {

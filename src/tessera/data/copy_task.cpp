@@ -14,7 +14,7 @@ Size drawn_elements(const ModelSpec& model) { return (model.input_positions + 2)
 
 void check_copy_task(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::classes || model.classes == 0)
-    reject_data_kind(data, "a model of sequences, such as model.kind = \"transformer\"");
+    reject_data_kind(data, "a sequence model, such as model.kind = \"transformer\"");
 }
 
 template <class T>

@@ -28,7 +28,7 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
   const std::vector<unsigned char> header = file.read(0, idx_header_bytes);
   if (const std::uint32_t magic = big_endian(header, 0); magic != idx_magic)
     file.reject(
-        fmt::format("must be images in IDX format, which begin with 0x{:08x}, not with "
+        fmt::format("must be a file of images in IDX format, which begins with 0x{:08x}, not "
                     "0x{:08x}",
                     idx_magic, magic));
   const std::uint64_t images = big_endian(header, 4), rows = big_endian(header, 8),
@@ -38,11 +38,11 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
     file.reject(fmt::format("has images of {} x {} pixels, but the model reads {}", rows, columns,
                             model.input_width));
   if (images < static_cast<std::uint64_t>(needed))
-    file.reject(fmt::format("has {} images, but {} samples are wanted", images, needed));
+    file.reject(fmt::format("has {} images, but {} samples are needed", images, needed));
   // A quotient, as the product might not be a number of 64 bits.
   if (const Size whole = (file.bytes() - idx_header_bytes) / model.input_width;
       whole < Size(images))
-    file.reject(fmt::format("ends after {} of its {} images", whole, images));
+    file.reject(fmt::format("is truncated after {} of its {} images", whole, images));
 }
 
 template <class T>

@@ -57,18 +57,18 @@ class NpyArray {
         file_.read(0, std::min(file_.bytes(), longest_npy_header));
     const auto header =
         parse_npy_header({reinterpret_cast<const char*>(start.data()), start.size()});
-    if (!header)
-      file_.reject("must be an array saved by NumPy, which begins with its format's header");
+    if (!header) file_.reject("is not a NumPy array file: it does not begin with the .npy header");
     header_ = *header;
     if (header_.is_fortran_order && header_.shape.size() > 1)
-      file_.reject("is in Fortran order, but must be in C order: numpy.ascontiguousarray");
+      file_.reject(
+          "is in Fortran order, but must be in C order; save numpy.ascontiguousarray(array)");
     for (const NpyType& type : npy_types)
       if (full_name(type) == header_.type) type_ = &type;
     if (type_ != nullptr) return;
     std::vector<std::string> known;
     for (const NpyType& type : npy_types) known.push_back(full_name(type));
-    file_.reject(fmt::format("has elements of type {}, but must have one of {}",
-                             one_line(header_.type), join(known)));
+    file_.reject(fmt::format("has element type {}, but must have one of {}", one_line(header_.type),
+                             join(known)));
   }
 
   const Shape& shape() const { return header_.shape; }
@@ -78,7 +78,7 @@ class NpyArray {
   void check_size() const {
     const Size whole = (file_.bytes() - header_.bytes) / (elements_ * type_->bytes);
     if (whole < shape()[0])
-      file_.reject(fmt::format("ends after {} of its {} samples", whole, shape()[0]));
+      file_.reject(fmt::format("is truncated after {} of its {} samples", whole, shape()[0]));
   }
 
   void read(Range samples, float* values) { read(samples, values, type_->to_float); }

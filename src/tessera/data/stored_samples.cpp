@@ -50,7 +50,7 @@ void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples
         part.elements() > 1
             ? fmt::format(" or another shape with {} numbers per sample", part.elements())
             : ""));
-  if (shape[0] < samples) reject(fmt::format("{} samples are wanted", samples));
+  if (shape[0] < samples) reject(fmt::format("{} samples are needed", samples));
 }
 
 template <class T>

@@ -9,7 +9,7 @@ namespace {
 void check_sum_of_squares(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::values || model.classes > 0 || model.input_positions != 1 ||
       model.output_positions() != 1 || model.output_width() != 1)
-    reject_data_kind(data, "a model of one row a sample, with an output width of 1");
+    reject_data_kind(data, "a model with one row per sample and an output width of 1");
 }
 
 template <class T>

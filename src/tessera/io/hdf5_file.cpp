@@ -75,7 +75,7 @@ std::array<TypeRow, 3> type_rows() {
 TypeRow row_of_type(DType type) {
   for (const TypeRow& row : type_rows())
     if (row.type == type) return row;
-  throw Error(ExitCode::usage, "no files have arrays of {}", name_of(type));
+  throw Error(ExitCode::usage, "files cannot hold arrays of {}", name_of(type));
 }
 
 std::vector<hsize_t> as_hsize(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -161,8 +161,7 @@ struct Hdf5File::State {
     Selection selection{array(name), {}, {}};
     selection.in_file = Handle(checked(H5Dget_space(selection.array), name), H5Sclose);
     const Size elements = select(selection.in_file, boxes);
-    if (H5Sselect_valid(selection.in_file) <= 0)
-      fail(name, "is smaller than the part that is asked for");
+    if (H5Sselect_valid(selection.in_file) <= 0) fail(name, "is smaller than the requested part");
     selection.in_memory = space_of({elements});
     if (elements == 0) H5Sselect_none(selection.in_memory);
     return selection;
@@ -190,9 +189,9 @@ std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsig
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0 || access(path.c_str(), R_OK) != 0)
     state->fail("", fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (!S_ISREG(facts.st_mode)) state->fail("", "is no regular file");
+  if (!S_ISREG(facts.st_mode)) state->fail("", "is not a regular file");
   state->file = Handle(H5Fopen(path.c_str(), how, H5P_DEFAULT), H5Fclose);
-  if (state->file < 0) state->fail("", "is no whole HDF5 file: " + reason());
+  if (state->file < 0) state->fail("", "is not a complete HDF5 file: " + reason());
   return state;
 }
 
@@ -308,7 +307,7 @@ void Hdf5File::read_numbers(const std::string& name, DType type, const Hyperslab
 
 Size Hdf5File::place_of(const std::string& name) const {
   const haddr_t place = H5Dget_offset(state_->array(name));
-  if (place == HADDR_UNDEF) state_->fail(name, "has no place of its own in the file");
+  if (place == HADDR_UNDEF) state_->fail(name, "is not stored contiguously in the file");
   return static_cast<Size>(place);
 }
 
@@ -337,7 +336,7 @@ std::string Hdf5File::text(const std::string& name) const {
   const Handle type(state_->checked(H5Dget_type(array), name), H5Tclose);
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
       !state_->shape_of(array, name).empty() || H5Tget_size(type) > longest)
-    state_->fail(name, "must be one text of a fixed length");
+    state_->fail(name, "must be a single fixed-length string");
   std::string text(H5Tget_size(type), '\0');
   state_->checked(H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), name);
   return text.substr(0, text.find('\0'));
@@ -351,7 +350,7 @@ AttributeValue Hdf5File::attribute(const std::string& name, const std::string& a
   state_->checked(hid_t(found), place);
   const Handle type(state_->checked(H5Aget_type(found), place), H5Tclose);
   const Handle space(state_->checked(H5Aget_space(found), place), H5Sclose);
-  if (H5Sget_simple_extent_npoints(space) != 1) state_->fail(place, "must be one value");
+  if (H5Sget_simple_extent_npoints(space) != 1) state_->fail(place, "must be a single value");
   const auto get = [&](hid_t in_memory, void* data) {
     state_->checked(H5Aread(found, in_memory, data), place);
   };
@@ -368,13 +367,13 @@ AttributeValue Hdf5File::attribute(const std::string& name, const std::string& a
     }
     case H5T_STRING: {
       // Attributes have at most 64 KiB.
-      if (H5Tis_variable_str(type) != 0) state_->fail(place, "must be a text of a fixed length");
+      if (H5Tis_variable_str(type) != 0) state_->fail(place, "must be a fixed-length string");
       std::string value(H5Tget_size(type), '\0');
       get(type, value.data());
       return value.substr(0, value.find('\0'));
     }
     default:
-      state_->fail(place, "must be a number or a text");
+      state_->fail(place, "must be a number or a string");
   }
 }
 

@@ -51,7 +51,7 @@ void ZipWriter::add(const std::string& name, const std::string& head, const char
                     std::size_t count) {
   const std::uint64_t size = head.size() + count;
   if (written_ + size + (1 << 16) > limit)
-    throw Error(ExitCode::usage, name + ": does not fit into an archive of less than 4 GiB");
+    throw Error(ExitCode::usage, name + ": does not fit: the archive would reach 4 GiB");
   const Member member{name, crc32(body, count, crc32(head.data(), head.size())),
                       static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(written_)};
   std::string header("PK\x03\x04");

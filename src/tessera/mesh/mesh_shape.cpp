@@ -97,10 +97,11 @@ void count_nodes(std::vector<Axis>& axes, const Topology& topology) {
     if (axis.size != size_nodes && axis.size != size_per_node) continue;
     if (!topology.is_known())
       reject_mesh(text,
-                  "needs the nodes, which a launch knows; without one, give "
+                  "the number of nodes is known only in a launch; without one, set "
                   "distributed.num_processes_per_node");
     if (axis.size == size_per_node && !topology.per_node())
-      reject_mesh(text, "needs as many ranks on every node; the nodes are " + nodes_text(topology));
+      reject_mesh(text, "needs the same number of ranks on every node; the nodes are " +
+                            nodes_text(topology));
     axis.size = axis.size == size_nodes ? topology.num_nodes() : *topology.per_node();
   }
 }
@@ -140,12 +141,13 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, const Topology& topology) {
   }
   if (rest != nullptr) {
     if (ranks < known || ranks % known != 0) {
-      reject_mesh(text, fmt::format("the other sizes multiply to {}, which must divide the {}",
-                                    known, counted(ranks, "rank")));
+      reject_mesh(text,
+                  fmt::format("the other sizes multiply to {}, which does not evenly divide the {}",
+                              known, counted(ranks, "rank")));
     }
     rest->size = ranks / known;
   } else if (known != ranks) {
-    reject_mesh(text, fmt::format("the sizes multiply to {}, which must equal the {}", known,
+    reject_mesh(text, fmt::format("the sizes multiply to {}, which does not match the {}", known,
                                   counted(ranks, "rank")));
   }
   return MeshShape(std::move(axes));

@@ -14,7 +14,7 @@ MeshRules::MeshRules(std::vector<Rule> rules) {
   for (Rule& rule : rules) {
     for (const Rule& earlier : rules_) {
       if (earlier.logical == rule.logical) {
-        throw ConfigError("mesh_rules", rule.logical, "must have one rule, not two");
+        throw ConfigError("mesh_rules", rule.logical, "has two rules, but must have only one");
       }
     }
     rules_.push_back(std::move(rule));

@@ -117,9 +117,9 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
     grads += static_cast<Size>(run.grads.extent(0));
   }
   if (params != n_ || grads != n_) {
-    throw Error(ExitCode::usage, "optimizer: made for " + std::to_string(n_) +
-                                     " parameters, given " + std::to_string(params) + " and " +
-                                     std::to_string(grads) + " gradients");
+    throw Error(ExitCode::usage, "optimizer: created for " + std::to_string(n_) +
+                                     " parameters, but called with " + std::to_string(params) +
+                                     " and " + std::to_string(grads) + " gradients");
   }
   const Region region("tessera::update");
   ++steps_;

@@ -39,10 +39,10 @@ void validate(const OptimizerConfig& c) {
   require_unused(sgd, "optimizer.nesterov", c.nesterov, unset.nesterov, "is for sgd only");
   require_unused(adam, "optimizer.beta1", c.beta1, unset.beta1, "is for adam and adamw only");
   require_unused(adam, "optimizer.beta2", c.beta2, unset.beta2, "is for adam and adamw only");
-  require_unused(!sgd, "optimizer.epsilon", c.epsilon, unset.epsilon, "is not for sgd");
-  require_unused(rmsprop, "optimizer.decay", c.decay, unset.decay, "is for rmsprop only");
+  require_unused(!sgd, "optimizer.epsilon", c.epsilon, unset.epsilon, "does not apply to sgd");
+  require_unused(rmsprop, "optimizer.decay", c.decay, unset.decay, "applies to rmsprop only");
   require_unused(c.kind == OptimizerKind::adamw, "optimizer.weight_decay", c.weight_decay,
-                 unset.weight_decay, "is for adamw only");
+                 unset.weight_decay, "applies to adamw only");
 
   require_fraction("optimizer.momentum", c.momentum);
   require_fraction("optimizer.beta1", c.beta1);
@@ -52,7 +52,8 @@ void validate(const OptimizerConfig& c) {
           "must be positive");
   require(c.weight_decay >= 0 && std::isfinite(c.weight_decay), "optimizer.weight_decay",
           c.weight_decay, "must not be negative");
-  require(!c.nesterov || c.momentum > 0, "optimizer.nesterov", c.nesterov, "needs a momentum");
+  require(!c.nesterov || c.momentum > 0, "optimizer.nesterov", c.nesterov,
+          "needs optimizer.momentum > 0");
 }
 
 void validate(const ScheduleConfig& c) {
@@ -60,10 +61,11 @@ void validate(const ScheduleConfig& c) {
   const bool constant = c.kind == ScheduleKind::constant;
   const bool warmup = c.kind == ScheduleKind::warmup_cosine;
   const bool powers = c.kind == ScheduleKind::exponential || c.kind == ScheduleKind::step;
-  require_unused(!constant, "schedule.steps", c.steps, unset.steps, "is not for constant");
-  require_unused(powers, "schedule.rate", c.rate, unset.rate, "is for exponential and step only");
+  require_unused(!constant, "schedule.steps", c.steps, unset.steps, "does not apply to constant");
+  require_unused(powers, "schedule.rate", c.rate, unset.rate,
+                 "applies to exponential and step only");
   require_unused(!constant && !powers, "schedule.end_factor", c.end_factor, unset.end_factor,
-                 "is for cosine, linear and warmup_cosine only");
+                 "applies to cosine, linear and warmup_cosine only");
   require_unused(warmup, "schedule.warmup_steps", c.warmup_steps, unset.warmup_steps,
                  "is for warmup_cosine only");
   require_unused(warmup, "schedule.start_factor", c.start_factor, unset.start_factor,

@@ -63,9 +63,10 @@ void check_specs(const PlanInput& input) {
     for (const PartitionSpec::Entry& entry : spec.dims) {
       for (const std::string& axis : entry)
         if (axis != "model")
-          reject_spec(path, spec,
-                      "may name only the axis model: over data and fsdp the strategy shards "
-                      "parameters, as flat units");
+          reject_spec(
+              path, spec,
+              "may name only the axis model, because over data and fsdp the strategy shards "
+              "parameters, as flat units");
       split += entry.size();
     }
     if (split > 1) reject_spec(path, spec, "may name the axis model only once");
@@ -158,8 +159,8 @@ class Chooser {
       asked.push_back(parameter.name + " " +
                       to_string(asked_placement(input_, path_of(layer, parameter), parameter)));
     throw ConfigError("distributed.mesh_rules", join(asked),
-                      "is no way in which the {} layer {} can be split along model",
-                      row_of(layer).name, layer.name);
+                      "is not a valid split of the {} layer {} along model", row_of(layer).name,
+                      layer.name);
   }
 
   /// `model` may not part what belongs together.
@@ -167,7 +168,7 @@ class Chooser {
     const Size ranks = input_.mesh.size_of("model"), groups = layer.out / layer.group;
     if (layer.group == 1 || !layout.output.is_shard(1) || groups % ranks == 0) return;
     throw ConfigError("distributed.tensor_parallel_size", std::to_string(ranks),
-                      "must divide the {} groups of {} columns of {}", groups, layer.group,
+                      "must evenly divide the {} groups of {} columns of {}", groups, layer.group,
                       layer.name);
   }
 

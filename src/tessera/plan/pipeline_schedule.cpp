@@ -101,7 +101,7 @@ void check(const PipelineShape& shape) {
   const bool has_chunks = row_of(shape.schedule).has_chunks;
   if (!has_chunks && shape.virtual_stages != 1)
     throw ConfigError("distributed.virtual_stages", std::to_string(shape.virtual_stages),
-                      "must be 1 with schedule {}; interleaved has more", name);
+                      "must be 1 with schedule {}; only interleaved allows more", name);
   if (has_chunks && shape.microbatches % shape.stages != 0)
     throw ConfigError("training.microbatches", std::to_string(shape.microbatches),
                       "must be a multiple of the {} pipeline stages with schedule {}", shape.stages,

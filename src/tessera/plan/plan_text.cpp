@@ -162,7 +162,7 @@ std::vector<RankGroup<CheckpointBytes>> group_checkpoint_bytes(const Plan& plan)
 
 void write_checkpoint_bytes(std::string& out, const Plan& plan) {
   if (!plan.input.writes_checkpoints) return;
-  out += "\nA checkpoint, per rank\n";
+  out += "\nCheckpoint bytes per rank\n";
   for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
     out += fmt::format("  {}: {} B written, {} B read\n",
                        describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
@@ -180,7 +180,7 @@ void write_pipeline(std::string& out, const Plan& plan) {
       "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as "
       "forward\n{}",
       name_of(shape.schedule), 100 * timeline.bubble, draw(timeline, shape));
-  out += "  microbatches whose activations a stage keeps at a time:";
+  out += "  microbatches whose activations each stage keeps at once:";
   for (const std::vector<StagePass>& stage : passes)
     out += fmt::format(" {}", peak_live(stage, shape.schedule));
   out += "\n";
@@ -218,11 +218,10 @@ std::string to_text(const Plan& plan, const Topology& topology) {
     write_schedule(out, plan, plan.stages[stage]);
   }
   out += fmt::format(
-      "\nSteps of an epoch: {}\nFLOPs of a step, all ranks: {} (forward {}, backward {}){}\n",
+      "\nSteps per epoch: {}\nFLOPs per step, all ranks: {} (forward {}, backward {}){}\n",
       plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
       count_text(plan.flops.backward),
-      plan.recomputed == 0 ? ""
-                           : fmt::format(", and {} computed again", count_text(plan.recomputed)));
+      plan.recomputed == 0 ? "" : fmt::format(", plus {} recomputed", count_text(plan.recomputed)));
   return out;
 }
 

@@ -61,7 +61,8 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
         shape.virtual_stages > 1 ? "distributed.virtual_stages"
                                  : "distributed.pipeline_parallel_size",
         std::to_string(shape.virtual_stages > 1 ? shape.virtual_stages : shape.stages),
-        "{} pipeline stages{} need a layer each, and the model has {}", shape.stages,
+        "{} pipeline stages{} need a layer with parameters each, but the model has {}",
+        shape.stages,
         shape.virtual_stages > 1 ? fmt::format(" of {} chunks", shape.virtual_stages) : "", n);
   std::vector<Size> firsts;  // unit of each part
   if (input.stage_balance == StageBalance::layers) {

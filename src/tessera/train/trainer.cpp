@@ -50,7 +50,8 @@ template <class T>
 void check_types(const Config& config) {
   const DType dtype = config.model.dtype, wanted = dtype_of<StateOf<T>>();
   if (dtype != wanted)
-    throw ConfigError("model.dtype", name_of(dtype), "must be {}, the trainer's", name_of(wanted));
+    throw ConfigError("model.dtype", name_of(dtype), "must be {}, the type of this trainer",
+                      name_of(wanted));
   if (compute_type(config) != dtype_of<T>())
     throw ConfigError("distributed.mixed_precision",
                       name_of(config.training.distributed.mixed_precision),
@@ -115,7 +116,7 @@ Size Trainer<T>::samples_of(const Matrix<Data>& x) const {
   const Size rows = static_cast<Size>(x.extent(0)), positions = model_.input_positions;
   if (rows % positions != 0)
     throw ConfigError("rows of x", std::to_string(rows),
-                      "must be a multiple of {}, the model's positions", positions);
+                      "must be a multiple of {}, the number of positions per sample", positions);
   return rows / positions;
 }
 
@@ -188,7 +189,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
 template <class T>
 void Trainer<T>::resume(const std::string& path) {
   if (session_)
-    throw Error(ExitCode::usage, path + ": a training that has begun cannot resume; call reset()");
+    throw Error(ExitCode::usage,
+                path + ": cannot resume a trainer that has already trained; call reset() first");
   resume_from_ = path;
 }
 
@@ -201,7 +203,7 @@ void Trainer<T>::read_checkpoint(TrainingMetrics& metrics) {
     check_same_training(path, read.config, fit_config_);
     if (read.batch() >= session_->data().num_batches() ||
         read.step != read.epoch() * session_->data().num_batches() + read.batch())
-      throw Error(ExitCode::usage, path + ": its step and its losses contradict each other");
+      throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
     return read;
   });
   metrics.measured_read = read_tensors(path, ranks, engine());
@@ -229,7 +231,7 @@ void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
     if (is_last)
       metrics.end_not_saved = error.what();
     else
-      log_warning(fmt::format("{}; going on without this checkpoint", error.what()));
+      log_warning(fmt::format("{}; continuing without this checkpoint", error.what()));
   }
 }
 

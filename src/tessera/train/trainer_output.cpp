@@ -86,7 +86,7 @@ template <class T>
 auto Trainer<T>::sample(Size samples) -> Matrix<Data> {
   if (!draws(model_))
     throw Error(ExitCode::usage,
-                "trainer: the model draws nothing, so it has no samples of its own");
+                "trainer: this model has no latent variables, so it cannot generate samples");
   if (samples < 1) throw ConfigError("samples", std::to_string(samples), "must be positive");
   const Matrix<Data> nothing("tessera::no_input",
                              static_cast<std::size_t>(samples * model_.input_positions),

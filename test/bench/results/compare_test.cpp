@@ -66,7 +66,7 @@ TEST(Compare, IsCorrectedForTheMachine) {
   const Results results = fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}});
   const std::string text = compare(results, slower(results, 1.35, 1.35));
   EXPECT_NE(text.find("2 indistinguishable"), std::string::npos) << text;
-  EXPECT_NE(text.find("machine 35.0% slower after"), std::string::npos) << text;
+  EXPECT_NE(text.find("machine was 35.0% slower after"), std::string::npos) << text;
   EXPECT_NE(compare(results, slower(results, 1, 1.35)).find("2 better"), std::string::npos);
 }
 
@@ -86,7 +86,7 @@ TEST(Compare, AStudyWithItself) {
   const std::string text = compare_with_itself(path);
   EXPECT_NE(text.find("first half against second half: 2 indistinguishable"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("0.0% of 200 comparisons find a difference"), std::string::npos) << text;
+  EXPECT_NE(text.find("0.0% of 200 comparisons report a difference"), std::string::npos) << text;
 }
 
 TEST(Compare, OtherWorkIsNotCompared) {

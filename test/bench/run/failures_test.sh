@@ -68,7 +68,7 @@ study_run -o results --inject slow@2:10%
 expect_code 1
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
 
-# A calibration is used again, by another study too; what is no calibration is measured anew.
+# A calibration is used again, by another study too; what is not a calibration is measured again.
 study calibrations
 launch run study.toml -o results --calibration kept.json
 expect_code 0
@@ -129,7 +129,7 @@ study memory
 study_run -o results --set limits.memory_bytes=4000
 expect_code 77
 expect_statuses "4 oom"
-expect_reason oom 'needs .* per rank, the limit is 3.91 KiB'
+expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
 
 # More than there is shows when it is allocated: such cases end, and the study goes on.
 study out_of_memory

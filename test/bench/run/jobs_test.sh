@@ -128,8 +128,8 @@ rejects '--scheduler is required' -o jobs
 rejects 'needs --ranks-per-node' --scheduler slurm -o jobs
 rejects '--safety requires --machine' "${good[@]}" --safety 2
 rejects '--ranks-per-node' "${good[@]}" --ranks-per-node 0
-rejects '-o = .: must be an empty or a new directory' --scheduler slurm --ranks-per-node 2 -o .
-rejects 'must be a path without white space' --scheduler slurm --ranks-per-node 2 -o 'a b'
+rejects '-o = .: must be a new or empty directory' --scheduler slurm --ranks-per-node 2 -o .
+rejects 'must be a path without spaces' --scheduler slurm --ranks-per-node 2 -o 'a b'
 rejects '--max-time = 1: must be at least 3, the minutes that case data-data1-b16-' "${good[@]}" --max-time 1
 sed 's/^ranks = 8192/ranks = 1/; s/^ranks = 8$/ranks = 1/' "$inputs/machines/cpu_cluster.toml" > "$here/small.toml"
 rejects 'mesh = data=2: needs 2 ranks; machine cpu_cluster has 1' "${good[@]}" --machine small.toml

@@ -47,7 +47,7 @@ TEST(Losses, MoreStepsThanThoseOfTheReferenceAreDifferent) {
   EXPECT_EQ(compare({2.0}, {2.0, 1.0}).document.at("verdict"), "equal");
   const auto loss = compare({2.0, 1.0}, {2.0});
   EXPECT_EQ(loss.document.at("verdict"), "different");
-  EXPECT_EQ(loss.problem, "the reference took fewer steps or validations");
+  EXPECT_EQ(loss.problem, "the reference has fewer steps or validations");
 }
 
 TEST(Losses, OfUnseenSamplesAreComparedToo) {

@@ -85,7 +85,7 @@ for file in "$here"/results/references/[0-9a-f]*.json; do echo '{"lost": {"alone
 study_run --retry ok --give-up 1
 expect_code 5
 expect_result 'FAIL 4 failed'
-grep -q 'launches ended in the making of its reference' "$out" || fail "no reason given"
+grep -q 'launches ended while computing its reference' "$out" || fail "no reason given"
 study_run --retry failed
 expect_code 0
 expect_files results

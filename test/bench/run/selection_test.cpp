@@ -104,7 +104,7 @@ TEST_F(Selection, LeavesWhatNeedsOtherThreads) {
   EXPECT_EQ(of(2).what, What::run);
   EXPECT_EQ(of({}).what, What::run) << "nobody knows";
   EXPECT_EQ(of(1).what, What::pending);
-  EXPECT_EQ(of(1).note, "needs 2 threads a rank, the launch has 1; set OMP_NUM_THREADS");
+  EXPECT_EQ(of(1).note, "needs 2 threads per rank, but the launch has 1; set OMP_NUM_THREADS");
 }
 
 TEST_F(Selection, LeavesWhatNeedsAnotherBackend) {
