@@ -39,4 +39,9 @@ constexpr bool is_point_to_point(Operation operation) {
   return operation == Operation::send || operation == Operation::receive;
 }
 
+/// Adds up elements, or takes the largest or smallest of them.
+constexpr bool is_reduction(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+}
+
 }  // namespace tessera

@@ -22,7 +22,7 @@ namespace {
 /// parts of an all_to_all differ.
 std::string text_of(const Call& call) {
   std::string text(name_of(call.operation));
-  if (call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter) {
+  if (is_reduction(call.operation)) {
     text += fmt::format(" ({})", name_of(call.op));
   }
   if (call.operation == Operation::broadcast) text += fmt::format(" from rank {}", call.peer);

@@ -97,9 +97,7 @@ class HostStaging final : public Transport {
  private:
   bool applies(const Call& call) const {
     if (unfit_ == Unfit::everything) return true;
-    const bool is_reduction =
-        call.operation == Operation::all_reduce || call.operation == Operation::reduce_scatter;
-    return (is_reduction || unfit_ == Unfit::out_of_reach) &&
+    return (unfit_ == Unfit::out_of_reach || is_reduction(call.operation)) &&
            (!call.in.host_accessible || !call.out.host_accessible);
   }
 
