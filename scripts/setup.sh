@@ -116,8 +116,7 @@ use_cuda_kokkos() {
   export CMAKE_PREFIX_PATH=$kokkos${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH} PATH=$kokkos/bin:$PATH
 }
 
-# build <preset> [target...]: configures, with the options in configure, and builds in build/<preset>.
-configure=()
+# build <preset> [target...]: configures and builds in build/<preset>.
 build() {
   local preset=$1
   shift
@@ -129,7 +128,7 @@ build() {
   local -a unity=()
   if ((jobs <= 4)) && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then unity=(-D CMAKE_UNITY_BUILD=ON); fi
   say "Configuring and building in build/$preset ($jobs jobs)"
-  (cd "$root" && cmake --preset "$preset" "${unity[@]}" "${configure[@]}" &&
+  (cd "$root" && cmake --preset "$preset" "${unity[@]}" &&
     cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"})
 }
 

@@ -8,8 +8,8 @@ usage: scripts/test.sh [--release-only] [options of ctest]
 Installs missing dependencies (see scripts/setup.sh), then builds and runs
   all tests in build/release,
   the serial and 2-rank tests in build/asan, with address and undefined-behaviour sanitizers, and
-  if nvcc is installed, build/cuda for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests if there is a GPU, otherwise
-  everything compiles and links, and the tests that install, link and start the programs run.
+  if nvcc is installed, for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests in build/cuda if there is a GPU; otherwise
+  everything compiles and links in build/cuda-compile, and the tests that install, link and start the programs run.
 Prints the test counts of each build at the end. The exit code is nonzero if anything failed.
 
   --release-only    only build/release
@@ -18,7 +18,8 @@ All other arguments are passed to ctest, for example: scripts/test.sh -R mesh
 TEXT
 }
 
-presets=(release asan cuda)
+presets=(release asan cuda-compile)
+if nvidia-smi -L &>/dev/null; then presets[2]=cuda; fi
 declare -a options=()
 for argument in "$@"; do
   case $argument in
@@ -39,33 +40,22 @@ if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
 install_missing dnnl ParallelHDF5 Matplotlib Chromium Iproute2 PyYAML Help2man
 cd "$root"
 
-# prepare <preset>: sets selection, the tests to choose, and configure, the options of CMake.
-prepare() {
-  selection=() configure=()
-  if [[ $1 != cuda ]]; then return; fi
-  use_cuda_kokkos || return
-  if nvidia-smi -L &>/dev/null; then return; fi
-  say "No GPU here: building everything, but running only tests that need no GPU and that build/release has not run"
-  configure=(-D CMAKE_CXX_FLAGS_RELEASE=-O0)
-  selection=(-LE gpu -R '^(consumer|installed|login_node)')
-}
-
 # Every preset is built and run even after a failure, so that one run shows all of them.
 results=
 status=0
 for preset in "${presets[@]}"; do
   log=build/$preset/ctest.log
   result="the build failed"
-  if [[ $preset == cuda && -n $no_cuda ]]; then
+  if [[ $preset == cuda* && -n $no_cuda ]]; then
     result=$no_cuda
-  elif prepare "$preset" && build "$preset"; then
+  elif { [[ $preset != cuda* ]] || use_cuda_kokkos; } && build "$preset"; then
     say "Testing build/$preset"
-    ctest --preset "$preset" -j "$jobs" "${selection[@]}" "${options[@]}" 2>&1 | tee "$log" || status=1
+    ctest --preset "$preset" -j "$jobs" "${options[@]}" 2>&1 | tee "$log" || status=1
     result=$(grep -E '^[0-9]+% tests passed|^No tests' "$log" || echo "ctest ended early")
   else
     status=1
   fi
-  results+=$(printf '\n%-8s %s' "$preset" "$result")
+  results+=$(printf '\n%-13s %s' "$preset" "$result")
 done
 echo "$results"
 exit "$status"
