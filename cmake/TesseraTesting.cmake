@@ -79,25 +79,20 @@ function(add_mpi_test name)
   endforeach()
 endfunction()
 
-# add_script_test(<name> COMMAND <script> [args...] RANKS <n> [TWO_THREADS] [MANY_LAUNCHES] [TIMEOUT <seconds>]
-#                 [LABELS <label>...])
-# A script that launches programs; its last arguments are the command that starts `n` ranks. Most of many short launches is
-# waiting, in which other tests may run.
+# add_script_test(<name> COMMAND <script> [args...] RANKS <n> [TWO_THREADS] [TIMEOUT <seconds>] [LABELS <label>...])
+# A script that launches programs; its last arguments are the command that starts `n` ranks. Most of its many short
+# launches is waiting, in which other tests may run: it takes one processor.
 function(add_script_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS;MANY_LAUNCHES" "TIMEOUT;RANKS" "COMMAND;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT;RANKS" "COMMAND;LABELS")
   tessera_check_test_arguments(${name})
   tessera_mpi_command(launcher ${test_RANKS})
   add_test(NAME ${name} COMMAND ${test_COMMAND} ${launcher})
   tessera_describe_test(${name} ${test_RANKS} mpi ranks-${test_RANKS})
+  set_tests_properties(${name} PROPERTIES PROCESSORS 1)
   if(test_TWO_THREADS)
     add_test(NAME ${name}_threads2 COMMAND ${test_COMMAND} ${launcher})
     tessera_describe_test(${name}_threads2 ${test_RANKS} mpi threads-2)
-  endif()
-  if(test_MANY_LAUNCHES)
-    set_tests_properties(${name} PROPERTIES PROCESSORS 1)
-    if(test_TWO_THREADS)
-      set_tests_properties(${name}_threads2 PROPERTIES PROCESSORS 1)
-    endif()
+    set_tests_properties(${name}_threads2 PROPERTIES PROCESSORS 1)
   endif()
 endfunction()
 

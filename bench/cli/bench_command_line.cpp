@@ -17,18 +17,27 @@
 namespace tessera::bench {
 namespace {
 
-constexpr const char* examples = R"(
-Examples:
-  tessera-bench list inputs/strong_scaling.toml
-  mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong
+constexpr CommandExamples examples[] = {
+    {"list", R"(  tessera-bench list inputs/strong_scaling.toml
+)"},
+    {"run", R"(  mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong
   mpirun -n 8 tessera-bench run inputs/strong_scaling.toml -o results/strong --resume --retry failed,timeout
   mpirun -n 4 tessera-bench run inputs/strong_scaling.toml -o results/strong --case ID
-  mpirun -n 16 tessera-bench calibrate -o machine.toml
-  tessera-bench simulate inputs/strong_scaling.toml --machine inputs/machines/cpu_cluster.toml -o results/simulated
-  tessera-bench jobs inputs/strong_scaling.toml --scheduler slurm --ranks-per-node 8 -o jobs
-  tessera-bench compare results/before results/after
+)"},
+    {"calibrate", R"(  mpirun -n 16 tessera-bench calibrate -o machine.toml
+)"},
+    {"simulate",
+     R"(  tessera-bench simulate inputs/strong_scaling.toml --machine inputs/machines/cpu_cluster.toml -o results/simulated
+)"},
+    {"jobs",
+     R"(  tessera-bench jobs inputs/strong_scaling.toml --scheduler slurm --ranks-per-node 8 -o jobs
+)"},
+    {"compare", R"(  tessera-bench compare results/before results/after
+)"},
+};
 
-Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
+const std::string note =
+    R"(Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
 limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Arguments starting with --kokkos- are passed to
 Kokkos.)";
 
@@ -165,7 +174,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App app("Measure how training scales over ranks, meshes and strategies", "tessera-bench");
   app.set_version_flag("--version", "tessera-bench " + std::string(version()));
   app.require_subcommand(0, 1);
-  app.footer(examples);
   StudySource list;
   RunOptions run;
   CompareOptions compare;
@@ -188,6 +196,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
            ->type_name("DIR");
   comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);
+  app.footer(help_footer(examples, "", note));
+  for (CLI::App* command : app.get_subcommands({}))
+    command->footer(help_footer(examples, command->get_name(), note));
 
   try {
     app.parse(reversed_own_arguments(arguments));

@@ -58,16 +58,15 @@ struct Operands {
 };
 
 template <class T>
-Gemm<T> gemm_of(const Product& p) {
-  const bool is_emulated =
-      is_short_v<T> && short_products(dtype_of<T>()) == ShortProducts::emulated;
-  return Gemm<T>(MatmulPrecision::strict,
+Gemm<T> gemm_of(const Product& p, MatmulPrecision precision) {
+  const bool is_emulated = short_products(dtype_of<T>(), precision) == ShortProducts::emulated;
+  return Gemm<T>(precision,
                  is_emulated ? MatmulScratch{p.m * p.k, p.k * p.n, p.m * p.n} : MatmulScratch{});
 }
 
 template <class T, class C = T>
-std::function<void()> through_gemm(const Product& p) {
-  return [p, o = Operands<T, C>(p), gemm = gemm_of<T>(p)] {
+std::function<void()> through_gemm(const Product& p, MatmulPrecision precision) {
+  return [p, o = Operands<T, C>(p), gemm = gemm_of<T>(p, precision)] {
     gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c);
   };
 }
@@ -76,28 +75,32 @@ std::function<void()> through_blas(const Product& p, const BlasProduct& sgemm) {
   return [=, o = Operands<float>(p)] { sgemm(p.trans_a, p.trans_b, o.a, o.b, o.c); };
 }
 
-/// The product of 16-bit operands: what multiplies them differs between builds and processors.
+/// The product of 16-bit operands, or in TF32: what multiplies them differs between builds and
+/// processors.
 template <class T>
-void add_short_product(MicroContext& context, const Product& p) {
-  context.add(fmt::format("gemm_{}/{}", name_of(dtype_of<T>()), to_string(p)), [=] {
+void add_short_product(MicroContext& context, const Product& p, std::string_view name,
+                       MatmulPrecision precision = MatmulPrecision::strict) {
+  context.add(fmt::format("gemm_{}/{}", name, to_string(p)), [=] {
     return MicroCase{
-        .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p) : through_gemm<T>(p),
+        .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision)
+                             : through_gemm<T>(p, precision),
         .rates = rates_of(p),
-        .label = std::string(name_of(short_products(dtype_of<T>()))),
+        .label = std::string(name_of(*short_products(dtype_of<T>(), precision))),
     };
   });
 }
 
 void add_product(MicroContext& context, const Product& p) {
   context.add("gemm/" + to_string(p), [=] {
-    return MicroCase{through_gemm<float>(p), rates_of(p)};
+    return MicroCase{through_gemm<float>(p, MatmulPrecision::strict), rates_of(p)};
   });
   if (const BlasProduct sgemm = find_sgemm())
     context.add("blas/" + to_string(p), [=] {
       return MicroCase{through_blas(p, sgemm), rates_of(p)};
     });
-  add_short_product<BFloat16>(context, p);
-  add_short_product<Float16>(context, p);
+  add_short_product<float>(context, p, "tf32", MatmulPrecision::tf32);
+  add_short_product<BFloat16>(context, p, "bfloat16");
+  add_short_product<Float16>(context, p, "float16");
 }
 
 void add_layer(MicroContext& context, Size rows, Size in, Size out) {

@@ -29,10 +29,10 @@ Json axes_json(const MeshShape& mesh) {
   return axes;
 }
 
-/// What multiplies 16-bit operands, if there are some.
+/// What multiplies operands of 16 bits or in TF32, if there are some.
 Json short_products_of(const Config& config) {
-  const DType type = compute_type(config);
-  return is_short(type) ? Json(name_of(short_products(type))) : Json();
+  const auto products = short_products(compute_type(config), config.model.matmul_precision);
+  return products ? Json(name_of(*products)) : Json();
 }
 
 Json case_json(const Case& point) {

@@ -14,7 +14,7 @@ def predicted(study):
                        case.step("median") if case.ok else None)),
         ("Traffic", "payload", BYTE_UNITS,
          lambda case: (case.bytes_of("planned"), case.bytes_of("measured"))),
-        ("Memory", "fullest rank", BYTE_UNITS,
+        ("Memory", "largest rank", BYTE_UNITS,
          lambda case: (case.number("memory", "planned_bytes"),
                        case.number("memory", "measured_bytes"))),
     )  # fmt: skip
@@ -37,9 +37,9 @@ def predicted(study):
     caption = (
         "Measured against predicted; on the dashed line they are equal. The prediction of the time "
         "comes from the plan and the calibration alone; between the dotted lines it is off by less than "
-        "20 %. Open marks: cases whose ranks share processors, which the title does not count. Payload "
-        "bytes, of the whole verification, and memory, of the fullest rank, are the plan's and have to "
-        "agree exactly; there, open marks are cases that are not ok, as far as they came."
+        "20 %. Open marks: cases whose ranks share processors, which the title does not count. The payload "
+        "of the whole verification and the memory of the rank that uses most must equal the plan's "
+        "exactly; there, open marks are cases that are not ok, as far as they came."
     )
     return doc.Figure("predicted", "Predicted and measured", caption, figure)
 

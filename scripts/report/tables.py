@@ -117,7 +117,7 @@ def results(study):
     ]
     caption = (
         f"{study.made.capitalize()} cases; the fastest is marked. GEMM share: time in matrix products over the "
-        "instrumented step. FLOPs are the model's; memory is that of the fullest rank."
+        "instrumented step. FLOPs are the model's; memory is that of the rank that uses most."
     )
     return Table(study.measured, columns, caption, best_case(study))
 

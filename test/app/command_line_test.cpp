@@ -85,6 +85,8 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_NE(text({"run", "--help"}).find("hybrid"), std::string::npos);
   EXPECT_EQ(text({"plan", "--help"}).find("--check-collectives"), std::string::npos);
   EXPECT_NE(text({"inspect", "--help"}).find("each rank"), std::string::npos);
+  EXPECT_NE(text({"inspect", "--help"}).find("tessera inspect inputs"), std::string::npos);
+  EXPECT_EQ(text({"inspect", "--help"}).find("tessera run inputs"), std::string::npos);
   EXPECT_EQ(text({"--version"}).find("tessera "), 0u);
 }
 

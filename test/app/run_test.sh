@@ -103,7 +103,9 @@ grep -qF -- "--export = file: must be a directory that exists or can be created"
 
 if [ "$ranks" -eq 1 ]; then
   begin tf32
-  launch run "$inputs/tutorial.toml" --set model.matmul_precision=tf32
+  launch run "$inputs/tutorial.toml" --set model.matmul_precision=tf32 --json out.json
+  products=$(sed -n 's/^Precision: *tf32 (products: \(.*\))$/\1/p' "$out")
+  expect_json /provenance/products "${products:-not printed}"
   expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304531 2.5e-6
   expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199348 2.5e-6
   begin float64

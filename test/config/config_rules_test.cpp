@@ -159,7 +159,7 @@ TEST(ConfigRules, NamesAndWhatIsNotAvailable) {
   refuse_distributed([](auto& d) { d.backend = "gloo"; },
                      {"distributed.backend = \"gloo\": is not available, use mpi"});
   refuse_distributed([](auto& d) { d.backend = "tcp"; },
-                     {"distributed.backend = \"tcp\": must be one of auto, mpi, nccl, gloo"});
+                     {"distributed.backend = \"tcp\": must be one of auto, mpi, nccl"});
   refuse_distributed([](auto& d) { d.mixed_precision = static_cast<MixedPrecision>(3); },
                      {"distributed.mixed_precision = 3", "must be one of no, fp16, bf16"});
   for (const MixedPrecision mixed : {MixedPrecision::fp16, MixedPrecision::bf16}) {

@@ -50,7 +50,9 @@ TEST(MeshRules, MeshSizes) {
   refuse_mesh({0}, {"data"}, {"distributed.mesh_shape = [0]", "must be positive or one -1"});
   refuse_mesh({-2}, {"data"}, {"distributed.mesh_shape = [-2]", "must be positive or one -1"});
   refuse_mesh({-1, -1}, {"data", "model"}, {"distributed.mesh_shape = [-1, -1]", "only one"});
-  refuse_mesh({3}, {"data"}, {"distributed.mesh_shape = [3]", "multiply to 3", "4 ranks"});
+  refuse_mesh(
+      {3}, {"data"},
+      {"distributed.mesh_shape = [3]: the sizes multiply to 3, which does not match the 4 ranks"});
   refuse_mesh({8}, {"data"}, {"distributed.mesh_shape = [8]", "multiply to 8", "4 ranks"});
   refuse_mesh({-1, 3}, {"data", "model"},
               {"distributed.mesh_shape = [-1, 3]", "multiply to 3", "divide the 4 ranks"});

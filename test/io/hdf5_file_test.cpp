@@ -69,7 +69,8 @@ TEST(Hdf5File, ElementsAreOneBehindTheOtherAtTheirPlace) {
   }
   const Hdf5File file = Hdf5File::open(path);
   EXPECT_EQ(file.place_of("large") % (1 << 20), 0);
-  EXPECT_NE(error_of([&] { file.place_of("none"); }).find("none: is not stored contiguously"), std::string::npos);
+  EXPECT_NE(error_of([&] { file.place_of("none"); }).find("none: is not stored contiguously"),
+            std::string::npos);
   const std::vector<double> values{1, 2, 3, 4};
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
       .seekp(file.place_of("a"))

@@ -80,7 +80,7 @@ TEST(Loss, GradientsAgreeWithFiniteDifferences) {
   const Matrix<double> t("t", 4, 6);
   fill_normal(t, key(4));
   expect_loss_gradient<double>(LossKind::bce, at, 4, 6, t);
-  expect_loss_gradient<double>(LossKind::poisson, at, 4, 6, t, {.border_weight = 3});
+  expect_loss_gradient<double>(LossKind::poisson, at, 4, 6, t, {.boundary_weight = 3});
 }
 
 TEST(Loss, ValuesOfSmallCases) {
@@ -103,9 +103,9 @@ TEST(Loss, ValuesOfSmallCases) {
               std::log(3.0), 1e-12);
   EXPECT_TRUE(std::isnan(value(LossKind::cross_entropy, to_device<double>({1, 2}, 1, 2),
                                to_device<double>({2}, 1, 1))));
-  // u, u_x, u_y, u_xx, u_yy, u on the border: (2 + 3 + 4)^2 + 5 (7 - 6)^2
+  // u, u_x, u_y, u_xx, u_yy, u on the boundary: (2 + 3 + 4)^2 + 5 (7 - 6)^2
   EXPECT_EQ(value(LossKind::poisson, to_device<double>({9, 9, 9, 2, 3, 7}, 1, 6),
-                  to_device<double>({4, 9, 9, 9, 9, 6}, 1, 6), {.border_weight = 5}),
+                  to_device<double>({4, 9, 9, 9, 9, 6}, 1, 6), {.boundary_weight = 5}),
             86);
 }
 

@@ -24,18 +24,18 @@ using test::to_host;
 
 using Point = std::array<double, 2>;
 
-/// Rows of a sample: a point inside, the unit vectors, zeros, a point of the border.
-std::vector<double> jet_of(const Point& inside, const Point& border) {
-  return {inside[0], inside[1], 1, 0, 0, 1, 0, 0, 0, 0, border[0], border[1]};
+/// Rows of a sample: a point inside, the unit vectors, zeros, a point of the boundary.
+std::vector<double> jet_of(const Point& inside, const Point& boundary) {
+  return {inside[0], inside[1], 1, 0, 0, 1, 0, 0, 0, 0, boundary[0], boundary[1]};
 }
 
 std::vector<double> prediction(test::SerialModel<double>& net, const Point& inside,
-                               const Point& border) {
-  net.loss(to_device(jet_of(inside, border), 6, 2), Matrix<double>("y", 6, 1));
+                               const Point& boundary) {
+  net.loss(to_device(jet_of(inside, boundary), 6, 2), Matrix<double>("y", 6, 1));
   return to_host(net.output());
 }
 
-// u is taken from the row of the border only, whose derivatives nobody computes.
+// u is taken from the row of the boundary only, whose derivatives nobody computes.
 TEST(Pinn, JetsAreTheDerivativesOfTheNetwork) {
   for (const Activation output : {Activation::identity, Activation::tanh}) {
     auto net = network(pinn({.width = 7, .layers = 2},

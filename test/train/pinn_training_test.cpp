@@ -22,7 +22,7 @@ Experiment poisson_problem() {
   setup.model.pinn = {.width = 20, .layers = 3};
   setup.data = {.kind = DataKind::poisson_points, .samples = 256, .validation_samples = 200};
   setup.training.loss = LossKind::poisson;
-  setup.training.border_weight = 100;
+  setup.training.boundary_weight = 100;
   setup.training.optimizer.kind = OptimizerKind::adam;
   setup.training.batch_size = 32;
   setup.training.num_epochs = 100;

@@ -14,9 +14,8 @@
 namespace tessera {
 namespace {
 
-constexpr const char* examples = R"(
-Examples:
-  tessera run inputs/tutorial.toml                  one rank
+constexpr CommandExamples examples[] = {
+    {"run", R"(  tessera run inputs/tutorial.toml                  one rank
   mpirun -n 4 tessera run inputs/tutorial.toml      batches split over 4 ranks
   mpirun -n 4 tessera run inputs/tutorial.toml --mesh data=4 --ranks-expected 4
   tessera run inputs/tutorial.toml --set model.dtype=float64 --json result.json
@@ -25,11 +24,21 @@ Examples:
                                                     parameters sharded as well
   tessera run inputs/tutorial.toml --set checkpoint.directory=saves --resume-if-present
                                                     resumes where an earlier run ended
-  tessera plan inputs/tutorial.toml --mesh data=2,model=4
+)"},
+    {"plan", R"(  tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
-  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
+)"},
+    {"inspect", R"(  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
+)"},
+    {"checkpoint",
+     R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays
+)"},
+    {"info", R"(  mpirun -n 4 tessera info                          what a job on 4 ranks finds
+)"},
+};
 
-Bad input exits with code 1. Arguments starting with --kokkos- are passed to Kokkos.)";
+const std::string note =
+    "Bad input exits with code 1. Arguments starting with --kokkos- are passed to Kokkos.";
 
 void add_source(CLI::App& command, ConfigSource& source) {
   command.add_option("FILE", source.file, "Configuration file (TOML)")->required();
@@ -152,7 +161,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App app("Train neural networks sharded over a named mesh of MPI ranks", "tessera");
   app.set_version_flag("--version", "tessera " + std::string(version()));
   app.require_subcommand(0, 1);
-  app.footer(examples);
   TrainOptions run;
   PlanOptions plan;
   add_run(app, run);
@@ -162,6 +170,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CheckpointOptions checkpoint;
   add_checkpoint(app, checkpoint);
   app.add_subcommand("info", "Show what this program was built with and what it runs on");
+  app.footer(help_footer(examples, "", note));
+  for (CLI::App* command : app.get_subcommands({}))
+    command->footer(help_footer(examples, command->get_name(), note));
 
   std::vector<std::string> reversed = reversed_own_arguments(arguments);
   const bool for_kokkos = reversed.size() != arguments.size();

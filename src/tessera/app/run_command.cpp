@@ -52,8 +52,8 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
   document["provenance"] = provenance;
-  if (const DType type = compute_type(config); is_short(type))
-    document["provenance"]["products"] = name_of(short_products(type));
+  if (const auto products = short_products(compute_type(config), config.model.matmul_precision))
+    document["provenance"]["products"] = name_of(*products);
   document["provenance"]["placement"] = placement_json(ranks);
   return document;
 }

@@ -76,14 +76,14 @@ std::string data_shape(Size samples, Size positions, Size columns) {
 }
 
 std::string precision_text(const Config& config) {
-  const DType type = compute_type(config);
-  if (config.model.matmul_precision == MatmulPrecision::tf32)
-    return fmt::format("Precision:    tf32 ({})\n",
-                       has_native_tf32() ? "by cuBLAS" : "operands rounded first");
-  if (!is_short(type)) return "";
-  return fmt::format("Precision:    {} ({} products: {})\n",
-                     name_of(config.training.distributed.mixed_precision), name_of(type),
-                     name_of(short_products(type)));
+  const MatmulPrecision precision = config.model.matmul_precision;
+  const auto products = short_products(compute_type(config), precision);
+  if (!products) return "";
+  return fmt::format("Precision:    {} (products: {})\n",
+                     precision == MatmulPrecision::tf32
+                         ? name_of(precision)
+                         : name_of(config.training.distributed.mixed_precision),
+                     name_of(*products));
 }
 
 }  // namespace

@@ -41,12 +41,17 @@ class Error : public std::runtime_error {
 class ConfigError : public Error {
  public:
   ConfigError(std::string_view key, std::string_view value, std::string_view allowed)
-      : Error(ExitCode::usage, "{} = {}: {}", key, value, allowed) {}
+      : Error(ExitCode::usage, "{} = {}: {}", key, value, allowed), allowed_(allowed) {}
   template <class... Args>
   ConfigError(std::string_view key, std::string_view value, fmt::format_string<Args...> allowed,
               Args&&... args)
       : ConfigError(key, value,
                     std::string_view(fmt::format(allowed, std::forward<Args>(args)...))) {}
+  /// Without key and value, for a caller that knows those of the user.
+  const std::string& allowed() const noexcept { return allowed_; }
+
+ private:
+  std::string allowed_;
 };
 
 }  // namespace tessera

@@ -65,6 +65,21 @@ std::optional<std::string> suggest_nearest(std::string_view word,
   return nearest(word, candidates);
 }
 
+std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names) {
+  std::string text = "must be one of " + join(names);
+  if (const auto nearest = suggest_nearest(wrong, names))
+    text += "; did you mean " + *nearest + "?";
+  return text;
+}
+
+std::string help_footer(std::span<const CommandExamples> examples, std::string_view command,
+                        std::string_view note) {
+  std::string text = "\nExamples:\n";
+  for (const CommandExamples& of : examples)
+    if (command.empty() || command == of.command) text += of.lines;
+  return fmt::format("{}\n{}", text, note);
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts.begin(), parts.end(), separator));
 }

@@ -25,6 +25,17 @@ std::optional<std::string> suggest_nearest(std::string_view word,
 std::optional<std::string> suggest_nearest(std::string_view word,
                                            std::span<const std::string_view> candidates);
 
+/// "must be one of mean, sum", with the nearest of the names when `wrong` looks like one.
+std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names);
+
+/// Whole lines that show how to call a command.
+struct CommandExamples {
+  std::string_view command, lines;
+};
+/// What ends a help text: the examples of `command`, or all of them where it is empty, and `note`.
+std::string help_footer(std::span<const CommandExamples> examples, std::string_view command,
+                        std::string_view note);
+
 std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
 

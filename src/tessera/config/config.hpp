@@ -77,7 +77,7 @@ struct TrainingConfig {
   Size batch_size = 32;   ///< global: rows of all ranks together
   Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
   LossKind loss = LossKind::mse;
-  double border_weight = 1;  ///< of the border's term in the loss poisson
+  double boundary_weight = 1;  ///< of the boundary's term in the loss poisson
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};

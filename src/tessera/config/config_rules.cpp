@@ -7,7 +7,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/known_names.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/strategy_rules.hpp>
@@ -100,8 +99,8 @@ void check_loss(const Config& config) {
            name_of(config.model.kind));
   }
   if (training.loss != LossKind::poisson &&
-      training.border_weight != TrainingConfig{}.border_weight)
-    reject("training.border_weight", training.border_weight, "needs training.loss = \"{}\"",
+      training.boundary_weight != TrainingConfig{}.boundary_weight)
+    reject("training.boundary_weight", training.boundary_weight, "needs training.loss = \"{}\"",
            name_of(LossKind::poisson));
 }
 
@@ -169,10 +168,9 @@ void check_launch(const DistributedConfig& config, Size ranks) {
 }
 
 void check_axis(const DistributedConfig& config, const std::string& name) {
-  for (const KnownName& axis : known_axes)
-    if (axis.name == name) return;
-  reject("distributed.mesh_axis_names", config.mesh_axis_names,
-         to_toml(name) + " " + must_be_one_of(name, names_in(known_axes)));
+  if (std::find(known_axes.begin(), known_axes.end(), name) == known_axes.end())
+    reject("distributed.mesh_axis_names", config.mesh_axis_names,
+           to_toml(name) + " " + must_be_one_of(name, known_axes));
 }
 
 /// The named mesh, with the sizes that the launch decides.
@@ -191,7 +189,7 @@ MeshShape named_mesh(const DistributedConfig& config, const Topology& topology) 
   try {
     return MeshShape::fit(axes, topology);
   } catch (const ConfigError& error) {
-    reject("distributed.mesh_shape", sizes, error.what());
+    reject("distributed.mesh_shape", sizes, error.allowed());
   }
 }
 

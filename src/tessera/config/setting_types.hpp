@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/config/known_names.hpp>
 #include <tessera/config/toml_text.hpp>
 
 /// How each C++ type of a setting is read from and written as JSON, and what a wrong value is told.

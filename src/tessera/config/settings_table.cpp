@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -43,17 +45,24 @@ constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) 
     reject(key, value, "must be at most 2^63 - 1, TOML's largest integer");
 };
 
-/// A string out of a table of names.
+/// One of these strings.
 template <const auto& known>
 struct OneOf {
   void operator()(const std::string& key, const std::string& value) const {
-    check_name(key, value, known);
+    if (std::find(known.begin(), known.end(), value) == known.end())
+      reject(key, value, must_be_one_of(value, known));
   }
-  static std::string names() {
-    std::vector<std::string_view> available;
-    for (const KnownName& entry : known)
-      if (entry.unavailable.empty()) available.push_back(entry.name);
-    return join(available);
+  static std::string names() { return join(known); }
+};
+
+constexpr std::array<std::string_view, 2> gradient_reduce_types{"mean", "sum"};
+constexpr std::array<std::string_view, 3> backends{"auto", "mpi", "nccl"};
+
+/// Users of other libraries may ask for another one.
+struct KnownBackend : OneOf<backends> {
+  void operator()(const std::string& key, const std::string& value) const {
+    if (value == "gloo") reject(key, value, "is not available, use mpi");
+    OneOf::operator()(key, value);
   }
 };
 
@@ -156,7 +165,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(training, microbatches, "parts of a batch whose gradients are accumulated",
                       positive),
       TESSERA_SETTING(training, loss, "loss over the global batch"),
-      TESSERA_SETTING(training, border_weight, "weight of the boundary term in the loss poisson",
+      TESSERA_SETTING(training, boundary_weight, "weight of the boundary term in the loss poisson",
                       not_negative),
       TESSERA_SETTING(training, validate_every,
                       "epochs between validations; the last epoch is always validated", positive),
@@ -193,7 +202,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(distributed, world_size, "number of ranks", positive_if_set),
       TESSERA_SETTING(distributed, threads, "threads per rank", positive_if_set),
       TESSERA_SETTING(distributed, backend, "library that moves tensors between ranks",
-                      OneOf<known_backends>{}),
+                      KnownBackend{}),
       TESSERA_SETTING(distributed, num_nodes, "number of nodes of the launch", positive_if_set),
       TESSERA_SETTING(distributed, num_processes_per_node, "ranks per node of the launch",
                       positive_if_set),
@@ -206,9 +215,9 @@ std::vector<Setting> make_settings() {
           "axis sizes, slowest first: numbers, \"nodes\", \"per_node\"; one may be -1 for "
           "the remaining ranks"),
       TESSERA_SETTING(distributed, mesh_axis_names, "axis names, one per entry of mesh_shape"),
-      TESSERA_SETTING(distributed, strategy, "parallel strategy", OneOf<known_strategies>{}),
+      TESSERA_SETTING(distributed, strategy, "parallel strategy", OneOf<names_of<Strategy>>{}),
       TESSERA_SETTING(distributed, gradient_reduce_type, "how gradients are reduced over the batch",
-                      OneOf<known_gradient_reduce_types>{}),
+                      OneOf<gradient_reduce_types>{}),
       TESSERA_SETTING(distributed, mixed_precision, "type used for compute and activations"),
       TESSERA_SETTING(distributed, bucket_bytes,
                       "largest gradient bucket, in bytes; data, zero1, zero2", positive),

@@ -4,7 +4,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/config/known_names.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
@@ -37,9 +36,8 @@ void check_rule_axes(const std::string& key, const std::string& name,
   const std::string path = entry_key(key, name);
   std::set<std::string> seen;
   for (const std::string& axis : axes) {
-    const std::vector<std::string_view> known = names_in(known_axes);
-    if (std::find(known.begin(), known.end(), axis) == known.end())
-      reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known));
+    if (std::find(known_axes.begin(), known_axes.end(), axis) == known_axes.end())
+      reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known_axes));
     if (!seen.insert(axis).second) reject(path, axes, "must not name an axis twice");
     if (name == "batch" && axis != "data" && axis != "fsdp")
       reject(path, axes, "may name only data and fsdp, the axes that split the batch");

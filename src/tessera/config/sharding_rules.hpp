@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/config/config.hpp>
@@ -11,6 +13,9 @@
 /// What a configuration may say about the mesh axes of parameters and batch. All throw ConfigError
 /// that names the entry. That the spec of a bias agrees with its kernel's is for the plan to check.
 namespace tessera {
+
+/// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them.
+inline constexpr std::array<std::string_view, 4> known_axes{"pipeline", "data", "fsdp", "model"};
 
 /// Rules that no mesh allows: unknown names, axes that do other work.
 void check_mesh_rules(const std::string& key,

@@ -116,9 +116,9 @@ void write_darcy(const DarcyMemory& memory, Size n, const Matrix<T>& x, const Ma
       });
 }
 
-/// Flow through a porous medium, -div(a grad u) = 1, u = 0 on the border of the unit square (Li et
-/// al. 2021, section 5.2): x = (a, x1, x2) and y = 100 u at the centres of n x n cells. There the
-/// solver has both, and no point is spent on the border, where u is known.
+/// Flow through a porous medium, -div(a grad u) = 1, u = 0 on the boundary of the unit square (Li
+/// et al. 2021, section 5.2): x = (a, x1, x2) and y = 100 u at the centres of n x n cells. There
+/// the solver has both, and no point is spent on the boundary, where u is known.
 template <class T>
 void fill_darcy(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
   const Size n = darcy_grid(model), cells = n * n, elements = DarcyMemory::elements(n);

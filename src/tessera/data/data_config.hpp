@@ -17,7 +17,7 @@ enum class DataKind : std::uint8_t {
   bytes,           ///< sequences of the bytes of a file
   blobs,           ///< images of smooth bumps, x and y
   idx,             ///< images of a file in the IDX format of MNIST, x and y
-  poisson_points,  ///< points of the unit square and of its border, for Poisson's equation
+  poisson_points,  ///< points of the unit square and of its boundary, for Poisson's equation
   darcy,           ///< flow through a porous medium, on a grid
   npy,             ///< NumPy arrays: a file for x, and one for y
   hdf5,            ///< two arrays of an HDF5 file

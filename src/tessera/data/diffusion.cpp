@@ -9,8 +9,8 @@ namespace {
 
 constexpr double relative_residual = 1e-8;
 
-/// Fields of one sample that a solution needs. Those with a border of zeros, a row on either side,
-/// are read beyond the ends of the grid.
+/// Fields of one sample that a solution needs. Those with a boundary of zeros, a row on either
+/// side, are read beyond the ends of the grid.
 struct DiffusionFields {
   double *across, *along;  ///< coefficients between a cell and the next in a row, in a column
   double* sum;             ///< of a cell's four coefficients
@@ -54,9 +54,9 @@ class DiffusionTeam {
     team_.team_barrier();
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team_, n * n), [=](Size i) {
       const Size row = i / n, column = i % n;
-      const int borders = (column == 0) + (column == n - 1) + (row == 0) + (row == n - 1);
+      const int outer_sides = (column == 0) + (column == n - 1) + (row == 0) + (row == n - 1);
       of.sum[i] =
-          of.across[i] + of.across[i - 1] + of.along[i] + of.along[i - n] + borders * 2 * a[i];
+          of.across[i] + of.across[i - 1] + of.along[i] + of.along[i - n] + outer_sides * 2 * a[i];
     });
     team_.team_barrier();
   }
@@ -122,28 +122,6 @@ class DiffusionTeam {
   Size n_;
 };
 
-struct ApplyDiffusion {
-  const double *a, *u;
-  double *result, *scratch;
-  Size n;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size first = team.league_rank() * n * n;
-    const DiffusionFields of(scratch, team.league_rank(), n);
-    const DiffusionTeam<Team> work(team, of, n);
-    work.set_coefficients(a + first);
-    const double* const from = u + first;
-    double* const to = result + first;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n * n),
-                         [=](Size i) { of.direction[i] = from[i]; });
-    team.team_barrier();
-    work.apply();
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n * n),
-                         [=](Size i) { to[i] = of.product[i]; });
-  }
-};
-
 struct SolveDiffusion {
   const double* a;
   double *u, *scratch;
@@ -158,22 +136,12 @@ struct SolveDiffusion {
   }
 };
 
-Size grid_of(Size cells) {
-  return static_cast<Size>(std::lround(std::sqrt(static_cast<double>(cells))));
-}
-
 }  // namespace
-
-void apply_diffusion(const Matrix<const double>& a, const Matrix<const double>& u,
-                     const Matrix<double>& result, const Vector<double>& scratch) {
-  const Size cells = static_cast<Size>(a.extent(1));
-  for_each_row("tessera::apply_diffusion", a.extent(0), cells,
-               ApplyDiffusion{a.data(), u.data(), result.data(), scratch.data(), grid_of(cells)});
-}
 
 void solve_diffusion(const Matrix<const double>& a, const Matrix<double>& u,
                      const Vector<double>& scratch) {
-  const Size cells = static_cast<Size>(a.extent(1)), n = grid_of(cells);
+  const Size cells = static_cast<Size>(a.extent(1));
+  const Size n = std::lround(std::sqrt(static_cast<double>(cells)));
   for_each_row("tessera::solve_diffusion", a.extent(0), 10 * n * cells,
                SolveDiffusion{a.data(), u.data(), scratch.data(), n});
 }

@@ -22,8 +22,8 @@ KOKKOS_INLINE_FUNCTION double inner_number(std::uint32_t bits) {
   return (static_cast<double>(bits >> 9) + 0.5) * 0x1p-23;
 }
 
-/// A point of the unit square and one of its border; y holds the right-hand side of -laplacian(u) =
-/// f, the solution at the point inside, which no loss reads, and the value on the border.
+/// A point of the unit square and one of its boundary; y holds the right-hand side of -laplacian(u)
+/// = f, the solution at the point inside, which no loss reads, and the value on the boundary.
 template <class T>
 void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
   const Key drawn = key(data.seed);
@@ -47,10 +47,10 @@ void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
         target[1] = static_cast<T>(solution);
         // The low bits choose one of four sides, the others a place on it.
         const std::uint32_t bits = random_bits(drawn, index + 2);
-        T* const border = point + (jet_rows - 1) * plane;
+        T* const boundary = point + (jet_rows - 1) * plane;
         const Size across = bits & 1;
-        border[across] = static_cast<T>((bits >> 1) & 1);
-        border[1 - across] = static_cast<T>(inner_number(bits));
+        boundary[across] = static_cast<T>((bits >> 1) & 1);
+        boundary[1 - across] = static_cast<T>(inner_number(bits));
       });
 }
 

@@ -59,7 +59,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       gradients_(StateArena<State>::gradients(state_)),
       incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
       arriving_(allocate_vector<State>("tessera::arriving_gradients", state_.arriving)),
-      frame_(plan, mesh.rank()),
+      frame_(plan_, mesh.rank()),
       views_(layers_.size()),
       padding_(state_.buckets.size()),
       optimizer_(options.optimizer, state_.moments()),

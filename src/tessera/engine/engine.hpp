@@ -24,13 +24,13 @@ namespace tessera {
 
 /// What a step computes, apart from where things lie.
 struct StepOptions {
-  double border_weight = 1;  ///< of LossKind::poisson
+  double boundary_weight = 1;  ///< of LossKind::poisson
   OptimizerConfig optimizer;
   ClipConfig clip;
   bool sum_gradients = false;  ///< gradient of the sum of the batch's losses, not of their mean
 
   static StepOptions of(const TrainingConfig& training) {
-    return {training.border_weight, training.optimizer, training.clip,
+    return {training.boundary_weight, training.optimizer, training.clip,
             training.distributed.gradient_reduce_type == "sum"};
   }
 };

@@ -42,7 +42,7 @@ void Engine<T>::loss(const Action& action, const Microbatch<State>& batch, Size 
                      bool gradient) {
   const Region region("tessera::loss");
   const auto prediction = as_loss_sees(frame_.read(action.reads[0], batch), batch);
-  LossDetails<State> details{loss_scale_.value(), options_.border_weight};
+  LossDetails<State> details{loss_scale_.value(), options_.boundary_weight};
   if (action.reads.size() > 2) {
     details.first_class = layers_.back().first;
     details.classes = plan_.input.model.output_width();

@@ -22,20 +22,17 @@ struct Microbatch {
 };
 
 /// The memory of a plan's activations, seen through its slots. Any number of samples up to the
-/// planned one may be asked for. T: the compute type.
+/// planned one may be asked for. The plan must outlive it. T: the compute type.
 template <class T>
 class Frame {
  public:
   using State = StateOf<T>;
 
   Frame(const Plan& plan, Size rank)
-      : memory_(allocate_vector<char>("tessera::activations", plan.stage(rank).frame_bytes)),
+      : stage_(plan.stage(rank)),
+        memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)),
         model_ranks_(plan.input.mesh.size_of("model")),
-        coordinate_(plan.model_coordinate(rank)) {
-    const StagePlan& stage = plan.stage(rank);
-    for (const Slot& slot : stage.slots)
-      if (slot.in_frame() || slot.role == TensorRole::batch) slots_.push_back(local(slot, stage));
-  }
+        coordinate_(plan.model_coordinate(rank)) {}
 
   /// (rows of the rank, columns of the rank) of a slot of the compute type
   Matrix<T> operator()(SlotId id, const Microbatch<State>& batch) const {
@@ -46,7 +43,7 @@ class Frame {
     return matrix<State>(id, batch);
   }
   /// Whether what a slot holds has the state type, and that is not the compute type.
-  bool holds_sums(SlotId id) const { return slot(id).type != dtype_of<T>(); }
+  bool holds_sums(SlotId id) const { return stage_.slots[id].type != dtype_of<T>(); }
 
   /// Only read: also the batch itself, where its type is that of layers.
   Matrix<const T> read(SlotId id, const Microbatch<State>& batch) const {
@@ -59,54 +56,29 @@ class Frame {
   }
 
  private:
-  struct LocalSlot {
-    char* data;  ///< of the first copy; none for the batch
-    Size copies, stride;
-    Size columns;
-    Size positions;
-    bool by_rows;
-    bool is_batch;
-    DType type;
-  };
-
-  LocalSlot local(const Slot& slot, const StagePlan& stage) const {
-    const Size columns = slot.along_model.is_shard(1)
-                             ? balanced_split(slot.shape[1], model_ranks_, coordinate_).count
-                             : slot.shape[1];
-    const bool by_rows = slot.along_model.is_shard(0);
-    if (!slot.in_frame()) return {nullptr, 1, 0, columns, slot.positions, by_rows, true, slot.type};
-    const Storage& storage = stage.storages[slot.storage];
-    return {memory_.data() + storage.offset,
-            storage.copies,
-            storage.stride,
-            columns,
-            slot.positions,
-            by_rows,
-            false,
-            slot.type};
-  }
-
-  const LocalSlot& slot(SlotId id) const { return slots_[id]; }
-  bool is_batch(SlotId id) const { return slot(id).is_batch; }
+  bool is_batch(SlotId id) const { return !stage_.slots[id].in_frame(); }
   static Matrix<const State> batch_itself(SlotId id, const Microbatch<State>& batch) {
     return id == slot_of_x ? batch.x : batch.y;
   }
 
   template <class E>
   Matrix<E> matrix(SlotId id, const Microbatch<State>& batch) const {
-    const LocalSlot& of = slot(id);
-    char* const data = of.data + (batch.number % of.copies) * of.stride;
-    return alias_matrix(reinterpret_cast<E*>(data), rows_of_slot(of, batch), of.columns);
+    const Slot& slot = stage_.slots[id];
+    const Storage& storage = stage_.storages[slot.storage];
+    char* const first = memory_.data() + storage.offset;
+    return alias_matrix(
+        reinterpret_cast<E*>(first + (batch.number % storage.copies) * storage.stride),
+        share(batch.samples * slot.positions, slot.along_model.is_shard(0)),
+        share(slot.shape[1], slot.along_model.is_shard(1)));
   }
 
-  Size rows_of_slot(const LocalSlot& slot, const Microbatch<State>& batch) const {
-    const Size rows = batch.samples * slot.positions;
-    return slot.by_rows ? balanced_split(rows, model_ranks_, coordinate_).count : rows;
+  Size share(Size extent, bool split) const {
+    return split ? balanced_split(extent, model_ranks_, coordinate_).count : extent;
   }
 
+  const StagePlan& stage_;
   Vector<char> memory_;
   Size model_ranks_, coordinate_;
-  std::vector<LocalSlot> slots_;  ///< those of the pass, which come first in a stage
 };
 
 }  // namespace tessera

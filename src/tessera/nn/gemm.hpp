@@ -25,9 +25,9 @@ class Gemm {
                 const MatmulScratch& scratch = {},
                 ShortProducts products = short_products(dtype_of<T>()));
 
-  /// op(A) (m, k), op(B) (k, n), C (m, n), blocks of columns included, none of them aliasing C. An empty sum (k = 0) leaves
-  /// beta C; beta = 0 overwrites C whatever it held. Throws Error if the shapes do not fit or an
-  /// operand is larger than the scratch memory.
+  /// op(A) (m, k), op(B) (k, n), C (m, n), blocks of columns included, none of them aliasing C. An
+  /// empty sum (k = 0) leaves beta C; beta = 0 overwrites C whatever it held. Throws Error if the
+  /// shapes do not fit or an operand is larger than the scratch memory.
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
                   Sum beta, const Matrix<T>& c) const {
     multiply(trans_a, trans_b, a, b, beta, c);

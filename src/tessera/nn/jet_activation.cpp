@@ -17,7 +17,7 @@ const std::string jet_forward_label = "tessera::jet_activation";
 const std::string jet_backward_label = "tessera::jet_activation_backward";
 
 constexpr Size first_row = 1, second_row = 1 + jet_dimensions;  // where derivatives begin
-constexpr Size border_row = jet_rows - 1;
+constexpr Size boundary_row = jet_rows - 1;
 
 std::vector<Layout> jet_layouts(const LayerSpec& layer) {
   constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
@@ -64,7 +64,7 @@ struct JetActivation {
         out[ii] = slopes.second * first * first + slopes.first * second;
       }
       out[j] = s;
-      out[j + border_row * n] = detail::value_of<A>(in[j + border_row * n] + constant);
+      out[j + boundary_row * n] = detail::value_of<A>(in[j + boundary_row * n] + constant);
     });
   }
 };
@@ -86,8 +86,8 @@ struct JetGradient {
     const T *const in = x + at, *const value = y + at, *const g = dy + at;
     T* const out = dx + at;
     detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
-      const Size border = j + border_row * n;
-      Math du = g[j], dborder = g[border];
+      const Size boundary = j + boundary_row * n;
+      Math du = g[j], dboundary = g[boundary];
       if (A != Activation::identity) {  // else the gradient is dy, and nothing is saved
         const Slopes<A, Math> slopes(value[j]);
         du *= slopes.first;
@@ -99,11 +99,11 @@ struct JetGradient {
           out[i] = g_first * slopes.first + Math(2) * g_second * slopes.second * first;
           out[ii] = g_second * slopes.first;
         }
-        dborder *= Slopes<A, Math>(value[border]).first;
+        dboundary *= Slopes<A, Math>(value[boundary]).first;
         out[j] = du;
-        out[border] = dborder;
+        out[boundary] = dboundary;
       }
-      sums[j] += du + dborder;
+      sums[j] += du + dboundary;
     });
   }
 };

@@ -59,7 +59,7 @@ LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size log
 /// Dimensions d of the space on which u lives.
 inline constexpr Size jet_dimensions = 2;
 /// Rows of a sample: u, its derivatives u_i and its second derivatives u_ii at one point, and u at
-/// another point, which is on the border.
+/// another point, which is on the boundary.
 inline constexpr Size jet_rows = 2 * jet_dimensions + 2;
 
 /// Whether jets know the first three derivatives of an activation.

@@ -93,7 +93,7 @@ void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> sc
       sum);
 }
 
-/// Columns (u, u_x, ..., u_xx, ..., u on the border).
+/// Columns (u, u_x, ..., u_xx, ..., u on the boundary).
 template <class T>
 void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale, double weight,
              const Sum& sum, T* g) {
@@ -106,13 +106,13 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
         const Math* const ti = t + i * cols;
         Math residual = ti[0];
         for (Size d = 0; d < dimensions; ++d) residual += pi[1 + dimensions + d];
-        const Math border = pi[last] - ti[last];
-        s += static_cast<double>(residual) * residual + weight * border * border;
+        const Math boundary = pi[last] - ti[last];
+        s += static_cast<double>(residual) * residual + weight * boundary * boundary;
         if (!g) return;
         T* const gi = g + i * cols;
         for (Size j = 0; j <= dimensions; ++j) gi[j] = Math(0);
         for (Size d = 0; d < dimensions; ++d) gi[1 + dimensions + d] = Math(2) * residual * scale;
-        gi[last] = Math(2) * static_cast<Math>(weight) * border * scale;
+        gi[last] = Math(2) * static_cast<Math>(weight) * boundary * scale;
       },
       sum, rows * cols);
 }
@@ -265,7 +265,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                           static_cast<Size>(details.terms.extent(1)) / 3, scale, g},
           sum);
     case LossKind::poisson:
-      return poisson(rows, cols, p, t, scale, details.border_weight, sum, g);
+      return poisson(rows, cols, p, t, scale, details.boundary_weight, sum, g);
   }
 }
 

@@ -9,8 +9,8 @@ namespace tessera {
 
 template <class State>
 struct LossDetails {
-  double scale = 1;          ///< multiplies the derivative before it is rounded
-  double border_weight = 1;  ///< of LossKind::poisson
+  double scale = 1;            ///< multiplies the derivative before it is rounded
+  double boundary_weight = 1;  ///< of LossKind::poisson
   // Of cross_entropy where ranks have some columns each.
   Size first_class = 0;            ///< number of the first column
   Size classes = -1;               ///< of all ranks; -1: this rank has all

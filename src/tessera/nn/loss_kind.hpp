@@ -19,7 +19,7 @@ enum class LossKind : std::uint8_t {
   bce,            ///< sum of binary cross-entropies of logits p and t in [0, 1], count rows
   cross_entropy,  ///< sum over rows of log sum exp(p) - p[t], t the number of a column, count rows
   /// sum over rows of (p_3 + p_4 + ... + t_0)^2 + weight (p_last - t_last)^2, count rows: p is u,
-  /// its first and its second derivatives at a point inside, and u at a point of the border.
+  /// its first and its second derivatives at a point inside, and u at a point of the boundary.
   poisson,
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
@@ -30,6 +31,15 @@ ShortProducts short_products(DType type);
 /// Whether products of this build round to TF32 by themselves, on tensor cores; else rounded copies
 /// of the operands are multiplied.
 bool has_native_tf32();
+
+/// What multiplies where operands have fewer bits than sums: 16-bit ones, or float32 rounded to
+/// TF32. None elsewhere.
+inline std::optional<ShortProducts> short_products(DType type, MatmulPrecision precision) {
+  if (precision == MatmulPrecision::tf32)
+    return has_native_tf32() ? ShortProducts::cublas : ShortProducts::emulated;
+  if (is_short(type)) return short_products(type);
+  return std::nullopt;
+}
 
 /// Elements, in the type of sums, of copies that products make of their operands and results; the
 /// largest of all products.

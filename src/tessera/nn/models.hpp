@@ -83,9 +83,9 @@ struct PinnConfig {
 
 /// A physics-informed network (Raissi, Perdikaris and Karniadakis 2019): an MLP u(x, y), held
 /// against an equation of second order. A sample is a point inside the domain and one of its
-/// border. Its rows are those of jet_activation(): x has what they are of the map (x, y) itself,
-/// which is the point inside, the unit vectors, zeros and the border point; the prediction has them
-/// of u. Units "layer1", "layer2", ... and their logical names are those of an mlp. `layers`:
+/// boundary. Its rows are those of jet_activation(): x has what they are of the map (x, y) itself,
+/// which is the point inside, the unit vectors, zeros and the boundary point; the prediction has
+/// them of u. Units "layer1", "layer2", ... and their logical names are those of an mlp. `layers`:
 /// activations, bias, initializer and seed. Throws ConfigError for a size that is not positive, and
 /// for an activation whose derivatives jets do not have.
 ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers);

@@ -92,7 +92,7 @@ expect_count() {
 expect_count '^empty_step' 1
 expect_count '^communicator/axis:data/ranks:2/' 1
 expect_count '^gemm/forward/m:1024/n:4096/k:4096/' 1
-for products in gemm gemm_bfloat16 gemm_float16; do expect_count "^$products/" 9; done
+for products in gemm gemm_tf32 gemm_bfloat16 gemm_float16; do expect_count "^$products/" 9; done
 expect_count '^(scores|modes)/(gemm|blas|kokkos_batched)/' 6
 expect_count '^layer/.*/(forward|backward)/' 14
 expect_count '^optimizer(_limit)?/adam/n:25175040' 2

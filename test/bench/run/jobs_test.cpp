@@ -61,7 +61,8 @@ TEST(Jobs, OrOneForEachCase) {
 
 TEST(JobTime, IsTheLimitOfEachCaseWithoutAMachine) {
   const Study study = study_of_jobs();
-  EXPECT_DOUBLE_EQ(seconds_of(pointers(make_cases(study)), study, {}), 600 + 2 * 100) << "with a reference for each batch";
+  EXPECT_DOUBLE_EQ(seconds_of(pointers(make_cases(study)), study, {}), 600 + 2 * 100)
+      << "with a reference for each batch";
 }
 
 TEST(JobTime, IsPredictedButNoLongerThanTheLimit) {

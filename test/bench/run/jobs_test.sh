@@ -76,7 +76,7 @@ expect_statuses "4 ok"
 
 # A case that ends its launches costs one restart, and the other cases nothing.
 study bad
-write_jobs --scheduler slurm --set measure.warm_up=4000 --set limits.case_seconds=500.0
+write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
 only ranks-2.sh
 FAKE_BAD=$(id data-data2-b16) submit
 grep -c '^launch ranks=2$' "$FAKE_LOG" | grep -qx 2 || fail "restarts: $(cat "$FAKE_LOG")"
