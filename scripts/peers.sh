@@ -7,9 +7,11 @@ usage: scripts/peers.sh [options of bench/peers/peers.py]
 
 Builds tessera-bench in build/release, installs PyTorch and JAX in their own Python environment, build/peers, and
 measures the same training step in each of them, in turn, on the same cores. Prints medians and ratios.
+With --device cuda it builds in build/cuda instead, for TESSERA_CUDA_ARCH (HOPPER90), and compares with PyTorch alone.
 
   --ranks N...       numbers of ranks to measure on (1 2)
-  --precision P...   float32, bf16 (both)
+  --device D         cpu or cuda, a GPU for each rank (cpu)
+  --precision P...   float32, bf16, on GPUs also tf32 (all)
   --only L...        tessera, torch, jax (all)
   --rounds N         number of rounds; medians are over them (3)
   --json FILE        also write all figures to FILE
@@ -23,11 +25,16 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   exit 0
 fi
 install_missing dnnl ParallelHDF5
-build release tessera_bench_cli
+preset=release
+if [[ " $* " == *" --device cuda "* || " $* " == *" --device=cuda "* ]]; then
+  preset=cuda
+  use_cuda_kokkos || exit
+fi
+build "$preset" tessera_bench_cli
 peers=$root/build/peers
 if [[ ! -x $peers/bin/python ]]; then
   say "Installing PyTorch and JAX in build/peers"
   python3 -m venv "$peers" || die "python3 -m venv does not work here (Debian: python3-venv)"
 fi
 "$peers/bin/pip" install --quiet --requirement "$root/bench/peers/requirements.txt"
-exec "$peers/bin/python" "$root/bench/peers/peers.py" --tessera-bench "$root/build/release/bin/tessera-bench" "$@"
+exec "$peers/bin/python" "$root/bench/peers/peers.py" --tessera-bench "$root/build/$preset/bin/tessera-bench" "$@"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures our training step and those of other libraries in turn, on the same cores. See README.md."""
+"""Measures our training step and those of other libraries in turn, on the same cores or GPUs. See README.md."""
 
 import argparse
 import dataclasses
@@ -48,7 +48,8 @@ def parse(arguments=None):
     parser.add_argument("--tessera-bench", required=True, help="our program")
     parser.add_argument("--mpirun", default="mpirun --bind-to core", help="with its options")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--precision", nargs="+", default=["float32", "bf16"], choices=["float32", "bf16"])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX")
+    parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs")
     parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
@@ -60,6 +61,12 @@ def parse(arguments=None):
         for value in values:
             if value < 1:
                 raise SystemExit(f"error: {name} {value}: must be a positive number")
+    on_gpus = ["tf32"] if options.device == "cuda" else []
+    options.precision = options.precision or ["float32", *on_gpus, "bf16"]
+    if "tf32" in options.precision and not on_gpus:
+        raise SystemExit("error: --precision tf32: needs --device cuda")
+    if "jax" in (options.only or []) and on_gpus:
+        raise SystemExit("error: --only jax: is measured on CPUs only")
     return options
 
 
@@ -74,13 +81,15 @@ def run(command):
 
 
 def our_seconds(row, options):
-    mixed = {"float32": "no"}.get(row.precision, row.precision)
+    mixed = "bf16" if row.precision == "bf16" else "no"
+    products = "tf32" if row.precision == "tf32" else "strict"
     with tempfile.TemporaryDirectory() as results:
         run(
             [*options.mpirun.split(), "-n", str(row.ranks), options.tessera_bench, "run", HERE / "step.toml"]
             + (["--small"] if options.small else [])
             + ["--set", f'grid=[{{strategy=["{row.options[0]}"],mesh=["data={row.ranks}"]}}]']
-            + ["--set", f"distributed.mixed_precision={mixed}", "--set", f"measure.steps={options.steps}"]
+            + ["--set", f"distributed.mixed_precision={mixed}", "--set", f"model.matmul_precision={products}"]
+            + ["--set", f"measure.steps={options.steps}"]
             + ["-o", pathlib.Path(results) / "study"]
         )
         (case,) = pathlib.Path(results).glob("study/cases/*/result.json")
@@ -98,8 +107,10 @@ def their_seconds(row, options):
     command = [sys.executable, HERE / f"{row.library}_step.py"]
     if row.library == "jax":
         step += ["--devices", str(row.ranks)]
-    elif row.ranks > 1:
-        command[1:1] = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={row.ranks}"]
+    else:
+        step += ["--device", options.device]
+        if row.ranks > 1:
+            command[1:1] = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={row.ranks}"]
     # One core for each rank, as ours have.
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[: row.ranks]))
     lines = run(["taskset", "-c", cores, *command, *step]).splitlines()
@@ -109,8 +120,9 @@ def their_seconds(row, options):
 
 def measure(options):
     rows = [row for n in options.ranks for p in options.precision for row in rows_of(n, p)]
-    rows = [row for row in rows if not options.only or row.library in options.only]
-    figures = {row: {**dataclasses.asdict(row), "rounds": []} for row in rows}
+    libraries = options.only or ["tessera", "torch"] + (["jax"] if options.device == "cpu" else [])
+    rows = [row for row in rows if row.library in libraries]
+    figures = {row: {**dataclasses.asdict(row), "device": options.device, "rounds": []} for row in rows}
     for number in range(options.rounds):
         for row in rows:
             print(f"-- round {number + 1} of {options.rounds}: {row.name}, {row.ranks} ranks, {row.precision}", file=sys.stderr)

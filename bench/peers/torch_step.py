@@ -18,7 +18,8 @@ def parse():
     parser.add_argument("--batch", type=int, required=True, help="rows of all ranks together")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm-up", type=int, default=2)
-    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
+    parser.add_argument("--precision", choices=["float32", "tf32", "bf16"], default="float32")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank")
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--strategy", choices=["alone", "ddp", "fsdp2"], default="alone")
     return parser.parse_args()
@@ -49,29 +50,46 @@ def spread(model, options):
     return model, shortens
 
 
-def time_steps(options, ranks, rank):
+def choose_device(options):
+    if options.device == "cpu":
+        return torch.device("cpu")
+    number, seen = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+    if number >= seen:
+        raise SystemExit(f"error: --device cuda: this process is number {number} of its node, and PyTorch sees {seen} GPUs")
+    torch.cuda.set_device(number)
+    return torch.device("cuda", number)
+
+
+def seconds_now(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def time_steps(options, ranks, rank, device):
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model, autocasts = spread(make_model(options.widths), options)
+    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    model, autocasts = spread(make_model(options.widths).to(device), options)
     if options.compiled:
         model = torch.compile(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     rows = options.batch // ranks + (rank < options.batch % ranks)
-    x, y = torch.randn(rows, options.widths[0]), torch.randn(rows, options.widths[-1])
+    x, y = (torch.randn(rows, width, device=device) for width in (options.widths[0], options.widths[-1]))
     if options.precision == "bf16" and options.strategy == "fsdp2":
         x = x.bfloat16()
     seconds = []
     for _ in range(options.warm_up + options.steps):
         if ranks > 1:
             dist.barrier()
-        begin = time.perf_counter()
+        begin = seconds_now(device)
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocasts):
+        with torch.autocast(device.type, torch.bfloat16, enabled=autocasts):
             prediction = model(x)
         nn.functional.mse_loss(prediction.float(), y).backward()
         optimizer.step()
-        seconds.append(time.perf_counter() - begin)
-    seconds = torch.tensor(seconds[options.warm_up :])
+        seconds.append(seconds_now(device) - begin)
+    seconds = torch.tensor(seconds[options.warm_up :], device=device)
     if ranks > 1:
         dist.all_reduce(seconds, dist.ReduceOp.MAX)
     return seconds.tolist()
@@ -80,9 +98,10 @@ def time_steps(options, ranks, rank):
 def main():
     options = parse()
     ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    device = choose_device(options)
     if options.strategy != "alone":
-        dist.init_process_group("gloo")
-    seconds = time_steps(options, ranks, rank)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    seconds = time_steps(options, ranks, rank, device)
     if rank == 0:
         print(json.dumps({"library": f"PyTorch {torch.__version__}", "step_seconds": seconds}))
     if options.strategy != "alone":

@@ -125,6 +125,19 @@ TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
   }
 }
 
+// Replicas of a parameter make its gradient each for themselves.
+TYPED_TEST(GemmOf, FewLongSumsHaveTheSameBitsEveryTime) {
+  using T = TypeParam;
+  const auto a = random_matrix<T>(40000, 3, 1), b = random_matrix<T>(40000, 5, 2);
+  const auto product = [&] {
+    const Matrix<T> c("c", 3, 5);
+    Gemm<T>()(Trans::yes, Trans::no, a, b, 0, c);
+    return to_host(c);
+  };
+  const auto first = product();
+  for (int again = 0; again < 10; ++again) EXPECT_EQ(product(), first);
+}
+
 TYPED_TEST(GemmOf, AnEmptySumLeavesBetaC) {
   using T = TypeParam;
   const Matrix<T> a("a", 0, 3), b("b", 0, 2);

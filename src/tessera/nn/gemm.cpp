@@ -124,6 +124,14 @@ void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const 
     KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
 }
 
+/// Of such products Kokkos Kernels' code for GPUs adds up parts in whatever order they are done, so
+/// that replicas of a parameter would get different gradients.
+bool has_few_results(Trans trans_a, Trans trans_b, MatrixShape out, Size summands) {
+  const Size results = out.rows * out.cols;
+  return trans_a == Trans::yes && trans_b == Trans::no && results > 0 && results < 100 &&
+         summands > 0;
+}
+
 /// c = round(sums + beta c)
 template <class T>
 void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
@@ -162,22 +170,24 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  [[maybe_unused]] const auto multiply_short = [&](float to_old) {
+  const bool rounds =
+      precision_ == MatmulPrecision::tf32 && out.rows > 1 && out.cols > 1 && op_a.cols > 1;
+  const auto multiply_natively = [&] {
     detail::multiply({trans_a, trans_b, out.rows, out.cols, op_a.cols, stride_of(a), stride_of(b),
-                      stride_of(c), to_old, dtype_of<T>(), dtype_of<C>()},
+                      stride_of(c), beta, dtype_of<T>(), dtype_of<C>(),
+                      rounds ? MatmulPrecision::tf32 : MatmulPrecision::strict},
                      a.data(), b.data(), c.data());
   };
   if constexpr (!is_short_v<T>) {
-    const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
-    if (precision_ == MatmulPrecision::tf32 && is_product) {
-      if (has_native_tf32()) return multiply_short(static_cast<float>(beta));
+    if (has_native_tf32() && (rounds || has_few_results(trans_a, trans_b, out, op_a.cols)))
+      return multiply_natively();
+    if (rounds)
       blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
-    } else {
+    else
       blas_product(trans_a, trans_b, a, b, beta, c);
-    }
   } else {
     if (out.rows == 0 || out.cols == 0) return;
-    if (products_ != ShortProducts::emulated && op_a.cols > 0) return multiply_short(beta);
+    if (products_ != ShortProducts::emulated && op_a.cols > 0) return multiply_natively();
     if constexpr (std::is_same_v<C, Sum>) {
       blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
     } else {

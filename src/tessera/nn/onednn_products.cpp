@@ -42,7 +42,7 @@ dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
   dnnl::primitive_attr attributes;
   if (p.beta != 0) {
     dnnl::post_ops after;
-    after.append_sum(p.beta);
+    after.append_sum(static_cast<float>(p.beta));
     attributes.set_post_ops(after);
   }
 #if DNNL_VERSION_MAJOR >= 3

@@ -67,6 +67,15 @@ class Peers(unittest.TestCase):
         self.assertIn("--ranks 0", str(error.exception))
         self.assertEqual(peers.parse(["--tessera-bench", "x", "--ranks", "1"]).ranks, [1])
 
+    def test_tf32_is_measured_on_gpus_only(self):
+        self.assertEqual(peers.parse(["--tessera-bench", "x"]).precision, ["float32", "bf16"])
+        self.assertEqual(peers.parse(["--tessera-bench", "x", "--device", "cuda"]).precision, ["float32", "tf32", "bf16"])
+        for arguments, said in ((["--precision", "tf32"], "error: --precision tf32: needs --device cuda"),
+                                (["--device", "cuda", "--only", "jax"], "error: --only jax: is measured on CPUs only")):  # fmt: skip
+            with self.assertRaises(SystemExit) as error:
+                peers.parse(["--tessera-bench", "x", *arguments])
+            self.assertEqual(str(error.exception), said)
+
     def test_processes_have_one_thread(self):
         self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"]), "1\n")
 
@@ -95,6 +104,14 @@ class Peers(unittest.TestCase):
     @unittest.skipUnless(has("torch"), "no PyTorch in build/peers")
     def test_a_small_step_of_pytorch(self):
         self.measure("torch")
+
+    @unittest.skipUnless(has("torch"), "no PyTorch in build/peers")
+    def test_a_gpu_that_is_not_there(self):
+        done = subprocess.run(
+            [PYTHON, PEERS / "torch_step.py", "--widths", "4", "4", "--batch", "4", "--steps", "1", "--device", "cuda"],
+            capture_output=True, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertTrue(done.stderr.endswith("error: --device cuda: this process is number 0 of its node, and PyTorch sees 0 GPUs\n"))
 
     @unittest.skipUnless(has("jax"), "no JAX in build/peers")
     def test_a_small_step_of_jax(self):
