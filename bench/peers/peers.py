@@ -44,7 +44,7 @@ def rows_of(ranks, precision):
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--tessera-bench", required=True, help="our program")
     parser.add_argument("--mpirun", default="mpirun --bind-to core", help="with its options")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])

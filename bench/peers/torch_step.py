@@ -69,7 +69,7 @@ def seconds_now(device):
 def time_steps(options, ranks, rank, device):
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
     model, autocasts = spread(make_model(options.widths).to(device), options)
     if options.compiled:
         model = torch.compile(model)

@@ -51,7 +51,7 @@ bool has_native_tf32() { return true; }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
-  const auto multiply = [&](auto alpha, auto beta) {
+  const auto run = [&](auto alpha, auto beta) {
     check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
                        static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
                        static_cast<int>(p.ldb), a, type_of(p.operands), static_cast<int>(p.lda),
@@ -60,9 +60,9 @@ void detail::multiply(const ShortProduct& p, const void* a, const void* b, void*
           "cublasGemmEx");
   };
   if (p.operands == DType::float64)
-    multiply(1.0, p.beta);
+    run(1.0, p.beta);
   else
-    multiply(1.0F, static_cast<float>(p.beta));
+    run(1.0F, static_cast<float>(p.beta));
 }
 
 }  // namespace tessera

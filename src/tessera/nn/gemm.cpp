@@ -110,9 +110,25 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
   }
 }
 
+/// By the library of detail::multiply().
+template <class T, class C>
+void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                    const Matrix<const T>& b, StateOf<T> beta, const Matrix<C>& c,
+                    MatmulPrecision precision) {
+  detail::multiply({trans_a, trans_b, static_cast<Size>(c.extent(0)),
+                    static_cast<Size>(c.extent(1)), shape_of(trans_a, a).cols, stride_of(a),
+                    stride_of(b), stride_of(c), beta, dtype_of<T>(), dtype_of<C>(), precision},
+                   a.data(), b.data(), c.data());
+}
+
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
                   T beta, const Matrix<T>& c) {
+  // Of few results Kokkos Kernels' code for GPUs adds up parts in whatever order they are done, so
+  // that replicas of a parameter would get different gradients.
+  const bool is_few = c.size() > 0 && c.size() < 100 && a.extent(0) > 0;
+  if (has_native_tf32() && trans_a == Trans::yes && trans_b == Trans::no && is_few)
+    return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
   // Kokkos Kernels takes the only column of a wider matrix for one whose elements follow one
@@ -122,14 +138,6 @@ void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const 
                      Kokkos::subview(c, Kokkos::ALL, 0));
   else
     KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
-}
-
-/// Of such products Kokkos Kernels' code for GPUs adds up parts in whatever order they are done, so
-/// that replicas of a parameter would get different gradients.
-bool has_few_results(Trans trans_a, Trans trans_b, MatrixShape out, Size summands) {
-  const Size results = out.rows * out.cols;
-  return trans_a == Trans::yes && trans_b == Trans::no && results > 0 && results < 100 &&
-         summands > 0;
 }
 
 /// c = round(sums + beta c)
@@ -170,24 +178,18 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  const bool rounds =
-      precision_ == MatmulPrecision::tf32 && out.rows > 1 && out.cols > 1 && op_a.cols > 1;
-  const auto multiply_natively = [&] {
-    detail::multiply({trans_a, trans_b, out.rows, out.cols, op_a.cols, stride_of(a), stride_of(b),
-                      stride_of(c), beta, dtype_of<T>(), dtype_of<C>(),
-                      rounds ? MatmulPrecision::tf32 : MatmulPrecision::strict},
-                     a.data(), b.data(), c.data());
-  };
   if constexpr (!is_short_v<T>) {
-    if (has_native_tf32() && (rounds || has_few_results(trans_a, trans_b, out, op_a.cols)))
-      return multiply_natively();
-    if (rounds)
+    const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
+    if (precision_ == MatmulPrecision::tf32 && is_product) {
+      if (has_native_tf32()) return native_product(trans_a, trans_b, a, b, beta, c, precision_);
       blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
-    else
+    } else {
       blas_product(trans_a, trans_b, a, b, beta, c);
+    }
   } else {
     if (out.rows == 0 || out.cols == 0) return;
-    if (products_ != ShortProducts::emulated && op_a.cols > 0) return multiply_natively();
+    if (products_ != ShortProducts::emulated && op_a.cols > 0)
+      return native_product(trans_a, trans_b, a, b, beta, c, precision_);
     if constexpr (std::is_same_v<C, Sum>) {
       blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
     } else {
