@@ -94,6 +94,10 @@ def our_seconds(row, options):
         )
         (case,) = pathlib.Path(results).glob("study/cases/*/result.json")
         result = json.loads(case.read_text(encoding="utf-8"))
+        (launch,) = pathlib.Path(results).glob("study/launches/*.json")
+        backend = json.loads(launch.read_text(encoding="utf-8"))["provenance"]["kokkos"]["backend"]
+    if (backend == "Cuda") != (options.device == "cuda"):
+        raise SystemExit(f"error: --device {options.device}: {options.tessera_bench} computes with {backend}")
     if result["status"] != "ok":
         raise SystemExit(f"error: {row.name}: {result['reason']}")
     products = result["case"]["short_products"]

@@ -76,6 +76,18 @@ class Peers(unittest.TestCase):
                 peers.parse(["--tessera-bench", "x", *arguments])
             self.assertEqual(str(error.exception), said)
 
+    def test_our_program_is_one_for_the_device(self):
+        def measure(device):
+            return subprocess.run(
+                [sys.executable, PEERS / "peers.py", "--tessera-bench", TESSERA_BENCH, "--device", device, "--small",
+                 "--mpirun", os.environ.get("TESSERA_MPIRUN", "mpirun"), "--only", "tessera", "--rounds", "1",
+                 "--ranks", "1", "--precision", "float32"],
+                capture_output=True, text=True)  # fmt: skip
+
+        done = {device: measure(device) for device in ("cpu", "cuda")}
+        (wrong,) = [device for device, one in done.items() if one.returncode != 0]
+        self.assertIn(f"\nerror: --device {wrong}: {TESSERA_BENCH} computes with ", done[wrong].stderr)
+
     def test_processes_have_one_thread(self):
         self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"]), "1\n")
 
