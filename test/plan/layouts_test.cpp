@@ -142,8 +142,66 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
   } catch (const ConfigError& error) {
     EXPECT_EQ(
         std::string(error.what()),
-        "distributed.tensor_parallel_size = 3: must evenly divide the 4 groups of 16 columns of "
-        "layer1/modes");
+        "model.fno.modes = 2: makes 4 frequencies, which must be a multiple of the 3 ranks of the "
+        "mesh axis model");
+  }
+}
+
+// Also heads of width 1, whose q, k and v the ranks would otherwise split apart.
+TEST(Layouts, HeadsStayWhole) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  for (const Size ranks : {2, 3, 4, 5, 7})
+    for (const Size heads : {1, 2, 3, 4, 5, 6, 7, 12})
+      for (const Size head_width : {1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << heads << " heads of " << head_width << " on " << ranks);
+        input.mesh = MeshShape({{"model", ranks}});
+        input.model = transformer({.vocabulary = 8,
+                                   .context = 5,
+                                   .width = heads * head_width,
+                                   .heads = heads,
+                                   .blocks = 1,
+                                   .inner_width = 8});
+        std::string message;
+        try {
+          choose_layouts(input);
+        } catch (const ConfigError& error) {
+          message = error.what();
+        }
+        EXPECT_EQ(message,
+                  heads % ranks == 0
+                      ? ""
+                      : fmt::format("model.transformer.heads = {}: makes {} heads, which must be a "
+                                    "multiple of the {} ranks of the mesh axis model",
+                                    heads, heads, ranks));
+      }
+}
+
+// Layouts that nobody chooses: where parts do not belong together, no rank computes with them.
+TEST(Layouts, PartsOfALayerBelongTogether) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  input.model = transformer(
+      {.vocabulary = 8, .context = 5, .width = 4, .heads = 4, .blocks = 1, .inner_width = 8});
+  const std::vector<Layout> layouts = choose_layouts(input);
+  EXPECT_EQ(local_layers(input, layouts, 0).size(), input.model.layers.size());
+  const auto rejects = [&](const PlanInput& bad, const std::vector<Layout>& with) {
+    for (Size rank = 0; rank < bad.mesh.size_of("model"); ++rank) try {
+        local_layers(bad, with, rank);
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("differently"), std::string::npos) << error.what();
+        return true;
+      }
+    return false;
+  };
+  PlanInput uneven = input;  // q, k and v 5 + 4, heads 2 + 1
+  uneven.model = transformer(
+      {.vocabulary = 8, .context = 5, .width = 3, .heads = 3, .blocks = 1, .inner_width = 8});
+  EXPECT_TRUE(rejects(uneven, layouts));
+  for (std::size_t l = 0; l < layouts.size(); ++l) {
+    if (!layouts[l].inputs[0].is_shard(1) && !layouts[l].output.is_shard(1)) continue;
+    std::vector<Layout> wrong = layouts;  // one of the two is split, and the other is not
+    wrong[l].inputs[0] =
+        layouts[l].inputs[0].is_shard(1) ? Placement::replicate() : Placement::shard(1);
+    EXPECT_TRUE(rejects(input, wrong)) << input.model.layers[l].name;
   }
 }
 

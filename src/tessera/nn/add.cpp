@@ -34,6 +34,7 @@ void add_backward(const LayerCall<T>&) {}
 
 constexpr LayerRow add_row{.name = "add",
                            .layouts = add_layouts,
+                           .fits = same_columns,
                            .in_place_of = 1,
                            .gradient_in_place = true,
                            .passes_gradient = always,

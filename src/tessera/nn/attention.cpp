@@ -24,8 +24,13 @@ std::vector<Layout> attention_layouts(const LayerSpec&) {
   return all;
 }
 
+/// Of each head, q, k, v and the output lie on one rank.
+bool whole_heads(const LayerSpec& layer) {
+  return layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
+}
+
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
-  const Size t = layer.positions, d = layer.group, heads = samples * (layer.out / d);
+  const Size t = layer.positions, d = layer.groups.columns, heads = samples * (layer.out / d);
   const GemmShape scores{t, t, d, heads}, values{t, d, t, heads};
   return {{scores, values}, {values, scores, values, values}};
 }
@@ -98,7 +103,7 @@ class Attention {
   explicit Attention(const LayerCall<T>& call)
       : call_(call),
         t_(call.layer.positions),
-        d_(call.layer.group),
+        d_(call.layer.groups.columns),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
   void forward() const {
@@ -170,6 +175,7 @@ class Attention {
 
 constexpr LayerRow attention_row{.name = "attention",
                                  .layouts = attention_layouts,
+                                 .fits = whole_heads,
                                  .mixes_positions = true,
                                  .products = attention_products,
                                  .scratch = attention_scratch,
@@ -183,7 +189,7 @@ LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size he
                            Size head_width) {
   LayerSpec layer{&attention_row, std::move(name),        std::move(unit),
                   {qkv},          3 * heads * head_width, heads * head_width};
-  layer.group = head_width;
+  layer.groups = {head_width, "heads", "model.transformer.heads", heads};
   return layer;
 }
 

@@ -20,6 +20,11 @@ std::vector<Layout> embedding_layouts(const LayerSpec&) {
           {{rows, whole}, {whole}, Placement::partial(), whole, {whole}, {rows, whole}}};
 }
 
+bool tables_fit(const LayerSpec& layer) {
+  return layer.parameters[0].shape[1] == layer.out &&
+         layer.parameters[1].shape == Shape{layer.positions, layer.out};
+}
+
 /// The rank whose part of the table begins at 0 adds the vectors of positions.
 template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
@@ -96,6 +101,7 @@ void embedding_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow embedding_row{.name = "embedding",
                                  .layouts = embedding_layouts,
+                                 .fits = tables_fit,
                                  .rules_choose = true,
                                  .mixes_positions = true,
                                  .reads_batch = true,

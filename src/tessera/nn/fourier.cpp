@@ -38,6 +38,7 @@ void fourier_backward(const LayerCall<T>& call) {
 constexpr LayerRow fourier_row{
     .name = "fourier",
     .layouts = fourier_layouts,
+    .fits = [](const LayerSpec& layer) { return detail::has_whole_groups(layer, layer.out); },
     .rules_choose = true,
     .mixes_positions = true,
     .products =
@@ -55,7 +56,7 @@ LayerSpec fourier(std::string name, std::string unit, Size input, const FourierG
   LayerSpec layer{&fourier_row, std::move(name), std::move(unit),
                   {input},      grid.width,      grid.kept() * 2 * grid.width};
   layer.in_positions = grid.n * grid.n;
-  layer.group = 2 * grid.modes * grid.width;
+  layer.groups = detail::fourier_groups(grid);
   layer.settings = {grid.n, grid.modes};
   layer.columns = "modes";
   return layer;

@@ -33,6 +33,7 @@ void inverse_fourier_forward(const LayerCall<T>& call) {
 constexpr LayerRow inverse_fourier_row{
     .name = "inverse_fourier",
     .layouts = inverse_fourier_layouts,
+    .fits = [](const LayerSpec& layer) { return detail::has_whole_groups(layer, layer.in); },
     .mixes_positions = true,
     .products =
         [](const LayerSpec& layer, Size samples) {
@@ -52,6 +53,7 @@ LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const 
   LayerSpec layer{&inverse_fourier_row,         std::move(name), std::move(unit), {input},
                   grid.kept() * 2 * grid.width, grid.width};
   layer.positions = grid.n * grid.n;
+  layer.groups = detail::fourier_groups(grid);
   layer.settings = {grid.n, grid.modes};
   return layer;
 }

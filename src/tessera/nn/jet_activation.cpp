@@ -145,6 +145,7 @@ bool is_curved(const LayerSpec& layer) { return layer.activation != Activation::
 
 constexpr LayerRow jet_row{.name = "jet_activation",
                            .layouts = jet_layouts,
+                           .fits = same_columns,
                            .mixes_positions = true,
                            .reads_inputs = is_curved,
                            .reads_output = is_curved,

@@ -147,6 +147,7 @@ void layer_norm_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow layer_norm_row{.name = "layer_norm",
                                   .layouts = layer_norm_layouts,
+                                  .fits = same_columns,
                                   .prefers_rows = true,
                                   .reads_inputs = always,
                                   .kept_columns = 2,

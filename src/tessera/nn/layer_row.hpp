@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,14 @@ inline Size no_scratch(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
+/// The inputs, the output and all parameters that are vectors have equally many columns.
+inline bool same_columns(const LayerSpec& layer) {
+  return layer.in == layer.out &&
+         std::all_of(layer.parameters.begin(), layer.parameters.end(), [&](const auto& parameter) {
+           return parameter.shape.size() != 1 || parameter.shape[0] == layer.out;
+         });
+}
+
 /// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row and
 /// a function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
@@ -28,6 +37,9 @@ struct LayerRow {
 
   /// Ways to lie along `model`, the one without any sharding first.
   std::vector<Layout> (*layouts)(const LayerSpec& layer);
+  /// Whether the kernels can compute with a rank's extents: inputs, output and parameters are split
+  /// each by itself, and must still belong together.
+  bool (*fits)(const LayerSpec& layer);
   /// The rules for its parameters, and for LayerSpec::columns, choose the layout, not only where
   /// its inputs come to lie.
   bool rules_choose = false;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/placement.hpp>
@@ -35,6 +36,15 @@ inline float uniform_limit(const ParameterSpec& parameter) {
 
 struct LayerRow;  // <tessera/nn/layer_row.hpp>
 
+/// Groups of a layer's output columns, such as heads: a rank of `model` has whole groups, and all
+/// ranks have equally many.
+struct ColumnGroups {
+  Size columns = 1;         ///< of a group
+  std::string_view noun{};  ///< "heads"
+  std::string_view key{};   ///< the configuration key that sets their number; empty: no groups
+  Size value = 0;           ///< of the key
+};
+
 /// A layer as data: it reads outputs of earlier layers, each (rows, columns), and makes one output.
 /// A sample has one row or several, its positions: those of a sequence, the points of a grid.
 struct LayerSpec {
@@ -52,7 +62,7 @@ struct LayerSpec {
   /// Rows of a sample in the inputs and in the output. ModelSpec::append takes the first from the
   /// inputs, and the second as well, unless the two differ.
   Size in_positions = 1, positions = 1;
-  Size group = 1;  ///< columns of the output that `model` may not part: those of a head
+  ColumnGroups groups{};
   std::vector<Size> settings{};  ///< what else the kind wants to know
   double loss_weight = 0;        ///< of the term that the kind adds to the loss
   /// The logical name of the output's columns, for rules that choose the layout of a kind without

@@ -20,6 +20,10 @@ std::vector<Layout> linear_layouts(const LayerSpec&) {
           {{rows}, {columns}, terms, whole, {columns}, {rows}}};
 }
 
+bool kernel_fits(const LayerSpec& layer) {
+  return layer.parameters[0].shape == Shape{layer.in, layer.out};
+}
+
 /// The gradient of x is never wanted.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   const Size n = samples * layer.positions;
@@ -68,6 +72,7 @@ void linear_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow linear_row{.name = "linear",
                               .layouts = linear_layouts,
+                              .fits = kernel_fits,
                               .rules_choose = true,
                               .products = linear_products,
                               .reads_inputs = always,

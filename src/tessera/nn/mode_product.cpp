@@ -5,6 +5,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/detail/columns.hpp>
+#include <tessera/nn/detail/fourier_transform.hpp>
 #include <tessera/nn/layer_call.hpp>
 #include <tessera/nn/layers.hpp>
 
@@ -135,6 +136,11 @@ class ModeProduct {
 constexpr LayerRow mode_product_row{
     .name = "mode_product",
     .layouts = mode_product_layouts,
+    .fits =
+        [](const LayerSpec& layer) {
+          return same_columns(layer) && detail::has_whole_groups(layer, layer.out) &&
+                 layer.parameters[0].shape[0] * 2 * mode_width(layer) == layer.in;
+        },
     .rules_choose = true,
     .products = mode_product_products,
     .scratch = [](const LayerSpec& layer) { return 8 * mode_width(layer) * mode_width(layer); },
@@ -150,7 +156,7 @@ LayerSpec mode_product(std::string name, std::string unit, Size input, const Fou
   LayerSpec layer{&mode_product_row, std::move(name), std::move(unit), {input}, columns, columns};
   layer.parameters = {
       {"modes", {grid.kept(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
-  layer.group = 2 * grid.modes * w;
+  layer.groups = detail::fourier_groups(grid);
   layer.settings = {w};
   return layer;
 }

@@ -141,6 +141,7 @@ void pointwise_backward(const LayerCall<T>& call) {
 constexpr LayerRow pointwise_row{
     .name = "pointwise",
     .layouts = pointwise_layouts,
+    .fits = same_columns,
     .reads_inputs = keeps_input,
     .reads_output =
         [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },

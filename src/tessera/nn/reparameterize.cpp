@@ -100,6 +100,7 @@ void reparameterize_backward(const LayerCall<T>& call) {
 constexpr LayerRow reparameterize_row{
     .name = "reparameterize",
     .layouts = reparameterize_layouts,
+    .fits = same_columns,
     .reads_batch = true,
     .draws = true,
     .adds_loss = true,

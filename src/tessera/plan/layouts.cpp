@@ -163,13 +163,16 @@ class Chooser {
                       layer.name);
   }
 
-  /// `model` may not part what belongs together.
+  /// Heads and frequencies stay whole: all ranks of `model` have equally many.
   void check_groups(const LayerSpec& layer, const Layout& layout) const {
-    const Size ranks = input_.mesh.size_of("model"), groups = layer.out / layer.group;
-    if (layer.group == 1 || !layout.output.is_shard(1) || groups % ranks == 0) return;
-    throw ConfigError("distributed.tensor_parallel_size", std::to_string(ranks),
-                      "must evenly divide the {} groups of {} columns of {}", groups, layer.group,
-                      layer.name);
+    const ColumnGroups& groups = layer.groups;
+    if (groups.key.empty() || !layout.output.is_shard(1)) return;
+    const Size ranks = input_.mesh.size_of("model"), count = layer.out / groups.columns;
+    if (count % ranks == 0) return;
+    throw ConfigError(
+        groups.key, std::to_string(groups.value),
+        "makes {} {}, which must be a multiple of the {} ranks of the mesh axis model", count,
+        groups.noun, ranks);
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
@@ -254,6 +257,21 @@ Block parameter_block(const Shape& shape, Placement along_model, Size model_rank
   return block;
 }
 
+namespace {
+
+/// Inputs, output and parameters of a layer are split one by one; a kernel that got parts of
+/// different sizes would read behind its rows.
+void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
+  if (row_of(part).fits(part)) return;
+  throw Error(
+      ExitCode::usage,
+      "{}: the axis model = {} splits the tensors of this {} layer differently; rank {} has "
+      "{} columns of its input and {} of its output",
+      part.name, ranks, row_of(part).name, coordinate, part.in, part.out);
+}
+
+}  // namespace
+
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     Size coordinate) {
   const Size ranks = input.mesh.size_of("model");
@@ -276,6 +294,7 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
     };
     cut(layers[l].in, layout.inputs[0]);
     cut(layers[l].out, layout.output);
+    check_parts(layers[l], ranks, coordinate);
   }
   return layers;
 }

@@ -13,6 +13,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers.hpp>
 
 namespace tessera::detail {
 
@@ -58,6 +59,15 @@ struct FourierModes {
             {n, n * width, 2 * magnitudes().count, samples}};
   }
 };
+
+/// A rank of `model` has all frequencies k2 of some frequencies k1.
+inline ColumnGroups fourier_groups(const FourierGrid& grid) {
+  return {2 * grid.modes * grid.width, "frequencies", "model.fno.modes", grid.modes};
+}
+/// `columns`: those of the modes, of a rank.
+inline bool has_whole_groups(const LayerSpec& layer, Size columns) {
+  return columns % layer.groups.columns == 0 && layer.first % layer.groups.columns == 0;
+}
 
 /// Layers have the settings {n, modes}. `columns`: those of the modes, of a rank.
 inline FourierModes fourier_modes(const LayerSpec& layer, Size columns, Size width) {
