@@ -194,6 +194,26 @@ TYPED_TEST(OptimizerOf, AdamHoldsWhereSquaresUnderflowOrAlmostOverflow) {
   }
 }
 
+// The first step of Adam has the length of the rate, whatever the gradient. A float32 cannot hold
+// betas near 1.
+TYPED_TEST(OptimizerOf, AdamCorrectsTheBiasOfBetasNearOne) {
+  using T = TypeParam;
+  for (const double beta2 : {0.9, 0.99, 0.999, 0.9991, 0.9999, 0.99999, 0.999999, 0.9999999999})
+    for (const double beta1 : {0.9, 0.9999}) {
+      SCOPED_TRACE(testing::Message() << beta1 << ", " << beta2);
+      Optimizer<T> optimizer({.kind = OptimizerKind::adam, .beta1 = beta1, .beta2 = beta2}, 1);
+      const Rule rule = adam_rule(beta1, beta2, 1e-8, 0);
+      Scalar expected{0};
+      const Vector<T> p("p", 1);
+      for (int t = 1; t <= 3; ++t) {
+        const Vector<T> g = to_device(std::vector<T>{T(t)});
+        optimizer.step(p, g, T(1));
+        rule(expected, t, 1, t);
+        EXPECT_NEAR(to_host(p)[0] / expected.p, 1, 1.5e-5) << t;
+      }
+    }
+}
+
 TEST(Adam, HalvingTheRateHalvesTheUpdateButHalvingTheGradientDoesNot) {
   const auto update = [](double rate, double grad_scale) {
     const Vector<double> p("p", 5);

@@ -181,7 +181,9 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(optimizer, momentum, "momentum of sgd, below 1"),
       TESSERA_SETTING(optimizer, nesterov, "Nesterov momentum for sgd"),
       TESSERA_SETTING(optimizer, beta1, "first-moment decay of adam and adamw, below 1"),
-      TESSERA_SETTING(optimizer, beta2, "second-moment decay of adam and adamw, below 1"),
+      TESSERA_SETTING(optimizer, beta2,
+                      "second-moment decay of adam and adamw, below 1; in float32, up to 0.999, "
+                      "1 - beta2^t is rounded as optax rounds it"),
       TESSERA_SETTING(optimizer, epsilon, "denominator offset of adam, adamw and rmsprop"),
       TESSERA_SETTING(optimizer, weight_decay, "decoupled weight decay of adamw"),
       TESSERA_SETTING(optimizer, decay, "running-average decay of rmsprop, below 1"),
