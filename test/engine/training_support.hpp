@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -124,11 +125,13 @@ void expect_no_allocation_when_warm(Experiment setup) {
   EXPECT_EQ(last, 0);
 }
 
-/// The largest difference over the largest magnitude.
+/// The largest difference over the largest magnitude; infinity if any number is not finite.
 inline double relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, size = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i]))
+      return std::numeric_limits<double>::infinity();
     difference = std::max(difference, std::abs(a[i] - b[i]));
     size = std::max(size, std::abs(b[i]));
   }

@@ -47,6 +47,7 @@ inline void expect_gradient(SerialModel<double>& net, const Matrix<double>& x,
       return net.loss(x, y);
     };
     const double difference = (loss_at(at[i] + h) - loss_at(at[i] - h)) / (2 * h);
+    ASSERT_TRUE(std::isfinite(difference) && std::isfinite(gradient[i]));
     worst = std::max(worst, std::abs(difference - gradient[i]));
     largest = std::max(largest, std::abs(gradient[i]));
   }

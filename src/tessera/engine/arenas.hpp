@@ -24,6 +24,8 @@ class StateArena {
 
   /// What is kept: the shares of all buckets, or all whole buckets.
   const Vector<T>& flat() const { return flat_; }
+  /// Whole buckets of what is sharded; empty where nothing is.
+  const Vector<T>& buffer() const { return buffer_; }
   Vector<T> range(Range elements) const;  ///< of flat()
   /// The own part of a bucket where it is kept.
   Vector<T> share(Size bucket) const;

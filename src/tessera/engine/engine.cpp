@@ -151,7 +151,10 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
       return accumulate_slots(action, batch);
     case ActionKind::forward: {
       const Region region("tessera::forward");
-      return forward(operands_of(action, operands, batch, slot));
+      MemoryGuard guard;
+      const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
+      restrict_to(call, guard);
+      return forward(call);
     }
     case ActionKind::loss_terms:
       return loss_terms(action, batch);
@@ -161,7 +164,10 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
     case ActionKind::backward_inputs:
     case ActionKind::backward_weights: {
       const Region region("tessera::backward");
-      return backward(operands_of(action, operands, batch, slot));
+      MemoryGuard guard;
+      const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
+      restrict_to(call, guard);
+      return backward(call);
     }
     case ActionKind::start_receive:
     case ActionKind::start_send:

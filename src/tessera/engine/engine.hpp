@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <tessera/base/memory_guard.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/request.hpp>
 #include <tessera/config/config.hpp>
@@ -114,6 +115,7 @@ class Engine {
                                         const Microbatch<State>& batch, Size slot);
   LayerCall<Compute> forward_operands(const Action& action, const Microbatch<State>& batch) const;
   LayerCall<Compute> backward_operands(const Action& action, const Microbatch<State>& batch) const;
+  void restrict_to(const LayerCall<Compute>& call, MemoryGuard& guard) const;
   LayerCall<Compute> operands_of_layer(Size layer, const Microbatch<State>& batch) const;
   bool reads_x_as_fact(Size layer, SlotId input) const;
   template <class E>

@@ -35,6 +35,17 @@ auto Engine<T>::facts_of(const Action& action, const Microbatch<State>& batch, S
 }
 
 template <class T>
+void Engine<T>::restrict_to(const LayerCall<T>& call, MemoryGuard& guard) const {
+  if (!MemoryGuard::is_active) return;
+  guard.close(frame_.memory());
+  guard.close(scratch_);
+  for (const auto* arena : {&parameters_, &gradients_})
+    guard.close(arena->flat()), guard.close(arena->buffer());
+  guard.close(used_.flat()), guard.close(used_.buffer());
+  for_each_operand(call, [&](const auto& view) { guard.open(view); });
+}
+
+template <class T>
 LayerCall<T> Engine<T>::operands_of_layer(Size layer, const Microbatch<State>& batch) const {
   LayerCall<Compute> call{layers_[layer], gemm_, batch.samples};
   call.scratch = scratch_;

@@ -45,6 +45,8 @@ class Frame {
   /// Whether what a slot holds has the state type, and that is not the compute type.
   bool holds_sums(SlotId id) const { return stage_.slots[id].type != dtype_of<T>(); }
 
+  const Vector<char>& memory() const { return memory_; }
+
   /// Only read: also the batch itself, where its type is that of layers.
   Matrix<const T> read(SlotId id, const Microbatch<State>& batch) const {
     if constexpr (std::is_same_v<T, State>)

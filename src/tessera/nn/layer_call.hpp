@@ -60,6 +60,17 @@ struct LayerCall {
   bool add_parameter_gradients = false;  ///< to what parameter_gradients hold
 };
 
+/// Calls f(view) for the memory that a layer's kernels may touch, apart from the batch's facts.
+template <class T, class F>
+void for_each_operand(const LayerCall<T>& call, const F& f) {
+  for (const auto& view : call.inputs) f(view);
+  f(call.output), f(call.output_terms), f(call.kept), f(call.scratch), f(call.output_gradient);
+  for (const auto& view : call.parameters) f(view);
+  for (const auto& view : call.input_gradients) f(view);
+  for (const auto& view : call.input_gradient_terms) f(view);
+  for (const auto& view : call.parameter_gradients) f(view);
+}
+
 /// Of a parameter or its gradient: null for an empty View, which may still point somewhere.
 template <class T>
 T* data_or_null(const Vector<T>& v) {

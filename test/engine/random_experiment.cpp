@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/random_experiment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+
+#include "engine/strategy_support.hpp"
+
+namespace tessera::train_test {
+namespace {
+
+/// 1, a prime, or any other small number; often less than there are ranks.
+Size random_size(Random& random) {
+  constexpr std::array<Size, 6> primes{2, 3, 5, 7, 11, 13};
+  if (random.once_in(4)) return 1;
+  return random.once_in(2) ? random.one_of(primes) : random.number(1, 14);
+}
+
+std::vector<Axis> random_mesh(Random& random, Size ranks) {
+  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline"};
+  std::vector<Axis> axes;
+  Size left = ranks;
+  for (Size count = random.number(1, 4); count > 0; --count) {
+    const Size at = random.number(0, static_cast<Size>(names.size()) - 1);
+    std::vector<Size> sizes;
+    for (Size n = 1; n <= left; ++n)
+      if (left % n == 0 && (count > 1 || n == left)) sizes.push_back(n);
+    axes.push_back({names[static_cast<std::size_t>(at)], random.one_of(sizes)});
+    left /= axes.back().size;
+    names.erase(names.begin() + at);
+  }
+  return axes;
+}
+
+std::string random_strategy(Random& random, const MeshShape& mesh) {
+  std::vector<std::string> suitable;
+  for (const std::string_view strategy : names_of<Strategy>)
+    if (suits(strategy, mesh)) suitable.emplace_back(strategy);
+  return random.one_of(suitable);
+}
+
+constexpr std::array activations{Activation::identity, Activation::relu, Activation::tanh,
+                                 Activation::sigmoid, Activation::gelu};
+
+/// The kinds whose loss is that of values choose one.
+void randomize_loss(Random& random, Experiment& setup) {
+  setup.data.kind = DataKind::random;
+  setup.training.loss =
+      random.one_of(std::array{LossKind::mse, LossKind::mae, LossKind::relative_l2});
+}
+
+void randomize_mlp(Random& random, Experiment& setup) {
+  MlpConfig& model = setup.model.mlp;
+  model.widths.clear();
+  for (Size n = random.number(2, 7); n > 0; --n) model.widths.push_back(random_size(random));
+  model.output_activation = random.one_of(activations);
+  randomize_loss(random, setup);
+}
+
+void randomize_residual_mlp(Random& random, Experiment& setup) {
+  setup.model.residual_mlp = {.input_width = random_size(random),
+                              .width = random_size(random),
+                              .inner_width = random_size(random),
+                              .blocks = random.number(1, 3),
+                              .output_width = random_size(random)};
+  randomize_loss(random, setup);
+}
+
+void randomize_transformer(Random& random, Experiment& setup) {
+  const Size heads = random.once_in(2) ? random_size(random) : random.number(1, 2) * 4;
+  setup.model.transformer = {.vocabulary = 1 + random_size(random),
+                             .context = random_size(random),
+                             .width = heads * random.number(1, 3),
+                             .heads = heads,
+                             .blocks = random.number(1, 2),
+                             .inner_width = random_size(random)};
+  setup.data.kind = random.once_in(2) ? DataKind::copy_task : DataKind::random;
+  setup.training.loss = LossKind::cross_entropy;
+}
+
+void randomize_vae(Random& random, Experiment& setup) {
+  const Size side = random.number(1, 3);
+  setup.model.vae = {.input_width = side * side,
+                     .hidden = {random_size(random)},
+                     .latent = random_size(random),
+                     .beta = random.once_in(2) ? 1.0 : 0.5};
+  if (random.once_in(2)) setup.model.vae.hidden.push_back(random_size(random));
+  setup.data.kind = DataKind::blobs;
+  setup.training.loss = LossKind::bce;
+}
+
+void randomize_pinn(Random& random, Experiment& setup) {
+  setup.model.mlp.activation = Activation::tanh;
+  setup.model.pinn = {.width = random_size(random), .layers = random.number(1, 4)};
+  setup.data.kind = DataKind::poisson_points;
+  setup.training.loss = LossKind::poisson;
+}
+
+void randomize_fno(Random& random, Experiment& setup) {
+  const Size modes = random.number(1, 4);
+  setup.model.fno = {.grid = 2 * modes + random.number(0, 2),
+                     .modes = modes,
+                     .width = random.number(1, 5),
+                     .layers = random.number(1, 2),
+                     .projection = random_size(random)};
+  setup.data.kind = DataKind::darcy;
+  setup.training.loss = LossKind::relative_l2;
+}
+
+/// A kind of model and sizes for it.
+void randomize_model(Random& random, Experiment& setup) {
+  constexpr std::array<void (*)(Random&, Experiment&), names_of<ModelKind>.size()> randomize{
+      randomize_mlp, randomize_residual_mlp, randomize_transformer,
+      randomize_vae, randomize_pinn,         randomize_fno};
+  setup.model = {.dtype = DType::float64};
+  const Size kind = random.number(0, static_cast<Size>(randomize.size()) - 1);
+  setup.model.kind = static_cast<ModelKind>(kind);
+  setup.model.mlp.activation = random.one_of(activations);
+  setup.model.mlp.bias = !random.once_in(4);
+  randomize[static_cast<std::size_t>(kind)](random, setup);
+}
+
+/// Steps of SGD that change all parameters visibly and stay small.
+double learning_rate_of(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::pinn:
+      return 1e-4;
+    case ModelKind::fno:
+      return 1e-3;
+    default:
+      return 0.01;
+  }
+}
+
+void randomize_training(Random& random, Experiment& setup) {
+  constexpr std::array kinds{OptimizerKind::sgd, OptimizerKind::sgd, OptimizerKind::adam,
+                             OptimizerKind::adamw, OptimizerKind::rmsprop};
+  TrainingConfig& training = setup.training;
+  training.batch_size = random.number(1, 20);
+  training.microbatches = random.number(1, std::min<Size>(training.batch_size, 4));
+  setup.data.samples = random.number(training.batch_size, 3 * training.batch_size);
+  training.num_epochs = random.number(1, 2);
+  training.optimizer = {.kind = random.one_of(kinds)};
+  training.learning_rate =
+      training.optimizer.kind == OptimizerKind::sgd ? learning_rate_of(setup.model.kind) : 1e-3;
+  if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
+    training.optimizer.momentum = 0.9;
+  if (random.once_in(3)) training.activation_checkpointing.units = random.number(1, 3);
+  if (random.once_in(3)) training.clip.global_norm = 0.1;
+  if (random.once_in(3)) training.clip.value = 0.05;
+  training.check_finite = random.once_in(3);
+  training.check_replicas_every = random.number(0, 2);
+}
+
+void randomize_pipeline(Random& random, DistributedConfig& config) {
+  config.schedule =
+      random.one_of(std::array{PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
+                               PipelineSchedule::interleaved, PipelineSchedule::zero_bubble});
+  if (config.schedule == PipelineSchedule::interleaved) config.virtual_stages = 2;
+  config.stage_balance = random.one_of(std::array{StageBalance::layers, StageBalance::flops});
+  config.reshard_after_forward = config.keep_last_unit = true;
+}
+
+void randomize_sharding(Random& random, Experiment& setup) {
+  constexpr std::array specs{"P(None, None)", "P(None, 'model')", "P('model', None)"};
+  DistributedConfig& config = setup.training.distributed;
+  const bool gathers = config.strategy == "fsdp" || config.strategy == "hybrid";
+  const bool splits = row_of(strategy_of(config)).splits_batch;
+  config.overlap = random.once_in(2) && splits;
+  config.gradient_reduce_type = random.once_in(4) ? "sum" : "mean";
+  if (splits && !gathers) config.bucket_bytes = random.number(1, 2000);
+  if (gathers) {
+    config.prefetch = random.once_in(2);
+    config.reshard_after_forward = !random.once_in(3);
+    config.keep_last_unit = !config.reshard_after_forward || random.once_in(2);
+  }
+  const auto& axes = config.mesh_axis_names;
+  const auto has = [&](const char* axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  if (has("pipeline")) randomize_pipeline(random, config);
+  if (!has("model")) return;
+  config.sequence_parallel = axes.back() == "model" && !random.once_in(3);
+  if (setup.model.kind != ModelKind::mlp) return;
+  if (random.once_in(4)) config.mesh_rules = {{"mlp", {}}, {"embed", {"model"}}};
+  if (random.once_in(2))
+    for (std::size_t l = 1; l < setup.model.mlp.widths.size(); ++l)
+      if (!random.once_in(3))
+        config.parameter_specs["layer" + std::to_string(l) + "/kernel"] = random.one_of(specs);
+}
+
+/// Only plain gradients, and steps that change all parameters visibly: what divides by a gradient's
+/// size turns its rounding into a step of any sign.
+void randomize_precision(Random& random, Experiment& setup) {
+  if (!random.once_in(3)) return;
+  TrainingConfig& training = setup.training;
+  setup.model.dtype = DType::float32;
+  training.distributed.mixed_precision =
+      random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
+  training.optimizer = {.kind = OptimizerKind::sgd};
+  const double rate = learning_rate_of(setup.model.kind);
+  training.learning_rate = training.distributed.gradient_reduce_type == "sum" ? rate / 10 : rate;
+}
+
+/// The plan's error, or "".
+std::string rejection(const Experiment& setup) {
+  try {
+    trainer_of<double>(setup).plan(setup.data.samples);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool begins_with_one_of(const std::string& text, const std::vector<std::string_view>& keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return text.starts_with(key); });
+}
+
+}  // namespace
+
+Experiment random_experiment(Random& random, Size ranks) {
+  // Layers of a row-parallel layer and one behind it; heads and frequencies for every rank of
+  // `model`; a unit for every stage, and microbatches for every turn of interleaved stages.
+  const std::vector<std::string_view> may_be_rejected{"distributed.sequence_parallel",
+                                                      "model.transformer.heads",
+                                                      "model.fno.modes",
+                                                      "distributed.pipeline_parallel_size",
+                                                      "distributed.virtual_stages",
+                                                      "distributed.schedule",
+                                                      "training.microbatches"};
+  for (;;) {
+    const std::vector<Axis> axes = random_mesh(random, ranks);
+    Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));
+    randomize_model(random, setup);
+    randomize_training(random, setup);
+    randomize_sharding(random, setup);
+    std::string wrong = rejection(setup);
+    if (wrong.starts_with("distributed.sequence_parallel")) {
+      setup.training.distributed.sequence_parallel = false;
+      wrong = rejection(setup);
+    }
+    if (wrong.empty()) {
+      randomize_precision(random, setup);
+      return setup;
+    }
+    EXPECT_TRUE(begins_with_one_of(wrong, may_be_rejected)) << wrong;
+  }
+}
+
+}  // namespace tessera::train_test
