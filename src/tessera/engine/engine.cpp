@@ -151,9 +151,10 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
       return accumulate_slots(action, batch);
     case ActionKind::forward: {
       const Region region("tessera::forward");
-      MemoryGuard guard;
       const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
-      restrict_to(call, guard);
+      MemoryGuard guard;
+      close_arenas(guard);
+      for_each_operand(call, [&](const auto& view) { guard.open(view); });
       return forward(call);
     }
     case ActionKind::loss_terms:
@@ -164,9 +165,10 @@ void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<S
     case ActionKind::backward_inputs:
     case ActionKind::backward_weights: {
       const Region region("tessera::backward");
-      MemoryGuard guard;
       const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
-      restrict_to(call, guard);
+      MemoryGuard guard;
+      close_arenas(guard);
+      for_each_operand(call, [&](const auto& view) { guard.open(view); });
       return backward(call);
     }
     case ActionKind::start_receive:

@@ -115,7 +115,7 @@ class Engine {
                                         const Microbatch<State>& batch, Size slot);
   LayerCall<Compute> forward_operands(const Action& action, const Microbatch<State>& batch) const;
   LayerCall<Compute> backward_operands(const Action& action, const Microbatch<State>& batch) const;
-  void restrict_to(const LayerCall<Compute>& call, MemoryGuard& guard) const;
+  void close_arenas(MemoryGuard& guard) const;
   LayerCall<Compute> operands_of_layer(Size layer, const Microbatch<State>& batch) const;
   bool reads_x_as_fact(Size layer, SlotId input) const;
   template <class E>

@@ -33,8 +33,12 @@ Size Engine<T>::loss_slot(const Microbatch<State>& batch, Size slot) const {
 
 template <class T>
 void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
-  cross_entropy_terms<Compute>(frame_.read(action.reads[0], batch), batch.y, layers_.back().first,
-                               frame_.sums(action.writes[0], batch));
+  const auto prediction = frame_.read(action.reads[0], batch);
+  const auto terms = frame_.sums(action.writes[0], batch);
+  MemoryGuard guard;
+  close_arenas(guard);
+  guard.open(prediction), guard.open(terms);
+  cross_entropy_terms<Compute>(prediction, batch.y, layers_.back().first, terms);
 }
 
 template <class T>
@@ -48,9 +52,12 @@ void Engine<T>::loss(const Action& action, const Microbatch<State>& batch, Size 
     details.classes = plan_.input.model.output_width();
     details.terms = frame_.sums(action.reads[2], batch);
   }
+  const Matrix<Compute> derivative = gradient ? frame_(action.writes[0], batch) : Matrix<Compute>();
+  MemoryGuard guard;
+  close_arenas(guard);
+  guard.open(prediction), guard.open(details.terms), guard.open(derivative);
   loss_and_gradient<Compute>(plan_.input.loss, prediction, as_loss_sees(batch.y, batch),
-                             loss_divisor(batch), sums_, loss_slot(batch, slot),
-                             gradient ? frame_(action.writes[0], batch) : Matrix<Compute>(),
+                             loss_divisor(batch), sums_, loss_slot(batch, slot), derivative,
                              details);
 }
 

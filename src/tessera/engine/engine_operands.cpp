@@ -34,15 +34,14 @@ auto Engine<T>::facts_of(const Action& action, const Microbatch<State>& batch, S
   return facts;
 }
 
+/// All memory that tensors share; the caller opens its operands. No call of MPI may follow, in
+/// which messages of other tensors go on.
 template <class T>
-void Engine<T>::restrict_to(const LayerCall<T>& call, MemoryGuard& guard) const {
-  if (!MemoryGuard::is_active) return;
-  guard.close(frame_.memory());
-  guard.close(scratch_);
-  for (const auto* arena : {&parameters_, &gradients_})
+void Engine<T>::close_arenas(MemoryGuard& guard) const {
+  guard.close(frame_.memory()), guard.close(scratch_);
+  for (const StateArena<State>* arena : {&parameters_, &gradients_})
     guard.close(arena->flat()), guard.close(arena->buffer());
   guard.close(used_.flat()), guard.close(used_.buffer());
-  for_each_operand(call, [&](const auto& view) { guard.open(view); });
 }
 
 template <class T>
