@@ -35,8 +35,12 @@ Json short_products_of(const Config& config) {
   return products ? Json(name_of(*products)) : Json();
 }
 
+/// None for a case that does not apply: its model may be what cannot be made.
+Json parameters_of(const Case& point) {
+  return point.skip_reason ? Json() : Json(make_model(point.config.model).num_parameters());
+}
+
 Json case_json(const Case& point) {
-  const ModelConfig& model = point.config.model;
   return {
       {"strategy", point.config.training.distributed.strategy},
       {"mesh", axes_json(point.mesh)},
@@ -47,9 +51,9 @@ Json case_json(const Case& point) {
       {"microbatches", point.config.training.microbatches},
       {"dtype", name_of(compute_type(point.config))},
       {"short_products", short_products_of(point.config)},
-      {"matmul_precision", name_of(model.matmul_precision)},
+      {"matmul_precision", name_of(point.config.model.matmul_precision)},
       {"samples", point.config.data.samples},
-      {"parameters", make_model(model).num_parameters()}};
+      {"parameters", parameters_of(point)}};
 }
 
 }  // namespace

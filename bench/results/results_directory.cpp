@@ -48,19 +48,22 @@ Json ResultsDirectory::study() const {
   throw Error(ExitCode::usage, path_.string() + ": contains no study results");
 }
 
+void ResultsDirectory::check(const Json& study, bool may_exist) const {
+  if (!fs::exists(path_ / "study.json")) return;
+  if (!may_exist)
+    throw ConfigError(
+        "-o", path_.string(),
+        "already holds results: use --resume to continue with them, or choose another directory");
+  const Json present = this->study();
+  const bool is_small = present.value("small", false);
+  const std::string name = present.value("name", "");
+  if (study.at("name") != name || study.at("small") != is_small)
+    throw ConfigError("-o", path_.string(),
+                      "holds results of another study: " + name + (is_small ? " (small)" : ""));
+}
+
 void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
-  if (fs::exists(path_ / "study.json")) {
-    if (!may_exist)
-      throw ConfigError(
-          "-o", path_.string(),
-          "already holds results: use --resume to continue with them, or choose another directory");
-    const Json present = this->study();
-    const bool is_small = present.value("small", false);
-    const std::string name = present.value("name", "");
-    if (study.at("name") != name || study.at("small") != is_small)
-      throw ConfigError("-o", path_.string(),
-                        "holds results of another study: " + name + (is_small ? " (small)" : ""));
-  }
+  check(study, may_exist);
   write("study.json", study);
 }
 

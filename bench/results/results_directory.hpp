@@ -26,8 +26,10 @@ class ResultsDirectory {
 
   /// Throws Error (usage) if there is none.
   nlohmann::json study() const;
-  /// Creates the directory. Throws ConfigError if it holds another study, or if it holds this one
-  /// and `may_exist` is false.
+  /// Throws ConfigError if the directory holds another study, or if it holds this one and
+  /// `may_exist` is false.
+  void check(const nlohmann::json& study, bool may_exist) const;
+  /// The same, and creates the directory with the study's document.
   void prepare(const nlohmann::json& study, bool may_exist) const;
 
   std::optional<nlohmann::json> launch(const std::string& name) const {

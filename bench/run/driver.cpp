@@ -94,20 +94,19 @@ void check_fault(const RunOptions& options, Size ranks) {
                       "the launch has ranks 0 to {}", ranks - 1);
 }
 
+bool may_have_results(const RunOptions& options) {
+  return options.resume || !options.only.empty() || !options.retry.empty();
+}
+
 /// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
 /// "skip": those that do not apply, "give_up": those that end launches}. The same on every rank.
+/// Writes nothing.
 Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
             const ResultsDirectory& results, const Capacity& capacity) {
   Json choice{{"skip", Json::array()}, {"give_up", Json::array()}};
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    results.prepare(study_document(work.study, work.cases),
-                    options.resume || !options.only.empty() || !options.retry.empty());
-    if (!results.has_locks())
-      log_warning(fmt::format(
-          "{}: this file system does not support locks: start one launch at a time; a case "
-          "that a killed launch was running can be resumed {:.0f} s after it began",
-          results.path().string(), longest_run(work.study.limits.case_seconds)));
+    results.check(study_document(work.study, work.cases), may_have_results(options));
     std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
@@ -118,6 +117,28 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
     choice["run"] = shuffled(std::move(run), work.study.seed);
   });
   return broadcast_json(world, choice);
+}
+
+/// Collective: the first that is written of a launch, after everything that may be wrong with its
+/// input. A corrected one finds the directory as it was.
+void begin_results(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
+                   const ResultsDirectory& results, const Json& choice, const LaunchState& launch) {
+  collectively(world, [&] {
+    if (world.rank() != 0) return;
+    std::vector<Json> documents;
+    for (const std::size_t index : choice.at("skip"))
+      documents.push_back(skipped_result(work.study, work.cases[index], launch.name()));
+    for (const std::size_t index : choice.at("give_up"))
+      documents.push_back(given_up_result(*results.result(work.cases[index].id)));
+    results.prepare(study_document(work.study, work.cases), may_have_results(options));
+    if (!results.has_locks())
+      log_warning(fmt::format(
+          "{}: this file system does not support locks: start one launch at a time; a case "
+          "that a killed launch was running can be resumed {:.0f} s after it began",
+          results.path().string(), longest_run(work.study.limits.case_seconds)));
+    launch.write(results);
+    for (const Json& document : documents) results.write_result(document);
+  });
 }
 
 std::string describe(const Json& result) {
@@ -232,14 +253,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   std::vector<const Case*> order;
   for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
   LaunchState launch(runtime, work.study, world, capacity, order, results, options);
-  collectively(world, [&] {
-    if (world.rank() != 0) return;
-    launch.write(results);
-    for (const std::size_t index : choice.at("skip"))
-      results.write_result(skipped_result(work.study, work.cases[index], launch.name()));
-    for (const std::size_t index : choice.at("give_up"))
-      results.write_result(given_up_result(*results.result(work.cases[index].id)));
-  });
+  begin_results(world, work, options, results, choice, launch);
 
   LastWord last_word(results);
   References references(work.study, results, options);

@@ -89,6 +89,7 @@ Trial make_trial(const Config& config, Size fewer, Size more, const std::string&
   few.training.num_epochs = 1;
   few.data.samples = trial_steps * few.training.batch_size;
   few.data.validation_samples = 0;
+  few.training.validate_every = TrainingConfig{}.validate_every;
   Trial trial{"", trial_run(few, fewer, fewer == 1 ? "data" : axis, limits),
               trial_run(few, more, axis, limits)};
   trial.name = file_name("trial-", config_as_json(trial.more.config));

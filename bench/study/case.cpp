@@ -164,13 +164,18 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   return std::nullopt;
 }
 
-/// The nodes of a case: those of the launch, or as the study says.
+/// The nodes of a case: those of the launch, or as the study says. Those of a case that is larger
+/// than the launch and whose study says nothing are like the launch's, or one if these do not
+/// divide its ranks.
 NodesOf nodes_of_cases(const Study& study, const std::optional<Topology>& launch) {
   const Size per_node = study.base.training.distributed.num_processes_per_node.value_or(0);
   const Topology planned = per_node > 0 ? Topology::blocks(per_node, per_node) : Topology(1);
   return [launch, planned](Size ranks) {
-    return launch && (ranks <= launch->ranks() || !planned.is_known()) ? launch->of(ranks)
-                                                                       : planned.of(ranks);
+    if (!launch) return planned.of(ranks);
+    if (ranks <= launch->ranks()) return launch->of(ranks);
+    if (planned.is_known()) return planned.of(ranks);
+    const Topology alike = launch->of(ranks);
+    return alike.per_node() ? alike : Topology::blocks(ranks, ranks);
   };
 }
 

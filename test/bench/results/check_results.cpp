@@ -211,7 +211,7 @@ void check_case(const std::string& id, const Json& r) {
               {"/factors/global_batch", "i"},
               {"/factors/microbatches", "i"},
               {"/case/mesh", "a"},
-              {"/case/parameters", "i"},
+              {"/case/parameters", "i0"},
               {"/case/dtype", "s"},
               {"/config/model/widths", "a"},
               {"/loss", "o0"},

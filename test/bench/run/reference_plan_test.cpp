@@ -76,6 +76,17 @@ TEST(ReferencePlan, TrialsLeadFromOneRankToAll) {
   EXPECT_NE(plan.trials[0].name, plan.trials[1].name);
 }
 
+TEST(ReferencePlan, TrialsAreValidWhateverIsValidated) {
+  Config config = sharded_config(32);
+  config.data.validation_samples = 8;
+  config.training.validate_every = 2;
+  VerifyRules rules;
+  rules.ranks = 4;
+  for (const Trial& trial : plan_reference(config, rules, {}, 8).trials)
+    for (const PlainRun* run : {&trial.fewer, &trial.more})
+      EXPECT_EQ(plan_of(run->config, run->ranks).input.validation_samples, 0);
+}
+
 TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByShards) {
   const Config config = sharded_config(64);
   Limits limits;

@@ -204,6 +204,9 @@ TEST(Cases, TakeMeshSizesFromTheNodes) {
   EXPECT_EQ(meshes(Topology::blocks(4, 2)),
             (std::vector<std::string>{"data=1,fsdp=2", "data=2,fsdp=2", "data=4,fsdp=2"}));
   EXPECT_EQ(make_cases(study, Topology::blocks(4, 2))[1].topology.num_nodes(), 2);
+  EXPECT_EQ(meshes(Topology::blocks(3, 3)),
+            (std::vector<std::string>{"data=1,fsdp=2", "data=1,fsdp=4", "data=1,fsdp=8"}))
+      << "nodes of three do not fit";
   EXPECT_THROW(make_cases(study), ConfigError);
   study.base.training.distributed.num_processes_per_node = 4;
   EXPECT_EQ(meshes({}),

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever is set of a study: what its list says of a case is what a launch makes of it.
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/config/config_io.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/toml_text.hpp>
+
+#include "results/documents.hpp"
+#include "run/attempt.hpp"
+#include "run/console.hpp"
+#include "run/reference_plan.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Random = std::mt19937;
+
+template <class T>
+const T& one_of(const std::vector<T>& values, Random& random) {
+  return values[random() % values.size()];
+}
+
+std::vector<std::string> shipped_studies() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(TESSERA_INPUTS)) {
+    if (entry.path().extension() == ".toml" &&
+        read_file(entry.path()).find("\n[[grid]]") != std::string::npos)
+      files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// A value of the type that the setting has by default. Half of the names are none of its own.
+std::string random_value(const Setting& setting, Random& random) {
+  static const std::vector<std::string> sizes{"1", "2", "3", "4", "7", "16"},
+      numbers{"0.0", "0.5", "1.0", "300.0"}, flags{"true", "false"},
+      names{"data",  "fsdp", "relu",          "gelu",         "adamw", "bf16",      "float64",
+            "tf32",  "vae",  "transformer",   "residual_mlp", "fno",   "poisson",   "bce",
+            "gpipe", "full", "cross_entropy", "zero_bubble",  "flops", "copy_task", "12"};
+  const nlohmann::json standard = setting.get({});
+  if (standard.is_boolean()) return one_of(flags, random);
+  if (standard.is_number_float()) return one_of(numbers, random);
+  if (standard.is_number() || standard.is_null()) return one_of(sizes, random);
+  if (standard.is_array()) return "[" + one_of(sizes, random) + ", 8]";
+  return one_of(names, random);
+}
+
+/// This setting, and perhaps another one.
+std::vector<std::string> random_overrides(const Setting& setting, Random& random) {
+  const auto assignment = [&](const Setting& set) {
+    return set.key + "=" + random_value(set, random);
+  };
+  // A launch has nodes, which a list is told of.
+  std::vector<std::string> overrides{"distributed.num_processes_per_node=2",
+                                     "verify.ranks=" + std::to_string(1 + random() % 3),
+                                     assignment(setting)};
+  if (random() % 2 == 0) overrides.push_back(assignment(one_of(settings(), random)));
+  return overrides;
+}
+
+/// A launch that has whatever cases need skips those that the list skips, and the documents and
+/// plans that it makes of the others are there.
+void expect_same_decision(const Study& study, const Case& point) {
+  constexpr Size many = Size{1} << 20;
+  const auto what =
+      select_case(point, ResultsDirectory("/nowhere"), {}, study, {.ranks = many}).what;
+  EXPECT_EQ(what == Selected::What::skip, point.skip_reason.has_value());
+  if (point.skip_reason) {
+    EXPECT_EQ(skipped_result(study, point, "launch").at("reason"), *point.skip_reason);
+    return;
+  }
+  EXPECT_EQ(what, Selected::What::run);
+  EXPECT_GT(result_skeleton(study, point).at("case").at("parameters"), 0);
+  const ReferencePlan reference = plan_reference(point.config, study.verify, {}, point.ranks());
+  plan_of(reference.run.config, reference.run.ranks);
+  for (const Trial& trial : reference.trials) {
+    plan_of(trial.fewer.config, trial.fewer.ranks);
+    plan_of(trial.more.config, trial.more.ranks);
+  }
+}
+
+/// Cases that are skipped and cases that are not.
+struct Tally {
+  std::size_t run = 0, skipped = 0, refused = 0;
+};
+
+void decide(const StudySource& source, Tally& tally) {
+  Study study;
+  std::vector<Case> cases;
+  try {
+    study = load_study(source);
+    cases = make_cases(study);
+  } catch (const Error& error) {  // of the study, for list and run alike
+    EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
+    ++tally.refused;
+    return;
+  }
+  EXPECT_NE(case_list(study, cases).find("cases, "), std::string::npos);
+  for (const Case& point : cases) {
+    SCOPED_TRACE(point.id);
+    expect_same_decision(study, point);
+    ++(point.skip_reason ? tally.skipped : tally.run);
+  }
+}
+
+TEST(Decisions, OfAListAreThoseOfALaunch) {
+  Random random(34);
+  Tally tally;
+  const std::vector<std::string> studies = shipped_studies();
+  EXPECT_GT(studies.size(), 10U);
+  // Each study has a third of the settings, and each setting several studies.
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    SCOPED_TRACE(studies[i]);
+    for (std::size_t k = i % 3; k < settings().size(); k += 3) {
+      const StudySource source{studies[i], true, random_overrides(settings()[k], random)};
+      SCOPED_TRACE(testing::PrintToString(source.overrides));
+      try {
+        decide(source, tally);
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+  EXPECT_GT(tally.run, 500U);
+  EXPECT_GT(tally.skipped, 500U);
+  EXPECT_GT(tally.refused, 50U);
+}
+
+TEST(Decisions, EveryShippedStudyHasCasesForAnyLaunch) {
+  for (const std::string& file : shipped_studies()) {
+    // Not to be run here, as its first line says; its plans are long.
+    if (read_file(file).starts_with("# On 8 to 131,072 ranks")) continue;
+    SCOPED_TRACE(file);
+    const Study study = load_study({file});
+    for (const Size ranks : {1, 2, 3, 5, 8}) {
+      const std::vector<Case> cases = make_cases(study, Topology::blocks(ranks, ranks));
+      EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const Case& point) {
+        return select_case(point, ResultsDirectory("/nowhere"), {}, study, {ranks}).what ==
+               Selected::What::run;
+      })) << ranks;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::bench

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a launch decides before it runs a case: what the list says, and nothing is written before.
+# usage: decisions_test.sh PROGRAM CHECK_RESULTS INPUTS LAUNCHER...   (of 2 ranks)
+program=$1 check_results=$2 inputs=$3
+shift 3
+launcher=("$@")
+tests=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+
+# Most models cannot have that key: the launch records them as skipped, and runs the others.
+begin skipped
+wrong=(--small --set model.transformer.blocks=1)
+listed=$("$program" list "$inputs/models.toml" "${wrong[@]}" | grep -c ' skipped: model.kind = ')
+launch run "$inputs/models.toml" "${wrong[@]}" -o results
+expect_code 0
+[ "$listed" -eq 9 ] || fail "the list skips $listed cases"
+[ "$(grep -l '"status": "skipped"' "$here"/results/cases/*/result.json | wc -l)" -eq "$listed" ] ||
+  fail "the launch does not skip those of the list"
+[ "$(grep -l '"status": "ok"' "$here"/results/cases/*/result.json | wc -l)" -eq 3 ] || fail "the others are not ok"
+"$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
+
+# What is wrong is said before anything is written, so that the corrected command is a new one.
+begin refused
+machine=$inputs/machines/gpu_cluster.toml
+sed '/^\[\[network\]\]/,$d' "$machine" > "$here/one_rank.toml"
+: > "$here/no_machine.toml"
+for file in missing no_machine one_rank; do
+  launch run "$tests/small_study.toml" -o results --machine "$file.toml"
+  expect_code 1
+  grep -q '^tessera: error: ' "$err" || fail "no error with $file"
+  expect_files no_machine.toml one_rank.toml
+done
+launch run "$tests/small_study.toml" -o results --machine "$machine"
+expect_code 0
+
+# Trials of a reference have no unseen samples, whose interval is then none of theirs.
+begin trials
+launch run "$tests/small_study.toml" -o results --set verify.ranks=2 --set data.validation_samples=8 \
+  --set training.validate_every=2
+expect_code 0
+
+conclude
