@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/plan_text.hpp>
 
 #include "config/config_support.hpp"
 
@@ -174,15 +176,18 @@ TEST(StrategyRules, BucketsAndOverlapAreForThoseThatReduceThem) {
   }
 }
 
-TEST(StrategyRules, SequenceParallelNeedsAModelAxis) {
-  for (const char* strategy : {"data", "zero1", "zero2", "fsdp", "hybrid"}) {
-    refuse(strategy, "data=2,fsdp=2", 4,
-           {"distributed.sequence_parallel = true: needs a mesh axis model", "data=2,fsdp=2"},
-           [](auto& d) { d.sequence_parallel = true; });
-    Config config = on(strategy, "data=2,fsdp=2,model=1");
-    config.training.distributed.sequence_parallel = true;
-    validate(config, 4);
-  }
+// One file serves all meshes: where layers are not split, there is nothing for it to do.
+TEST(StrategyRules, SequenceParallelGoesWithEveryMesh) {
+  for (const char* strategy : {"data", "zero1", "zero2", "fsdp", "hybrid"})
+    for (const char* mesh : {"data=2,fsdp=2", "data=2,fsdp=2,model=1", "model=1,fsdp=4"}) {
+      SCOPED_TRACE(std::string(strategy) + " on " + mesh);
+      Config config = on(strategy, mesh);
+      const MeshShape shape = resolve_mesh(config, 4);
+      const nlohmann::json without = to_json(make_plan(plan_input(config, shape)), 4);
+      config.training.distributed.sequence_parallel = true;
+      validate(config, 4);
+      EXPECT_EQ(to_json(make_plan(plan_input(config, shape)), 4), without);
+    }
   Config tensor = on("tensor", "");
   tensor.training.distributed.sequence_parallel = true;
   validate(tensor, 1);

@@ -28,7 +28,8 @@ constexpr CommandExamples examples[] = {
     {"plan", R"(  tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
 )"},
-    {"inspect", R"(  mpirun -n 4 tessera inspect inputs/hybrid.toml    what each rank holds
+    {"inspect", R"(  mpirun -n 4 tessera inspect inputs/hybrid.toml --mesh data=2,fsdp=2
+                                                    what each rank holds
 )"},
     {"checkpoint",
      R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays

@@ -107,8 +107,8 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     if (value == standard) continue;
     if (!can_apply(option.applies, strategy_of(config)))
       reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
-    if (const std::string axis = axis_of(option.applies); !axis.empty() && !mesh.find(axis))
-      reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());
+    if (option.applies == Applies::staging && !mesh.find("pipeline"))
+      reject(option.key, value, "needs a mesh axis pipeline; the mesh is {}", mesh.to_string());
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,
