@@ -51,7 +51,8 @@ void check_checkpoints(const Study& study) {
 Study load_study(const StudySource& source) {
   std::vector<GivenValue> given =
       select_variant(parse_toml(read_file(source.file), source.file), source.small);
-  for (const std::string& override : source.overrides) given.push_back(parse_assignment(override));
+  for (const std::string& override : source.overrides)
+    given.push_back(parse_assignment(override, is_text));
   Study study;
   study.file = source.file;
   study.small = source.small;

@@ -155,6 +155,13 @@ const std::vector<std::string>& factor_names() {
   return names;
 }
 
+bool is_text(const std::string& key) {
+  Study any;
+  for (const OwnKey& own : own_keys(any))
+    if (own.name == key) return std::holds_alternative<std::string*>(own.member);
+  return tessera::is_text(key);
+}
+
 void set(Study& study, const GivenValue& given) {
   const auto& [name, value] = given;
   std::vector<std::string> names;

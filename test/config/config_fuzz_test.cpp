@@ -165,8 +165,8 @@ TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
     tally.count([&] {
       const Config after = config_test::load_text(base, {.overrides = {text}});
       const Config resolved = resolve(after, 4);
-      expect_applied(parse_assignment(text), before, after);
-      expect_applied(parse_assignment(text), resolve(before, 4), resolved);
+      expect_applied(parse_assignment(text, is_text), before, after);
+      expect_applied(parse_assignment(text, is_text), resolve(before, 4), resolved);
       const std::string printed = config_as_toml(resolved);
       EXPECT_EQ(config_as_toml(resolve(config_test::load_text(printed), 4)), printed);
     });

@@ -203,11 +203,48 @@ TEST(ConfigIo, WrongTypes) {
       {"model.activation=3", "model.activation = 3: must be one of identity, relu"},
       {"distributed.mesh_axis_names=data", "must be a list of strings"},
       {"distributed.world_size=2021-02-03", "distributed.world_size = \"2021-02-03\": must be an"},
-      {"distributed.strategy={a=1}", "distributed.strategy = {a = 1}: must be a string"},
+      {"distributed.strategy={a=1}", "distributed.strategy = \"{a=1}\": must be one of data"},
   };
   for (const auto& [assignment, message] : cases)
     expect_error([&] { load_text("", {.overrides = {assignment}}); }, {message});
   EXPECT_EQ(load_text("[training]\nlearning_rate = 1").training.learning_rate, 1.0);
+}
+
+// The number of a job, for one, is a name of a directory.
+TEST(ConfigIo, TextOnTheCommandLineIsTakenAsItStands) {
+  const auto file = [](const std::string& value) {
+    const std::string assignment = "data.file=" + value;
+    return load_text("", {.overrides = {assignment}}).data.file;
+  };
+  for (const std::string text :
+       {"12345",    "007",    "1_000",   "1e5",   "-3.50", "true",       "false",
+        "nan",      "inf",    "-inf",    "0x10",  "0b1",   "2026-11-24", "2026-11-24 06:00:00.5",
+        "06:00:00", "[1, 2]", "{a = 1}", "1 # 2", "",      "runs/7",     "a=b",
+        "it's"}) {
+    EXPECT_EQ(file(text), text);
+    EXPECT_EQ(file(to_toml(text)), text) << "in quotes";
+  }
+  const Config config = load_text("", {.overrides = {"checkpoint.directory = 12345 "}});
+  EXPECT_EQ(config.checkpoint.directory, "12345");
+  EXPECT_EQ(load_text(config_as_toml(config)).checkpoint.directory, "12345");
+  expect_error([] { load_text("[checkpoint]\ndirectory = 12345"); },
+               {"checkpoint.directory = 12345: must be a string"});
+  expect_error([] { load_text("", {.strategy = "5"}); },
+               {"distributed.strategy = \"5\": must be one of data"});
+}
+
+TEST(ConfigIo, TheTypeOfTheKeySaysWhatIsText) {
+  std::vector<std::string> text;
+  for (const Setting& setting : settings())
+    if (setting.is_text) text.push_back(setting.key);
+  EXPECT_EQ(text,
+            (std::vector<std::string>{"data.file", "data.x", "data.y", "distributed.backend",
+                                      "distributed.strategy", "distributed.gradient_reduce_type",
+                                      "distributed.parameter_specs", "checkpoint.directory"}));
+  EXPECT_TRUE(is_text("distributed.parameter_specs.layer1/kernel"));
+  for (const char* key : {"distributed.parameter_specs", "distributed.mesh_rules.mlp", "model.kind",
+                          "training.batch_size", "data.files", "data"})
+    EXPECT_FALSE(is_text(key)) << key;
 }
 
 TEST(ConfigIo, AssignmentsNeedAKey) {

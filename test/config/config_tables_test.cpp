@@ -90,6 +90,8 @@ TEST(ConfigTables, WrongOnes) {
       {"distributed.mesh_rule.mlp=model", "distributed.mesh_rule.mlp = \"model\": is not a known"},
       {"distributed.parameter_specs=P()", "distributed.parameter_specs = \"P()\": must be a table"},
       {"distributed.parameter_specs.layer1/kernel=3",
+       "distributed.parameter_specs.\"layer1/kernel\" = \"3\": must be a PartitionSpec"},
+      {"distributed.parameter_specs={\"layer1/kernel\" = 3}",
        "distributed.parameter_specs.\"layer1/kernel\" = 3: must be a string"},
       {"distributed.parameter_specs.\"layer1/kernel=P()",
        "distributed.parameter_specs.\"\\\"layer1/kernel\" = \"P()\": is not a parameter"},

@@ -54,7 +54,7 @@ Config load_config(const ConfigSource& source) {
   if (source.ranks_expected)
     assignments.push_back("distributed.world_size=" + *source.ranks_expected);
   for (const std::string& assignment : assignments) {
-    const GivenValue given = parse_assignment(assignment);
+    const GivenValue given = parse_assignment(assignment, is_text);
     set(config, given.key, given.value);
   }
   if (source.mesh) set_axes(config.training.distributed, *source.mesh);

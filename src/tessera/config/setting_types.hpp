@@ -125,6 +125,11 @@ inline constexpr bool is_table = false;
 template <class T>
 inline constexpr bool is_table<std::map<std::string, T>> = true;
 
+/// Strings of any kind, alone or by name; the names of an enumeration are others.
+template <class T>
+inline constexpr bool is_text =
+    std::is_same_v<T, std::string> || std::is_same_v<T, std::map<std::string, std::string>>;
+
 /// One entry of a table. A single string is a list of one.
 template <class T>
 void assign_entry(std::string_view key, const std::string& name, const nlohmann::json& value,

@@ -26,6 +26,11 @@ namespace {
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
                                                          "master_port"};
 
+/// Whether the key is "section.table.name" of this table.
+bool is_entry(const Setting& table, const std::string& key) {
+  return table.set_entry && key.starts_with(table.key + ".");
+}
+
 bool is_section(const std::string& name) {
   for (const Setting& known : settings())
     if (known.key.starts_with(name + ".")) return true;
@@ -62,11 +67,17 @@ const Setting& setting_of(std::string_view key) {
                        [&](const Setting& setting) { return setting.key == key; });
 }
 
+bool is_text(const std::string& key) {
+  for (const Setting& known : settings())
+    if (known.is_text && (known.set_entry ? is_entry(known, key) : known.key == key)) return true;
+  return false;
+}
+
 void set(Config& config, const std::string& key, const nlohmann::json& value) {
   for (const Setting& known : settings())
     if (known.key == key) return known.set(config, value);
   for (const Setting& known : settings())
-    if (known.set_entry && key.starts_with(known.key + "."))
+    if (is_entry(known, key))
       return known.set_entry(config, key.substr(known.key.size() + 1), value);
   if (value.is_object() && value.empty() && is_section(key)) return;
   reject_unknown(key, value);

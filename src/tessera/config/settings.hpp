@@ -25,6 +25,7 @@ struct Setting {
   std::function<void(const Config&)> check;
   /// Of a table: sets one entry, "section.name.entry", and leaves the others. Empty for the rest.
   std::function<void(Config&, const std::string&, const nlohmann::json&)> set_entry{};
+  bool is_text = false;  ///< its value, or each entry of a table, is any string
 };
 
 /// All settings, those of a section together, in the order in which they are printed.
@@ -32,6 +33,9 @@ const std::vector<Setting>& settings();
 
 /// The row of a key that there is.
 const Setting& setting_of(std::string_view key);
+
+/// Whether the value of this key, which may be an entry of a table or unknown, is any string.
+bool is_text(const std::string& key);
 
 /// Throws ConfigError for an unknown key with the nearest known one, and for keys that other tools
 /// keep in their files but that the launcher decides here.

@@ -81,6 +81,7 @@ Setting setting(std::string key, Member member, std::string doc, Check check = {
     made.set_entry = [=](Config& c, const std::string& name, const nlohmann::json& v) {
       setting_types::assign_entry(key, name, v, member(c));
     };
+  made.is_text = setting_types::is_text<T>;
   return made;
 }
 

@@ -100,7 +100,8 @@ std::vector<GivenValue> parse_toml(std::string_view document, const std::string&
   return given;
 }
 
-GivenValue parse_assignment(const std::string& text) {
+GivenValue parse_assignment(const std::string& text,
+                            const std::function<bool(const std::string& key)>& is_text) {
   const std::size_t equals = text.find('=');
   const std::string key = one_line(trim(std::string_view(text).substr(0, equals)));
   if (equals == std::string::npos || key.empty())
@@ -111,7 +112,9 @@ GivenValue parse_assignment(const std::string& text) {
   const std::string unquoted = unquote_key(key);
   try {
     const toml::table parsed = toml::parse("value = " + value);
-    if (parsed.size() == 1) return {unquoted, to_json(*parsed.get("value"))};
+    const toml::node& node = *parsed.get("value");
+    if (parsed.size() == 1 && (node.is_string() || !is_text(unquoted)))
+      return {unquoted, to_json(node)};
   } catch (const toml::parse_error&) {
     // A bare word such as adamw is no TOML value; what it may be is the setting's to say.
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,10 +26,12 @@ struct GivenValue {
 /// `source` is named in errors. Throws ConfigError with the line of a malformed document.
 std::vector<GivenValue> parse_toml(std::string_view document, const std::string& source);
 
-/// "section.key=value" from a command line: the key may quote its parts as TOML does, the value is
-/// TOML, or else a bare word that stands for a string. Throws ConfigError if there is no key or no
-/// "=".
-GivenValue parse_assignment(const std::string& text);
+/// "section.key=value" from a command line: the key may quote its parts as TOML does. The value is
+/// TOML, or else a bare word that stands for a string. The value of a key that `is_text` is text as
+/// it stands, 12345 and true included, unless it is a string in quotes. Throws ConfigError if there
+/// is no key or no "=".
+GivenValue parse_assignment(const std::string& text,
+                            const std::function<bool(const std::string& key)>& is_text);
 
 /// section.table.name, the name quoted unless it is made of letters, digits, - and _.
 std::string entry_key(std::string_view table, const std::string& name);

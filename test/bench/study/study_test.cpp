@@ -90,6 +90,17 @@ TEST(Study, OverridesWinOverTheFile) {
   EXPECT_EQ(study.base.model.mlp.seed, 7u);
 }
 
+TEST(Study, TextOnTheCommandLineIsTakenAsItStands) {
+  const Study study =
+      load("[[grid]]\nranks = 1\n", false,
+           {"study.name=2024", "checkpoint.directory=12345", "study.description=true"});
+  EXPECT_EQ(study.name, "2024");
+  EXPECT_EQ(study.description, "true");
+  EXPECT_EQ(study.base.checkpoint.directory, "12345");
+  expect_error("[study]\nname = 2024\n[[grid]]\nranks = 1\n",
+               "study.name = 2024: must be a string");
+}
+
 TEST(Study, UnknownKeysAreErrorsWithTheNearestKnownOne) {
   expect_error("[measure]\nstep = 3\n[[grid]]\nranks = 1\n", "did you mean measure.steps?");
   expect_error("[trainnig]\nbatch_size = 3\n[[grid]]\nranks = 1\n",
