@@ -132,7 +132,10 @@ expect_code 1
 expect_one_message "--until = 1000: needs checkpoint.directory"
 launch run "${tutorial[@]}" --until tomorrow
 expect_code 1
-expect_one_message "--until = tomorrow: must be a local time like 2026-11-24T06:00:00, or seconds since 1970"
+expect_one_message "--until = tomorrow: must be a local date and time that exists, like 2026-11-24T06:00:00, or seconds since 1970"
+launch run "${tutorial[@]}" --until 2027-02-30T00:00:00
+expect_code 1
+expect_one_message "--until = 2027-02-30T00:00:00: must be a local date and time that exists"
 launch run "$inputs/tutorial.toml" --set checkpoint.every_steps=3
 expect_code 1
 expect_one_message "checkpoint.every_steps = 3: needs checkpoint.directory"

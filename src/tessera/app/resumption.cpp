@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctime>
-#include <iomanip>
-#include <sstream>
-
 #include <tessera/app/resumption.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
@@ -32,24 +28,6 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
   if (!agreed.empty())
     collectively(world, [&] { check_same_training(agreed, read_state(agreed).config, config); });
   return agreed;
-}
-
-std::optional<std::chrono::system_clock::time_point> time_to_stop(const std::string& until,
-                                                                  const Config& config) {
-  if (until.empty()) return std::nullopt;
-  if (!config.checkpoint.enabled())
-    throw ConfigError("--until", until, "needs checkpoint.directory");
-  std::tm time{};
-  std::istringstream text(until);
-  char rest = 0;
-  std::time_t seconds = 0;
-  if (text >> seconds && !(text >> rest)) return std::chrono::system_clock::from_time_t(seconds);
-  text = std::istringstream(until);
-  time.tm_isdst = -1;
-  if (!(text >> std::get_time(&time, "%Y-%m-%dT%H:%M:%S")) || text >> rest)
-    throw ConfigError("--until", until,
-                      "must be a local time like 2026-11-24T06:00:00, or seconds since 1970");
-  return std::chrono::system_clock::from_time_t(std::mktime(&time));
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +12,7 @@
 #include <tessera/app/result_file.hpp>
 #include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
+#include <tessera/app/stop_time.hpp>
 #include <tessera/app/validation_text.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/provenance.hpp>
@@ -60,9 +61,9 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
 
 /// Stops at a time, and on the signals that schedulers send, if there is where to save.
 std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
-                                     std::optional<std::chrono::system_clock::time_point> until) {
+                                     std::optional<std::int64_t> until) {
   return [&signals, until] {
-    return (signals && signals->arrived()) || (until && std::chrono::system_clock::now() >= *until);
+    return (signals && signals->arrived()) || (until && seconds_now() >= *until);
   };
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <ctime>
+#include <iomanip>
+#include <sstream>
+
+#include <tessera/app/stop_time.hpp>
+#include <tessera/base/error.hpp>
+
+namespace tessera {
+namespace {
+
+/// None unless all of the text is an integer that fits.
+std::optional<std::int64_t> integer_in(const std::string& text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return stop == end && error == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+/// None unless the calendar and the clock of this place have that time. The C library makes March 2
+/// of February 30, so the text must be what the result is written as.
+std::optional<std::int64_t> local_time_in(const std::string& text) {
+  const char* const format = "%Y-%m-%dT%H:%M:%S";
+  std::tm time{};
+  time.tm_isdst = -1;  // for the C library to find out
+  std::istringstream(text) >> std::get_time(&time, format);
+  const std::time_t seconds = std::mktime(&time);
+  std::ostringstream again;
+  again << std::put_time(&time, format);
+  return again.str() == text ? std::optional<std::int64_t>(seconds) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> time_to_stop(const std::string& until, const Config& config) {
+  if (until.empty()) return std::nullopt;
+  if (!config.checkpoint.enabled())
+    throw ConfigError("--until", until, "needs checkpoint.directory");
+  if (const auto seconds = integer_in(until)) return seconds;
+  if (const auto seconds = local_time_in(until)) return seconds;
+  throw ConfigError("--until", until,
+                    "must be a local date and time that exists, like 2026-11-24T06:00:00, or "
+                    "seconds since 1970");
+}
+
+std::int64_t seconds_now() { return std::time(nullptr); }
+
+}  // namespace tessera
