@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed library: headers under include/tessera, and a package config that gives tessera::tessera.
+# The installed library: headers under include/tessera, and a package config that gives tessera::tessera. Beside it is
+# installed what has been built of the programs and their manual pages; the target tessera_install builds all of that,
+# and no tests.
+add_custom_target(tessera_install DEPENDS tessera)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(tessera_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -7,7 +10,7 @@ set(tessera_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_include_directories(tessera PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS tessera EXPORT tesseraTargets)
-install(TARGETS tessera_cli)
+install(TARGETS tessera_cli OPTIONAL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
 # What users run and read: inputs, templates of jobs, the report, completion for bash, which loads the file that has a program's name.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tessera_add_manual(<target> [subcommand...]): manual pages of a program and its subcommands, made of their --help
 # and installed, where help2man is there and the programs can run here. The target <target>_manual makes the program
-# and, if it can, the pages.
+# and, if it can, the pages; tessera_install does so too.
 find_package(Help2man QUIET)
 set_package_properties(Help2man PROPERTIES TYPE OPTIONAL PURPOSE "manual pages")
 
@@ -9,6 +9,7 @@ function(tessera_add_manual target)
   # Sanitizers find leaks in libraries, and fail the build.
   if(NOT Help2man_FOUND OR CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "fsanitize")
     add_custom_target(${target}_manual ALL DEPENDS ${target})
+    add_dependencies(tessera_install ${target}_manual)
     return()
   endif()
   get_target_property(program ${target} OUTPUT_NAME)
@@ -24,5 +25,6 @@ function(tessera_add_manual target)
     list(APPEND pages ${page})
   endforeach()
   add_custom_target(${target}_manual ALL DEPENDS ${pages})
-  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  add_dependencies(tessera_install ${target}_manual)
+  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
 endfunction()
