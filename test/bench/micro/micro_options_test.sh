@@ -15,6 +15,8 @@ launch "${small[@]}" --benchmark_filter=tessera/all_reduce --benchmark_out=out.j
 expect_code 0
 expect_files out.json
 [ "$(grep -c '^tessera/all_reduce' "$out")" -eq 1 ] || fail "not one line: $(cat "$out")"
+grep -q 'built as DEBUG' "$err" && fail "warns of what slows nothing down"
+grep -q '^Run on ' "$err" || fail "leaves out where it runs: $(cat "$err")"
 grep -q $'\033' "$out" && fail "colours where no terminal is"
 expect_json /benchmarks/0/wrong 0.0
 expect_json /benchmarks/0/iterations 2
