@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <optional>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -46,6 +49,9 @@ class Handle {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
+/// Whether a reason that HDF5 gives is that it got no lock.
+bool is_about_locks(const std::string& reason) { return reason.starts_with("unable to lock file"); }
+
 /// What went wrong first, in HDF5's own words.
 std::string reason() {
   std::string text;
@@ -55,7 +61,11 @@ std::string reason() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first, &text);
   H5Eclear2(H5E_DEFAULT);
-  return text.empty() ? "HDF5 gives no reason" : one_line(text);
+  if (text.empty()) return "HDF5 gives no reason";
+  const std::string held = fmt::format("errno = {},", EAGAIN);  // by another process
+  if (is_about_locks(text) && text.find(held) == std::string::npos)
+    text += "; the file system has no locks, HDF5_USE_FILE_LOCKING=FALSE does without";
+  return one_line(text);
 }
 
 /// HDF5 prints nothing by itself: what it says is in the exception.
@@ -182,6 +192,36 @@ struct Hdf5File::State {
   }
 };
 
+namespace {
+
+/// Whether the file system has locks. HDF5 locks each file that it opens, and gives up without.
+bool has_locks(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return true;
+  const bool has = flock(file, LOCK_SH | LOCK_NB) == 0 || errno == EWOULDBLOCK;
+  ::close(file);
+  return has;
+}
+
+void do_without_locks([[maybe_unused]] hid_t access) {
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  H5Pset_file_locking(access, false, true);
+#else
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);  // looked at whenever a file is opened
+#endif
+}
+
+/// What f(access) opens; where the file system has no locks, without them. Check the result.
+template <class F>
+Handle opened_by(const std::string& path, hid_t access, const F& f) {
+  Handle file(f(access), H5Fclose);
+  if (file >= 0 || has_locks(path)) return file;
+  do_without_locks(access);
+  return {f(access), H5Fclose};
+}
+
+}  // namespace
+
 std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
   be_quiet();
   auto state = std::make_unique<State>(State{path});
@@ -190,8 +230,14 @@ std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsig
   if (stat(path.c_str(), &facts) != 0 || access(path.c_str(), R_OK) != 0)
     state->fail("", fmt::format("cannot be read: {}", std::strerror(errno)));
   if (!S_ISREG(facts.st_mode)) state->fail("", "is not a regular file");
-  state->file = Handle(H5Fopen(path.c_str(), how, H5P_DEFAULT), H5Fclose);
-  if (state->file < 0) state->fail("", "is not a complete HDF5 file: " + reason());
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  state->file =
+      opened_by(path, access, [&](hid_t list) { return H5Fopen(path.c_str(), how, list); });
+  if (state->file < 0) {
+    const std::string why = reason();
+    state->fail(
+        "", (is_about_locks(why) ? "cannot be opened: " : "is not a complete HDF5 file: ") + why);
+  }
   return state;
 }
 
@@ -206,8 +252,10 @@ Hdf5File Hdf5File::create(const std::string& path) {
   // Version 1.8 of the format is the oldest whose metadata carry checksums.
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
   H5Pset_alignment(access, large_array, large_array);
-  state->file =
-      Handle(state->checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)), H5Fclose);
+  state->file = opened_by(path, access, [&](hid_t list) {
+    return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, list);
+  });
+  state->checked(hid_t(state->file));
   return Hdf5File(std::move(state));
 }
 
