@@ -142,6 +142,20 @@ std::string checkpoints_text(const TrainingMetrics& metrics) {
   return out;
 }
 
+std::string speed_text(const TrainingMetrics& metrics) {
+  if (metrics.steps == 0) return "  Steps:           none was left\n";
+  return fmt::format("  Time per step:   {}\n  Samples/s:       {}\n",
+                     human_seconds(metrics.seconds_per_step()),
+                     with_thousands(static_cast<Size>(metrics.samples_per_second())));
+}
+
+std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
+  if (metrics.stopped) return std::string(trim(stopped_text(config, metrics)));
+  if (metrics.steps == 0)
+    return "Nothing was left to train: the checkpoint is that of the last epoch.";
+  return "Distributed training complete!";
+}
+
 }  // namespace
 
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
@@ -152,22 +166,18 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
       "  Initial loss:    {2:.6f}\n"
       "  Final loss:      {3:.6f}\n"
       "  Wall time:       {4}\n"
-      "  Time per step:   {5}\n"
-      "  Samples/s:       {6}\n"
-      "  Memory:          {7} per rank\n{10}{12}{11}"
-      "  As planned:      {8}\n\n"
-      "{9}{0}\n\n{13}\n",
+      "{5}"
+      "  Memory:          {6} per rank\n{9}{11}{10}"
+      "  As planned:      {7}\n\n"
+      "{8}{0}\n\n{12}\n",
       rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
-      human_seconds(metrics.wall_seconds), human_seconds(metrics.seconds_per_step()),
-      with_thousands(static_cast<Size>(metrics.samples_per_second())),
-      human_bytes(metrics.measured_bytes), as_planned ? "yes: calls, bytes and memory" : "no",
-      comparison_text(metrics),
+      human_seconds(metrics.wall_seconds), speed_text(metrics), human_bytes(metrics.measured_bytes),
+      as_planned ? "yes: calls, bytes and memory" : "no", comparison_text(metrics),
       metrics.skipped_steps == 0
           ? ""
           : fmt::format("  Skipped steps:   {} (gradients overflowed; loss scale {:g})\n",
                         metrics.skipped_steps, metrics.loss_scale),
-      validation_text(config, metrics), checkpoints_text(metrics),
-      metrics.stopped ? trim(stopped_text(config, metrics)) : "Distributed training complete!");
+      validation_text(config, metrics), checkpoints_text(metrics), closing_text(config, metrics));
 }
 
 nlohmann::json results_json(const TrainingMetrics& metrics) {

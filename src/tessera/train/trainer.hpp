@@ -55,12 +55,12 @@ struct TrainingMetrics {
   double loss_scale = 1;   ///< at the end
   Size skipped_steps = 0;  ///< of this fit(): their gradients overflowed, and nothing was updated
 
-  /// Zero where a resumed training had no step left.
+  /// Not a number where a resumed training had no step left.
   double seconds_per_step() const {
-    return steps == 0 ? 0 : stepping_seconds / static_cast<double>(steps);
+    return steps == 0 ? NAN : stepping_seconds / static_cast<double>(steps);
   }
   double samples_per_second() const {
-    return steps == 0 ? 0 : static_cast<double>(samples) / stepping_seconds;
+    return steps == 0 ? NAN : static_cast<double>(samples) / stepping_seconds;
   }
 };
 
