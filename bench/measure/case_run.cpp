@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/outcome.hpp>
@@ -142,9 +144,12 @@ CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size 
   CheckpointConfig config = config_.checkpoint;
   config.directory = directory;
   config.keep = 1;
+  config.overwrite = true;  // what a launch that was killed has left of this case
   std::vector<double> written, exposed, read, steps;
+  // A launch that does not get the directory must not remove it.
+  std::optional<CheckpointStore> own(std::in_place, config, ranks);
   const Outcome outcome = outcome_of([&] {
-    CheckpointStore store(config, ranks);
+    CheckpointStore& store = *own;
     const Checkpointing never;
     SaveSchedule schedule(never, ranks);  // agrees as in a training
     for (Size number = 1; number <= checkpoints; ++number) {
@@ -172,6 +177,7 @@ CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size 
     }
     schedule.finish();
   });
+  own.reset();  // its thread has ended
   std::error_code unused;
   if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
   if (outcome.failed()) throw Error(outcome.code, outcome.message);

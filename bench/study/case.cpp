@@ -150,8 +150,9 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
     if (matches(exclusion, point.factors)) return exclusion.reason;
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
-  for (const char* key : {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
-                          "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure"})
+  for (const char* key :
+       {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
+        "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure", "checkpoint.overwrite"})
     if (setting_of(key).get(point.config) != setting_of(key).get({}))
       return std::string(key) +
              " is not supported in studies, which write measure.checkpoints checkpoints and keep "

@@ -2,12 +2,14 @@
 // Whatever happens to a file: an error that names it, or the values that were written.
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <tessera/base/outcome.hpp>
+#include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
@@ -33,7 +35,9 @@ TrainingState state_of_damage_tests() {
           .losses_so_far = {3},
           .validations = {{1, 0.75, 2}, {2, 0.5, 1}},
           .config = "{\"a\": 1}",
-          .provenance = "{}"};
+          .provenance = "{}",
+          .data = "[[1,2]]",
+          .training = "a training"};
 }
 
 /// A checkpoint with that state, of one rank.
@@ -64,6 +68,8 @@ TEST(CheckpointFile, GivesBackTheStateThatItWasWrittenWith) {
   EXPECT_EQ(read.validations, written.validations);
   EXPECT_EQ(read.config, written.config);
   EXPECT_EQ(read.provenance, written.provenance);
+  EXPECT_EQ(read.data, written.data);
+  EXPECT_EQ(read.training, written.training);
 }
 
 TEST(CheckpointFile, LossIsThatOfAnEpochsEnd) {
@@ -85,10 +91,14 @@ TEST(CheckpointFile, NamesWhatIsWrong) {
     file.set_attribute("", attribute, value);
     file.close();
   };
-  change("format_version", Size{2});
+  change("format_version", Size{3});
   EXPECT_EQ(error_of([&] { read_state(path); }),
-            path + ": format_version: must be from 1 to 1, not 2");
-  change("format_version", Size{1});
+            path + ": format_version: must be from 1 to 2, not 3");
+  change("format_version", Size{2});
+  change("batch", Size{2});
+  EXPECT_EQ(error_of([&] { verify_checkpoint(path); }),
+            path + ": batch: is 2, but its losses are those of 1");
+  change("batch", Size{1});
   EXPECT_GT(verify_checkpoint(path), 0);
   change("format", std::string("another checkpoint"));
   EXPECT_EQ(error_of([&] { verify_checkpoint(path); }), path + ": is not a Tessera checkpoint");
@@ -96,6 +106,70 @@ TEST(CheckpointFile, NamesWhatIsWrong) {
   const std::string other = directory.path() / "b.h5";
   Hdf5File::create(other).close();
   EXPECT_EQ(error_of([&] { read_state(other); }), other + ": is not a Tessera checkpoint");
+}
+
+/// Copies a checkpoint as `change` wants its arrays: it returns false for those that are left out,
+/// and may give others another type or shape, of as many bytes.
+std::string copied(const std::string& path, const std::function<bool(ArrayFacts&)>& change) {
+  const std::string to = path + ".copy";
+  const Hdf5File from = Hdf5File::open(path);
+  Hdf5File file = Hdf5File::create(to);
+  for (const char* name : {"format", "format_version", "step", "epoch", "batch", "loss_scale",
+                           "loss_scale_good_steps", "skipped_steps"})
+    file.set_attribute("", name, from.attribute("", name));
+  const auto copy_checksum = [&](const std::string& name) {
+    file.set_attribute(name, checksum_attribute, from.attribute(name, checksum_attribute));
+  };
+  for (const char* name : {"config", "provenance", "data", "training", "contents"}) {
+    file.add_text(name, from.text(name));
+    copy_checksum(name);
+  }
+  for (const ArrayFacts& before : from.arrays()) {
+    ArrayFacts facts = before;
+    if (!change(facts)) continue;
+    const auto all = [](const Shape& shape) {
+      return std::vector<Hyperslab>{{Shape(shape.size(), 0), shape}};
+    };
+    std::vector<char> bytes(num_elements(before.shape) * size_of(before.type));
+    from.read(before.name, before.type, all(before.shape), bytes.data());
+    file.add_array(facts);
+    file.write(facts.name, facts.type, all(facts.shape), bytes.data());
+    copy_checksum(facts.name);
+  }
+  file.close();
+  return to;
+}
+
+// Each array that is there may be whole: what is not there has no checksum.
+TEST(CheckpointFile, MissingArraysAndThoseOfAnotherTypeAreFound) {
+  const TemporaryDirectory directory;
+  const std::string path = written_to(directory), to = directory.path() / "model.npz";
+  const auto expect_error = [&](const std::function<bool(ArrayFacts&)>& change,
+                                const std::string& message) {
+    const std::string copy = copied(path, change);
+    EXPECT_EQ(error_of([&] { verify_checkpoint(copy); }), copy + ": " + message);
+    EXPECT_EQ(
+        error_of([&] { export_parameters(copy, to, ExportFormat::npz, ExportNames::tessera); }),
+        copy + ": " + message);
+    EXPECT_FALSE(fs::exists(to));
+  };
+  EXPECT_EQ(verify_checkpoint(copied(path, [](ArrayFacts&) { return true; })),
+            verify_checkpoint(path));
+  for (const char* name : {"parameters/layer1/kernel", "moment2/layer2/bias", "epoch_losses"})
+    expect_error([&](ArrayFacts& facts) { return facts.name != name; },
+                 std::string(name) + ": is missing");
+  expect_error(
+      [](ArrayFacts& facts) {
+        if (facts.name == "parameters/layer2/bias") facts = {facts.name, {1}, DType::float64};
+        return true;
+      },
+      "parameters/layer2/bias: has shape (1,), but shape (2,) when it was written");
+  expect_error(
+      [](ArrayFacts& facts) {
+        if (facts.name == "moment1/layer2/kernel") std::swap(facts.shape[0], facts.shape[1]);
+        return true;
+      },
+      "moment1/layer2/kernel: has shape (2, 5), but shape (5, 2) when it was written");
 }
 
 // What is not used of a file may change without harm.

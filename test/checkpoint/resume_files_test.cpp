@@ -79,6 +79,39 @@ TEST(ResumeFiles, ShuffledSamplesOfAFileGoOnOnAnyMesh) {
   expect_goes_on_elsewhere<float>(from_files(setup, DataKind::hdf5, directory), 2, 1e-5);
 }
 
+/// The same files, moved to another directory. Collective.
+Experiment moved(Experiment setup, const SharedDirectory& to) {
+  for (std::string* path : {&setup.data.file, &setup.data.x, &setup.data.y}) {
+    if (!path->starts_with('/')) continue;
+    const std::string place = to.file(std::filesystem::path(*path).filename().string());
+    if (Communicator::world().rank() == 0) std::filesystem::rename(*path, place);
+    *path = place;
+  }
+  Communicator::world().barrier();
+  return setup;
+}
+
+// Data are what they are, wherever they are.
+TEST(ResumeFiles, DataMayMoveButNotChange) {
+  for (const DataKind kind : {DataKind::npy, DataKind::hdf5}) {
+    SCOPED_TRACE(name_of(kind));
+    const SharedDirectory directory, other, saves;
+    const Experiment setup = from_files(primes(), kind, directory);
+    const End whole = run<float>(setup, {.config = {.directory = saves.path(), .every_steps = 3}});
+    const Experiment now = moved(setup, other);
+    expect_same_end(run<float>(now, {}, checkpoint_test::file_of(saves, 3)), whole);
+    Experiment changed = primes();
+    changed.data.seed = 9;
+    changed = from_files(changed, kind, directory);
+    changed.data.seed = setup.data.seed;
+    const std::string in_file = kind == DataKind::hdf5 ? ", data.file = " + changed.data.file : "";
+    EXPECT_EQ(
+        error_everywhere([&] { run<float>(changed, {}, checkpoint_test::file_of(saves, 3)); }),
+        checkpoint_test::file_of(saves, 3) + ": was written with other data: data.x = " +
+            changed.data.x + in_file + " has other values in samples 0 to 2");
+  }
+}
+
 TEST(ResumeFiles, OfDataFilesStopAllRanksWithTheSameWords) {
   const SharedDirectory directory;
   const Experiment setup = from_files(primes(), DataKind::npy, directory);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training that stops anywhere and goes on is the one that never stopped.
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -95,11 +96,66 @@ TEST(Resume, OneRanksWishStopsAllAtTheSameStep) {
   expect_same_end(run<float>(primes(), {}, file_of(directory, 3)), whole);
 
   asked = 0;
+  const SharedDirectory other;
+  const CheckpointConfig elsewhere{.directory = other.path(), .at_end = false};
   const End early = run<float>(
-      primes(), {.config = config, .wants_to_stop = [&] { return ++asked == 1 && wishes; }});
+      primes(), {.config = elsewhere, .wants_to_stop = [&] { return ++asked == 1 && wishes; }});
   EXPECT_EQ(early.metrics.steps, 2);
   EXPECT_TRUE(early.metrics.epoch_losses.empty());
   expect_same_end(run<float>(primes(), {}, early.metrics.last_checkpoint), whole);
+}
+
+// As often as it is started, a training that has come to its end stays as it is.
+TEST(Resume, NothingIsLeftOfATrainingThatHasEnded) {
+  const SharedDirectory directory;
+  const CheckpointConfig config{.directory = directory.path()};
+  const End whole = run<float>(primes(), {.config = config});
+  const End again = run<float>(primes(), {.config = config}, whole.metrics.last_checkpoint);
+  expect_same_end(again, whole);
+  EXPECT_EQ(again.metrics.steps, 0);
+  EXPECT_EQ(again.metrics.checkpoints, 0);
+  EXPECT_TRUE(std::isnan(again.metrics.seconds_per_step()));
+  EXPECT_TRUE(std::isnan(again.metrics.samples_per_second()));
+}
+
+// A training that goes on has the checkpoints of the one before it; a new one is rejected.
+TEST(Resume, ADirectoryBelongsToOneTraining) {
+  const SharedDirectory directory;
+  const Experiment setup = primes();
+  CheckpointConfig config{.directory = directory.path(), .every_steps = 2, .keep = 1};
+  const End whole = run<float>(setup, {.config = config});
+  EXPECT_EQ(whole.metrics.last_checkpoint, file_of(directory, 6));
+  Experiment other = setup;
+  other.data.seed = 4;
+  for (const Experiment& begins : {setup, other})
+    EXPECT_EQ(error_everywhere([&] { run<float>(begins, {.config = config}); }),
+              "checkpoint.directory = " + directory.path() +
+                  ": holds step_0000000006.h5 of another training; resume that with --resume, set "
+                  "another directory, or replace it with checkpoint.overwrite = true");
+  EXPECT_TRUE(std::filesystem::exists(file_of(directory, 6)));
+  other = setup;
+  other.training.num_epochs = 3;
+  EXPECT_EQ(run<float>(other, {.config = config}, file_of(directory, 6)).metrics.steps, 3);
+  EXPECT_FALSE(std::filesystem::exists(file_of(directory, 6)));  // not kept any longer
+  config.overwrite = true;
+  run<float>(setup, {.config = config});
+  EXPECT_FALSE(std::filesystem::exists(file_of(directory, 9)));
+  EXPECT_TRUE(std::filesystem::exists(file_of(directory, 6)));
+}
+
+TEST(Resume, ASecondFitGoesOnInTheSameDirectory) {
+  const SharedDirectory directory;
+  const Experiment setup = primes();
+  Trainer<float> trainer(setup.model, setup.training, {},
+                         {.config = {.directory = directory.path(), .keep = 1}});
+  trainer.fit(setup.data);
+  const TrainingMetrics metrics = trainer.fit(setup.data);
+  EXPECT_EQ(metrics.last_checkpoint, file_of(directory, 12));
+  EXPECT_FALSE(std::filesystem::exists(file_of(directory, 6)));
+  trainer.reset();
+  EXPECT_TRUE(error_everywhere([&] {
+                trainer.fit(setup.data);
+              }).starts_with("checkpoint.directory = " + directory.path() + ": holds "));
 }
 
 // The time for the next one has come when a step is over, and is agreed on during another one.

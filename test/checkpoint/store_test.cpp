@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directory of checkpoints: what stays, what goes, and which is the latest.
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,16 +30,23 @@ class Saver {
  public:
   explicit Saver(const CheckpointConfig& config) : config_(config) {}
 
-  /// A new process, in effect: the store is made anew.
+  /// A new process that goes on, in effect: the store is made anew.
   CheckpointStore save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
     CheckpointStore made = store(observer);
     save_to(made, step, loss);
     made.finish();
     return made;
   }
-  CheckpointStore store(const SaveObserver& observer) const { return {config_, alone_, observer}; }
+  CheckpointStore store(const SaveObserver& observer) const {
+    return {config_, alone_, observer, "one training"};
+  }
+  CheckpointStore store_of_new_training() const { return {config_, alone_}; }
   void save_to(CheckpointStore& to, Size step, double loss = 1) const {
-    to.save(engine_, {.step = step, .epoch_losses = {loss}, .config = "{}", .provenance = "{}"});
+    to.save(engine_, {.step = step,
+                      .epoch_losses = {7},
+                      .validations = {{1, loss, NAN}},
+                      .config = "{}",
+                      .provenance = "{}"});
   }
 
  private:
@@ -66,11 +76,11 @@ using Names = std::set<std::string>;
 TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 2, .keep_best = 1});
-  const std::vector<double> losses{5, 1, 3, 4, 2};
+  const std::vector<double> losses{NAN, 5, NAN, 1, 3, 4, 2};
   for (std::size_t i = 0; i < losses.size(); ++i) saver.save(static_cast<Size>(i), losses[i]);
   EXPECT_EQ(names_in_directory(directory.path()),
-            (Names{"latest", "step_0000000001.h5", "step_0000000003.h5", "step_0000000004.h5"}));
-  EXPECT_EQ(*CheckpointStore::latest(directory.path()), directory.path() / "step_0000000004.h5");
+            (Names{"latest", "step_0000000003.h5", "step_0000000005.h5", "step_0000000006.h5"}));
+  EXPECT_EQ(*CheckpointStore::latest(directory.path()), directory.path() / "step_0000000006.h5");
 }
 
 // Who goes back to an earlier checkpoint goes on from there, not from where it was before.
@@ -79,7 +89,7 @@ TEST(CheckpointStore, NewestIsWhatWasWrittenLast) {
   const Saver saver({.directory = directory.path(), .keep = 1});
   saver.save(20);
   const CheckpointStore store = saver.save(10);
-  EXPECT_EQ(names_in_directory(directory.path()), (Names{"latest", "step_0000000010.h5"}));
+  EXPECT_EQ(names_in_directory(directory.path()), (Names{"latest", "lock", "step_0000000010.h5"}));
   EXPECT_EQ(store.last(), directory.path() / "step_0000000010.h5");
   EXPECT_EQ(store.costs().saves, 1);
 }
@@ -104,6 +114,72 @@ TEST(CheckpointStore, LatestIsAWholeOneOrAnError) {
               CheckpointStore::latest(path);
             }).find("which is not a checkpoint in this directory"),
             std::string::npos);
+}
+
+TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path();
+  const Saver saver({.directory = path, .keep = 1});
+  saver.save(150);
+  EXPECT_EQ(error_of([&] { saver.store_of_new_training(); }),
+            "checkpoint.directory = " + path +
+                ": holds step_0000000150.h5 of another training; resume that with --resume, set "
+                "another directory, or replace it with checkpoint.overwrite = true");
+  const Saver replaces({.directory = path, .keep = 0, .overwrite = true});
+  {
+    CheckpointStore store = replaces.store_of_new_training();
+    EXPECT_EQ(*CheckpointStore::latest(path), directory.path() / "step_0000000150.h5");
+    replaces.save_to(store, 10);
+    replaces.save_to(store, 20);
+    EXPECT_NE(store.training(), "one training");
+  }
+  EXPECT_EQ(names_in_directory(path),
+            (Names{"latest", "step_0000000010.h5", "step_0000000020.h5"}));
+  // It goes on in the place of the other one, and nobody else does.
+  const std::string training = read_state(path + "/step_0000000020.h5").training;
+  EXPECT_NE(error_of([&] { saver.store({}); }).find("holds step_00000000"), std::string::npos);
+  const Communicator alone = Communicator::world().alone("alone");
+  EXPECT_EQ(CheckpointStore({.directory = path}, alone, {}, training).training(), training);
+}
+
+// What is damaged belongs to nobody: the training goes on from the one before, and leaves it alone.
+TEST(CheckpointStore, DamagedFilesKeepNobodyFromGoingOn) {
+  const TemporaryDirectory directory;
+  const Saver saver({.directory = directory.path(), .keep = 1});
+  saver.save(5);
+  directory.write("step_0000000007.h5", "damaged");
+  saver.save(9);
+  EXPECT_EQ(names_in_directory(directory.path()),
+            (Names{"latest", "step_0000000007.h5", "step_0000000009.h5"}));
+}
+
+TEST(CheckpointStore, OneLiveRunHasTheDirectory) {
+  const TemporaryDirectory directory;
+  const Saver saver({.directory = directory.path()});
+  std::optional<CheckpointStore> store = saver.store({});
+  directory.write("step_0000000003.h5.unfinished", "of the first run");
+  EXPECT_EQ(error_of([&] { saver.store({}); }),
+            fmt::format("checkpoint.directory = {}: is in use by process {}, which is running; set "
+                        "another directory",
+                        directory.path().string(), getpid()));
+  EXPECT_EQ(names_in_directory(directory.path()), (Names{"lock", "step_0000000003.h5.unfinished"}));
+  store.reset();
+  saver.store({});
+  EXPECT_TRUE(names_in_directory(directory.path()).empty());
+}
+
+// What a file system cannot do shows before any training, and leaves no file.
+TEST(CheckpointStore, ADirectoryThatCannotHoldFilesIsRejected) {
+  const TemporaryDirectory directory;
+  fs::create_directory(directory.path() / "trial.h5.unfinished");
+  directory.write("trial.h5.unfinished/file", "so that it cannot be removed");
+  const std::string path = directory.path();
+  for (const bool async : {false, true}) {
+    EXPECT_TRUE(error_of([&] { Saver({.directory = path, .async = async}).store({}); })
+                    .starts_with("checkpoint.directory = " + path +
+                                 ": cannot hold checkpoints: " + path + "/trial.h5.unfinished: "));
+    EXPECT_EQ(names_in_directory(path), Names{"trial.h5.unfinished"});
+  }
 }
 
 /// Ends a save, without leaving the process.

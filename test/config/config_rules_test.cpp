@@ -212,6 +212,7 @@ TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
   refuse([](Config& c) { c.checkpoint.async = true; }, {"checkpoint.async = true"});
   refuse([](Config& c) { c.checkpoint.on_failure = FailedSave::go_on; },
          {"checkpoint.on_failure = \"continue\": needs checkpoint.directory"});
+  refuse([](Config& c) { c.checkpoint.overwrite = true; }, {"checkpoint.overwrite = true"});
   refuse([](Config& c) { c.checkpoint = {.directory = "saves", .every_steps = -1}; },
          {"checkpoint.every_steps = -1: must not be negative"});
   if (!has_hdf5())

@@ -25,8 +25,7 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
   });
   const std::string agreed = broadcast_json(world, path);
   // Before anything is printed; fit() reads it again.
-  if (!agreed.empty())
-    collectively(world, [&] { check_same_training(agreed, read_state(agreed).config, config); });
+  if (!agreed.empty()) state_to_resume(agreed, world, config);
   return agreed;
 }
 

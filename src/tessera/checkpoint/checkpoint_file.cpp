@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one process writes and reads of a checkpoint: its state, and all of it to verify it.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/contents.hpp>
 
 namespace tessera {
 namespace {
@@ -21,10 +24,14 @@ void for_each_number(State& state, const F& f) {
   f("skipped_steps", state.loss_scale.skipped_steps);
 }
 
+/// `version`: of the format; the first one had fewer texts.
 template <class State, class F>
-void for_each_text(State& state, const F& f) {
+void for_each_text(State& state, Size version, const F& f) {
   f("config", state.config);
   f("provenance", state.provenance);
+  if (version == 1) return;
+  f("data", state.data);
+  f("training", state.training);
 }
 
 /// Numbers of an entry of a list: one, or those of a row.
@@ -53,15 +60,15 @@ Size hash_of_list(const std::vector<Row>& list) {
   return hash_of_run(reinterpret_cast<const double*>(list.data()), num_elements(shape_of(list)), 0);
 }
 
-Size hash_of_text(const std::string& text) {
-  return hash_of_run(text.data(), static_cast<Size>(text.size()), 0);
-}
-
 template <class Value>
 Value attribute_of(const Hdf5File& file, const std::string& path, const std::string& name) {
   const AttributeValue value = file.attribute("", name);
   if (const Value* found = std::get_if<Value>(&value)) return *found;
   throw Error(ExitCode::usage, "{}: {}: has an unexpected type", path, name);
+}
+
+Size version_of(const Hdf5File& file, const std::string& path) {
+  return attribute_of<Size>(file, path, "format_version");
 }
 
 Hdf5File opened(const std::string& path) {
@@ -74,7 +81,7 @@ Hdf5File opened(const std::string& path) {
     }
   };
   if (!is_checkpoint()) throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
-  const Size version = attribute_of<Size>(file, path, "format_version");
+  const Size version = version_of(file, path);
   if (version < 1 || version > checkpoint_version)
     throw Error(ExitCode::usage, "{}: format_version: must be from 1 to {}, not {}", path,
                 checkpoint_version, version);
@@ -110,10 +117,11 @@ void create_checkpoint(const std::string& path, const std::vector<CheckpointTens
   // For whoever opens the file: they follow from the lists.
   file.set_attribute("", "epoch", state.epoch());
   file.set_attribute("", "batch", state.batch());
-  for_each_text(state, [&](const char* name, const std::string& text) {
+  for_each_text(state, checkpoint_version, [&](const char* name, const std::string& text) {
     file.add_text(name, text);
     file.set_attribute(name, checksum_attribute, hash_of_text(text));
   });
+  add_contents(file, tensors);
   for_each_list(state, [&](const char* name, const auto& list) {
     const Shape shape = shape_of(list);
     file.add_array({name, shape, DType::float64});
@@ -134,7 +142,7 @@ TrainingState read_state(const std::string& path) {
   for_each_number(state, [&](const char* name, auto& value) {
     value = attribute_of<std::decay_t<decltype(value)>>(file, path, name);
   });
-  for_each_text(state, [&](const char* name, std::string& text) {
+  for_each_text(state, version_of(file, path), [&](const char* name, std::string& text) {
     text = file.text(name);
     check_hash(file, path, name, hash_of_text(text));
   });
@@ -157,8 +165,15 @@ TrainingState read_state(const std::string& path) {
 }
 
 Size verify_checkpoint(const std::string& path) {
-  read_state(path);
+  const TrainingState state = read_state(path);
   const Hdf5File file = opened(path);
+  const std::array<std::pair<const char*, Size>, 2> counts{
+      {{"epoch", state.epoch()}, {"batch", state.batch()}}};
+  for (const auto& [name, value] : counts)
+    if (const Size found = attribute_of<Size>(file, path, name); found != value)
+      throw Error(ExitCode::usage, "{}: {}: is {}, but its losses are those of {}", path, name,
+                  found, value);
+  check_contents(file, path);
   Size bytes = 0;
   for (const ArrayFacts& facts : file.arrays()) {
     if (facts.type == DType::float32) bytes += check_array<float>(file, path, facts);

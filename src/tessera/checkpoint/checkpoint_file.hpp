@@ -13,7 +13,7 @@
 namespace tessera {
 
 /// Of what this program writes, and the newest that it reads.
-inline constexpr Size checkpoint_version = 1;
+inline constexpr Size checkpoint_version = 2;
 
 /// The most bytes that a rank moves at once, and that device memory is copied to the host in.
 inline constexpr Size checkpoint_piece = 32 << 20;
@@ -27,7 +27,8 @@ using AfterTensor = std::function<void()>;
 
 /// Writes the tensors of an engine to the file that one rank has created: each rank what it owns,
 /// in collective calls of at most `piece` bytes. Afterwards that file holds the checksums, too.
-/// Returns the bytes of this rank. Collective; an Error of one rank is thrown by all.
+/// Returns the bytes of this rank. Collective; an Error of one rank is thrown by all:
+/// (wrong_result) for a value that is not finite.
 template <class T>
 Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                    const AfterTensor& after_tensor = {}, Size piece = checkpoint_piece);
@@ -48,8 +49,9 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
 /// damage.
 TrainingState read_state(const std::string& path);
 
-/// Reads every array and compares it with its checksum; throws the Error of the first that differs.
-/// Returns their bytes.
+/// Reads all that the file must hold; throws the Error of the first array that is missing, has
+/// another shape or type than it was written with, or differs from its checksum. Returns the bytes
+/// of the arrays.
 Size verify_checkpoint(const std::string& path);
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <random>
 #include <unistd.h>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/trial.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/io/durable_file.hpp>
@@ -101,25 +104,58 @@ class ExposedTime {
   Timer timer_;
 };
 
-/// A file that cannot be read is not among the best.
+/// None of a file that cannot be read.
+std::optional<std::string> training_of(const fs::path& path) {
+  std::optional<std::string> training;
+  outcome_of([&] { training = read_state(path.string()).training; });
+  return training;
+}
+
+/// No two trainings have the same.
+std::string new_training() {
+  std::random_device draw;
+  return fmt::format("{:08x}{:08x}{:08x}", draw(), draw(), draw());
+}
+
+/// Infinite for a file that cannot be read or whose loss is not a number: it is not among the best.
 double loss_of(const fs::path& path) {
-  double loss = std::numeric_limits<double>::infinity();
+  double loss = NAN;
   outcome_of([&] { loss = read_state(path.string()).loss(); });
-  return loss;
+  return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
 
 CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                                 SaveObserver observer)
+                                 SaveObserver observer, const std::optional<std::string>& resumed)
     : config_(config), ranks_(ranks), observer_(std::move(observer)) {
+  training_ = broadcast_json(ranks_, resumed.value_or(new_training()));
   collectively(ranks_, [&] {
     if (ranks_.rank() != 0) return;
     make_directory(config_.directory);
-    std::error_code unused;
-    for (const fs::directory_entry& entry : fs::directory_iterator(config_.directory))
-      if (entry.path().filename().string().ends_with(unfinished)) fs::remove(entry.path(), unused);
+    lock_ = std::make_unique<DirectoryLock>(config_.directory);
+    claim(!resumed);
   });
+  try_saving(config_.directory, config_.async, ranks_);
+}
+
+/// Finds out which files are of this training, and removes what is not finished.
+void CheckpointStore::claim(bool is_new) {
+  for (const fs::path& path : checkpoints_in(config_.directory)) {
+    const std::string name = path.filename().string();
+    // What cannot be read may be damaged: that must not keep a training from going on.
+    const auto training = is_new ? std::optional(std::string()) : training_of(path);
+    if (training == training_)
+      own_.insert(name);
+    else if (training && !config_.overwrite)
+      throw ConfigError("checkpoint.directory", config_.directory,
+                        "holds {} of another training; resume that with --resume, set another "
+                        "directory, or replace it with checkpoint.overwrite = true",
+                        name);
+  }
+  std::error_code unused;
+  for (const fs::directory_entry& entry : fs::directory_iterator(config_.directory))
+    if (entry.path().filename().string().ends_with(unfinished)) fs::remove(entry.path(), unused);
 }
 
 void CheckpointStore::reach(SavePoint point) const {
@@ -143,7 +179,12 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
   reach(SavePoint::begun);
   write_or_remove([&] {
     collectively(ranks_, [&] {
-      if (ranks_.rank() == 0) create_checkpoint(file, checkpoint_tensors(engine.plan()), state);
+      check_finite("the loss of an epoch", state.epoch_losses.data(), state.epoch());
+      check_finite("the loss of a batch", state.losses_so_far.data(), state.batch());
+      if (ranks_.rank() != 0) return;
+      TrainingState own = state;
+      own.training = training_;
+      create_checkpoint(file, checkpoint_tensors(engine.plan()), own);
     });
     reserve_together(file, ranks_);
     reach(SavePoint::created);
@@ -205,6 +246,7 @@ void CheckpointStore::publish(Size bytes) {
                 SavePoint::latest_written);
   on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
   last_ = path_;
+  if (lock_) own_.insert(path_.filename().string());
   ++costs_.saves;
   costs_.written_bytes += bytes;
   on_first_rank([&] { clean(); }, SavePoint::cleaned);
@@ -217,12 +259,22 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   writing_ = {};  // its thread, if another rank could not start one
   std::error_code unused;
   if (ranks_.rank() == 0) fs::remove(temporary(path_), unused);
+  if (outcome.code == ExitCode::wrong_result)
+    throw Error(outcome.code, "{}; {} is not written", outcome.message, path_.string());
   throw Error(outcome.code, outcome.message);
 }
 
-/// The newest ones stay, and of the others the best with a loss. What cannot be removed stays, too.
+/// The newest ones stay, and of the others the best with a loss; so do those of another training,
+/// unless they are to be replaced. What cannot be removed stays, too.
 void CheckpointStore::clean() const {
-  std::vector<fs::path> others = checkpoints_in(config_.directory);
+  std::error_code unused;
+  std::vector<fs::path> others;
+  for (fs::path& path : checkpoints_in(config_.directory)) {
+    if (own_.contains(path.filename().string()))
+      others.push_back(std::move(path));
+    else if (config_.overwrite)
+      fs::remove(path, unused);
+  }
   if (config_.keep == 0 || static_cast<Size>(others.size()) <= config_.keep) return;
   others.erase(others.begin(), others.begin() + config_.keep);
   std::vector<std::pair<double, fs::path>> by_loss;
@@ -230,7 +282,6 @@ void CheckpointStore::clean() const {
     by_loss.emplace_back(config_.keep_best > 0 ? loss_of(path) : 0, path);
   std::stable_sort(by_loss.begin(), by_loss.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::error_code unused;
   for (std::size_t i = 0; i < by_loss.size(); ++i)
     if (static_cast<Size>(i) >= config_.keep_best || !std::isfinite(by_loss[i].first))
       fs::remove(by_loss[i].second, unused);

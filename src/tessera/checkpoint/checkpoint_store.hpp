@@ -9,6 +9,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <tessera/base/names.hpp>
 #include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/directory_lock.hpp>
 #include <tessera/checkpoint/snapshot.hpp>
 #include <tessera/config/config.hpp>
 
@@ -53,14 +55,17 @@ struct SaveCosts {
 
 class CheckpointStore {
  public:
-  /// Makes the directory, and removes what a process that ended in the middle of a save has left.
-  /// Collective, like all but latest(). Throws ConfigError for checkpoint.directory if it cannot be
-  /// written.
+  /// Makes the directory, takes it for this run alone as long as the store lives, and removes what
+  /// a process that ended in the middle of a save has left. `resumed`: the training that goes on;
+  /// none: a new one. Collective, like all but latest(). Throws ConfigError for
+  /// checkpoint.directory if it cannot hold checkpoints, if another run uses it, and, without
+  /// checkpoint.overwrite, if it has checkpoints of another training.
   CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                  SaveObserver observer = {});
+                  SaveObserver observer = {}, const std::optional<std::string>& resumed = {});
 
-  /// Writes a checkpoint and makes it the latest; then removes those that are kept no longer.
-  /// Throws the same Error on every rank if it cannot be written, and leaves what was there. With
+  /// Writes a checkpoint and makes it the latest; then removes those of this training that are kept
+  /// no longer. Throws the same Error on every rank if it cannot be written, or (wrong_result) if
+  /// the state is not finite, and leaves what was there. With
   /// checkpoint.async it copies the state and returns while a thread writes the copy; finish() does
   /// the rest. A save in flight is finished first.
   template <class T>
@@ -76,6 +81,8 @@ class CheckpointStore {
   void finish();
 
   const SaveCosts& costs() const { return costs_; }
+  /// What TrainingState::training is in the checkpoints of this training.
+  const std::string& training() const { return training_; }
   /// The last one that was saved; empty if none was.
   const std::filesystem::path& last() const { return last_; }
 
@@ -90,6 +97,7 @@ class CheckpointStore {
   template <class T>
   void start_writing(const Engine<T>& engine);
   void publish(Size bytes);
+  void claim(bool is_new);
   void clean() const;
 
   /// How the thread of this rank has ended.
@@ -102,6 +110,11 @@ class CheckpointStore {
   CheckpointConfig config_;
   Communicator ranks_;
   SaveObserver observer_;
+  std::string training_;
+  // Of rank 0, which looks after the directory:
+  std::unique_ptr<DirectoryLock> lock_;
+  std::set<std::string> own_;  ///< names of the files of this training
+
   SaveCosts costs_;
   std::filesystem::path last_;
   std::filesystem::path path_;  ///< of the save that has begun last, when it is whole

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include <tessera/base/element_hash.hpp>
@@ -19,6 +20,18 @@ Size hash_of_run(const T* values, Size count, Size place) {
   std::uint64_t sum = 0;
   for (Size i = 0; i < count; ++i) sum += element_hash(values + i, place + i);
   return static_cast<Size>(sum);
+}
+
+inline Size hash_of_text(const std::string& text) {
+  return hash_of_run(text.data(), static_cast<Size>(text.size()), 0);
+}
+
+/// Throws Error (wrong_result) for values with which no training can go on; `what` is one of them.
+template <class T>
+void check_finite(const std::string& what, const T* values, Size count) {
+  bool all = true;
+  for (Size i = 0; i < count; ++i) all &= std::isfinite(values[i]);
+  if (!all) throw Error(ExitCode::wrong_result, "training diverged: {} is not finite", what);
 }
 
 /// Sums wrap around.

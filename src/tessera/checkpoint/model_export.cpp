@@ -12,6 +12,7 @@
 #include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/npy_header.hpp>
 #include <tessera/io/zip.hpp>
@@ -122,6 +123,7 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
                               ExportFormat format, ExportNames names) {
   read_state(checkpoint);
   const Hdf5File file = Hdf5File::open(checkpoint);
+  check_contents(file, checkpoint);
   std::vector<ExportedArray> arrays;
   for (const ArrayFacts& facts : file.arrays())
     if (facts.name.starts_with(parameters_group)) arrays.push_back(exported(facts, names));

@@ -19,11 +19,12 @@ static_assert(std::endian::native == std::endian::little,
 
 /// Writes the elements of a part to an array that begins at `begin`; returns their hash.
 template <class S>
-Size write_part(const OpenFile& file, Size begin, const Shape& shape, const TensorPart& part,
-                Range elements, const S* values) {
+Size write_part(const OpenFile& file, Size begin, const CheckpointTensor& tensor,
+                const TensorPart& part, Range elements, const S* values) {
   constexpr auto size = static_cast<Size>(sizeof(S));
+  check_finite("a value of " + tensor.name, values, elements.count);
   Size sum = 0;
-  for_each_run(shape, part.block, elements, [&](Size first, Size place, Size count) {
+  for_each_run(tensor.shape, part.block, elements, [&](Size first, Size place, Size count) {
     const S* const run = values + (first - elements.begin);
     file.write(begin + place * size, run, count * size);
     add_hash(sum, hash_of_run(run, count, place));
@@ -66,7 +67,7 @@ std::vector<Size> Snapshot::write(const std::string& path, const std::vector<Siz
     const CheckpointTensor& tensor = tensors_[part.tensor];
     const Range range = part.written();
     const auto write_as = [&]<class S>(S) {
-      return write_part(file, places[part.tensor], tensor.shape, part.part, range,
+      return write_part(file, places[part.tensor], tensor, part.part, range,
                         reinterpret_cast<const S*>(from));
     };
     sums[part.tensor] = tensor.type == DType::float64 ? write_as(double{}) : write_as(float{});

@@ -25,7 +25,7 @@ class Snapshot {
   /// Writes the elements to a file in which tensor t begins at byte places[t], calls `after_tensor`
   /// after each tensor that the rank has a part of, and returns when they are on the disk: this
   /// rank's part of each tensor's checksum. Uses neither MPI nor HDF5 nor a device, so that any
-  /// thread may call it. Throws Error (usage).
+  /// thread may call it. Throws Error (usage), or (wrong_result) for a value that is not finite.
   std::vector<Size> write(const std::string& path, const std::vector<Size>& places,
                           const std::function<void()>& after_tensor) const;
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks write and read of the tensors of a checkpoint.
 #include <algorithm>
-#include <map>
-
-#include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/contents.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/engine/local_tensors.hpp>
 
@@ -58,25 +55,6 @@ HostSizes rounds_of(const std::vector<CheckpointPart>& parts, std::size_t tensor
   return rounds;
 }
 
-void check_facts(const Hdf5File& file, const std::string& path,
-                 const std::vector<CheckpointTensor>& tensors) {
-  std::map<std::string, ArrayFacts> found;
-  for (ArrayFacts& facts : file.arrays()) found.emplace(facts.name, facts);
-  for (const CheckpointTensor& tensor : tensors) {
-    const auto reject = [&](const std::string& reason) {
-      throw Error(ExitCode::usage, "{}: {}: {}", path, tensor.name, reason);
-    };
-    const auto at = found.find(tensor.name);
-    if (at == found.end()) reject("is missing");
-    if (at->second.shape != tensor.shape)
-      reject(fmt::format("has shape {}, but shape {} in this run", to_string(at->second.shape),
-                         to_string(tensor.shape)));
-    if (at->second.type != tensor.type)
-      reject(fmt::format("has element type {}, but type {} in this run", name_of(at->second.type),
-                         name_of(tensor.type)));
-  }
-}
-
 }  // namespace
 
 void write_checksums(const std::string& path, const Communicator& ranks,
@@ -120,6 +98,7 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
           add_hash_of(tensors[t], local.block, range, host.data(), sums[t]);
           bytes += range.count * static_cast<Size>(sizeof(S));
           file.write(tensors[t].name, tensors[t].type, boxes_of(local.block, range), host.data());
+          check_finite("a value of " + tensors[t].name, host.data(), range.count);
         });
       if (mine) ++part;
       if (after_tensor) after_tensor();
@@ -142,7 +121,7 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
   // Apart: an error on one rank must not keep others waiting inside of HDF5.
   collectively(ranks, [&] {
     const Hdf5File file = Hdf5File::open(path);
-    check_facts(file, path, tensors);
+    check_arrays(file, path, arrays_of(tensors), "in this run");
     for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
       const CheckpointTensor& tensor = tensors[part.tensor];
       const LocalTensor<S> local = local_tensor(engine, part.part);

@@ -23,6 +23,8 @@ struct TrainingState {
   std::vector<std::array<double, 3>> validations{};
   std::string config{};      ///< resolved, as JSON
   std::string provenance{};  ///< of the run that wrote it, as JSON
+  std::string data{};        ///< checksums of samples from files, see samples_text()
+  std::string training{};    ///< tells the checkpoints of this training from those of others
 
   Size epoch() const { return static_cast<Size>(epoch_losses.size()); }
   Size batch() const { return static_cast<Size>(losses_so_far.size()); }

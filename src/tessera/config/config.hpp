@@ -120,6 +120,7 @@ struct CheckpointConfig {
   Size keep_best = 0;        ///< and so many with the smallest loss at the end of an epoch
   bool async = false;        ///< a thread writes a copy of the state while training goes on
   FailedSave on_failure = FailedSave::stop;
+  bool overwrite = false;  ///< replaces the checkpoints of another training
 
   bool enabled() const { return !directory.empty(); }
 };

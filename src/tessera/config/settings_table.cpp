@@ -264,6 +264,8 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(checkpoint, async,
                       "write checkpoints in the background while training continues"),
       TESSERA_SETTING(checkpoint, on_failure, "what to do if a checkpoint cannot be written"),
+      TESSERA_SETTING(checkpoint, overwrite,
+                      "replace the checkpoints of another training in the directory"),
   };
 }
 #undef TESSERA_SETTING

@@ -69,6 +69,13 @@ void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
   metrics.wall_seconds = seconds(1);
 }
 
+/// Empties an optional when it ends.
+template <class Optional>
+struct Release {
+  Optional& what;
+  ~Release() { what.reset(); }
+};
+
 void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
                 TrainingMetrics& metrics) {
   const SaveCosts& costs = store.costs();
@@ -151,6 +158,16 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
                                   const EpochObserver& observe) {
   const Timer wall;
   TrainingMetrics metrics;
+  // What cannot go on, or cannot save, is found out before data are made.
+  const std::string path = std::exchange(resume_from_, {});
+  TrainingState state;
+  if (!path.empty()) {
+    state = state_to_resume(path, world_, fit_config_);
+    training_ = state.training;
+  }
+  // With an error as well: the directory is free then, and what is agreed on is given up.
+  const Release release{saves_};
+  if (checkpointing_.config.enabled()) open_saves();
   if (session_)
     session_->change_data(plan, make_data);
   else
@@ -158,12 +175,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.measured_bytes = session_->measured_bytes();
   metrics.planned_bytes = session_->planned_bytes();
 
-  if (!resume_from_.empty()) read_checkpoint(metrics);
-  if (checkpointing_.config.enabled()) {
-    const Communicator ranks = Communicator::world(comm_options(config_));
-    saves_.emplace(Saves{
-        ranks, {checkpointing_.config, ranks, checkpointing_.observer}, {checkpointing_, ranks}});
-  }
+  if (!path.empty()) read_checkpoint(path, state, metrics);
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
   try {
@@ -180,7 +192,6 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.planned_traffic = session_->planned_traffic();
   metrics.measured_traffic = session_->measured_traffic();
   metrics.samples = session_->samples_since();
-  saves_.reset();
   metrics.wall_seconds = wall.seconds();
   take_slowest(world_, metrics);
   return metrics;
@@ -195,17 +206,24 @@ void Trainer<T>::resume(const std::string& path) {
 }
 
 template <class T>
-void Trainer<T>::read_checkpoint(TrainingMetrics& metrics) {
-  const std::string path = std::exchange(resume_from_, {});
+void Trainer<T>::open_saves() {
   const Communicator ranks = Communicator::world(comm_options(config_));
-  const TrainingState state = collectively(ranks, [&] {
-    TrainingState read = read_state(path);
-    check_same_training(path, read.config, fit_config_);
-    if (read.batch() >= session_->data().num_batches() ||
-        read.step != read.epoch() * session_->data().num_batches() + read.batch())
-      throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
-    return read;
+  saves_.emplace(Saves{ranks,
+                       {checkpointing_.config, ranks, checkpointing_.observer, training_},
+                       {checkpointing_, ranks}});
+  training_ = saves_->store.training();
+  collectively(ranks, [&] {
+    if (ranks.rank() == 0) samples_ = samples_text(fit_config_);
   });
+}
+
+template <class T>
+void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& state,
+                                 TrainingMetrics& metrics) {
+  const Size batches = session_->data().num_batches();
+  if (state.batch() >= batches || state.step != state.epoch() * batches + state.batch())
+    throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
+  const Communicator ranks = Communicator::world(comm_options(config_));
   metrics.measured_read = read_tensors(path, ranks, engine());
   metrics.planned_read = checkpoint_bytes(engine().plan(), mesh_.rank()).read;
   session_->resume(state);
@@ -247,6 +265,7 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
   state.config = config_as_json(fit_config_).dump();
   state.provenance = checkpointing_.provenance.dump();
+  state.data = samples_;
   CheckpointStore& store = saves_->store;
   attempt(metrics, false, [&] { store.finish(); });
   attempt(metrics, is_last, [&] {

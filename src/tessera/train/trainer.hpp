@@ -90,7 +90,7 @@ class Trainer {
   /// output: a sample has several rows where the model sees several at once. Batches are shared out
   /// over the mesh, nothing is copied. The first call starts from the model's initial parameters;
   /// another one goes on, with the optimizer and the schedule where they are. Throws Error
-  /// (wrong_result) when the loss is no longer finite.
+  /// (wrong_result) when the loss, or a state that is to be saved, is no longer finite.
   TrainingMetrics fit(const Matrix<Data>& x, const Matrix<Data>& y,
                       const EpochObserver& observe = {});
 
@@ -100,11 +100,14 @@ class Trainer {
   /// The next fit() goes on from this checkpoint, which any mesh and strategy may have written, in
   /// place of the initial parameters: from its step to the end of `num_epochs`. On the mesh and
   /// with the strategy that wrote it, as if it had never stopped, bit for bit. fit() throws Error
-  /// if the file is not whole, or was written by another training.
+  /// if the file is not whole, or was written with another model or other data.
   void resume(const std::string& path);
 
   /// Forgets what was trained: the next fit() starts from the initial parameters.
-  void reset() { session_.reset(); }
+  void reset() {
+    session_.reset();
+    training_.reset();
+  }
 
   /// The mean loss over arrays that every rank holds whole, the same on every rank. Any number of
   /// samples from 1. After fit().
@@ -137,7 +140,9 @@ class Trainer {
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
-  void read_checkpoint(TrainingMetrics& metrics);
+  void open_saves();
+  void read_checkpoint(const std::string& path, const TrainingState& state,
+                       TrainingMetrics& metrics);
   void save(TrainingMetrics& metrics, bool is_last);
   void attempt(TrainingMetrics& metrics, bool is_last, const std::function<void()>& write);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
@@ -162,6 +167,8 @@ class Trainer {
   Checkpointing checkpointing_;
   Config fit_config_;  ///< of the current fit(), with its data
   std::string resume_from_;
+  std::optional<std::string> training_;  ///< TrainingState::training; none before the first save
+  std::string samples_;                  ///< TrainingState::data, on rank 0
   std::optional<Saves> saves_;
 };
 

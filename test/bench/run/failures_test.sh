@@ -109,6 +109,26 @@ expect_code 4
 expect_statuses "4 timeout"
 expect_reason timeout 'limit of 0.3 s'
 
+# Checkpoints go to a directory of the case, in which a launch that was killed has left files; not while it is alive.
+study checkpoints
+printf '[checkpoint]\ndirectory = "saves"\n' >> "$here/study.toml"
+case=$(id data-data2-b16)
+if ! "$program" list "$here/study.toml" | grep -q "parallel HDF5"; then
+  mkdir -p "$here/saves/$case"
+  owner="$(hostname)/$(readlink /proc/self/ns/pid)" start=$(awk '{ print $22 }' /proc/$$/stat)
+  touch "$here/saves/$case"/step_00000000{01.h5,02.h5.unfinished}
+  echo "$owner $$ $start" > "$here/saves/$case/lock"
+  study_run -o live --case "$case"
+  expect_code 1
+  grep -qF "checkpoint.directory = saves/$case: is in use by process $$" "$here/live/cases/$case/result.json" ||
+    fail "the result does not say who uses the directory"
+  [ "$(find "$here/saves/$case" -type f | wc -l)" -eq 3 ] || fail "it changed the directory of a live launch"
+  echo "$owner 999999999 $start" > "$here/saves/$case/lock"
+  study_run -o results --case "$case"
+  expect_code 0
+  [ ! -e "$here/saves/$case" ] || fail "it left its checkpoints"
+fi
+
 # Training that diverges is invalid, not slow.
 study diverges
 study_run -o results --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20

@@ -140,6 +140,10 @@ TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
   EXPECT_FALSE(make_cases(study).at(0).skip_reason);
   study.base.checkpoint.directory = "saves";
   EXPECT_EQ(make_cases(study).at(0).skip_reason.has_value(), !has_hdf5());
+  study.base.checkpoint.overwrite = true;
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason.value_or("").starts_with(
+      "checkpoint.overwrite is not supported in studies"));
+  study.base.checkpoint.overwrite = false;
   study.base.checkpoint.every_steps = 3;
   EXPECT_TRUE(make_cases(study).at(0).skip_reason.value_or("").starts_with(
       "checkpoint.every_steps is not supported in studies"));

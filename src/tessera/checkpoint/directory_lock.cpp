@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/host_info.hpp>
+#include <tessera/checkpoint/directory_lock.hpp>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A process: numbers are used again, but not with the same start.
+struct ProcessName {
+  std::string host;  ///< with the name space that its number belongs to
+  long number = 0;
+  std::string start;  ///< ticks since the host was started; "" if that process has ended
+
+  std::string text() const { return fmt::format("{} {} {}\n", host, number, start); }
+};
+
+/// When a process of this host was started; "" if there is none, or only its exit code is left.
+std::string start_of_process(long number) {
+  std::ifstream file(fmt::format("/proc/{}/stat", number));
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  // Behind the command in parentheses, which may contain anything: state, and 18 numbers before it.
+  std::istringstream rest(all.substr(std::min(all.size(), all.rfind(')') + 1)));
+  const std::vector<std::string> words{std::istream_iterator<std::string>(rest), {}};
+  constexpr std::size_t start = 19;
+  if (words.size() <= start || words[0] == "Z" || words[0] == "X") return "";
+  return words[start];
+}
+
+ProcessName this_process() {
+  std::error_code unused;
+  const std::string space = fs::read_symlink("/proc/self/ns/pid", unused).string();
+  return {host_name() + "/" + space, getpid(), start_of_process(getpid())};
+}
+
+std::optional<ProcessName> parse_process(const std::string& text) {
+  ProcessName name;
+  std::istringstream words(text);
+  if (words >> name.host >> name.number >> name.start) return name;
+  return std::nullopt;
+}
+
+/// The beginning of a small file; "" of one that cannot be read.
+std::string start_of_file(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return "";
+  std::array<char, 1024> bytes{};
+  const ssize_t count = ::read(file, bytes.data(), bytes.size());
+  ::close(file);
+  return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+/// Writes a new file; false if there is one already.
+bool create_with(const fs::path& path, const std::string& text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0 && errno == EEXIST) return false;
+  const bool written =
+      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (written) return true;
+  if (file >= 0) ::unlink(path.c_str());
+  throw Error(ExitCode::usage, "{}: cannot be written: {}", path.string(), std::strerror(error));
+}
+
+/// Removes a lock that has this text, unless another process has done so and put its own there.
+void remove_stale(const fs::path& path, const std::string& text) {
+  const fs::path aside = fmt::format("{}.{}", path.string(), getpid());
+  if (std::rename(path.c_str(), aside.c_str()) != 0) return;
+  std::error_code unused;
+  if (start_of_file(aside) != text) fs::create_hard_link(aside, path, unused);
+  fs::remove(aside, unused);
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const fs::path& directory)
+    : file_(directory / "lock"), mine_(this_process().text()) {
+  const auto reject = [&](const std::string& reason) {
+    throw ConfigError("checkpoint.directory", directory.string(), reason);
+  };
+  const std::string here = this_process().host;
+  while (!create_with(file_, mine_)) {
+    const std::string text = start_of_file(file_);
+    std::error_code unused;
+    if (text.empty() && !fs::exists(fs::symlink_status(file_, unused))) continue;
+    const std::optional<ProcessName> owner = parse_process(text);
+    if (!owner)
+      reject(fmt::format("is in use by an unknown process; if none uses it, remove {}",
+                         file_.string()));
+    if (owner->host != here)
+      reject(fmt::format("is in use by process {} on {}; if that has ended, remove {}",
+                         owner->number, owner->host.substr(0, owner->host.find('/')),
+                         file_.string()));
+    if (start_of_process(owner->number) == owner->start)
+      reject(fmt::format("is in use by process {}, which is running; set another directory",
+                         owner->number));
+    remove_stale(file_, text);
+  }
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (start_of_file(file_) == mine_) ::unlink(file_.c_str());
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <tessera/base/element_hash.hpp>
+#include <tessera/data/data_row.hpp>
+#include <tessera/data/sample_checksums.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr Size most_runs = 16, values_of_run = 1 << 16;
+
+Matrix<double> make_samples(Size samples, Size positions, Size width) {
+  return Matrix<double>(Kokkos::view_alloc("tessera::checked_samples", Kokkos::WithoutInitializing),
+                        samples * positions, width);
+}
+
+std::uint64_t sum_of_hashes(const Matrix<double>& values) {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), values);
+  std::uint64_t sum = 0;
+  for (Size i = 0; i < static_cast<Size>(host.span()); ++i) sum += element_hash(host.data() + i, i);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<SampleChecksum> sample_checksums(const DataConfig& data, const ModelSpec& model) {
+  const DataRow& row = row_of(data.kind);
+  if (!row.reads_file && !row.reads_arrays) return {};
+  row.check_files(data, model);
+  const Size samples = data.samples + data.validation_samples, runs = std::min(samples, most_runs),
+             longest =
+                 std::max<Size>(values_of_run / (model.input_positions * model.input_width), 1);
+  std::vector<SampleChecksum> checksums;
+  for (Size run = 0; run < runs; ++run) {
+    Range some = balanced_split(samples, runs, run);
+    some.count = std::min(some.count, longest);
+    const DataBlock<double> block{
+        some, make_samples(some.count, model.input_positions, model.input_width),
+        make_samples(some.count, model.output_positions(), model.target_width())};
+    row.fill.run(data, model, block);
+    checksums.push_back({some, sum_of_hashes(block.x), sum_of_hashes(block.y)});
+  }
+  return checksums;
+}
+
+}  // namespace tessera
