@@ -34,8 +34,8 @@ struct ArrayFacts {
 /// An HDF5 file of named arrays, texts and attributes. Everything that fails throws Error (usage):
 /// the file, the array and the reason that HDF5 gives. Arrays are contiguous in the file and their
 /// space is taken at once, so that a file which has been created has room for all of its data;
-/// those of 1 MiB and more begin at a multiple of 1 MiB. HDF5's locks are used where the file system
-/// has locks.
+/// those of 1 MiB and more begin at a multiple of 1 MiB. HDF5's locks are used where the file
+/// system has locks.
 class Hdf5File {
  public:
   /// A new file, in place of what is there, written by this process alone.
