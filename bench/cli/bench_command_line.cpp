@@ -205,7 +205,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
-    throw Error(ExitCode::usage, one_line(error.what()) + hint);
+    throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
   }
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;

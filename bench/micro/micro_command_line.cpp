@@ -133,7 +133,7 @@ MicroCommand parse_micro_command(const std::vector<std::string>& arguments, int 
     command.text = app.help();
     return command;
   } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::usage, one_line(error.what()));
+    throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300));
   }
   // Launchers give their processes a terminal that nobody looks at.
   if (detect_launch(std::getenv)) command.google = {"--benchmark_color=false"};

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 
 namespace tessera {
@@ -35,6 +36,28 @@ TEST(SuggestNearest, FindsTheMisspelledKeyAndRefusesFarOnes) {
   EXPECT_EQ(suggest_nearest("elu", near), "relu");
   const std::array<std::string_view, 1> short_key = {"lr"};
   EXPECT_EQ(suggest_nearest("xy", short_key), std::nullopt);
+}
+
+// What nobody would type is not compared letter by letter, which would take hours.
+TEST(SuggestNearest, HasNoNameForAMillionLetters) {
+  const std::string word(1'000'000, 'a');
+  const std::vector<std::string> keys = {"epochs", word};
+  EXPECT_EQ(suggest_nearest(word, keys), std::nullopt);
+  const std::vector<std::string> long_key = {std::string(200, 'a')};
+  EXPECT_EQ(suggest_nearest(std::string(202, 'a'), long_key), long_key.front());
+}
+
+TEST(Excerpt, QuotesBeginAndEndOfALongText) {
+  EXPECT_EQ(excerpt("short"), "short");
+  EXPECT_EQ(excerpt(std::string(80, 'x')), std::string(80, 'x'));
+  EXPECT_EQ(excerpt("abcdefghijklm", 10), "abcdef...klm (13 bytes)");
+  // A character of several bytes is not cut in two.
+  EXPECT_EQ(excerpt("\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4", 7), "\u00e4\u00e4...\u00e4 (12 bytes)");
+  const std::string key(20'000, 'k'), value(1'000'000, 'v');
+  const std::string message = ConfigError(key, value, "must be one of " + value).what();
+  EXPECT_LT(message.size(), 1300u);
+  EXPECT_EQ(message.find("kkk"), 0u);
+  EXPECT_NE(message.find("(1000000 bytes)"), std::string::npos);
 }
 
 TEST(Text, JoinsAndSplits) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,12 +37,18 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Bad input: "key = value: expectation", exit code 1.
+/// Text of a user as a message quotes it: whole if it is short, else its begin, its end and its
+/// length.
+std::string excerpt(std::string_view text, std::size_t most = 80);
+
+/// Bad input: "key = value: expectation", exit code 1. Long keys and values are quoted in part.
 /// `allowed` says what is allowed, as a phrase: "must be positive", "must be one of mean, sum".
 class ConfigError : public Error {
  public:
   ConfigError(std::string_view key, std::string_view value, std::string_view allowed)
-      : Error(ExitCode::usage, "{} = {}: {}", key, value, allowed), allowed_(allowed) {}
+      : Error(ExitCode::usage, "{} = {}: {}", excerpt(key), excerpt(value),
+              excerpt(allowed, most_allowed)),
+        allowed_(allowed) {}
   template <class... Args>
   ConfigError(std::string_view key, std::string_view value, fmt::format_string<Args...> allowed,
               Args&&... args)
@@ -51,6 +58,7 @@ class ConfigError : public Error {
   const std::string& allowed() const noexcept { return allowed_; }
 
  private:
+  static constexpr std::size_t most_allowed = 1000;  ///< what a list of names may take
   std::string allowed_;
 };
 

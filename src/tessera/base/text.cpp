@@ -13,6 +13,9 @@
 namespace tessera {
 namespace {
 
+/// No name is longer; comparing two of a million letters would take hours.
+constexpr Size longest_word = 256;
+
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
 template <class Text>
@@ -20,9 +23,12 @@ std::optional<std::string> nearest(std::string_view word, std::span<const Text> 
   const Text* best = nullptr;
   Size best_distance = 0;
   for (const Text& candidate : candidates) {
+    const auto [shorter, longer] =
+        std::minmax({static_cast<Size>(word.size()), static_cast<Size>(candidate.size())});
+    const Size most = std::max<Size>(longer, 3) / 3;
+    if (longer > longest_word || longer - shorter > most) continue;  // as letters must be inserted
     const Size distance = edit_distance(word, candidate);
-    const auto longer = static_cast<Size>(std::max(word.size(), candidate.size()));
-    if (3 * distance > std::max<Size>(longer, 3)) continue;
+    if (distance > most) continue;
     if (distance == longer) continue;  // nothing in common
     if (best == nullptr || distance < best_distance) {
       best = &candidate;

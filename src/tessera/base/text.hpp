@@ -19,7 +19,7 @@ namespace tessera {
 Size edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate that `word` most likely misspells; none if all are too far off (more than a third
-/// of the longer word). The first of equally near candidates wins.
+/// of the longer word), or longer than names are. The first of equally near candidates wins.
 std::optional<std::string> suggest_nearest(std::string_view word,
                                            std::span<const std::string> candidates);
 std::optional<std::string> suggest_nearest(std::string_view word,

@@ -90,7 +90,7 @@ std::vector<GivenValue> parse_toml(std::string_view document, const std::string&
     flatten(toml::parse(document, source), "", located);
   } catch (const toml::parse_error& error) {
     throw Error(ExitCode::usage, "{}:{}: {}", source, error.source().begin.line,
-                one_line(error.description()));
+                excerpt(one_line(error.description()), 200));
   }
   std::stable_sort(located.begin(), located.end(), [](const Located& a, const Located& b) {
     return a.position.line < b.position.line;

@@ -100,11 +100,11 @@ Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
     for (const std::string& name : spec.dims[d]) {
       const auto a = mesh.find(name);
       if (!a) {
-        reject_spec(spec.to_string(),
-                    fmt::format("'{}' is not an axis of the mesh {}", name, mesh.to_string()));
+        reject_spec(spec.to_string(), fmt::format("'{}' is not an axis of the mesh {}",
+                                                  excerpt(name), mesh.to_string()));
       }
       if (!placements[*a].is_replicate()) {
-        reject_spec(spec.to_string(), fmt::format("names the axis '{}' twice", name));
+        reject_spec(spec.to_string(), fmt::format("names the axis '{}' twice", excerpt(name)));
       }
       if (outer && *a < *outer) {
         reject_spec(spec.to_string(),
