@@ -25,7 +25,7 @@ using Wanted = std::map<std::string, std::map<Size, PlannedWork>>;
 
 /// The first ranks that do different work each speak for their likes.
 std::set<Size> speakers(const Plan& plan) {
-  const std::vector<Size> first = ranks_with_equal_work(plan);
+  const std::vector<Size> first = ranks_with_equal_work(plan).first;
   return {first.begin(), first.end()};
 }
 
@@ -40,8 +40,9 @@ bool is_known(const Calibration& calibration, const std::string& name, Size size
 void collect(const WorkOfCase& of, const Calibration& calibration, Wanted& wanted) {
   for (const Size rank : speakers(of.plan)) {
     const WorkSizes sizes = work_sizes(of.plan, rank);
-    for (const Action& action : of.plan.stage(rank).actions)
-      for (const Work& work : work_of(action, of.plan, sizes)) {
+    const StagePlan& stage = of.plan.stage(rank);
+    const auto want = [&](const Action& action, Size microbatch, Size) {
+      for (const Work& work : work_of(on_microbatch(action, microbatch), of.plan, sizes)) {
         if (work.size == 0 || work.phase == Work::Phase::finishes) continue;
         const std::string name = curve_name(work, of);
         if (is_known(calibration, name, work.size)) continue;
@@ -52,6 +53,8 @@ void collect(const WorkOfCase& of, const Calibration& calibration, Wanted& wante
                                             : LayerSpec(),
                                    sizes.calls.stage});
       }
+    };
+    for_each_distinct(stage.actions, stage.repeated, sizes.calls, want);
   }
 }
 

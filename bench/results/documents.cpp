@@ -163,9 +163,11 @@ Json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& time
 
 LargestMemory largest_memory(const Plan& plan) {
   LargestMemory largest{0, plan.memory(0)};
-  for (const std::vector<int>& alike : ranks_alike(plan)) {
-    const MemoryPlan memory = plan.memory(alike.front());
-    if (memory.total() > largest.memory.total()) largest = {alike.front(), memory};
+  const AlikeRanks alike = ranks_alike(plan);
+  for (const RankBoxes::Group& group : alike.groups) {
+    const Size rank = alike.first_rank(group);
+    const MemoryPlan memory = plan.memory(rank);
+    if (memory.total() > largest.memory.total()) largest = {rank, memory};
   }
   return largest;
 }

@@ -122,13 +122,15 @@ TEST(Vae, ComputingAgainAddsNoDivergence) {
     const Plan plan = make_plan(
         plan_input({setup.model, setup.data, setup.training, {}}, MeshShape({{"fsdp", ranks}})));
     Size draws = 0, draws_again = 0;
-    for (const Action& action : plan.stages.front().actions) {
+    const StagePlan& stage = plan.stages.front();
+    for_each_action(stage.actions, stage.repeated, [&](std::size_t number, Size) {
+      const Action& action = stage.actions[number];
       if (action.kind != ActionKind::forward ||
           plan.input.model.layers[action.index].name != "latent/output")
-        continue;
+        return;
       ++draws;
       draws_again += action.again;
-    }
+    });
     EXPECT_EQ(draws, 2 * microbatches);
     EXPECT_EQ(draws_again, microbatches);
     train_test::expect_trains_like_its_layers(setup);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <tessera/mesh/mesh_shape.hpp>
@@ -83,6 +85,25 @@ TEST(AutoMesh, OrdersTheAxesLargerThanOne) {
 TEST(AutoMesh, KeepsAPipelineWithoutAModelAxis) {
   EXPECT_EQ(auto_mesh({.pipeline = 4}, 4).to_string(), "pipeline=4");
   EXPECT_EQ(auto_mesh({.pipeline = 4}, 8).to_string(), "pipeline=4,data=2");
+}
+
+TEST(MeshShape, CountsGroupMembersBelowARank) {
+  const MeshShape mesh = MeshShape::parse("pipeline=2,data=3,fsdp=2,model=2", 24);
+  for (const auto& axes : std::vector<std::vector<std::size_t>>{{1}, {0, 2}, {3}, {1, 3}, {}}) {
+    const std::vector<Size> group = mesh.group(axes, 0);
+    for (Size rank = 0; rank <= 30; ++rank)
+      EXPECT_EQ(mesh.group_below(axes, rank),
+                std::count_if(group.begin(), group.end(), [&](Size one) { return one < rank; }))
+          << rank;
+  }
+}
+
+TEST(MeshShape, HasAtMostAsManyRanksAsMpiCanNumber) {
+  EXPECT_EQ(MeshShape({{"data", 2147483647}}).num_ranks(), 2147483647);
+  EXPECT_NE(error_of([] {
+              MeshShape({{"data", 65536}, {"fsdp", 32768}});
+            }).find("has more than 2,147,483,647 ranks"),
+            std::string::npos);
 }
 
 TEST(MeshShape, DescribesAHundredThousandRanks) {

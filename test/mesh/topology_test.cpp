@@ -62,6 +62,28 @@ TEST(Topology, TellsWhichAxesCrossNodes) {
   EXPECT_EQ(nodes_line(8, mesh), "");
 }
 
+// Nodes of neighbouring ranks need no list of them; a list says the same.
+TEST(Topology, BlocksAreAsTheListOfTheirRanks) {
+  for (const char* text :
+       {"data=2,fsdp=3,model=2", "data=12", "data=1,model=12", "fsdp=6,data=2"}) {
+    const MeshShape mesh = MeshShape::parse(text, 12);
+    for (Size per_node = 1; per_node <= 13; ++per_node) {
+      Ranks nodes;
+      for (Size rank = 0; rank < 12; ++rank) nodes.push_back(rank / per_node);
+      const Topology listed(nodes), blocks = Topology::blocks(12, per_node);
+      EXPECT_EQ(blocks.ranks_by_node(), listed.ranks_by_node());
+      EXPECT_EQ(blocks.num_nodes(), listed.num_nodes());
+      EXPECT_EQ(blocks.per_node(), listed.per_node());
+      EXPECT_EQ(nodes_text(blocks), nodes_text(listed));
+      EXPECT_EQ(blocks.of(7).ranks_by_node(), listed.of(7).ranks_by_node());
+      for (const Axis& axis : mesh.axes())
+        EXPECT_EQ(blocks.stays_inside(mesh, axis.name), listed.stays_inside(mesh, axis.name))
+            << text << ", " << axis.name << ", " << per_node;
+    }
+  }
+  EXPECT_EQ(Topology::blocks(most_ranks, 2).num_nodes(), (most_ranks + 1) / 2);
+}
+
 TEST(Topology, LeavesAxesOfSizeOneOut) {
   const MeshShape mesh = MeshShape::parse("data=1,model=4", 4);
   const nlohmann::json json = nodes_json(Topology::blocks(4, 2), mesh);

@@ -2,6 +2,7 @@
 // Calls and payload bytes of one step, literally: every call that is made, and no other.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +80,37 @@ TEST(Calls, TutorialTensorParallelHasLocalParameters) {
     }
     EXPECT_EQ(step_calls(input), "model all_reduce 1 x, " + n(32 * 1 * 4) + " B");
   }
+}
+
+// Microbatches of 3, 3, 2, 2, 2 samples and fewer, whose calls are planned in runs.
+TEST(Calls, AreThoseOfEveryMicrobatch) {
+  for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
+    for (const std::vector<Axis>& axes : {std::vector<Axis>{{"data", 3}, {"model", 2}},
+                                          {{"fsdp", 4}},
+                                          {{"data", 2}, {"fsdp", 2}}}) {
+      PlanInput input = primes(strategy, axes, 5);
+      input.global_batch = input.samples = 49;
+      const Plan plan = make_plan(input);
+      for (Size rank = 0; rank < input.mesh.num_ranks(); ++rank) {
+        const StagePlan& stage = plan.stages.front();
+        EXPECT_EQ(stage.repeated.times, 4);
+        const CallSizes sizes = call_sizes(plan, rank);
+        std::map<std::pair<std::string, Operation>, std::pair<Size, Size>> made, planned;
+        for (const Action& action : plan_test::every_action(stage))
+          if (const auto call = call_of(action, plan, sizes)) {
+            const std::string axis = input.mesh.group_name(axes_of(call->ranks, input));
+            if (axis.empty()) continue;
+            auto& [calls, bytes] = made[{axis, call->operation}];
+            ++calls, bytes += call->payload_bytes;
+          }
+        for (const CollectivePlan& row : plan.collectives(rank)) {
+          if (row.cadence != Cadence::step) continue;
+          auto& [calls, bytes] = planned[{row.axis, row.operation}];
+          calls += row.calls, bytes += row.payload_bytes;
+        }
+        EXPECT_EQ(made, planned) << input.mesh.to_string() << ", rank " << rank;
+      }
+    }
 }
 
 TEST(Calls, LossesOfAnEpochAreSummedOverAllAxesOfTheBatch) {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of ranks, and what a machine makes of a plan.
+#include <numeric>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include <tessera/plan/machine.hpp>
+#include <tessera/plan/plan_text.hpp>
+#include <tessera/plan/rank_kinds.hpp>
 
 #include "expect_error.hpp"
 #include "plan/plan_support.hpp"
@@ -31,7 +36,6 @@ RankKinds single_ranks(const Plan& plan) {
   RankKinds kinds;
   kinds.share.assign(mesh.num_ranks(), 1 / static_cast<double>(mesh.num_ranks()));
   for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
-    kinds.of_rank.push_back(rank);
     kinds.first.push_back(rank);
     for (const RankSet set : rank_sets)
       if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
@@ -76,6 +80,28 @@ TEST(RankKinds, StandForAllTheirRanks) {
       EXPECT_NEAR(few.waiting(), all.waiting(), 1e-9 * all.step_seconds);
       EXPECT_GT(all.step_seconds, 0);
     }
+}
+
+// What is planned of two billion ranks is few boxes and clocks.
+TEST(RankKinds, AreAsFewForBillionsOfRanks) {
+  for (const auto& [mesh, strategy] : {std::pair{"data=2147483647", Strategy::data},
+                                       {"fsdp=2147483647", Strategy::fsdp},
+                                       {"data=1048576,fsdp=2047", Strategy::hybrid},
+                                       {"data=65536,fsdp=32767", Strategy::zero2},
+                                       {"data=1000003,model=2047", Strategy::zero1},
+                                       {"model=2147483647", Strategy::tensor}}) {
+    SCOPED_TRACE(mesh);
+    PlanInput input = three_on(mesh, MeshShape(parse_axes(mesh)).num_ranks(), strategy);
+    input.global_batch = input.samples = 3'000'000'007;
+    input.validation_samples = 12'345;
+    input.clips_by_norm = true;
+    const Plan plan = make_plan(input);
+    const RankKinds kinds = rank_kinds(plan);
+    EXPECT_LT(ranks_with_equal_work(plan).boxes.number(), 5000);
+    EXPECT_LT(kinds.size(), 500u);
+    EXPECT_NEAR(std::accumulate(kinds.share.begin(), kinds.share.end(), 0.0), 1, 1e-9);
+    EXPECT_LT(to_text(plan).size(), 50'000u);
+  }
 }
 
 TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
@@ -168,7 +194,7 @@ TEST(Work, FlopsAddUpToThePlans) {
     const Plan plan = make_plan(input);
     const WorkSizes sizes = work_sizes(plan, 0);
     double flops = 0;
-    for (const Action& action : plan.stages.front().actions)
+    for (const Action& action : plan_test::every_action(plan.stages.front()))
       for (const Work& work : work_of(action, plan, sizes)) flops += work.flops;
     EXPECT_DOUBLE_EQ(flops, plan.flops.total());
   }

@@ -31,12 +31,21 @@ inline PlanInput with_small_buckets(PlanInput input) {
   return input;
 }
 
+/// The actions of a step, those of each microbatch by themselves.
+inline std::vector<Action> every_action(const StagePlan& stage) {
+  std::vector<Action> all;
+  for_each_action(stage.actions, stage.repeated, [&](std::size_t number, Size microbatch) {
+    all.push_back(on_microbatch(stage.actions[number], microbatch));
+  });
+  return all;
+}
+
 /// The actions of a step, separated by spaces. Of the names of layers only the number stays, with p
 /// for the product and o for the output: "forward(1p) forward(1o)".
 inline std::string schedule(const PlanInput& input) {
   const Plan plan = make_plan(input);
   std::string text;
-  for (const Action& action : plan.stages.front().actions)
+  for (const Action& action : every_action(plan.stages.front()))
     text += (text.empty() ? "" : " ") + to_string(action, plan, plan.stages.front());
   const auto replace = [&](const std::string& from, const std::string& to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at))

@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/plan/plan_text.hpp>
+
 #include "plan/plan_support.hpp"
 
 namespace tessera {
 namespace {
 
 using plan_test::schedule;
+using plan_test::sharded;
 using plan_test::tutorial;
 
 const std::string forwards = "forward(1p) forward(1o) forward(2p) forward(2o) loss ";
@@ -76,6 +79,35 @@ TEST(Schedule, ThreeMicrobatchesReduceOnceInTheLast) {
   input.overlap = true;
   input.clips_by_norm = true;
   EXPECT_EQ(schedule(input), passes + "start_reduce(1) finish_reduce(1) clip update");
+}
+
+// Their number is in no list.
+TEST(Schedule, AMillionMicrobatchesTakeNoMoreActionsThanThree) {
+  for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp}) {
+    PlanInput input = sharded(tutorial(), strategy);
+    input.global_batch = input.samples = 4'000'003;
+    input.validation_samples = 9;
+    input.overlap = true;
+    input.microbatches = 3;
+    const StagePlan three = make_plan(input).stages.front();
+    input.microbatches = 1'000'000;
+    const Plan plan = make_plan(input);
+    const StagePlan& stage = plan.stages.front();
+    EXPECT_EQ(stage.actions.size(), three.actions.size());
+    EXPECT_EQ(stage.evaluation.size(), three.evaluation.size());
+    EXPECT_EQ(stage.storages.front().alive.size(), 2u);
+    EXPECT_EQ(stage.repeated.times, 999'999);
+    EXPECT_EQ(stage.actions.back().microbatch, 999'999);
+    Size gathers = 0;
+    for (const CollectivePlan& calls : plan.collectives(0))
+      if (calls.operation == Operation::all_gather && calls.cadence == Cadence::step)
+        gathers += calls.calls;
+    EXPECT_EQ(gathers, strategy == Strategy::fsdp    ? 3 * input.microbatches
+                       : strategy == Strategy::zero2 ? 1
+                                                     : 0);
+    EXPECT_LT(to_text(plan).size(), 10'000u);
+    EXPECT_LT(to_json(plan).dump().size(), 20'000u);
+  }
 }
 
 TEST(Schedule, AxesOfSizeOneReduceNothing) {

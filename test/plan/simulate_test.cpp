@@ -29,6 +29,43 @@ bool is_backward_product(const Work& work) {
   return work.kind == WorkKind::backward && work.has_products;
 }
 
+/// With a list that has all microbatches.
+Plan written_out(Plan plan) {
+  for (StagePlan& stage : plan.stages) {
+    stage.actions = plan_test::every_action(stage);
+    stage.repeated = {};
+  }
+  return plan;
+}
+
+// A step of many equal microbatches is added up from a few of them.
+TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
+  const CostOf cost = [](const Work& work) {
+    const double size = static_cast<double>(work.size);
+    return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+  };
+  for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
+    for (const Size microbatches : {1, 2, 3, 7, 64, 65, 500}) {
+      SCOPED_TRACE(testing::Message() << name_of(strategy) << ", " << microbatches);
+      PlanInput input = on("data=3", 3, strategy);
+      input.global_batch = 3007;  // 1003 or 1002 samples on a rank
+      input.samples = 10'000;
+      input.microbatches = microbatches;
+      input.overlap = true;
+      const Plan plan = make_plan(input);
+      const SimulatedStep few = simulate(plan, cost), all = simulate(written_out(plan), cost);
+      const double tolerance = microbatches <= 64 ? 0 : 1e-9 * all.step_seconds;
+      EXPECT_NEAR(few.step_seconds, all.step_seconds, tolerance);
+      EXPECT_NEAR(few.products, all.products, tolerance);
+      EXPECT_NEAR(few.kernels, all.kernels, tolerance);
+      EXPECT_NEAR(few.communication(), all.communication(), tolerance);
+      EXPECT_NEAR(few.waiting(), all.waiting(), tolerance);
+      ASSERT_EQ(few.calls.size(), all.calls.size());
+      for (std::size_t c = 0; c < few.calls.size(); ++c)
+        EXPECT_NEAR(few.calls[c].calls, all.calls[c].calls, 1e-9 * all.calls[c].calls);
+    }
+}
+
 // ALGORITHMS section 2: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies behind the
 // backward pass.
 //

@@ -15,6 +15,7 @@
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layouts.hpp>
+#include <tessera/plan/schedule.hpp>
 #include <tessera/plan/stages.hpp>
 
 namespace tessera {
@@ -41,7 +42,8 @@ void check_network(const Config& all) {
       for (const Size extent : parameter.shape) product = saturating_product(product, extent);
       elements = saturating_sum(elements, product);
     }
-  if (elements > largest / size_of(DType::float64))
+  // Every parameter has a gradient and moments.
+  if (elements > largest / (8 * size_of(DType::float64)))
     reject_key(size_key(config.kind), all, "gives more parameters than memory can address");
   if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
     reject("model.matmul_precision", name_of(config.matmul_precision), "needs model.dtype = \"{}\"",
@@ -61,8 +63,16 @@ void check_data(const Config& config) {
   const Size row =
       saturating_sum(saturating_product(model.input_positions, model.input_width),
                      saturating_product(model.output_positions(), model.target_width()));
+  Size outputs = 0;
+  for (const LayerSpec& layer : model.layers)
+    outputs = saturating_sum(outputs, saturating_product(layer.positions, layer.out));
+  // Every output has a gradient, and may be kept in other placements.
+  if (saturating_product(config.training.batch_size, outputs) >
+      largest / (8 * size_of(DType::float64)))
+    reject("training.batch_size", config.training.batch_size,
+           "gives more activations than memory can address");
   const Size samples = saturating_sum(config.data.samples, config.data.validation_samples);
-  if (saturating_product(samples, row) > largest / size_of(DType::float64))
+  if (saturating_product(samples, row) > largest / (2 * size_of(DType::float64)))
     reject("data.samples", config.data.samples, "is more data than memory can address");
   if (config.training.validate_every != TrainingConfig{}.validate_every &&
       config.data.validation_samples == 0)
@@ -170,7 +180,7 @@ void check_launch(const DistributedConfig& config, Size ranks) {
 void check_axis(const DistributedConfig& config, const std::string& name) {
   if (std::find(known_axes.begin(), known_axes.end(), name) == known_axes.end())
     reject("distributed.mesh_axis_names", config.mesh_axis_names,
-           to_toml(name) + " " + must_be_one_of(name, known_axes));
+           excerpt(to_toml(name)) + " " + must_be_one_of(name, known_axes));
 }
 
 /// The named mesh, with the sizes that the launch decides.
@@ -248,12 +258,12 @@ void validate(const Config& config, const Topology& topology) {
   check_sharding(config, mesh);
   const PlanInput input = plan_input(config, mesh);
   choose_layouts(input);  // specs and rules that do not go together
-  order_passes(input.pipeline());
   split_into_stages(input);
+  order_passes(listed_passes(input));
 }
 
 void check_nodes(const DistributedConfig& config, const Topology& launch) {
-  const std::vector<Size>& ranks_by_node = launch.ranks_by_node();
+  const std::vector<Size> ranks_by_node = launch.ranks_by_node();
   const Size nodes = launch.num_nodes();
   if (config.num_nodes && *config.num_nodes != nodes)
     reject("distributed.num_nodes", *config.num_nodes,

@@ -103,7 +103,7 @@ void Engine<T>::step(const Batch<State>& batch, Size slot, double learning_rate)
   Microbatch<State> part = microbatch_of(batch, 0);
   std::size_t pass = 0;
   std::optional<Region> of_pass;
-  for (std::size_t number = 0; number < stage_->actions.size(); ++number) {
+  for_each_action(stage_->actions, stage_->repeated, [&](std::size_t number, Size microbatch) {
     if (pass < pass_names_.size()) {
       const Range span = stage_->passes[pass].actions;
       if (static_cast<Size>(number) == span.end()) of_pass.reset(), ++pass;
@@ -111,11 +111,10 @@ void Engine<T>::step(const Batch<State>& batch, Size slot, double learning_rate)
           static_cast<Size>(number) == stage_->passes[pass].actions.begin)
         of_pass.emplace(pass_names_[pass].c_str());
     }
-    const Action& action = stage_->actions[number];
-    if (action.microbatch != part.number) part = microbatch_of(batch, action.microbatch);
-    act(action, operands_[number], part, slot, learning_rate);
+    if (microbatch != part.number) part = microbatch_of(batch, microbatch);
+    act(stage_->actions[number], operands_[number], part, slot, learning_rate);
     if (in_flight_ > 0) poll();
-  }
+  });
 }
 
 template <class T>

@@ -64,19 +64,18 @@ void Engine<T>::loss(const Action& action, const Microbatch<State>& batch, Size 
 template <class T>
 void Engine<T>::evaluate(const Batch<State>& batch, Size slot, const TakePrediction& take) {
   const Region region("tessera::evaluate");
-  for (std::size_t number = 0; number < stage_->evaluation.size(); ++number) {
+  const auto evaluate_action = [&](std::size_t number, Size microbatch) {
     const Action& action = stage_->evaluation[number];
-    const Microbatch<State> part = microbatch_of(batch, action.microbatch);
-    if (action.kind != ActionKind::loss) {
-      act(action, evaluation_operands_[number], part, slot, 0);
-      continue;
-    }
+    const Microbatch<State> part = microbatch_of(batch, microbatch);
+    if (action.kind != ActionKind::loss)
+      return act(action, evaluation_operands_[number], part, slot, 0);
     loss(action, part, slot, false);
     if (sums_plan_.errors > 0 && slot >= plan_.steps_per_epoch())
       add_solution_error<Compute>(as_loss_sees(frame_.read(action.reads[0], part), part),
                                   as_loss_sees(part.y, part), sums_, sums_plan_.first_error());
     if (take) take(part, frame_.read(action.reads[0], part));
-  }
+  };
+  for_each_action(stage_->evaluation, stage_->evaluation_repeated, evaluate_action);
 }
 
 template <class T>

@@ -13,7 +13,9 @@ const LayerCall<T>& Engine<T>::operands_of(const Action& action, Operands& made,
                                  : backward_operands(action, batch));
     made.samples = batch.samples;
   }
-  // The batch is somewhere else in every step.
+  if (!is_forward)
+    made.call->add_parameter_gradients = batch.number > 0 && !state_.reduces_every_microbatch;
+  // The batch is somewhere else in every step and microbatch.
   if constexpr (std::is_same_v<State, Compute>)
     for (std::size_t i = is_forward ? 0 : 1; i < action.reads.size(); ++i)
       if (action.reads[i] == slot_of_x) made.call->inputs[is_forward ? i : i - 1] = batch.x;
@@ -98,7 +100,6 @@ LayerCall<T> Engine<T>::backward_operands(const Action& action,
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size() && action.kind != ActionKind::backward_inputs; ++p)
     call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
-  call.add_parameter_gradients = batch.number > 0 && !state_.reduces_every_microbatch;
   return call;
 }
 

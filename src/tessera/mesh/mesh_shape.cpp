@@ -44,17 +44,18 @@ void check_axes(const std::vector<Axis>& axes, bool rest) {
   if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const Axis& axis = axes[a];
-    if (!is_name(axis.name)) reject_mesh(text, fmt::format("'{}' is not an axis name", axis.name));
+    if (!is_name(axis.name))
+      reject_mesh(text, fmt::format("'{}' is not an axis name", excerpt(axis.name)));
     for (std::size_t b = 0; b < a; ++b) {
       if (axes[b].name == axis.name) {
-        reject_mesh(text,
-                    fmt::format("axis names must be unique, but '{}' is given twice", axis.name));
+        reject_mesh(text, fmt::format("axis names must be unique, but '{}' is given twice",
+                                      excerpt(axis.name)));
       }
     }
     if (axis.size <= 0 && !(rest && axis.size == size_rest)) {
-      reject_mesh(
-          text, fmt::format("sizes must be positive{}; '{}' has {}",
-                            rest ? " or one -1 (the remaining ranks)" : "", axis.name, axis.size));
+      reject_mesh(text, fmt::format("sizes must be positive{}; '{}' has {}",
+                                    rest ? " or one -1 (the remaining ranks)" : "",
+                                    excerpt(axis.name), axis.size));
     }
   }
 }
@@ -64,8 +65,9 @@ Size product(const std::vector<Axis>& axes) {
   Size ranks = 1;
   for (const Axis& axis : axes) {
     if (axis.size <= 0) continue;
-    if (ranks > std::numeric_limits<Size>::max() / axis.size) {
-      reject_mesh(spell(axes), "the product of the sizes is too large");
+    if (ranks > most_ranks / axis.size) {
+      reject_mesh(spell(axes), fmt::format("has more than {} ranks, the most that MPI can number",
+                                           with_thousands(most_ranks)));
     }
     ranks *= axis.size;
   }
@@ -85,7 +87,7 @@ Axis parse_axis(std::string_view part, std::string_view whole) {
       std::from_chars(number.data(), number.data() + number.size(), axis.size);
   if (failure != std::errc{} || end != number.data() + number.size()) {
     reject_mesh(whole, fmt::format("the size of '{}' must be a whole number, nodes or per_node",
-                                   axis.name));
+                                   excerpt(axis.name)));
   }
   return axis;
 }
@@ -233,6 +235,18 @@ std::vector<Size> MeshShape::group(const std::vector<std::size_t>& axes, Size ra
       for (Size i = 0; i < axes_[a].size; ++i) members.push_back(first + i * strides_[a]);
   }
   return members;
+}
+
+Size MeshShape::group_below(const std::vector<std::size_t>& axes, Size rank) const {
+  Size below = 0, inner = group_size(axes);
+  for (const std::size_t a : axes) {
+    inner /= axes_[a].size;
+    const Size coordinate = std::min(rank / strides_[a], axes_[a].size);
+    below += coordinate * inner;
+    if (coordinate == axes_[a].size) return below;
+    rank -= coordinate * strides_[a];
+  }
+  return below + (rank > 0 ? 1 : 0);
 }
 
 Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {

@@ -28,6 +28,9 @@ struct SizeWord {
 inline constexpr std::array<SizeWord, 2> size_words{
     {{"nodes", size_nodes}, {"per_node", size_per_node}}};
 
+/// As many as MPI can number.
+inline constexpr Size most_ranks = std::numeric_limits<int>::max();
+
 /// One named direction of a mesh.
 struct Axis {
   std::string name;
@@ -43,8 +46,8 @@ std::vector<Axis> parse_axes(std::string_view text);
 /// fastest. Plain data, so it describes meshes of any size without MPI.
 class MeshShape {
  public:
-  /// At least one axis, unique names ([A-Za-z_][A-Za-z0-9_]*), positive sizes; otherwise
-  /// ConfigError for the key "mesh".
+  /// At least one axis, unique names ([A-Za-z_][A-Za-z0-9_]*), positive sizes of at most
+  /// `most_ranks` in all; otherwise ConfigError for the key "mesh".
   explicit MeshShape(std::vector<Axis> axes);
 
   /// "data=2,model=4". A size may be "nodes" or "per_node", and one may be -1, the rest of the
@@ -84,6 +87,8 @@ class MeshShape {
   /// The lowest rank of a rank's group over several axes, and all of them, ascending.
   Size first_of_group(const std::vector<std::size_t>& axes, Size rank) const;
   std::vector<Size> group(const std::vector<std::size_t>& axes, Size rank) const;
+  /// How many ranks of the group of rank 0 are below `rank`.
+  Size group_below(const std::vector<std::size_t>& axes, Size rank) const;
 
   /// "data=2,model=4"
   std::string to_string() const;

@@ -24,10 +24,10 @@ class Topology {
   static Topology blocks(Size ranks, Size per_node);
 
   Size ranks() const { return ranks_; }
-  bool is_known() const { return !node_of_rank_.empty(); }
+  bool is_known() const { return block_ > 0 || !node_of_rank_.empty(); }
   /// How many ranks each node has, in the order of each node's lowest rank; none if not known.
-  const std::vector<Size>& ranks_by_node() const { return ranks_by_node_; }
-  Size num_nodes() const { return static_cast<Size>(ranks_by_node_.size()); }  ///< 0: not known
+  std::vector<Size> ranks_by_node() const;
+  Size num_nodes() const;  ///< 0: not known
   /// Ranks of every node, if all have as many.
   std::optional<Size> per_node() const;
   /// "4", or "2-4" where nodes differ. They must be known.
@@ -45,6 +45,7 @@ class Topology {
   bool stays_inside(const MeshShape& mesh, std::size_t axis) const;
 
   Size ranks_ = 1;
+  Size block_ = 0;  ///< ranks of a node, the last one perhaps excepted; 0: the lists tell
   std::vector<Size> node_of_rank_;
   std::vector<Size> ranks_by_node_;
 };

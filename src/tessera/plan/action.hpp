@@ -109,4 +109,28 @@ struct Action {
   friend bool operator==(const Action&, const Action&) = default;
 };
 
+/// The first actions of a list are those of microbatch 0. So many microbatches go through them, one
+/// after another, before the rest of the list begins: a list is as long for a million microbatches
+/// as for three.
+struct Repetition {
+  Size actions = 0;
+  Size times = 1;
+};
+
+/// Calls act(number, microbatch) for all actions of a list in their order, with the position of
+/// each.
+template <class Act>
+void for_each_action(const std::vector<Action>& list, const Repetition& repeated, const Act& act) {
+  for (Size m = 0; m < repeated.times; ++m)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(repeated.actions); ++i) act(i, m);
+  for (auto i = static_cast<std::size_t>(repeated.actions); i < list.size(); ++i)
+    act(i, list[i].microbatch);
+}
+
+/// The same action on another microbatch.
+inline Action on_microbatch(Action action, Size microbatch) {
+  action.microbatch = microbatch;
+  return action;
+}
+
 }  // namespace tessera

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <set>
+
 #include <tessera/plan/collectives.hpp>
 #include <tessera/plan/layouts.hpp>
 #include <tessera/plan/plan.hpp>
@@ -12,18 +15,29 @@ class Collector {
   explicit Collector(const Plan& plan) : plan_(plan) {}
 
   /// An axis of size 1 issues no call.
-  void add(const PlannedCall& call, Cadence cadence) {
+  void add(const PlannedCall& call, Cadence cadence, Size times = 1) {
     const std::string axis = plan_.input.mesh.group_name(axes_of(call.ranks, plan_.input));
     if (axis.empty()) return;
     for (CollectivePlan& row : rows_) {
       if (row.axis != axis || row.operation != call.operation || row.cadence != cadence ||
           row.what != call.what)
         continue;
-      ++row.calls;
-      row.payload_bytes += call.payload_bytes;
+      row.calls += times;
+      row.payload_bytes += times * call.payload_bytes;
       return;
     }
-    rows_.push_back({axis, call.operation, 1, call.payload_bytes, cadence, std::string(call.what)});
+    rows_.push_back(
+        {axis, call.operation, times, times * call.payload_bytes, cadence, std::string(call.what)});
+  }
+
+  /// The calls of a list of actions.
+  void add(const std::vector<Action>& list, const Repetition& repeated, const CallSizes& sizes,
+           Cadence cadence) {
+    for_each_distinct(
+        list, repeated, sizes, [&](const Action& action, Size microbatch, Size times) {
+          if (const auto call = call_of(on_microbatch(action, microbatch), plan_, sizes))
+            add(*call, cadence, times);
+        });
   }
 
   const std::vector<CollectivePlan>& rows() const { return rows_; }
@@ -40,14 +54,21 @@ std::string_view what_is(const Slot& slot) {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  CallSizes sizes{plan.state(rank), {}, plan.model_coordinate(rank), plan.stage_number(rank)};
-  for (Size m = 0; m < plan.input.microbatches; ++m)
-    sizes.rows.push_back(plan.microbatch_rows(rank, m).count);
-  return sizes;
+  return {plan.state(rank), plan.rows(rank).count, plan.input.microbatches,
+          plan.model_coordinate(rank), plan.stage_number(rank)};
+}
+
+std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples) {
+  std::set<Size> begins{0, 1, n};
+  for (const Size all : samples) begins.insert(all % microbatches);
+  std::vector<Range> runs;
+  for (auto begin = begins.begin(); *begin < n; ++begin)
+    runs.push_back({*begin, *std::next(begin) - *begin});
+  return runs;
 }
 
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.rows[microbatch] * slot.positions, slot.shape[1]};
+  const Shape whole{sizes.rows(microbatch) * slot.positions, slot.shape[1]};
   return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
                                       sizes.model_coordinate)
                           .extent);
@@ -116,7 +137,7 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
       // An all-to-all has no buffer that all ranks share.
       const Size elements = change == Transition::all_to_all
                                 ? own_elements(from, plan, sizes, action.microbatch)
-                                : sizes.rows[action.microbatch] * from.positions * from.shape[1];
+                                : sizes.rows(action.microbatch) * from.positions * from.shape[1];
       return PlannedCall{RankSet::model, *operation, elements * size_of(from.type), what_is(from)};
     }
     case ActionKind::start_send:
@@ -140,23 +161,20 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   const CallSizes sizes = call_sizes(plan, rank);
   Collector collector(plan);
-  for (const Action& action : plan.stage(rank).actions)
-    if (const auto call = call_of(action, plan, sizes)) collector.add(*call, Cadence::step);
+  const StagePlan& stage = plan.stage(rank);
+  collector.add(stage.actions, stage.repeated, sizes, Cadence::step);
   const Size scalar = size_of(DType::float64);
   const PlannedCall losses{RankSet::loss, Operation::all_reduce,
                            loss_sums(plan.input, plan.steps_per_epoch()) * scalar, "loss sums"};
   collector.add(losses, Cadence::epoch);
   if (plan.input.validation_samples > 0) {
-    for (const Action& action : plan.stage(rank).evaluation)
-      if (const auto call = call_of(action, plan, sizes))
-        collector.add(*call, Cadence::evaluated_batch);
+    collector.add(stage.evaluation, stage.evaluation_repeated, sizes, Cadence::evaluated_batch);
     const auto add = [&](Size sums, std::string_view what) {
       collector.add({RankSet::loss, Operation::all_reduce, sums * scalar, what},
                     Cadence::validation);
     };
     add(loss_sums(plan.input, plan.input.validation_batches()), "loss sums");
-    if (plan.input.compares_solutions())
-      add(plan_sums(plan.input, plan.stage(rank)).errors, "errors");
+    if (plan.input.compares_solutions()) add(plan_sums(plan.input, stage).errors, "errors");
   }
   if (plan.input.check_replicas_every > 0)
     for (const CheckCall& call : plan_replica_check(plan, rank))

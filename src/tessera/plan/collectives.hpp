@@ -64,9 +64,14 @@ struct PlannedCall {
 /// What the size of a rank's calls depends on, worked out once for a rank.
 struct CallSizes {
   StatePlan state;
-  std::vector<Size> rows;  ///< samples of each microbatch
+  Size samples = 0;  ///< of all microbatches
+  Size microbatches = 1;
   Size model_coordinate = 0;
   Size stage = 0;
+  /// Samples of a microbatch.
+  Size rows(Size microbatch) const {
+    return balanced_split(samples, microbatches, microbatch).count;
+  }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 
@@ -75,6 +80,23 @@ std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const
 
 /// What a rank itself holds of a tensor of the pass.
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
+
+/// Runs of the first `n` microbatches in which ranks with so many samples each do the same: what a
+/// step of many microbatches is added up from. The first one is a run of its own, as later ones add
+/// to what it has left.
+std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples);
+
+/// Calls act(action, microbatch, times) for actions of a list that ranks of these sizes do equally
+/// often and in one size: once for each run of equal microbatches.
+template <class Act>
+void for_each_distinct(const std::vector<Action>& list, const Repetition& repeated,
+                       const CallSizes& sizes, const Act& act) {
+  const auto rest = list.begin() + repeated.actions;
+  for (const Range& run : equal_microbatches(repeated.times, sizes.microbatches, {sizes.samples}))
+    for (auto action = list.begin(); action != rest; ++action) act(*action, run.begin, run.count);
+  for (auto action = rest; action != list.end(); ++action)
+    act(*action, action->microbatch, Size{1});
+}
 
 /// The calls of `rank` by axis, operation and purpose, in the order of their first call.
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);

@@ -9,19 +9,15 @@
 namespace tessera {
 namespace {
 
-/// Some ranks, ascending, on the network.
+/// Some ranks on the network.
 class Path {
  public:
-  Path(const Machine& machine, const std::vector<Size>& ranks)
-      : size_(static_cast<Size>(ranks.size())) {
+  /// in_one(width): how many of the ranks are in the first of them's block of so many neighbours.
+  template <class InOne>
+  Path(const Machine& machine, Size size, const InOne& in_one) : size_(size) {
     double rate = std::numeric_limits<double>::infinity();
     Size inner = 1;  // ranks that share a link of the level
     for (const NetworkLevel& level : machine.network) {
-      const auto in_one = [&](Size width) {
-        const Size block = ranks.front() / width;
-        return std::count_if(ranks.begin(), ranks.end(),
-                             [&](Size rank) { return rank / width == block; });
-      };
       // All groups of the axis call at once: one goes through a link for each place in it.
       const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
       if (level.latency_seconds >= link_.latency_seconds) link_ = level;
@@ -47,13 +43,15 @@ class MachineCost {
     const MeshShape& mesh = plan.input.mesh;
     for (const RankSet set : rank_sets)
       if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
-        paths_.emplace(set, Path(machine, mesh.group(axes, 0)));
+        paths_.emplace(set, Path(machine, mesh.group_size(axes),
+                                 [&](Size width) { return mesh.group_below(axes, width); }));
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
       const Size before =
           s == 0 ? static_cast<Size>(plan.stages.size()) - 1 : static_cast<Size>(s) - 1;
-      std::vector<Size> two{plan.first_rank(before), plan.first_rank(static_cast<Size>(s))};
-      std::sort(two.begin(), two.end());
-      if (before != static_cast<Size>(s)) to_stage_.emplace_back(machine, two);
+      const Size from = plan.first_rank(before), to = plan.first_rank(static_cast<Size>(s));
+      if (before != static_cast<Size>(s))
+        to_stage_.emplace_back(
+            machine, 2, [&](Size width) -> Size { return from / width == to / width ? 2 : 1; });
     }
   }
 

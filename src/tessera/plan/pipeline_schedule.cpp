@@ -96,7 +96,9 @@ const PipelineRow& row_of(PipelineSchedule schedule) {
   return pipeline_rows[static_cast<std::size_t>(schedule)];
 }
 
-void check(const PipelineShape& shape) {
+}  // namespace
+
+void check_shape(const PipelineShape& shape) {
   const std::string_view name = name_of(shape.schedule);
   const bool has_chunks = row_of(shape.schedule).has_chunks;
   if (!has_chunks && shape.virtual_stages != 1)
@@ -107,8 +109,6 @@ void check(const PipelineShape& shape) {
                       "must be a multiple of the {} pipeline stages with schedule {}", shape.stages,
                       name);
 }
-
-}  // namespace
 
 std::string to_string(const StagePass& pass, const PipelineShape& shape) {
   const std::string text = fmt::format("{} of microbatch {}", name_of(pass.kind), pass.microbatch);
@@ -126,7 +126,7 @@ std::string short_name(const StagePass& pass, const PipelineShape& shape) {
 std::span<const PassKind> kinds_of(PipelineSchedule schedule) { return row_of(schedule).kinds; }
 
 PassLists order_passes(const PipelineShape& shape) {
-  check(shape);
+  check_shape(shape);
   PassLists lists;
   for (Size stage = 0; stage < shape.stages; ++stage)
     lists.push_back(row_of(shape.schedule).order(shape, stage));

@@ -69,8 +69,11 @@ std::string to_string(const StagePass& pass, const PipelineShape& shape);
 /// the backward pass.
 std::span<const PassKind> kinds_of(PipelineSchedule schedule);
 
-/// The passes of every stage, in their order. Throws ConfigError for chunks that the schedule does
-/// not have, and where it needs microbatches that its stages divide evenly.
+/// Throws ConfigError for chunks that the schedule does not have, and where it needs microbatches
+/// that its stages divide evenly.
+void check_shape(const PipelineShape& shape);
+
+/// The passes of every stage, in their order, of a shape that can be.
 PassLists order_passes(const PipelineShape& shape);
 
 /// The most microbatches, counted once for each chunk, of which stage k keeps activations at a

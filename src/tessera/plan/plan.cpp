@@ -57,13 +57,15 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
 
 /// How long each tensor lives in the lists gives its place in memory. Evaluation keeps a
 /// microbatch's tensors no longer than a step does.
-void place_tensors(StagePlan& stage, Size microbatches) {
-  for (Storage& storage : stage.storages) storage.alive.resize(microbatches);
+void place_tensors(StagePlan& stage, const PlanInput& input) {
+  const Size listed = listed_passes(input).microbatches;
+  for (Storage& storage : stage.storages) storage.alive.resize(listed);
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
     const Action& action = stage.actions[now];
     const auto touch = [&](SlotId id) {
       if (id == no_slot || !stage.slots[id].in_frame()) return;
-      Range& alive = stage.storages[stage.slots[id].storage].alive[action.microbatch];
+      Range& alive =
+          stage.storages[stage.slots[id].storage].alive[std::min(action.microbatch, listed - 1)];
       if (alive.count == 0) alive.begin = static_cast<Size>(now);
       alive.count = static_cast<Size>(now) + 1 - alive.begin;
     };
@@ -91,11 +93,13 @@ StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts,
   PassPlan pass = make_passes(input, layouts, stage.chunks);
   StageSchedule schedule = make_schedule(input, pass, stage.parameters, number, list);
   stage.actions = std::move(schedule.step);
+  stage.repeated = schedule.repeated;
   stage.passes = std::move(schedule.passes);
   stage.evaluation = std::move(schedule.evaluation);
+  stage.evaluation_repeated = schedule.evaluation_repeated;
   stage.slots = std::move(pass.slots);
   stage.storages = std::move(pass.storages);
-  place_tensors(stage, input.microbatches);
+  place_tensors(stage, input);
   add_state_slots(input, stage);
   return stage;
 }
@@ -224,10 +228,10 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
 Plan make_plan(const PlanInput& input) {
   check(input);
   Plan plan{input, choose_layouts(input), {}, {}, 0};
-  const PipelineShape shape = input.pipeline();
+  std::vector<std::vector<Range>> chunks = split_into_stages(input);
+  const PipelineShape shape = listed_passes(input);
   const ActionLists lists = add_messages(order_passes(shape), shape);
   check_pipeline(lists, shape);
-  std::vector<std::vector<Range>> chunks = split_into_stages(input);
   for (std::size_t s = 0; s < chunks.size(); ++s)
     plan.stages.push_back(
         make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s]), lists[s]));

@@ -26,8 +26,10 @@ struct StagePlan {
   std::vector<Storage> storages;   ///< memory of the slots in the frame
   Size frame_bytes = 0;            ///< of all of it
   std::vector<Action> actions;     ///< the schedule of one step, the same for every rank
+  Repetition repeated;             ///< of these actions
   std::vector<PassSpan> passes;    ///< in these actions
   std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
+  Repetition evaluation_repeated;
 
   /// Whether two tensors of the pass lie in the same memory.
   bool in_one_place(SlotId a, SlotId b) const;

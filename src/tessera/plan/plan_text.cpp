@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -57,20 +56,20 @@ std::string part_text(const Slot& tensor, const LocalPart& part) {
 /// The calls of ranks that make the same ones.
 struct CallGroup {
   std::vector<CollectivePlan> calls;
-  std::vector<int> ranks;
+  RankBoxes::Group ranks;
 };
 
-std::vector<CallGroup> group_calls(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+std::vector<CallGroup> group_calls(const Plan& plan, const AlikeRanks& alike) {
   std::vector<CallGroup> groups;
-  for (const std::vector<int>& ranks : alike) {
-    std::vector<CollectivePlan> calls = plan.collectives(ranks.front());
+  for (const RankBoxes::Group& ranks : alike.groups) {
+    std::vector<CollectivePlan> calls = plan.collectives(alike.first_rank(ranks));
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&](const CallGroup& group) { return group.calls == calls; });
     if (same == groups.end()) {
       groups.push_back({std::move(calls), ranks});
       continue;
     }
-    std::vector<int> all;
+    RankBoxes::Group all;
     std::merge(ranks.begin(), ranks.end(), same->ranks.begin(), same->ranks.end(),
                std::back_inserter(all));
     same->ranks = std::move(all);
@@ -104,10 +103,10 @@ void write_tensors(std::string& out, const Plan& plan) {
       out += fmt::format(" stage {}: {}\n", stage, layers_text(plan, plan.stages[stage]));
     for (const Slot& tensor : plan.stages[stage].slots) {
       std::string local;
-      for (const auto& group : parts_of(plan, static_cast<Size>(stage), tensor)) {
+      const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
+      for (const RankGroup<LocalPart>& group : parts.groups) {
         if (!local.empty()) local += "; ";
-        local += part_text(tensor, group.value) + " on " +
-                 describe_ranks(group.ranks, plan.input.mesh.num_ranks());
+        local += part_text(tensor, group.value) + " on " + parts.boxes.describe(group.boxes);
       }
       out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", name_of(tensor.role), tensor.path,
                          to_string(tensor.shape), spec_of(plan, tensor), local);
@@ -121,12 +120,11 @@ void write_tensors(std::string& out, const Plan& plan) {
         shares_over(plan));
 }
 
-void write_memory(std::string& out, const Plan& plan, const std::vector<std::vector<int>>& alike) {
+void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
   out += "\nMemory per rank\n";
-  for (const std::vector<int>& ranks : alike) {
-    const MemoryPlan memory = plan.memory(ranks.front());
-    out += fmt::format("  {}: {}\n", describe_ranks(ranks, plan.input.mesh.num_ranks()),
-                       human_bytes(memory.total()));
+  for (const RankBoxes::Group& ranks : alike.groups) {
+    const MemoryPlan memory = plan.memory(alike.first_rank(ranks));
+    out += fmt::format("  {}: {}\n", alike.boxes.describe(ranks), human_bytes(memory.total()));
     for (const MemoryRow& row : memory_rows)
       if (const Size bytes = memory.*row.bytes; bytes > 0)
         out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(bytes));
@@ -139,10 +137,9 @@ bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& c
 }
 
 void write_collectives(std::string& out, const Plan& plan, const Topology& topology,
-                       const std::vector<std::vector<int>>& alike) {
+                       const AlikeRanks& alike) {
   for (const CallGroup& group : group_calls(plan, alike)) {
-    out += fmt::format("\nCollectives, on {}\n",
-                       describe_ranks(group.ranks, plan.input.mesh.num_ranks()));
+    out += fmt::format("\nCollectives, on {}\n", alike.boxes.describe(group.ranks));
     if (group.calls.empty()) out += "  none\n";
     for (const CollectivePlan& c : group.calls)
       out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
@@ -152,20 +149,12 @@ void write_collectives(std::string& out, const Plan& plan, const Topology& topol
   }
 }
 
-/// By what ranks move between their memory and a checkpoint.
-std::vector<RankGroup<CheckpointBytes>> group_checkpoint_bytes(const Plan& plan) {
-  std::vector<Size> ranks(plan.input.mesh.num_ranks());
-  std::iota(ranks.begin(), ranks.end(), Size{0});
-  return group_ranks<CheckpointBytes>(ranks,
-                                      [&](Size rank) { return checkpoint_bytes(plan, rank); });
-}
-
 void write_checkpoint_bytes(std::string& out, const Plan& plan) {
   if (!plan.input.writes_checkpoints) return;
   out += "\nCheckpoint bytes per rank\n";
-  for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
-    out += fmt::format("  {}: {} B written, {} B read\n",
-                       describe_ranks(group.ranks, plan.input.mesh.num_ranks()),
+  const GroupedRanks<CheckpointBytes> bytes = group_checkpoint_bytes(plan);
+  for (const RankGroup<CheckpointBytes>& group : bytes.groups)
+    out += fmt::format("  {}: {} B written, {} B read\n", bytes.boxes.describe(group.boxes),
                        with_thousands(group.value.written), with_thousands(group.value.read));
 }
 
@@ -186,18 +175,39 @@ void write_pipeline(std::string& out, const Plan& plan) {
   out += "\n";
 }
 
+/// Equal microbatches are listed one by one up to so many; of more the first one stands for all.
+constexpr Size most_listed = 64;
+
+/// Calls write(action, times) for the actions of a step in order.
+template <class Write>
+void list_actions(const StagePlan& stage, const Write& write) {
+  const Repetition& repeated = stage.repeated;
+  const bool is_short = repeated.times > most_listed;
+  const Size times = is_short ? repeated.times : 1;
+  for_each_action(stage.actions, {repeated.actions, repeated.times / times},
+                  [&](std::size_t number, Size microbatch) {
+                    write(on_microbatch(stage.actions[number], microbatch),
+                          static_cast<Size>(number) < repeated.actions ? times : 1);
+                  });
+}
+
 void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) {
   out += "\n ";
   std::size_t column = 1;
-  for (const Action& action : stage.actions) {
-    const std::string text = fmt::format(" {}", to_string(action, plan, stage));
+  const auto write = [&](const std::string& text) {
     if (column + text.size() > 100) {
       out += "\n ";
       column = 1;
     }
     out += text;
     column += text.size();
-  }
+  };
+  Size pending = 1;  // times of the action before
+  list_actions(stage, [&](const Action& action, Size times) {
+    if (times < pending) write(fmt::format(" (the same for m1 to m{})", pending - 1));
+    pending = times;
+    write(fmt::format(" {}", to_string(action, plan, stage)));
+  });
   out += "\n";
 }
 
@@ -205,7 +215,7 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
 
 std::string to_text(const Plan& plan, const Topology& topology) {
   std::string out;
-  const std::vector<std::vector<int>> alike = ranks_alike(plan);
+  const AlikeRanks alike = ranks_alike(plan);
   write_mesh(out, plan, topology);
   write_tensors(out, plan);
   write_memory(out, plan, alike);
@@ -232,8 +242,10 @@ nlohmann::json tensors_json(const Plan& plan) {
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
     for (const Slot& tensor : plan.stages[stage].slots) {
       nlohmann::json local = nlohmann::json::array();
-      for (const auto& group : parts_of(plan, static_cast<Size>(stage), tensor)) {
-        local.push_back({{"shape", group.value.shape}, {"ranks", number_ranges(group.ranks)}});
+      const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
+      for (const RankGroup<LocalPart>& group : parts.groups) {
+        local.push_back(
+            {{"shape", group.value.shape}, {"ranks", parts.boxes.numbers(group.boxes)}});
         if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
       }
       tensors.push_back({{"path", tensor.path},
@@ -248,23 +260,23 @@ nlohmann::json tensors_json(const Plan& plan) {
   return tensors;
 }
 
-nlohmann::json memory_json(const Plan& plan, const std::vector<std::vector<int>>& alike) {
+nlohmann::json memory_json(const Plan& plan, const AlikeRanks& alike) {
   nlohmann::json memory = nlohmann::json::array();
-  for (const std::vector<int>& ranks : alike) {
-    const MemoryPlan of_group = plan.memory(ranks.front());
+  for (const RankBoxes::Group& ranks : alike.groups) {
+    const MemoryPlan of_group = plan.memory(alike.first_rank(ranks));
     nlohmann::json bytes = {{"total", of_group.total()}};
     for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
-    memory.push_back({{"ranks", number_ranges(ranks)}, {"bytes", bytes}});
+    memory.push_back({{"ranks", alike.boxes.numbers(ranks)}, {"bytes", bytes}});
   }
   return memory;
 }
 
 nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
-                                const std::vector<std::vector<int>>& alike) {
+                                const AlikeRanks& alike) {
   nlohmann::json collectives = nlohmann::json::array();
   for (const CallGroup& group : group_calls(plan, alike))
     for (const CollectivePlan& c : group.calls) {
-      collectives.push_back({{"ranks", number_ranges(group.ranks)},
+      collectives.push_back({{"ranks", alike.boxes.numbers(group.ranks)},
                              {"axis", c.axis},
                              {"operation", name_of(c.operation)},
                              {"calls", c.calls},
@@ -279,8 +291,9 @@ nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
 nlohmann::json checkpoint_json(const Plan& plan) {
   nlohmann::json bytes = nlohmann::json::array();
   if (!plan.input.writes_checkpoints) return bytes;
-  for (const RankGroup<CheckpointBytes>& group : group_checkpoint_bytes(plan))
-    bytes.push_back({{"ranks", number_ranges(group.ranks)},
+  const GroupedRanks<CheckpointBytes> grouped = group_checkpoint_bytes(plan);
+  for (const RankGroup<CheckpointBytes>& group : grouped.groups)
+    bytes.push_back({{"ranks", grouped.boxes.numbers(group.boxes)},
                      {"written_bytes", group.value.written},
                      {"read_bytes", group.value.read}});
   return bytes;
@@ -289,14 +302,16 @@ nlohmann::json checkpoint_json(const Plan& plan) {
 }  // namespace
 
 nlohmann::json to_json(const Plan& plan, const Topology& topology) {
-  const std::vector<std::vector<int>> alike = ranks_alike(plan);
+  const AlikeRanks alike = ranks_alike(plan);
   nlohmann::json actions = nlohmann::json::array();
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    for (const Action& action : plan.stages[stage].actions)
+    list_actions(plan.stages[stage], [&](const Action& action, Size times) {
       actions.push_back({{"kind", name_of(action.kind)},
                          {"text", to_string(action, plan, plan.stages[stage])},
                          {"stage", stage},
                          {"microbatch", action.microbatch}});
+      if (times > 1) actions.back()["microbatches"] = times;
+    });
   return {{"mesh", mesh_info(plan.input.mesh)},
           {"num_ranks", plan.input.mesh.num_ranks()},
           {"nodes", nodes_json(topology, plan.input.mesh)},

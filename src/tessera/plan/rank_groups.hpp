@@ -2,41 +2,28 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/base/types.hpp>
+#include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/plan/rank_boxes.hpp>
 
 namespace tessera {
 
-/// Ranks with equal values, first rank first: what to print of 100,000 ranks.
-template <class Value>
-struct RankGroup {
-  Value value;
-  std::vector<int> ranks;
-};
-
-template <class Value, class OfRank>
-std::vector<RankGroup<Value>> group_ranks(const std::vector<Size>& ranks, const OfRank& of_rank) {
-  std::vector<RankGroup<Value>> groups;
-  std::map<Value, std::size_t> index;
-  std::size_t last = 0;  // neighbours are often alike
-  for (const Size rank : ranks) {
-    const Value value = of_rank(rank);
-    if (groups.empty() || groups[last].value != value) {
-      const auto [at, is_new] = index.try_emplace(value, groups.size());
-      if (is_new) groups.push_back({value, {}});
-      last = at->second;
-    }
-    groups[last].ranks.push_back(static_cast<int>(rank));
-  }
-  return groups;
-}
-
 /// "every rank", "rank 3", "ranks 0-2,5"; of many ranges the first ones and the number of ranks.
+/// `ranks`: ascending.
 std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks);
+
+/// Groups of the ranks that boxes hold.
+template <class Value>
+struct GroupedRanks {
+  RankBoxes boxes;
+  std::vector<RankGroup<Value>> groups;
+};
 
 /// What a rank holds of one tensor.
 struct LocalPart {
@@ -48,10 +35,7 @@ struct LocalPart {
 };
 
 /// What the ranks of a stage hold of one of its tensors.
-std::vector<RankGroup<LocalPart>> parts_of(const Plan& plan, Size stage, const Slot& slot);
-
-/// Groups of ranks that need the same memory and make the same calls: any of them speaks for all.
-std::vector<std::vector<int>> ranks_alike(const Plan& plan);
+GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot);
 
 /// Tells apart what coordinates along `model` give to ranks: the extents of their layers and of
 /// their tensors in the frame. There are few different ones, however many ranks the axis has: part
@@ -62,13 +46,41 @@ class ModelParts {
 
   /// Equal for ranks of one stage with as many samples that have equal extents.
   Size operator()(Size rank);
+  /// The coordinates, in order, from which on a part is smaller, of ranks with so many samples.
+  const std::vector<Size>& bounds(Size stage, Size samples);
 
  private:
-  std::vector<Size> bounds(const StagePlan& stage, Size samples) const;
+  std::vector<Size> find_bounds(const StagePlan& stage, Size samples) const;
 
   const Plan& plan_;
-  /// By stage and samples: the coordinates, in order, from which on a part is smaller.
-  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;
+  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< by stage and samples
 };
+
+/// What the memory of a rank and its calls depend on: equal numbers for ranks that are alike.
+class MemoryAndCalls {
+ public:
+  explicit MemoryAndCalls(const Plan& plan);
+  std::vector<Size> operator()(Size rank);
+
+ private:
+  const Plan& plan_;
+  ModelParts parts_;
+  std::vector<char> by_coordinate_;  ///< of each stage: calls depend on the place along `model`
+};
+
+/// Ranks that need the same memory and make the same calls: any of them speaks for its group.
+struct AlikeRanks {
+  RankBoxes boxes;
+  std::vector<RankBoxes::Group> groups;
+  Size first_rank(const RankBoxes::Group& group) const { return boxes.first_rank(group.front()); }
+};
+AlikeRanks ranks_alike(const Plan& plan);
+
+/// By what ranks move between their memory and a checkpoint.
+GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
+
+/// Boxes of ranks with equal samples, layers and shares of buckets. With `parameters`, their shares
+/// of each parameter are equal as well.
+RankBoxes equal_ranks(const Plan& plan, bool parameters);
 
 }  // namespace tessera

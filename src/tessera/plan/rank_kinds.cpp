@@ -22,50 +22,60 @@ class Numbering {
   std::map<Value, Size> numbers_;
 };
 
-/// The group of each rank in a set of ranks, numbered.
-Kinds groups_of(const Plan& plan, RankSet ranks) {
-  const MeshShape& mesh = plan.input.mesh;
-  const std::vector<std::size_t> axes = mesh.effective(axes_of(ranks, plan.input));
+/// A set of ranks, in boxes.
+struct SetGroups {
+  Kinds of_box;             ///< the group of each box, numbered
+  std::vector<Size> ranks;  ///< of each box in one of the groups that it stands for
+};
+
+SetGroups groups_of(const Plan& plan, const RankBoxes& boxes, RankSet set) {
+  const std::vector<std::size_t> axes = plan.input.mesh.effective(axes_of(set, plan.input));
   Numbering<Size> number;
-  Kinds groups;
-  for (Size rank = 0; rank < mesh.num_ranks(); ++rank)
-    groups.push_back(number(mesh.first_of_group(axes, rank)));
+  SetGroups groups;
+  for (Size box = 0; box < boxes.number(); ++box) {
+    groups.of_box.push_back(number(boxes.mesh().first_of_group(axes, box)));
+    groups.ranks.push_back(boxes.group_size(box, axes));
+  }
   return groups;
 }
 
-/// For each rank which kinds it meets in its group, as a number.
-Kinds meetings(const Kinds& groups, const Kinds& kinds) {
+/// For each box which kinds its ranks meet in their groups, as a number.
+Kinds meetings(const SetGroups& groups, const Kinds& kinds) {
   std::vector<std::map<Size, Size>> members;  // how many of each kind, by group
-  for (std::size_t r = 0; r < groups.size(); ++r) {
-    const auto group = static_cast<std::size_t>(groups[r]);
+  for (std::size_t b = 0; b < kinds.size(); ++b) {
+    const auto group = static_cast<std::size_t>(groups.of_box[b]);
     if (group >= members.size()) members.resize(group + 1);
-    ++members[group][kinds[r]];
+    members[group][kinds[b]] += groups.ranks[b];
   }
   Numbering<std::map<Size, Size>> number;
-  Kinds of_group, of_rank;
+  Kinds of_group, of_box;
   for (const auto& met : members) of_group.push_back(number(met));
-  for (const Size group : groups) of_rank.push_back(of_group[group]);
-  return of_rank;
+  for (const Size group : groups.of_box) of_box.push_back(of_group[group]);
+  return of_box;
 }
 
-RankKinds collect(const Kinds& of_rank, const std::map<RankSet, Kinds>& groups) {
-  RankKinds kinds{of_rank, {}, {}, {}};
-  const double part = 1 / static_cast<double>(of_rank.size());
-  for (std::size_t r = 0; r < of_rank.size(); ++r) {
-    const auto kind = static_cast<std::size_t>(of_rank[r]);
-    if (kind == kinds.first.size()) {
-      kinds.first.push_back(static_cast<Size>(r));
-      kinds.share.push_back(0);
-    }
-    kinds.share[kind] += part;
+RankKinds collect(const RankBoxes& boxes, const Kinds& of_box,
+                  const std::map<RankSet, SetGroups>& sets) {
+  RankKinds kinds;
+  std::vector<RankBoxes::Group> members;
+  for (Size box = 0; box < boxes.number(); ++box) {
+    const auto kind = static_cast<std::size_t>(of_box[box]);
+    if (kind == members.size()) members.emplace_back();
+    members[kind].push_back(box);
   }
-  for (const auto& [set, of] : groups) {
+  const Size all = boxes.num_ranks(boxes.all());
+  for (const RankBoxes::Group& group : members) {
+    kinds.first.push_back(boxes.first_rank(group.front()));
+    kinds.share.push_back(static_cast<double>(boxes.num_ranks(group)) / static_cast<double>(all));
+  }
+  for (const auto& [set, groups] : sets) {
     std::map<Size, Size> lowest;  // kind, by group
-    for (std::size_t r = 0; r < of.size(); ++r) {
-      const auto [at, is_new] = lowest.try_emplace(of[r], of_rank[r]);
-      if (!is_new) at->second = std::min(at->second, of_rank[r]);
+    for (std::size_t b = 0; b < of_box.size(); ++b) {
+      const auto [at, is_new] = lowest.try_emplace(groups.of_box[b], of_box[b]);
+      if (!is_new) at->second = std::min(at->second, of_box[b]);
     }
-    for (const Size first : kinds.first) kinds.leader[set].push_back(lowest.at(of[first]));
+    for (const RankBoxes::Group& group : members)
+      kinds.leader[set].push_back(lowest.at(groups.of_box[group.front()]));
   }
   return kinds;
 }
@@ -74,22 +84,23 @@ RankKinds collect(const Kinds& of_rank, const std::map<RankSet, Kinds>& groups) 
 
 /// Kinds are parted by what they meet until that parts none any more.
 RankKinds rank_kinds(const Plan& plan) {
-  std::map<RankSet, Kinds> groups;
+  const EqualWork equal = ranks_with_equal_work(plan);
+  std::map<RankSet, SetGroups> sets;
   for (const RankSet set : rank_sets)
     if (plan.input.mesh.group_size(axes_of(set, plan.input)) > 1)
-      groups.emplace(set, groups_of(plan, set));
-  Kinds kinds = ranks_with_equal_work(plan);
+      sets.emplace(set, groups_of(plan, equal.boxes, set));
+  Kinds kinds = equal.first;
   std::size_t count = 0;
   for (;;) {
     std::vector<std::vector<Size>> seen;
     for (const Size kind : kinds) seen.push_back({kind});
-    for (const auto& [set, of] : groups) {
-      const Kinds met = meetings(of, kinds);
-      for (std::size_t r = 0; r < met.size(); ++r) seen[r].push_back(met[r]);
+    for (const auto& [set, groups] : sets) {
+      const Kinds met = meetings(groups, kinds);
+      for (std::size_t b = 0; b < met.size(); ++b) seen[b].push_back(met[b]);
     }
     Numbering<std::vector<Size>> number;
-    for (std::size_t r = 0; r < seen.size(); ++r) kinds[r] = number(seen[r]);
-    if (number.size() == count) return collect(kinds, groups);
+    for (std::size_t b = 0; b < seen.size(); ++b) kinds[b] = number(seen[b]);
+    if (number.size() == count) return collect(equal.boxes, kinds, sets);
     count = number.size();
   }
 }

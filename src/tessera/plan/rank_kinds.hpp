@@ -12,8 +12,7 @@ namespace tessera {
 /// ranks they meet as many of each kind. A simulation needs one clock for each kind, however many
 /// ranks there are.
 struct RankKinds {
-  std::vector<Size> of_rank;  ///< kind of each rank, in the order of their first ranks
-  std::vector<Size> first;    ///< rank of each kind
+  std::vector<Size> first;    ///< rank of each kind, ascending
   std::vector<double> share;  ///< part of all ranks
   /// By kind: the lowest kind that it meets in a set of ranks, which names the group.
   std::map<RankSet, std::vector<Size>> leader;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -15,7 +16,7 @@ class Scheduler {
   Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters,
             Size stage)
       : input_(input),
-        shape_(input.pipeline()),
+        shape_(listed_passes(input)),
         stage_(stage),
         pass_(pass),
         units_(parameters.units),
@@ -49,6 +50,7 @@ class Scheduler {
   }
 
   const std::vector<PassSpan>& passes() const { return passes_; }
+  const Repetition& repeated() const { return repeated_; }
 
   /// Each microbatch goes through all chunks before the next one, so stages wait for each other in
   /// one direction only.
@@ -65,8 +67,19 @@ class Scheduler {
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
 
+  /// `listed`: number of a microbatch in the passes that are listed.
+  void begin_microbatch(Size listed) {
+    const Size all = input_.microbatches;
+    if (shape_.microbatches == all || listed == 0) {
+      microbatch_ = listed;
+    } else if (microbatch_ == 0) {
+      repeated_ = {static_cast<Size>(actions_.size()), all - 1};
+      microbatch_ = all - 1;
+    }
+  }
+
   void add(const PipelineAction& action) {
-    microbatch_ = action.pass.microbatch;
+    begin_microbatch(action.pass.microbatch);
     const PlacedPass at{stage_, action.pass};
     switch (action.step) {
       case PipelineStep::start_receive:
@@ -221,10 +234,17 @@ class Scheduler {
   Size in_flight_ = none;   ///< the bucket whose gather has been started
   Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
   std::vector<Action> actions_;
+  Repetition repeated_;
   std::vector<PassSpan> passes_;
 };
 
 }  // namespace
+
+PipelineShape listed_passes(const PlanInput& input) {
+  PipelineShape shape = input.pipeline();
+  if (!input.has_stages()) shape.microbatches = std::min<Size>(shape.microbatches, 2);
+  return shape;
+}
 
 StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
                             const ParameterLayout& parameters, Size stage,
@@ -233,7 +253,10 @@ StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
   StageSchedule schedule;
   schedule.step = step.step(list);
   schedule.passes = step.passes();
-  schedule.evaluation = Scheduler(input, pass, parameters, stage).evaluation();
+  schedule.repeated = step.repeated();
+  Scheduler evaluation(input, pass, parameters, stage);
+  schedule.evaluation = evaluation.evaluation();
+  schedule.evaluation_repeated = evaluation.repeated();
   return schedule;
 }
 

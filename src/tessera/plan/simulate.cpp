@@ -15,8 +15,7 @@ class Simulator {
       : plan_(plan),
         cost_(cost),
         kinds_(kinds),
-        now_(kinds.size()),
-        lag_(kinds.size()),
+        state_{Seconds(kinds.size()), Seconds(kinds.size()), {}, {}},
         of_stage_(plan.stages.size()) {
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       sizes_.push_back(work_sizes(plan, kinds.first[k]));
@@ -27,30 +26,98 @@ class Simulator {
 
   /// The second step is measured: its ranks begin as far apart as a step leaves them.
   SimulatedStep step() {
-    std::vector<std::vector<CostedWork>> works;  // of each stage
-    for (std::size_t s = 0; s < of_stage_.size(); ++s)
-      works.push_back(costed_works(static_cast<Size>(s)));
-    carry_out(works);
-    const double begin = *std::max_element(now_.begin(), now_.end());
-    result_ = {};
-    carry_out(works);
-    result_.step_seconds = *std::max_element(now_.begin(), now_.end()) - begin;
-    return result_;
+    const std::vector<Part> parts = parts_of_step();
+    for (const Part& part : parts) repeat(part);
+    const double begin = *std::max_element(state_.now.begin(), state_.now.end());
+    state_.result = {};
+    for (const Part& part : parts) repeat(part);
+    state_.result.step_seconds = *std::max_element(state_.now.begin(), state_.now.end()) - begin;
+    return state_.result;
   }
 
  private:
   using Seconds = std::vector<double>;       ///< of each kind
   using Members = std::vector<std::size_t>;  ///< kinds that do something together
 
+  struct State {
+    Seconds now;
+    Seconds lag;                       ///< that nobody has waited for yet
+    std::map<RankSet, Seconds> links;  ///< when the group's latest call ends
+    SimulatedStep result;
+  };
+
   struct CostedWork {
     Work work;
     std::vector<Cost> costs;  ///< of each kind; nothing where it belongs to another stage
     bool meets_other_stages = false;
   };
+  using StageWorks = std::vector<std::vector<CostedWork>>;  ///< by stage
 
-  std::vector<CostedWork> costed_works(Size stage) const {
+  /// Works that are done so often, one time after another.
+  struct Part {
+    StageWorks works;
+    Size times = 1;
+  };
+
+  /// Runs of equal microbatches, if the plan repeats some, and the rest.
+  std::vector<Part> parts_of_step() const {
+    std::vector<Size> samples;  // of each kind
+    for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
+    std::vector<Part> parts;
+    const Size times = plan_.stages.front().repeated.times;
+    for (const Range& run : equal_microbatches(times, plan_.input.microbatches, samples)) {
+      Part& part = parts.emplace_back(Part{{}, run.count});
+      for (const StagePlan& stage : plan_.stages) {
+        std::vector<Action> actions(stage.actions.begin(),
+                                    stage.actions.begin() + stage.repeated.actions);
+        for (Action& action : actions) action.microbatch = run.begin;
+        part.works.push_back(costed_works(part.works.size(), actions));
+      }
+    }
+    Part& rest = parts.emplace_back();
+    for (const StagePlan& stage : plan_.stages)
+      rest.works.push_back(
+          costed_works(rest.works.size(),
+                       {stage.actions.begin() + stage.repeated.actions, stage.actions.end()}));
+    return parts;
+  }
+
+  /// Of very many equal microbatches, the first ones are carried out; each of the others takes as
+  /// long as the last of these.
+  void repeat(const Part& part) {
+    constexpr Size most = 64;
+    const Size times = std::min(part.times, most);
+    for (Size i = 0; i + 1 < times; ++i) carry_out(part.works);
+    const State before = state_;
+    carry_out(part.works);
+    if (part.times > times) advance(before, static_cast<double>(part.times - times));
+  }
+
+  /// By so many times what has changed since `before`.
+  void advance(const State& before, double times) {
+    const auto one = [&](double& now, double then) { now += times * (now - then); };
+    const auto each = [&](Seconds& now, const Seconds& then) {
+      for (std::size_t k = 0; k < now.size(); ++k) one(now[k], then[k]);
+    };
+    each(state_.now, before.now);
+    each(state_.lag, before.lag);
+    for (auto& [ranks, busy_until] : state_.links) each(busy_until, before.links.at(ranks));
+    SimulatedStep& result = state_.result;
+    one(result.products, before.result.products);
+    one(result.kernels, before.result.kernels);
+    one(result.update, before.result.update);
+    for (std::size_t c = 0; c < result.calls.size(); ++c) {
+      const SimulatedStep::Call& then = before.result.calls[c];
+      one(result.calls[c].calls, then.calls);
+      one(result.calls[c].seconds, then.seconds);
+      one(result.calls[c].waiting, then.waiting);
+    }
+  }
+
+  std::vector<CostedWork> costed_works(std::size_t stage,
+                                       const std::vector<Action>& actions) const {
     std::vector<CostedWork> all;
-    for (const Action& action : plan_.stages[stage].actions) {
+    for (const Action& action : actions) {
       std::vector<Work> first;
       std::vector<std::vector<Cost>> costs;  // by piece of work
       for (const std::size_t c : of_stage_[stage]) {
@@ -69,7 +136,7 @@ class Simulator {
   }
 
   /// Stages go on until they wait for a message or for each other.
-  void carry_out(const std::vector<std::vector<CostedWork>>& works) {
+  void carry_out(const StageWorks& works) {
     std::vector<std::size_t> next(works.size());
     for (bool moves = true; moves;) {
       moves = false;
@@ -121,12 +188,12 @@ class Simulator {
   }
 
   void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
-    double& part = work.has_products               ? result_.products
-                   : work.kind == WorkKind::update ? result_.update
-                                                   : result_.kernels;
+    double& part = work.has_products               ? state_.result.products
+                   : work.kind == WorkKind::update ? state_.result.update
+                                                   : state_.result.kernels;
     for (const std::size_t k : members) {
-      now_[k] += costs[k].seconds;
-      lag_[k] += costs[k].lag;
+      state_.now[k] += costs[k].seconds;
+      state_.lag[k] += costs[k].lag;
       part += costs[k].seconds * kinds_.share[k];
     }
   }
@@ -138,9 +205,9 @@ class Simulator {
 
   SimulatedStep::Call& row(const Work& work) {
     const std::string axis = plan_.input.mesh.group_name(axes_of(*work.ranks, plan_.input));
-    for (SimulatedStep::Call& call : result_.calls)
+    for (SimulatedStep::Call& call : state_.result.calls)
       if (call.axis == axis && call.operation == work.operation) return call;
-    return result_.calls.emplace_back(SimulatedStep::Call{axis, work.operation});
+    return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.operation});
   }
 
   struct Begin {
@@ -150,14 +217,14 @@ class Simulator {
   /// When each group's call begins, which lasts as long as on the rank where it lasts longest.
   std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
                             const Members& members) {
-    Seconds& busy_until = links_[*work.ranks];
+    Seconds& busy_until = state_.links[*work.ranks];
     busy_until.resize(kinds_.size());
     std::vector<Begin> begins(kinds_.size());
     for (const std::size_t k : members) {
       const std::size_t its = group(*work.ranks, k);
       Begin& begin = begins[its];
-      begin.at = std::max({begin.at, now_[k] + lag_[k], busy_until[its]});
-      lag_[k] = 0;
+      begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[its]});
+      state_.lag[k] = 0;
       begin.cost.seconds = std::max(begin.cost.seconds, costs[k].seconds);
       begin.cost.exposed = std::max(begin.cost.exposed, costs[k].exposed);
     }
@@ -172,8 +239,8 @@ class Simulator {
       if (mine.cost.seconds == 0) continue;
       total.calls += kinds_.share[k];
       total.seconds += mine.cost.seconds * kinds_.share[k];
-      total.waiting += (mine.at - now_[k]) * kinds_.share[k];
-      now_[k] = links_[*work.ranks][k] = mine.at + mine.cost.seconds;
+      total.waiting += (mine.at - state_.now[k]) * kinds_.share[k];
+      state_.now[k] = state_.links[*work.ranks][k] = mine.at + mine.cost.seconds;
     }
   }
 
@@ -181,7 +248,7 @@ class Simulator {
 
   void start(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     const std::vector<Begin> begin = begins(work, costs, members);
-    Seconds& busy_until = links_[*work.ranks];
+    Seconds& busy_until = state_.links[*work.ranks];
     std::vector<Begin>& flight = in_flight_[{*work.ranks, work.bucket}];
     flight.resize(kinds_.size());
     for (const std::size_t k : members) {  // read where a kind stands for its group only
@@ -198,13 +265,13 @@ class Simulator {
 
   /// The rank waits for what others have started, and takes the exposed part itself.
   void arrive(std::size_t k, const Begin& started, SimulatedStep::Call& total) {
-    const double idle = std::max(0.0, started.at - now_[k]);  // for ranks that start it later
+    const double idle = std::max(0.0, started.at - state_.now[k]);  // for ranks that start it later
     const double exposed = std::min(started.cost.exposed, started.cost.seconds);
     const double ready = started.at + started.cost.seconds - exposed;
-    const double end = std::max(now_[k], ready) + exposed;
-    total.seconds += (end - now_[k] - idle) * kinds_.share[k];
+    const double end = std::max(state_.now[k], ready) + exposed;
+    total.seconds += (end - state_.now[k] - idle) * kinds_.share[k];
     total.waiting += idle * kinds_.share[k];
-    now_[k] = end;
+    state_.now[k] = end;
   }
 
   /// Each rank of the stage to the one with its coordinates on the other.
@@ -212,8 +279,9 @@ class Simulator {
     std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.bucket}];
     flight.resize(kinds_.size());
     for (const std::size_t k : of_stage_[stage]) {
-      flight[group(RankSet::pipeline, k)] = {now_[k], costs[k]};
-      lag_[k] = 0;  // what one pass lags behind, the next one makes up for: many messages follow
+      flight[group(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
+      state_.lag[k] =
+          0;  // what one pass lags behind, the next one makes up for: many messages follow
       row(work).calls += kinds_.share[k];
     }
   }
@@ -227,16 +295,13 @@ class Simulator {
   const Plan& plan_;
   const CostOf& cost_;
   const RankKinds& kinds_;
-  Seconds now_;
-  Seconds lag_;                   ///< that nobody has waited for yet
+  State state_;
   std::vector<WorkSizes> sizes_;  ///< of each kind
   std::vector<Members> of_stage_;
   Members all_;
-  std::map<RankSet, Seconds> links_;  ///< when the group's latest call ends
   std::map<Flight, std::vector<Begin>> in_flight_;
   /// By the stage that receives and number, of each group of ranks along `pipeline`.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
-  SimulatedStep result_;
 };
 
 }  // namespace

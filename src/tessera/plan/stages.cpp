@@ -10,6 +10,9 @@
 namespace tessera {
 namespace {
 
+/// Of layers, in the schedule of a pipeline.
+constexpr Size most_passes = 250'000;
+
 /// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of
 /// the busiest of k runs of the first n units.
 std::vector<std::size_t> split_by_flops(const std::vector<double>& flops, std::size_t parts) {
@@ -54,9 +57,10 @@ std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   const std::vector<LayerSpec>& layers = input.model.layers;
   const PipelineShape shape = input.pipeline();
+  check_shape(shape);
   const std::vector<Range> units = units_of(layers);
-  const Size parts = shape.stages * shape.virtual_stages, n = static_cast<Size>(units.size());
-  if (n < parts)
+  const Size n = static_cast<Size>(units.size());
+  if (shape.virtual_stages > n / shape.stages)
     throw ConfigError(
         shape.virtual_stages > 1 ? "distributed.virtual_stages"
                                  : "distributed.pipeline_parallel_size",
@@ -64,6 +68,13 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
         "{} pipeline stages{} need a layer with parameters each, but the model has {}",
         shape.stages,
         shape.virtual_stages > 1 ? fmt::format(" of {} chunks", shape.virtual_stages) : "", n);
+  if (input.has_stages() && shape.microbatches > most_passes / static_cast<Size>(layers.size()))
+    throw ConfigError(
+        "training.microbatches", std::to_string(shape.microbatches),
+        "must be at most {}, because a pipeline's schedule lists each of the {} layers "
+        "for each microbatch",
+        most_passes / static_cast<Size>(layers.size()), layers.size());
+  const Size parts = shape.stages * shape.virtual_stages;
   std::vector<Size> firsts;  // unit of each part
   if (input.stage_balance == StageBalance::layers) {
     for (Size part = 0; part < parts; ++part)

@@ -12,7 +12,8 @@ namespace tessera {
 std::vector<Range> units_of(const std::vector<LayerSpec>& layers);
 
 /// The model's layers by stage, and on each stage by chunk: runs of units, so that no unit is cut.
-/// Throws ConfigError if there are fewer units with parameters than chunks.
+/// Throws ConfigError if there are fewer units with parameters than chunks, if the shape of the
+/// pipeline is wrong, or if its schedule would be too long.
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input);
 
 }  // namespace tessera

@@ -158,7 +158,7 @@ class WorkLister {
     if (plan_.input.precision != MatmulPrecision::strict && !products.forward.empty())
       shape += fmt::format(" {}", name_of(plan_.input.precision));
     works_.push_back({forwards ? WorkKind::forward : WorkKind::backward, std::move(shape),
-                      sizes_.calls.rows[action_.microbatch] * (mixes ? 1 : layer.positions),
+                      sizes_.calls.rows(action_.microbatch) * (mixes ? 1 : layer.positions),
                       !products.forward.empty()});
     count(layer);
   }
@@ -166,7 +166,7 @@ class WorkLister {
   /// FLOPs and bytes of the layer's work. Where they come apart, gradients of inputs and of
   /// parameters are half of it each.
   void count(const LayerSpec& layer) {
-    const Size samples = sizes_.calls.rows[action_.microbatch];
+    const Size samples = sizes_.calls.rows(action_.microbatch);
     const PassCount flops = count_flops({layer}, samples),
                     operands = count_operands(layer, samples);
     const bool forwards = action_.kind == ActionKind::forward;
@@ -195,7 +195,7 @@ class WorkLister {
     Work work{WorkKind::redistribute,
               fmt::format("{} to {} {} columns {}", placement(from), placement(to), from.shape[1],
                           name_of(from.type)),
-              sizes_.calls.rows[action_.microbatch] * from.positions};
+              sizes_.calls.rows(action_.microbatch) * from.positions};
     if (const auto operation = operation_of(transition(from.along_model, to.along_model))) {
       work.ranks = RankSet::model;
       work.operation = *operation;
@@ -262,19 +262,24 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
   return WorkLister(action, plan, sizes).list();
 }
 
-std::vector<Size> ranks_with_equal_work(const Plan& plan) {
-  std::vector<Size> first(plan.input.mesh.num_ranks());
+/// Ranks that are alike in memory and traffic need not be alike in products, where `model` does not
+/// divide widths evenly, nor in what they add to the norm.
+EqualWork ranks_with_equal_work(const Plan& plan) {
+  const bool has_norm = plan.input.clips_by_norm;
+  EqualWork equal{equal_ranks(plan, has_norm), {}};
+  equal.first.resize(static_cast<std::size_t>(equal.boxes.number()));
+  MemoryAndCalls memory_and_calls(plan);
   ModelParts parts(plan);
-  for (const std::vector<int>& alike : ranks_alike(plan)) {
-    // Alike in memory and traffic, but not in products, where `model` does not divide widths
-    // evenly, nor in what they add to the norm.
-    std::map<std::pair<Size, Size>, Size> firsts;
-    for (const int rank : alike) {
-      const Size unique = plan.input.clips_by_norm ? unique_elements(plan, rank) : 0;
-      first[rank] = firsts.try_emplace({parts(rank), unique}, rank).first->second;
-    }
-  }
-  return first;
+  for (const auto& group :
+       group_boxes<std::vector<Size>>(equal.boxes, equal.boxes.all(), [&](Size rank) {
+         std::vector<Size> key = memory_and_calls(rank);
+         key.push_back(parts(rank));
+         key.push_back(has_norm ? unique_elements(plan, rank) : 0);
+         return key;
+       }))
+    for (const Size box : group.boxes)
+      equal.first[static_cast<std::size_t>(box)] = equal.boxes.first_rank(group.boxes.front());
+  return equal;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/plan/plan.hpp>
+#include <tessera/plan/rank_boxes.hpp>
 
 namespace tessera {
 
@@ -70,7 +71,11 @@ WorkSizes work_sizes(const Plan& plan, Size rank);
 /// has nothing to do in has size 0. A set of ranks of which each rank is alone makes no call.
 std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes);
 
-/// For each rank the first one that does equal work.
-std::vector<Size> ranks_with_equal_work(const Plan& plan);
+/// Boxes of ranks that do equal work, and for each the first rank of all that do.
+struct EqualWork {
+  RankBoxes boxes;
+  std::vector<Size> first;
+};
+EqualWork ranks_with_equal_work(const Plan& plan);
 
 }  // namespace tessera
