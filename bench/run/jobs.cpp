@@ -34,7 +34,12 @@ struct JobContext {
 
 Size ranks_per_node(const JobsOptions& options, const Study& study,
                     const std::optional<TimeSource>& times) {
-  if (options.ranks_per_node) return *options.ranks_per_node;
+  if (const auto given = options.ranks_per_node) {
+    if (*given > most_ranks)
+      throw ConfigError("--ranks-per-node", std::to_string(*given), "must be at most {}",
+                        with_thousands(most_ranks));
+    return *given;
+  }
   if (times && !times->machine.network.empty()) return times->machine.network.front().ranks;
   if (const auto given = study.base.training.distributed.num_processes_per_node) return *given;
   throw Error(ExitCode::usage, "jobs needs --ranks-per-node, or --machine with a [[network]]");

@@ -2,6 +2,7 @@
 #include "run/predicted_time.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <tessera/base/outcome.hpp>
 
@@ -13,8 +14,9 @@ namespace {
 /// Of all epochs, or as many as are compared.
 Size steps_verified(const Config& config, const VerifyRules& rules) {
   const Size batch = config.training.batch_size;
-  const Size all = (config.data.samples + batch - 1) / batch * config.training.num_epochs;
-  return std::min(rules.steps.value_or(all), all);
+  const Size most = rules.steps.value_or(std::numeric_limits<Size>::max());
+  const Size steps = (config.data.samples - 1) / batch + 1, epochs = config.training.num_epochs;
+  return epochs > most / steps ? most : steps * epochs;
 }
 
 }  // namespace

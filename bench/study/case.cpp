@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include <fmt/format.h>
+
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
@@ -32,6 +34,13 @@ T value_of(const Choice& choice, const std::string& name, T otherwise) {
   return otherwise;
 }
 
+constexpr double most_cases = 10'000;
+
+ConfigError too_many_cases(double number) {
+  return ConfigError("grid", fmt::format("{:.0f} cases", number), "must be at most {:.0f} in all",
+                     most_cases);
+}
+
 /// The first factors vary slowest, in the order of factor_names(); configuration keys come last.
 std::vector<Choice> product(const Grid& grid) {
   std::vector<std::string> order;
@@ -39,6 +48,9 @@ std::vector<Choice> product(const Grid& grid) {
     if (grid.count(name) > 0) order.push_back(name);
   for (const auto& [name, values] : grid)
     if (name.find('.') != std::string::npos) order.push_back(name);
+  double number = 1;
+  for (const std::string& name : order) number *= static_cast<double>(grid.at(name).size());
+  if (number > most_cases) throw too_many_cases(number);
   std::vector<Choice> choices{{}};
   for (const std::string& name : order) {
     std::vector<Choice> longer;
@@ -88,13 +100,17 @@ std::vector<MeshShape> meshes_of(const Choice& choice, const std::string& strate
   std::optional<Size> ranks;
   if (choice.count("ranks") > 0) {
     ranks = value_of<Size>(choice, "ranks", 1);
-    if (*ranks < 1) throw ConfigError("grid.ranks", std::to_string(*ranks), "must be positive");
+    if (*ranks < 1 || *ranks > most_ranks)
+      throw ConfigError("grid.ranks", std::to_string(*ranks), "must be from 1 to {}",
+                        with_thousands(most_ranks));
   }
   if (choice.count("mesh") > 0)
     return {parse_mesh(value_of<std::string>(choice, "mesh", ""), ranks, nodes_of)};
   if (choice.count("meshes_over") == 0) return {usual_mesh(strategy, nodes_of(*ranks))};
   const auto axes = value_of<std::vector<std::string>>(choice, "meshes_over", {});
   if (axes.empty()) throw ConfigError("grid.meshes_over", "[]", "must have at least one axis");
+  if (const double meshes = most_factorisations(*ranks, axes.size()); meshes > most_cases)
+    throw too_many_cases(meshes);
   return factorisations(*ranks, axes);
 }
 
@@ -119,6 +135,9 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
   training.batch_size = value_of(choice, "global_batch", training.batch_size);
   if (choice.count("batch_per_rank") > 0) {
     const Size per_rank = value_of<Size>(choice, "batch_per_rank", 1);
+    if (per_rank > std::numeric_limits<Size>::max() / mesh.num_ranks())
+      throw ConfigError("grid.batch_per_rank", std::to_string(per_rank),
+                        "is too large for {} ranks", mesh.num_ranks());
     training.batch_size = per_rank * mesh.num_ranks();
     point.factors["batch_per_rank"] = per_rank;
   }
@@ -229,6 +248,8 @@ std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& 
         Case point = make_case(study, choice, strategy, mesh);
         point.topology = nodes_of(mesh.num_ranks());
         if (!ids.insert(point.id).second) continue;
+        if (static_cast<double>(ids.size()) > most_cases)
+          throw too_many_cases(static_cast<double>(ids.size()));
         point.skip_reason = find_skip_reason(study, point);
         cases.push_back(std::move(point));
       }

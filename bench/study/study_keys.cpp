@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <variant>
 
@@ -24,7 +25,11 @@ struct OwnKey {
                double*, std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
       member;
   bool may_be_zero = false;  ///< other numbers are positive
+  double most = std::numeric_limits<double>::infinity();
 };
+
+/// Steps that nobody waits for, and what there are files or memory for.
+constexpr double most_steps = 1e9, most_files = 1e4, most_rows = 1 << 17;
 
 std::vector<OwnKey> own_keys(Study& s) {
   return {
@@ -37,16 +42,16 @@ std::vector<OwnKey> own_keys(Study& s) {
       {"study.seed", &s.seed, true},
       {"baseline.ranks", &s.baseline.ranks},
       {"baseline.strategy", &s.baseline.strategy},
-      {"measure.warm_up", &s.measure.warm_up, true},
-      {"measure.rounds", &s.measure.rounds},
-      {"measure.launches", &s.measure.launches},
-      {"measure.steps", &s.measure.steps},
-      {"measure.max_steps", &s.measure.max_steps},
+      {"measure.warm_up", &s.measure.warm_up, true, most_steps},
+      {"measure.rounds", &s.measure.rounds, false, most_steps},
+      {"measure.launches", &s.measure.launches, false, most_files},
+      {"measure.steps", &s.measure.steps, false, most_steps},
+      {"measure.max_steps", &s.measure.max_steps, false, most_steps},
       {"measure.block_seconds", &s.measure.block_seconds},
       {"measure.keep_bytes", &s.measure.keep_bytes, true},
-      {"measure.instrumented_steps", &s.measure.instrumented_steps},
-      {"measure.checkpoints", &s.measure.checkpoints},
-      {"measure.gemm_size", &s.measure.gemm_size},
+      {"measure.instrumented_steps", &s.measure.instrumented_steps, false, most_steps},
+      {"measure.checkpoints", &s.measure.checkpoints, false, most_files},
+      {"measure.gemm_size", &s.measure.gemm_size, false, most_rows},
       {"limits.case_seconds", &s.limits.case_seconds},
       {"limits.memory_bytes", &s.limits.memory_bytes},
       {"limits.vendor_peak_flops_per_second", &s.limits.vendor_peak_flops_per_second},
@@ -62,6 +67,8 @@ void check_number(const OwnKey& key, const Json& value) {
   if (!std::isfinite(number) || number < 0 || (number == 0 && !key.may_be_zero))
     reject(key.name, value,
            key.may_be_zero ? "must not be negative" : "must be positive and finite");
+  if (number > key.most)
+    reject(key.name, value, "must be at most {}", with_thousands(static_cast<Size>(key.most)));
 }
 
 /// These names and the keys of a configuration.

@@ -89,10 +89,16 @@ TEST(ConfigRules, KindsOfModelsHaveTheirOwnKeys) {
   expect_error([&] { validate(config, 1); },
                {"data.kind = \"sum_of_squares\": needs a model", "output width of 1"});
   config.model.residual_mlp.output_width = 1;
-  config.model.residual_mlp.width = Size{1} << 40;
-  config.model.residual_mlp.inner_width = Size{1} << 40;
+  config.model.residual_mlp.width = Size{1} << 31;
+  config.model.residual_mlp.inner_width = Size{1} << 31;
   expect_error([&] { validate(config, 1); },
-               {"model.residual_mlp.width = 1099511627776", "than memory can address"});
+               {"model.residual_mlp.width = 2147483648", "than memory can address"});
+  config.model.residual_mlp.blocks = 1025;
+  expect_error([&] { validate(config, 1); },
+               {"model.residual_mlp.blocks = 1025", "must be at most 1024"});
+  config.model.residual_mlp.width = (Size{1} << 31) + 1;
+  expect_error([&] { validate(config, 1); },
+               {"model.residual_mlp.width = 2147483649", "must be at most 2147483648"});
   config = tutorial();
   config.model.residual_mlp.blocks = 3;
   expect_error([&] { validate(config, 1); },
@@ -117,7 +123,7 @@ TEST(ConfigRules, Model) {
       {"data.kind = \"sum_of_squares\"", "needs a model", "output width of 1"});
   refuse(
       [](Config& c) {
-        c.model.mlp.widths = {Size{1} << 40, Size{1} << 40, 1};
+        c.model.mlp.widths = {Size{1} << 31, Size{1} << 31, 1};
       },
       {"model.widths", "more parameters than memory can address"});
   refuse([](Config& c) { c.model.dtype = DType::int32; },
@@ -137,6 +143,12 @@ TEST(ConfigRules, Model) {
 TEST(ConfigRules, Batches) {
   refuse([](Config& c) { c.training.batch_size = 257; },
          {"training.batch_size = 257", "must be at most data.samples = 256"});
+  refuse(
+      [](Config& c) {
+        c.model.mlp.widths = {4, Size{1} << 31, 1};
+        c.training.batch_size = c.data.samples = Size{1} << 31;
+      },
+      {"training.batch_size = 2147483648", "more activations than memory can address"});
   refuse([](Config& c) { c.training.microbatches = 33; },
          {"training.microbatches = 33", "must be at most training.batch_size = 32"});
   refuse([](Config& c) { c.data.samples = std::numeric_limits<Size>::max(); },

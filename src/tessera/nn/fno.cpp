@@ -8,14 +8,15 @@
 namespace tessera {
 namespace {
 
-constexpr Size fno_input_width = 3;  // the function and two coordinates
+constexpr Size fno_input_width = 3;        // the function and two coordinates
+constexpr Size most_grid = Size{1} << 12;  // whose square is most_positions
 
 void check(const FnoConfig& config) {
-  check_positive("model.fno.grid", config.grid);
-  check_positive("model.fno.modes", config.modes);
-  check_positive("model.fno.width", config.width);
-  check_positive("model.fno.layers", config.layers);
-  check_positive("model.fno.projection", config.projection);
+  check_size("model.fno.grid", config.grid, most_grid);
+  check_size("model.fno.modes", config.modes);
+  check_size("model.fno.width", config.width);
+  check_size("model.fno.layers", config.layers, most_layers);
+  check_size("model.fno.projection", config.projection);
   if (config.grid < 2 * config.modes)
     throw ConfigError("model.fno.grid", std::to_string(config.grid),
                       "must be at least twice model.fno.modes = {}", config.modes);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,8 +8,21 @@
 
 namespace tessera {
 
-void check_positive(std::string_view key, Size value) {
+void check_size(std::string_view key, Size value, Size most) {
   if (value < 1) throw ConfigError(key, std::to_string(value), "must be positive");
+  if (value > most) throw ConfigError(key, std::to_string(value), "must be at most {}", most);
+}
+
+void check_sizes(std::string_view key, const std::vector<Size>& values) {
+  const auto text = [&] { return fmt::format("[{}]", fmt::join(values, ", ")); };
+  if (static_cast<Size>(values.size()) > most_layers + 1)
+    throw ConfigError(key, text(), "has {} widths; a model has at most {}", values.size(),
+                      most_layers + 1);
+  for (const Size value : values) {
+    if (value < 1) throw ConfigError(key, text(), "must all be positive");
+    if (value > most_columns)
+      throw ConfigError(key, text(), "must all be at most {}", most_columns);
+  }
 }
 
 void check_no_output_activation(std::string_view kind, const MlpConfig& layers) {
@@ -41,8 +52,7 @@ ModelSpec mlp(const MlpConfig& config) {
   const std::string widths = fmt::format("[{}]", fmt::join(config.widths, ", "));
   if (config.widths.size() < 2)
     throw ConfigError("model.widths", widths, "must name at least an input and an output width");
-  if (*std::min_element(config.widths.begin(), config.widths.end()) < 1)
-    throw ConfigError("model.widths", widths, "must all be positive");
+  check_sizes("model.widths", config.widths);
 
   ModelSpec model{{}, config.widths.front(), config.initializer, config.seed};
   const std::size_t layers = config.widths.size() - 1;

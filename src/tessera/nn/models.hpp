@@ -105,12 +105,18 @@ struct FnoConfig {
 /// inverse_fourier(mode_product(fourier(v))), without an activation in the last one; "projection"
 /// and "output" take the channels to `projection` columns and to one. Along `model` the modes are
 /// split, and `projection`. `layers`: activation, initializer, seed, and whether dense layers have
-/// a bias. Throws ConfigError for a size that is not positive, and for a grid of fewer points than
-/// two times the modes.
+/// a bias. Throws ConfigError for a size that is not positive or too large, and for a grid of fewer
+/// points than two times the modes.
 ModelSpec fno(const FnoConfig& config, const MlpConfig& layers = {});
 
-/// Throws ConfigError unless the value of a key is positive.
-void check_positive(std::string_view key, Size value);
+/// The most that the value of a key may be: products of two sizes are numbers of elements.
+inline constexpr Size most_columns = Size{1} << 31;
+inline constexpr Size most_positions = Size{1} << 24;  ///< of a sequence or a grid
+inline constexpr Size most_layers = 1024;              ///< blocks, or layers one behind the other
+
+/// Throws ConfigError unless the value of a key is from 1 to `most`.
+void check_size(std::string_view key, Size value, Size most = most_columns);
+void check_sizes(std::string_view key, const std::vector<Size>& values);
 
 /// Throws ConfigError unless the last activation is the identity, for models that have none there.
 void check_no_output_activation(std::string_view kind, const MlpConfig& layers);

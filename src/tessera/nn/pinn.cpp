@@ -18,8 +18,8 @@ void check_jets(std::string_view key, Activation activation) {
 }  // namespace
 
 ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers) {
-  check_positive("model.pinn.width", config.width);
-  check_positive("model.pinn.layers", config.layers);
+  check_size("model.pinn.width", config.width);
+  check_size("model.pinn.layers", config.layers, most_layers);
   check_jets("model.activation", layers.activation);
   check_jets("model.output_activation", layers.output_activation);
 

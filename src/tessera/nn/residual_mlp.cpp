@@ -7,11 +7,11 @@
 namespace tessera {
 
 ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers) {
-  check_positive("model.residual_mlp.input_width", config.input_width);
-  check_positive("model.residual_mlp.width", config.width);
-  check_positive("model.residual_mlp.inner_width", config.inner_width);
-  check_positive("model.residual_mlp.blocks", config.blocks);
-  check_positive("model.residual_mlp.output_width", config.output_width);
+  check_size("model.residual_mlp.input_width", config.input_width);
+  check_size("model.residual_mlp.width", config.width);
+  check_size("model.residual_mlp.inner_width", config.inner_width);
+  check_size("model.residual_mlp.blocks", config.blocks, most_layers);
+  check_size("model.residual_mlp.output_width", config.output_width);
 
   ModelSpec model{{}, config.input_width, layers.initializer, layers.seed};
   std::uint32_t number = 0;

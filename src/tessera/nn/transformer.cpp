@@ -9,12 +9,12 @@ namespace tessera {
 namespace {
 
 void check(const TransformerConfig& config) {
-  check_positive("model.transformer.vocabulary", config.vocabulary);
-  check_positive("model.transformer.context", config.context);
-  check_positive("model.transformer.width", config.width);
-  check_positive("model.transformer.heads", config.heads);
-  check_positive("model.transformer.blocks", config.blocks);
-  check_positive("model.transformer.inner_width", config.inner_width);
+  check_size("model.transformer.vocabulary", config.vocabulary);
+  check_size("model.transformer.context", config.context, most_positions);
+  check_size("model.transformer.width", config.width);
+  check_size("model.transformer.heads", config.heads);
+  check_size("model.transformer.blocks", config.blocks, most_layers);
+  check_size("model.transformer.inner_width", config.inner_width);
   if (config.width % config.heads != 0)
     throw ConfigError("model.transformer.heads", std::to_string(config.heads),
                       "must divide model.transformer.width = {} evenly", config.width);

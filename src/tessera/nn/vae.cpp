@@ -12,11 +12,9 @@ namespace tessera {
 namespace {
 
 void check_vae(const VaeConfig& config, const MlpConfig& layers) {
-  check_positive("model.vae.input_width", config.input_width);
-  check_positive("model.vae.latent", config.latent);
-  if (std::any_of(config.hidden.begin(), config.hidden.end(), [](Size w) { return w < 1; }))
-    throw ConfigError("model.vae.hidden", fmt::format("[{}]", fmt::join(config.hidden, ", ")),
-                      "must all be positive");
+  check_size("model.vae.input_width", config.input_width);
+  check_size("model.vae.latent", config.latent);
+  check_sizes("model.vae.hidden", config.hidden);
   check_no_output_activation("vae", layers);
 }
 

@@ -9,6 +9,16 @@ bool shards_over(Strategy strategy, const std::string& axis) {
   return row.shards.moments && (axis == "fsdp" || !row.over_fsdp_only);
 }
 
+/// Ascending.
+std::vector<Size> divisors_of(Size n) {
+  std::vector<Size> divisors;
+  for (Size d = 1; d * d <= n; ++d)
+    if (n % d == 0) divisors.push_back(d);
+  for (auto i = divisors.size(); i-- > 0;)
+    if (n / divisors[i] > divisors.back()) divisors.push_back(n / divisors[i]);
+  return divisors;
+}
+
 }  // namespace
 
 std::vector<std::string> batch_axes(const MeshShape& mesh) {
@@ -47,11 +57,23 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
   return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }
 
+/// Each prime factor goes to one of the axes: equal ones, n of them, in (n + axes - 1 over n) ways.
+double most_factorisations(Size ranks, std::size_t axes) {
+  double ways = 1;
+  for (Size prime = 2; ranks > 1; ++prime) {
+    if (prime * prime > ranks) prime = ranks;
+    for (double n = 1; ranks % prime == 0; ranks /= prime, ++n)
+      ways *= (n + static_cast<double>(axes) - 1) / n;
+  }
+  return ways;
+}
+
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes) {
   if (axes.size() == 1 || ranks == 1) return {MeshShape({{axes.front(), ranks}})};
   std::vector<MeshShape> meshes;
-  for (Size size = ranks; size >= 1; --size) {
-    if (ranks % size != 0) continue;
+  const std::vector<Size> divisors = divisors_of(ranks);
+  for (auto at = divisors.rbegin(); at != divisors.rend(); ++at) {
+    const Size size = *at;
     if (size == ranks) {
       meshes.push_back(MeshShape({{axes.front(), ranks}}));
       continue;

@@ -83,5 +83,7 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology);
 /// Every way to arrange `ranks` ranks along the axes, in their order; axes of size 1 are left out,
 /// and the first one stands for a single rank.
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes);
+/// How many there are of them at most, without making them.
+double most_factorisations(Size ranks, std::size_t axes);
 
 }  // namespace tessera

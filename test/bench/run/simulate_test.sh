@@ -8,10 +8,17 @@ launcher=()
 source "$(dirname "$0")/../../app/script_support.sh"
 machine=$inputs/machines/gpu_cluster.toml
 
+# What is planned of 131,072 ranks, and of references with as many microbatches, is small. Sanitizers reserve more
+# address space than there is memory.
+address_space=1048576
+(ulimit -v $address_space && "$program" --version) > /dev/null 2>&1 || address_space=unlimited
+ulimit -S -v $address_space
+
+# As the study itself says, with its references.
 begin study
-launch simulate "$inputs/simulated.toml" --machine "$machine" -o results \
-  --set data.samples=1048576 --set model.transformer.blocks=4
+launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 0
+grep -qE '^[0-9.e+]+ rank-hours of steps, and [0-9.e+]+ for references' "$out" || fail "no word of references"
 grep -q '^Simulated on machine gpu_cluster: nothing was measured$' "$out" || fail "stdout does not say what it is"
 grep -q '^FOM' "$out" && fail "figures of merit of nothing"
 tail -1 "$out" | grep -qE '^RESULT: PASS 30 ok ' || fail "ended with '$(tail -1 "$out")'"
@@ -40,6 +47,24 @@ launch simulate "$inputs/simulated.toml" --machine small.toml -o results --set d
 expect_code 0
 grep -q ' oom ' "$out" || fail "no case is too large"
 grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
+
+# Counts that would never end, or fill memory, are rejected in one line.
+begin huge
+launch jobs "$inputs/quick_study.toml" --scheduler slurm --ranks-per-node 268435456 -o jobs
+expect_code 0
+for count in measure.launches=1099511627776 measure.rounds=1099511627776 measure.checkpoints=4611686018427387904 \
+  measure.gemm_size=2147483647 measure.max_steps=4611686018427387904; do
+  launch list "$inputs/quick_study.toml" --set $count
+  expect_code 1
+  expect_one_error "must be at most"
+done
+for study in batch_sizes strong_scaling weak_scaling strategies; do
+  for count in data.samples training.batch_size training.microbatches training.num_epochs verify.steps verify.ranks; do
+    launch simulate "$inputs/$study.toml" --machine "$machine" -o "$study-$count" --set $count=2147483647
+    [ $code -le 3 ] || [ $code -eq 77 ] || fail "exit code $code"
+    grep -qE 'unexpected|out of memory: std' "$err" && fail "says $(head -c 300 "$err")"
+  done
+done
 
 begin wrong
 launch simulate "$inputs/simulated.toml" --machine missing.toml -o results

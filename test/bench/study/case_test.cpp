@@ -184,6 +184,39 @@ TEST(Cases, MeshesOverAxesAreAllFactorisations) {
   EXPECT_EQ(texts.count("data=2,fsdp=2,model=2"), 1u);
   EXPECT_EQ(factorisations(1, {"data", "model"}).at(0).to_string(), "data=1");
   EXPECT_EQ(factorisations(6, {"data", "model"}).size(), 4u);
+  const std::vector<std::string> names{"data", "fsdp", "model"};
+  for (const Size ranks : {1, 7, 12, 64, 360, 1009})
+    for (std::size_t axes = 1; axes <= 3; ++axes)
+      EXPECT_GE(
+          most_factorisations(ranks, axes),
+          static_cast<double>(factorisations(ranks, {names.begin(), names.begin() + axes}).size()));
+}
+
+// Counted before they are made.
+TEST(Cases, AreNoMoreThanTenThousand) {
+  const auto message = [](const Grid& grid) -> std::string {
+    try {
+      make_cases(study_of({grid}));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::vector<nlohmann::json> thousand;
+  for (int seed = 0; seed < 1000; ++seed) thousand.push_back(seed);
+  EXPECT_EQ(message({{"ranks", {1}},
+                     {"model.seed", thousand},
+                     {"data.seed", thousand},
+                     {"training.batch_size", thousand}}),
+            "grid = 1000000000 cases: must be at most 10000 in all");
+  const std::string meshes = message(
+      {{"ranks", {1 << 30}},
+       {"meshes_over", {{"data", "fsdp", "model", "pipeline", "context", "expert", "other"}}}});
+  EXPECT_NE(meshes.find("must be at most 10000 in all"), std::string::npos) << meshes;
+  EXPECT_EQ(message({{"ranks", {Size{1} << 40}}}),
+            "grid.ranks = 1099511627776: must be from 1 to 2,147,483,647");
+  EXPECT_EQ(message({{"ranks", {4}}, {"batch_per_rank", {Size{1} << 62}}}),
+            "grid.batch_per_rank = 4611686018427387904: is too large for 4 ranks");
 }
 
 TEST(Cases, AStrategyHasItsUsualMesh) {
