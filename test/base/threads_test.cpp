@@ -9,7 +9,6 @@
 #include <tessera/base/threads.hpp>
 
 #include "expect_error.hpp"
-#include "temporary_directory.hpp"
 
 namespace tessera {
 namespace {
@@ -48,25 +47,6 @@ TEST(Threads, StayWithinTheQuotaOfAContainer) {
   EXPECT_EQ(threads_of_rank(1, Sets(2, node), 6.0), 3);
   EXPECT_EQ(threads_of_rank(1, Sets(4, node), 1.5), 1);
   EXPECT_EQ(threads_of_rank(0, Sets(2, node), 64.0), 4);
-}
-
-TEST(Threads, TheQuotaIsTheLeastOfAllGroupsAbove) {
-  const test::TemporaryDirectory folder;
-  std::filesystem::create_directories(folder.path() / "pod/container");
-  const auto quota = [&] { return cpu_quota(folder.path() / "cgroup", folder.path()); };
-  EXPECT_EQ(quota(), std::nullopt);  // no control groups
-  folder.write("cgroup", "3:cpu:/old\n0::/pod/container\n");
-  EXPECT_EQ(quota(), std::nullopt);  // no limit is told
-  folder.write("pod/container/cpu.max", "max 100000\n");
-  EXPECT_EQ(quota(), std::nullopt);
-  folder.write("pod/cpu.max", "350000 100000\n");
-  EXPECT_EQ(quota(), 3.5);
-  folder.write("pod/container/cpu.max", "50000 20000\n");
-  EXPECT_EQ(quota(), 2.5);
-  folder.write("cpu.max", "1000 1000\n");  // that of a container which sees itself as the root
-  EXPECT_EQ(quota(), 1.0);
-  folder.write("cgroup", "0::/\n");
-  EXPECT_EQ(quota(), 1.0);
 }
 
 std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/agreement.hpp>
+#include <tessera/base/cpu_quota.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/gpu.hpp>
 #include <tessera/base/host_info.hpp>

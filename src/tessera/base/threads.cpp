@@ -43,23 +43,6 @@ std::vector<int> cores_of(std::span<const int> processors,
 
 std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
 
-std::optional<double> cpu_quota(const std::string& membership, const std::string& root) {
-  std::ifstream file(membership);
-  std::string line;
-  while (std::getline(file, line) && !line.starts_with("0::/")) {
-  }
-  if (!line.starts_with("0::/")) return std::nullopt;
-  std::optional<double> least;
-  for (std::string group = line.substr(3);; group.resize(group.rfind('/'))) {
-    // "QUOTA PERIOD" in microseconds, or "max PERIOD"; the root group has no such file.
-    std::ifstream limit(root + group + "/cpu.max");
-    double quota = 0, period = 0;
-    if (limit >> quota >> period && period > 0)
-      least = std::min(least.value_or(quota / period), quota / period);
-    if (group.empty()) return least;
-  }
-}
-
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores,
                     std::optional<double> quota) {
   const std::vector<int>& mine = cores[local_rank];

@@ -20,12 +20,6 @@ std::vector<int> cores_of(std::span<const int> processors,
 /// cores_of() what this process may run on.
 std::vector<int> own_cores();
 
-/// Processors' worth of time that the control groups of this process allow it, which is how
-/// containers limit it: the least quota of its group (the line "0::/path" of `membership`, the
-/// version 2 of control groups) and of those above it under `root`. None where there is no limit.
-std::optional<double> cpu_quota(const std::string& membership = "/proc/self/cgroup",
-                                const std::string& root = "/sys/fs/cgroup");
-
 /// As many as the launcher has given a rank cores, which it shares evenly with the other ranks of
 /// its node that may run there, and as its node's ranks have processors' worth of time between
 /// them; at least 1. `cores[i]`: of the node's rank i, ascending.
