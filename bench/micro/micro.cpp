@@ -37,6 +37,7 @@ Size sum_over_ranks(const Communicator& ranks, Size mine) {
 
 std::shared_ptr<MpiHandle> raw_axis(const Mesh& mesh, const std::string& axis) {
   if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
+  const WaitLimit limit("a split", timeout_seconds());
   const int color = static_cast<int>(group_of(mesh.shape(), axis, mesh.rank()).front());
   return std::make_shared<MpiHandle>(
       MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));

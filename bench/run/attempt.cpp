@@ -112,9 +112,9 @@ void Attempt::run_round() {
   Json reference = Json::object();
   if (is_first && state_.result.at("status") == "running")
     reference = context_->references.find(point_->config);
-  sleep_until_all_arrive();
+  sleep_until_all_arrive(context_->study.limits);
   if (!state_.is_done && context_->world.rank() < point_->ranks()) measure(reference);
-  sleep_until_all_arrive();
+  sleep_until_all_arrive(context_->study.limits);
   context_->last_word.end();
   state_.seconds_before = state_.seconds();
   if (!is_first || !lock_) return;

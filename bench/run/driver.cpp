@@ -192,7 +192,7 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   for (Size round = 0; round < rules.rounds; ++round) {
-    launch.calibrate();
+    launch.calibrate(context.study.limits);
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::unique_ptr<Attempt>& attempt = attempts[order[i]];

@@ -10,6 +10,9 @@
 #include <tessera/base/agreement.hpp>
 #include <tessera/base/log.hpp>
 #include <tessera/base/runtime.hpp>
+#include <tessera/base/wait_limit.hpp>
+
+#include "results/results_directory.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -20,8 +23,14 @@ double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_s
 
 }  // namespace
 
+MpiHandle split_raw(MPI_Comm parent, int color, int key, const Site& site) {
+  const WaitLimit limit("a split", timeout_seconds(), site);
+  return MpiHandle::split(parent, color, key, site);
+}
+
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
   const Outcome mine = outcome_of(work);
+  const WaitLimit limit("the end of a case", longest_run(limits.case_seconds));
   const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(limits));
   if (agreed) return *agreed;
   int rank = 0;
@@ -31,8 +40,9 @@ Outcome run_on_group(const Group& group, const Limits& limits, const std::functi
   abort_job(mine.code, message);
 }
 
-void sleep_until_all_arrive(MPI_Comm comm) {
+void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& site) {
   using namespace std::chrono_literals;
+  const WaitLimit limit("a rank that has nothing to do", longest_run(limits.case_seconds), site);
   MPI_Request arrived = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm, &arrived);
   std::chrono::microseconds nap = 100us;

@@ -19,13 +19,19 @@ struct Group {
   MpiHandle raw;  ///< to agree with each other on how something has ended
 };
 
+/// Communicators without a watchdog: the job ends when a rank does not come in time. Collective
+/// over `parent`.
+MpiHandle split_raw(MPI_Comm parent, int color, int key, const Site& site = Site::current());
+
 /// How `work` ended on the ranks of a group, the same on all of them; ends the job if that cannot
 /// be found out, because others wait for this rank in a collective that will never end. Collective
 /// over the group.
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work);
 
 /// Returns when every rank of `comm` has come. Ranks that wait sleep, so that those that work have
-/// the machine for themselves; no watchdog finds them late. Collective over `comm`.
-void sleep_until_all_arrive(MPI_Comm comm = MPI_COMM_WORLD);
+/// the machine for themselves. No watchdog finds them late: the job ends when the wait is longer
+/// than any case may take. Collective over `comm`.
+void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm = MPI_COMM_WORLD,
+                            const Site& site = Site::current());
 
 }  // namespace tessera::bench

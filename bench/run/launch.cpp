@@ -109,10 +109,10 @@ std::map<GroupKey, std::vector<WorkOfCase>> LaunchState::works_by_group(
   return works;
 }
 
-void LaunchState::calibrate() {
+void LaunchState::calibrate(const Limits& limits) {
   for (const auto& [key, group] : groups_) {
     if (calibrations_.has(key)) calibrations_.pass(key);
-    sleep_until_all_arrive();
+    sleep_until_all_arrive(limits);
   }
   document_["calibration_seconds"] = calibrations_.seconds();
 }
@@ -130,15 +130,14 @@ void LaunchState::prepare(const Case& point, const Study& study, const Communica
     worlds_.emplace(key.second, Communicator::world(options));
   }
   if (groups_.count(key) == 0)
-    groups_.emplace(key,
-                    Group{worlds_.at(key.second).split(color, world.rank(), "case"),
-                          MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())});
+    groups_.emplace(key, Group{worlds_.at(key.second).split(color, world.rank(), "case"),
+                               split_raw(MPI_COMM_WORLD, color, world.rank())});
   const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
   if (!is_new) return;
   if (inside)
     peak->second = gemm_peak(groups_.at(key).ranks, gemm_type(point.config),
                              study.measure.gemm_size, gemm_repetitions);
-  sleep_until_all_arrive();
+  sleep_until_all_arrive(study.limits);
   document_["calibration"].push_back({{"ranks", n},
                                       {"dtype", name_of(point.config.model.dtype)},
                                       {"gemm_flops_per_second", peak->second}});

@@ -51,7 +51,7 @@ class LaunchState {
   /// Since it began.
   double seconds() const { return clock_.seconds(); }
   /// A pass of every calibration. Collective over all ranks.
-  void calibrate();
+  void calibrate(const Limits& limits);
   void set_reference_seconds(double seconds) { document_["reference_seconds"] = seconds; }
   /// What the next launch needs; on rank 0.
   void write(const ResultsDirectory& results) const;

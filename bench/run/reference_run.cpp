@@ -28,7 +28,7 @@ class ReferenceRuns {
     const Communicator& ranks = group_.ranks;
     const int color = ranks.rank() < run.ranks ? 0 : 1;
     const Group part{ranks.split(color, ranks.rank(), "reference"),
-                     MpiHandle::split(group_.raw.get(), color, ranks.rank(), Site::current())};
+                     split_raw(group_.raw.get(), color, ranks.rank())};
     Json losses;
     Outcome outcome;
     if (color == 0)
@@ -38,7 +38,7 @@ class ReferenceRuns {
           return losses_json(training.train([&] { check_time(part.ranks); }, steps).losses);
         });
       });
-    sleep_until_all_arrive(group_.raw.get());
+    sleep_until_all_arrive(study_.limits, group_.raw.get());
     collectively(ranks, [&] {
       if (outcome.failed()) throw Error(outcome.code, outcome.message);
     });

@@ -122,7 +122,7 @@ Json References::run(const Json& wave, const std::vector<const Case*>& cases,
   });
   const int color = static_cast<int>(mine - wave.begin());
   const Group group{world.split(color, world.rank(), "reference"),
-                    MpiHandle::split(MPI_COMM_WORLD, color, world.rank(), Site::current())};
+                    split_raw(MPI_COMM_WORLD, color, world.rank())};
   if (mine == wave.end()) return nullptr;
   const Config& config = cases[mine->at("case").get<std::size_t>()]->config;
   const ReferencePlan plan = plan_reference(config, study_.verify, study_.limits, world.size());
@@ -171,7 +171,7 @@ void References::make(const std::vector<const Case*>& cases, const Communicator&
     last_word.begin({{"id", wave.front().at("name")}}, deadline);
     last_word.enter("reference");
     const Json made = run(wave, cases, world);
-    sleep_until_all_arrive();
+    sleep_until_all_arrive(study_.limits);
     last_word.end();
     const std::vector<Json> all = gather_json(world, made);
     collectively(world,

@@ -38,6 +38,8 @@ void run(std::string_view what, const Communicator& world) {
   } else if (what == "stopped") {
     if (culprit) raise(SIGSTOP);
     world.all_reduce(v);
+  } else if (what == "stopped_at_end") {
+    if (culprit) raise(SIGSTOP);
   } else if (what == "receive") {
     if (world.rank() == 0) world.receive(v, 2, 7);
   } else if (what == "request") {

@@ -34,8 +34,8 @@ void inspect(const Communicator& world, const Config& config, const Topology& to
 }  // namespace
 
 ExitCode inspect_command(Runtime&, const InspectOptions& options) {
-  const Communicator world = Communicator::world();
-  const Config config = agreed_config(world, options.source);
+  const Config config = agreed_config(Communicator::world(), options.source);
+  const Communicator world = Communicator::world(config.comm);
   const Topology topology(node_of_ranks(world));
   check_nodes(config.training.distributed, topology);
   collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });

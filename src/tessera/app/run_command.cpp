@@ -124,8 +124,8 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
 }  // namespace
 
 ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
-  const Communicator world = Communicator::world();
-  const Config config = agreed_config(world, options.source);
+  const Config config = agreed_config(Communicator::world(), options.source);
+  const Communicator world = Communicator::world(config.comm);
   collectively(world, [&] {
     if (world.rank() != 0) return;
     if (!options.json.empty()) check_writable("--json", options.json);

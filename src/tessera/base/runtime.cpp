@@ -24,6 +24,7 @@
 #include <tessera/base/share_text.hpp>
 #include <tessera/base/threads.hpp>
 #include <tessera/base/view.hpp>
+#include <tessera/base/wait_limit.hpp>
 
 namespace tessera {
 namespace {
@@ -52,13 +53,20 @@ class OnlyOne {
   static inline std::atomic<bool> exists_ = false;
 };
 
+WaitLimit start_limit(const Site& site = Site::current()) {
+  return WaitLimit("the start", timeout_seconds(), site);
+}
+
 class MpiSession {
  public:
-  MpiSession(int& argc, char**& argv) : owned_(!mpi_is_initialized()) {
+  MpiSession(int& argc, char**& argv, const std::optional<Launch>& launch)
+      : owned_(!mpi_is_initialized()) {
+    if (launch) set_log_rank(launch->rank);  // until MPI tells
     if (!owned_ && !mpi_is_running())
       throw Error(ExitCode::usage, "MPI has already been finalized");
     int provided = MPI_THREAD_SINGLE;
     if (owned_) {
+      const WaitLimit limit("MPI_Init_thread", timeout_seconds());
       MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     } else {
       MPI_Query_thread(&provided);
@@ -69,12 +77,14 @@ class MpiSession {
                                                        : "single";
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const WaitLimit limit = start_limit();
     MPI_Comm_dup(MPI_COMM_WORLD, &control);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
   }
   ~MpiSession() {
     if (!mpi_is_running()) return;
+    const WaitLimit limit("the end of MPI", timeout_seconds());
     MPI_Comm_free(&node);
     MPI_Comm_free(&control);
     if (owned_) MPI_Finalize();
@@ -91,10 +101,18 @@ class MpiSession {
   bool owned_;
 };
 
+std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string& mine,
+                                       const Site& site = Site::current()) {
+  const WaitLimit limit = start_limit(site);
+  return gather_texts(mpi.node, mine);
+}
+
 // Runs f on every rank; if it threw on any, every rank throws the same Error.
 template <class F>
-void on_all_ranks(const MpiSession& mpi, const F& f) {
-  const Outcome outcome = *agree_on_outcome(mpi.control, outcome_of(f), no_time_limit);
+void on_all_ranks(const MpiSession& mpi, const F& f, const Site& site = Site::current()) {
+  const Outcome mine = outcome_of(f);
+  const WaitLimit limit = start_limit(site);
+  const Outcome outcome = *agree_on_outcome(mpi.control, mine, no_time_limit);
   if (outcome.failed()) throw Error(outcome.code, outcome.message);
 }
 
@@ -114,7 +132,7 @@ std::optional<int> choose_device(const MpiSession& mpi, const std::vector<std::s
     identity = device_identity(device);
   });
   if (!visible) return std::nullopt;
-  const std::vector<std::string> names = gather_texts(mpi.node, identity);
+  const std::vector<std::string> names = texts_of_node(mpi, identity);
   on_all_ranks(mpi, [&] {
     const std::optional<std::string> error = shared_device_error(names);
     const char* allowed = std::getenv("TESSERA_ALLOW_SHARED_GPU");
@@ -140,7 +158,7 @@ std::optional<int> choose_threads(const MpiSession& mpi,
   if (!has_threads) return std::nullopt;
   if (asked) return asked->number;
   std::vector<std::vector<int>> cores;
-  for (const std::string& text : gather_texts(mpi.node, nlohmann::json(own_cores()).dump()))
+  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
     cores.push_back(nlohmann::json::parse(text));
   return threads_of_rank(mpi.local_rank, cores, cpu_quota());
 }
@@ -168,6 +186,7 @@ struct Runtime::State {
   OnlyOne only_one;
   std::vector<std::string> arguments;
   BlasStatus blas;
+  std::optional<Launch> launch;
   MpiSession mpi;
   std::optional<int> device;
   std::optional<KokkosSession> kokkos;
@@ -175,20 +194,18 @@ struct Runtime::State {
   State(int& argc, char**& argv)
       : arguments(argv, argv + argc),
         blas(check_blas(argc, argv, !mpi_is_initialized())),
-        mpi(argc, argv) {
+        launch(detect_launch(std::getenv)),
+        mpi(argc, argv, launch) {
+    if (launch) check_launch(*launch, mpi.size);
     set_log_rank(mpi.rank);
-    if (const std::optional<Launch> launch = detect_launch(std::getenv)) {
-      if (mpi.size == 1) set_log_rank(launch->rank);
-      check_launch(*launch, mpi.size);
-      set_log_rank(mpi.rank);
-    }
+    on_all_ranks(mpi, check_timeout_variable);
     device = choose_device(mpi, arguments);
     const KokkosChoice choice{device, choose_threads(mpi, arguments)};
     on_all_ranks(mpi, [&] {
       kokkos.emplace(argc, argv, choice);
       serial_below();  // rejects a bad value
+      blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
     });
-    blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
   }
 };
 
@@ -204,6 +221,9 @@ const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
 
 std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
+  // A rank that failed ends the job itself when its grace is over, with a better line.
+  const double extra = mine.failed() && timeout_seconds() > 0 ? grace_seconds : 0;
+  const WaitLimit limit("the end of all ranks", timeout_seconds() + extra);
   return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
 }
 

@@ -10,6 +10,7 @@
 #include <tessera/base/host_info.hpp>
 #include <tessera/base/mpi_error.hpp>
 #include <tessera/base/share_text.hpp>
+#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/detail/transport.hpp>
 
@@ -22,6 +23,7 @@ BackendFacts backend_facts() {
   facts.has_cuda = true;
 #endif
   if (!facts.has_cuda || !mpi_is_running()) return facts;
+  const WaitLimit limit("the search for GPUs", timeout_seconds());
   const std::vector<std::string> gpus = gather_texts_on_first(
       MPI_COMM_WORLD, host_name() + " " + device_identity(Kokkos::device_id()));
   facts.ranks_per_gpu =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tessera/base/types.hpp>
+#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/backend.hpp>
 
 namespace tessera {
@@ -9,12 +10,10 @@ namespace tessera {
 /// Whether the library was built for debugging.
 bool check_collectives_by_default();
 
-/// Thirty years; the clocks take no more.
-inline constexpr double longest_timeout_seconds = 1e9;
-
 /// Shared by a world communicator and everything split from it.
 struct CommOptions {
-  double timeout_seconds = 300;  ///< a call that lasts longer ends the job; 0: never; at most 1e9
+  /// A call that lasts longer ends the job; 0: never; at most 1e9.
+  double timeout_seconds = default_timeout_seconds();
   bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
   Size max_count = Size{1} << 30;        ///< elements per library call, 1 to 2^31 - 1; more is cut
   Backend backend = Backend::automatic;  ///< of device Views

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 
@@ -91,6 +92,8 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
   if (!mpi_is_running()) {
     throw Error(ExitCode::communication, "a communicator needs MPI, which is not running");
   }
+  set_timeout_seconds(options.timeout_seconds);
+  const WaitLimit limit("making a communicator of all ranks", options.timeout_seconds, site);
   auto world = std::make_shared<detail::World>();
   world->options = options;
   world->backend = choose_backend(options.backend, backend_facts());

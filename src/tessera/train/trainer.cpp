@@ -31,11 +31,15 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
 }
 
 /// Collective: ranks whose options differ could not even agree through a communicator that has
-/// them.
+/// them. Only the time limit may differ, if it is there.
 CommOptions agreed_options(const Config& config) {
   Config given = config;
   given.data = {};  // without the stand-in for the data, which nobody gave
-  check_same_on_all_ranks(Communicator::world(), given);
+  const double asked = config.comm.timeout_seconds;
+  CommOptions options;
+  options.timeout_seconds =
+      asked > 0 && asked <= longest_timeout_seconds ? asked : longest_timeout_seconds;
+  check_same_on_all_ranks(Communicator::world(options), given);
   return comm_options(config);
 }
 

@@ -23,6 +23,8 @@ constexpr auto reporter_grace = 5s;  // for a rank that has asked to print and a
 constexpr auto end_grace = 10s;      // beyond the timeout, for ranks that are done
 constexpr auto error_grace = 1s;     // for ranks that may have the same error
 constexpr auto end_interval = 200us;
+constexpr std::uint64_t end_of_all =
+    ~std::uint64_t{0};  // in place of a group: nobody calls any more
 
 std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
   MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
@@ -105,17 +107,16 @@ void Watchdog::leave() {
   inside_ = false;
 }
 
-/// A rank that is done waits for the others, so that its thread can say so when it is missed. With
-/// an exception on its way up only for a moment: others that have it, too, read their letters in
-/// that time, of which some MPI libraries complain if they are left. Nor for ever: beyond the
-/// timeout somebody has reported, or nobody will.
+/// A rank that is done waits for the others, so that its thread can say so when it is missed; those
+/// that are still not done beyond the timeout are reported as missing. With an exception on its way
+/// up it waits only for a moment: others that have it, too, read their letters in that time, of
+/// which some MPI libraries complain if they are left.
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     awaits_others_ = can_ask_ && std::uncaught_exceptions() == 0;
-    const Seconds patience =
-        awaits_others_ ? timeout_ + end_grace : std::min<Seconds>(error_grace, timeout_ / 2);
+    const Seconds patience = std::min<Seconds>(error_grace, timeout_ / 2);
     end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
     is_ending_ = true;
   }
@@ -133,7 +134,7 @@ void Watchdog::run() {
         if (!is_ending_) wake_.wait_for(lock, interval_, [this] { return is_ending_; });
         ending = is_ending_;
       }
-      const bool is_late = ending && Clock::now() > end_due_;
+      const bool is_late = ending && !awaits_others_ && Clock::now() > end_due_;
       if (ending) end(is_late);
       if (can_ask_) read_mail();
       time_call();
@@ -190,6 +191,7 @@ void Watchdog::answer(const Letter& question) {
   reply.kind = Letter::Kind::answer;
   reply.inquiry = question.inquiry;
   const std::lock_guard lock(mutex_);
+  if (question.group == end_of_all) reply.arrived = is_ending_;
   for (const WatchedGroup* group : groups_) {
     if (group->id != question.group || question.number == 0) continue;
     reply.arrived = group->calls > question.number ||
@@ -211,8 +213,7 @@ void Watchdog::end(bool is_late) {
     letter.kind = Letter::Kind::ended;
     send(0, letter);
   }
-  const bool gives_up = is_late && !awaits_others_;
-  if (rank_ != 0 || all_ended_ || (num_ended_ < size_ && !gives_up)) return;
+  if (rank_ != 0 || all_ended_ || (num_ended_ < size_ && !is_late)) return;
   letter.kind = Letter::Kind::all_ended;
   for (int rank = 1; rank < size_; ++rank) send(rank, letter);
   all_ended_ = true;
@@ -223,8 +224,10 @@ void Watchdog::time_call() {
   const std::lock_guard lock(mutex_);
   const Time now = Clock::now();
   const Seconds step = std::min<Seconds>(now - std::exchange(last_look_, now), 1s);
-  if (!inside_ || timed_ != calls_) {
-    timed_ = calls_;
+  const bool is_waiting = inside_ || awaits_others_;
+  const std::uint64_t current = calls_ + (is_ending_ ? 1 : 0);  // the end comes after all calls
+  if (!is_waiting || timed_ != current) {
+    timed_ = current;
     waited_ = Seconds(0);
     inquiry_.reset();
     return;
@@ -238,7 +241,8 @@ void Watchdog::time_call() {
   // The lower ranks come first: the others then have heard of it.
   const Seconds turn = can_ask_ ? std::max<Seconds>(2 * interval_, 20ms) : Seconds(500ms);
   const Seconds stagger = rank_ * std::min<Seconds>(turn, Seconds(3s) / size_);
-  if (waited_ < timeout_ + stagger || now < not_before_) return;
+  const Seconds limit = is_ending_ ? timeout_ + end_grace : timeout_;
+  if (waited_ < limit + stagger || now < not_before_) return;
   if (!can_ask_) report("missing ranks cannot be named without MPI_THREAD_MULTIPLE");
   ask();
 }
@@ -246,7 +250,7 @@ void Watchdog::time_call() {
 void Watchdog::ask() {
   Letter question;
   question.inquiry = timed_;
-  question.group = call_.group->id;
+  question.group = is_ending_ ? end_of_all : call_.group->id;
   question.number = call_.number;
   question.operation = call_.operation;
   for (int rank = 0; rank < size_; ++rank) {
@@ -257,8 +261,9 @@ void Watchdog::ask() {
 
 void Watchdog::report(const std::string& missing) {
   const std::string speaker = can_ask_ ? "" : fmt::format("rank {}: ", rank_);
-  const std::string message = fmt::format("{}{} has waited {:.1f} s; {}", speaker, describe_call(),
-                                          waited_.count(), missing);
+  const std::string waiting = is_ending_ ? "the end of all ranks" : describe_call();
+  const std::string message =
+      fmt::format("{}{} has waited {:.1f} s; {}", speaker, waiting, waited_.count(), missing);
   log_from_this_rank(message);
   abort_job(ExitCode::communication, message);
 }
@@ -277,8 +282,10 @@ std::string Watchdog::describe_call() const {
 }
 
 std::string Watchdog::describe_missing() const {
-  std::vector<int> members = call_.group->world_ranks;
-  if (is_point_to_point(call_.operation)) members = {members[call_.peer]};
+  std::vector<int> members(static_cast<std::size_t>(size_));
+  std::iota(members.begin(), members.end(), 0);
+  if (!is_ending_) members = call_.group->world_ranks;
+  if (!is_ending_ && is_point_to_point(call_.operation)) members = {members[call_.peer]};
   std::map<int, std::string> missing, arrived;
   for (const int rank : members) {
     if (rank == rank_) continue;

@@ -120,7 +120,7 @@ class Watchdog {
   bool inside_ = false;
   bool is_ending_ = false;      ///< the caller is done
   bool awaits_others_ = false;  ///< ... and waits until all are; after an error only for a moment
-  Time end_due_;
+  Time end_due_;                ///< after an error
 
   // Of the watching thread alone.
   std::list<Letter> sent_;   ///< kept, as MPI may read them at any time
