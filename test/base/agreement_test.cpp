@@ -2,6 +2,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -79,6 +80,11 @@ TEST(DescribeException, GivesTheExitCodeAndAMessage) {
   EXPECT_EQ(config.message, "k = v: must be x");
   EXPECT_EQ(outcome_of([] { throw Error(ExitCode::timeout, "t"); }).code, ExitCode::timeout);
   EXPECT_EQ(outcome_of([] { throw std::bad_alloc(); }).code, ExitCode::out_of_memory);
+  const Outcome thread = outcome_of([] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  EXPECT_EQ(thread.code, ExitCode::out_of_memory);
+  EXPECT_EQ(thread.message.find("out of memory: cannot start a thread"), 0U) << thread.message;
   EXPECT_EQ(outcome_of([] { throw std::runtime_error("x"); }).message, "unexpected: x");
   EXPECT_EQ(outcome_of([] { throw 1; }).message, "unexpected error: an exception of unknown type");
 }

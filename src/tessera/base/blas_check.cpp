@@ -3,11 +3,14 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <string_view>
 #include <unistd.h>
 #include <vector>
@@ -15,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/blas_check.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 
 namespace tessera {
@@ -49,6 +53,36 @@ std::string blas_library() {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(info.dli_fname, error);
   return error ? info.dli_fname : file.string();
+}
+
+// OpenBLAS takes a buffer of this size for each thread that multiplies. Where the system refuses
+// it, it asks again for ever, so find out first.
+constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + (std::size_t{64} << 10);
+
+void check_buffers(int number) {
+  std::vector<std::unique_ptr<char[]>> buffers;
+  try {
+    while (static_cast<int>(buffers.size()) < number)
+      buffers.push_back(std::make_unique_for_overwrite<char[]>(buffer_bytes));
+  } catch (const std::bad_alloc&) {
+    throw Error(
+        ExitCode::out_of_memory,
+        "out of memory: OpenBLAS cannot get the 128 MiB that it needs for each thread (limit "
+        "of memory: ulimit -v)");
+  }
+}
+
+// The smallest product: OpenBLAS then has the buffer of the calling thread, and keeps it.
+void take_buffer() {
+  using Sgemm = void(const char*, const char*, const std::int64_t*, const std::int64_t*,
+                     const std::int64_t*, const float*, const float*, const std::int64_t*,
+                     const float*, const std::int64_t*, const float*, float*, const std::int64_t*);
+  auto* sgemm = find_symbol<Sgemm>("sgemm_");
+  if (sgemm == nullptr) return;
+  const std::int64_t n = 1;  // the low half is the same for a library with 32-bit integers
+  const float one = 1;
+  float product = 0;
+  sgemm("N", "N", &n, &n, &n, &one, &one, &n, &one, &n, &one, &product, &n);
 }
 
 // Executes this program again; returns, with the reason, only if that did not work.
@@ -138,7 +172,11 @@ int limit_blas_threads(int threads) {
   auto* get_threads = find_symbol<int()>("openblas_get_num_threads");
   const bool is_chosen =
       std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("GOTO_NUM_THREADS") != nullptr;
-  if (set_threads != nullptr && !is_chosen) set_threads(threads);
+  const bool sets = set_threads != nullptr && !is_chosen;
+  const int before = get_threads != nullptr ? get_threads() : 0;
+  if (get_threads != nullptr) check_buffers(1 + (sets ? std::max(0, threads - before) : 0));
+  if (sets) set_threads(threads);
+  if (get_threads != nullptr) take_buffer();
   return get_threads != nullptr ? get_threads() : 0;
 }
 
