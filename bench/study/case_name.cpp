@@ -29,7 +29,9 @@ std::vector<std::string> other_factors(const nlohmann::json& factors) {
 /// FNV-1a, folded: a study has thousands of cases at most.
 std::uint32_t hash_of(const nlohmann::json& document) {
   std::uint64_t h = 14695981039346656037u;
-  for (const char c : document.dump()) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  // A path need not be UTF-8.
+  for (const char c : document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+    h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return static_cast<std::uint32_t>(h ^ (h >> 32));
 }
 

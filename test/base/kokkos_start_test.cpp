@@ -81,6 +81,7 @@ TEST(AskedNumber, RejectsWhatIsNone) {
 
 TEST(KokkosStart, RecognisesAFailedAllocation) {
   EXPECT_TRUE(is_allocation_failure(std::bad_alloc()));
+  EXPECT_TRUE(is_allocation_failure(std::length_error("cannot create std::vector")));
   EXPECT_FALSE(is_allocation_failure(std::runtime_error("something else")));
 #ifndef __SANITIZE_ADDRESS__  // which ends the process instead
   try {

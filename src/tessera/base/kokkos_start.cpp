@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include <KokkosKernels_config.h>
@@ -125,6 +126,8 @@ void initialize_kokkos(int& argc, char** argv, const KokkosChoice& choice) {
 
 bool is_allocation_failure(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  // More than a container could ever hold.
+  if (dynamic_cast<const std::length_error*>(&error) != nullptr) return true;
   return std::string_view(error.what()).find("failed to allocate") != std::string_view::npos;
 }
 

@@ -267,8 +267,9 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   for (const EpochValidation& one : metrics.validations)
     state.validations.push_back(
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
-  state.config = config_as_json(fit_config_).dump();
-  state.provenance = checkpointing_.provenance.dump();
+  constexpr auto replace = nlohmann::json::error_handler_t::replace;  // what is no UTF-8 in a path
+  state.config = config_as_json(fit_config_).dump(-1, ' ', false, replace);
+  state.provenance = checkpointing_.provenance.dump(-1, ' ', false, replace);
   state.data = samples_;
   CheckpointStore& store = saves_->store;
   attempt(metrics, false, [&] { store.finish(); });
