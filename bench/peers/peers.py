@@ -67,6 +67,8 @@ def parse(arguments=None):
         raise SystemExit("error: --precision tf32: needs --device cuda")
     if "jax" in (options.only or []) and on_gpus:
         raise SystemExit("error: --only jax: is measured on CPUs only")
+    if options.json and os.path.exists(options.json) and not os.path.isfile(options.json):
+        raise SystemExit(f"error: --json {options.json}: must be a regular file")
     return options
 
 
@@ -164,9 +166,9 @@ def main():
     options = parse()
     figures = measure(options)
     add_ratios(figures)
-    print(table_text(figures))
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"schema_version": 1, "peers": figures}, indent=2) + "\n", encoding="utf-8")
+    print(table_text(figures))
 
 
 if __name__ == "__main__":

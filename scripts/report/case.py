@@ -3,6 +3,7 @@
 
 import fcntl
 import math
+import os
 import re
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ MEASURED = ("ok", "unverified")  # the latter had nothing that its losses could 
 def is_locked(path):
     """Whether a launch that lives holds this file; as bench/results/case_lock.cpp."""
     try:
-        with open(path, encoding="utf-8") as file:
+        # A FIFO is not waited for.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

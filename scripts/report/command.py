@@ -2,6 +2,7 @@
 """The command line of scripts/report.py."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -12,11 +13,25 @@ from .output import write
 from .study import ReportError, Study
 
 
-def _report_export(options):
-    export = Export(options.results)
+def _say(text):
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # What is left to be written when Python ends goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReportError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def _report(options):
     output = options.output or Path(options.results) / "report"
-    print(f"the report is {write(output, f'Training run: {export.kind}', build_export(export))}")
-    return 0
+    if is_export(options.results):
+        export = Export(options.results)
+        page = write(output, f"Training run: {export.kind}", build_export(export))
+        _say(f"the report is {page}")
+    else:
+        study = Study(options.results)
+        page = write(output, f"Scaling study: {study.name}", build(study, options.allow_mixed))
+        _say(f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}")
 
 
 def main(arguments=None):
@@ -37,14 +52,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     style.use()
     try:
-        if is_export(options.results):
-            return _report_export(options)
-        study = Study(options.results)
-        blocks = build(study, options.allow_mixed)
-        output = options.output or Path(options.results) / "report"
-        page = write(output, f"Scaling study: {study.name}", blocks)
+        _report(options)
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}")
     return 0

@@ -8,6 +8,7 @@ import numpy
 
 from .document import Heading, Paragraph
 from .figure_predictions import curves, picture_of
+from .files import check_regular, read_text
 from .layout import NothingToShow
 from .study import ReportError
 
@@ -18,6 +19,11 @@ def is_export(directory):
     return all((Path(directory) / f"{name}.npy").exists() for name in ARRAYS)
 
 
+def _array(path):
+    check_regular(path)
+    return numpy.load(path)
+
+
 class Export:
     """Arrays of (samples, positions, columns), and the results."""
 
@@ -25,10 +31,10 @@ class Export:
         self.directory = Path(directory)
         self.name = self.directory.resolve().name
         try:
-            self.results = json.loads((self.directory / "results.json").read_text(encoding="utf-8"))
-            arrays = [numpy.load(self.directory / f"{name}.npy") for name in ARRAYS]
+            self.results = json.loads(read_text(self.directory / "results.json"))
+            arrays = [_array(self.directory / f"{name}.npy") for name in ARRAYS]
             drawn = self.directory / "sample.npy"
-            self.sample = numpy.load(drawn) if drawn.exists() else None
+            self.sample = _array(drawn) if drawn.exists() else None
             self.kind = self.results["config"]["model"]["kind"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ReportError(f"{directory} cannot be read: {error}") from error

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from . import drawing, html_page
 from .document import Figure
+from .files import read_text, replace
 from .study import ReportError
 
 
@@ -27,7 +28,7 @@ def write(directory, title, blocks):
         _remove_earlier(directory, files)
         (directory / "figures").mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            _replace(directory / name, content)
+            replace(directory / name, content)
     except OSError as error:
         raise ReportError(
             f"cannot write the report to {directory}: {error.strerror}; -o DIR puts it elsewhere"
@@ -38,14 +39,7 @@ def write(directory, title, blocks):
 def _remove_earlier(directory, files):
     """Figures of an earlier report that this one does not have would be taken for its own."""
     earlier = directory / "report.md"
-    text = earlier.read_text(encoding="utf-8") if earlier.exists() else ""
+    text = read_text(earlier) if earlier.exists() else ""
     for png in set(re.findall(r"\]\((figures/\w+\.png)\)", text)) - files.keys():
         (directory / png).unlink(missing_ok=True)
         (directory / png).with_suffix(".svg").unlink(missing_ok=True)
-
-
-def _replace(path, content):
-    """Under a temporary name first, so that nobody reads half a file."""
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    temporary.replace(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .case import Case
 from .fields import get, numbers, table, text
+from .files import read_text
 from .series import in_order
 from .style import use_strategies
 
@@ -62,7 +63,7 @@ class Study:
     def _read(self, path, required=True):
         """The object in a file; None, with the reason noted, if there is none that can be used."""
         try:
-            content = json.loads((self.directory / path).read_text(encoding="utf-8"))
+            content = json.loads(read_text(self.directory / path))
         except FileNotFoundError:
             if required:
                 self._problem(path, "is missing")

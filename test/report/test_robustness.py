@@ -5,6 +5,8 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
+import sys
 import unittest
 
 from support import (
@@ -131,6 +133,17 @@ class Spoiled(WithDirectory):
         for name in contents:
             self.assertIn(f"cases/{name}/result.json: ", text)
             self.assertIn(f"cases/{name}/result.json: ", self.stderr)
+
+    def test_nobody_waits_for_a_writer(self):
+        results = self.copy(small)
+        name = sorted(results_of(results))[0]
+        directory = results / "cases" / name
+        for file in (directory / "result.json", directory / "lock", results / "summary.json"):
+            file.unlink(missing_ok=True)
+            os.mkfifo(file)
+        text = "".join(self.report(results).text)
+        for file in (f"cases/{name}/result.json", "summary.json"):
+            self.assertIn(f"{file}: is no regular file", text)
 
     def test_numbers_that_are_none(self):
         results = self.copy(small)
@@ -290,6 +303,35 @@ class Refused(WithDirectory):
         file = self.scratch / "file"
         file.write_text("")
         self.assertIn("-o DIR puts it elsewhere", self.fails(self.fixture, "-o", file / "report"))
+
+    def test_only_regular_files_are_replaced(self):
+        for name in ("report.md", "report.html"):
+            output = self.scratch / f"fifo-{name}"
+            output.mkdir()
+            os.mkfifo(output / name)
+            self.assertIn("is no regular file", self.fails(self.fixture, "-o", output))
+            self.assertTrue((output / name).is_fifo())
+
+    def test_links_are_written_through(self):
+        output = self.scratch / "links"
+        output.mkdir()
+        (output / "report.md").symlink_to("../page.md")
+        for _ in range(2):  # to a file that is not there, and to one that is
+            self.assertEqual(run_report(self.fixture, "-o", output).returncode, 0)
+            self.assertTrue((output / "report.md").is_symlink())
+            self.assertGreater((self.scratch / "page.md").stat().st_size, 1000)
+
+    def test_output_that_cannot_be_printed(self):
+        output = self.scratch / "unprinted"
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            command = [sys.executable, "-B", str(SCRIPTS / "report.py"), str(self.fixture), "-o", str(output)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(
+            done.stderr.splitlines()[-1],
+            "error: cannot write to standard output: No space left on device",
+        )
+        self.assertTrue((output / "report.html").exists())
 
     def test_results_are_only_read(self):
         results = self.copy(small)
