@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_command_line.hpp"
 
-#include <filesystem>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +10,7 @@
 #include <tessera/base/kokkos_start.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "run/job_script.hpp"
 
@@ -71,9 +71,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->check(CLI::IsMember({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
   run.add_option_function<std::string>(
          "--calibration",
-         [&](const std::string& file) {
-           options.calibration = std::filesystem::absolute(file).string();
-         },
+         [&](const std::string& file) { options.calibration = absolute_path(file).string(); },
          "Calibration to use and extend, instead of calibration.json in the results directory")
       ->type_name("FILE");
   run.add_option(

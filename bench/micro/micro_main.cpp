@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <benchmark/benchmark.h>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <ostream>
@@ -13,6 +12,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 #include "micro/line_filter.hpp"
@@ -46,14 +46,6 @@ void initialize(std::vector<std::string> arguments) {
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
     throw Error(ExitCode::usage, std::string(argv[1]) + ": is not an option of Google Benchmark");
-}
-
-/// Google Benchmark ends the process where it cannot write, behind MPI's back.
-void check_writable(const std::string& file, const Communicator& world) {
-  collectively(world, [&] {
-    if (world.rank() == 0 && !file.empty() && !std::ofstream(file, std::ios::app))
-      throw ConfigError("--benchmark_out", file, "cannot be written");
-  });
 }
 
 void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh& mesh) {
@@ -92,7 +84,10 @@ ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
   const MicroOptions& options = command.options;
   const Communicator world = Communicator::world();
   const Mesh mesh(world, MeshShape::parse(options.mesh, Topology(node_of_ranks(world))));
-  check_writable(command.file, world);
+  // Google Benchmark ends the process where it cannot write, behind MPI's back.
+  collectively(world, [&] {
+    if (world.rank() == 0 && !command.file.empty()) check_writable("--benchmark_out", command.file);
+  });
   initialize(command.google);
   MicroContext context(options, mesh);
   add_compute_benchmarks(context);

@@ -22,7 +22,7 @@ LockState try_lock(int file, int kind) {
 }  // namespace
 
 std::optional<CaseLock> CaseLock::take(const std::filesystem::path& file) {
-  const int handle = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int handle = open(file.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
   if (handle < 0)
     throw Error(ExitCode::usage, "cannot write " + file.string() + ": " + std::strerror(errno));
   CaseLock lock(handle);
@@ -39,7 +39,7 @@ CaseLock::~CaseLock() {
 }
 
 LockState lock_state(const std::filesystem::path& file) {
-  const int handle = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int handle = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (handle < 0) return LockState::free;
   const LockState state = try_lock(handle, LOCK_SH);
   close(handle);

@@ -2,12 +2,11 @@
 #include "results/results_directory.hpp"
 
 #include <ctime>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
 
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -31,9 +30,10 @@ double seconds_since(const std::string& utc) {
 }  // namespace
 
 std::optional<Json> ResultsDirectory::read(const std::string& name) const {
-  std::ifstream file(path_ / name);
-  if (!file) return std::nullopt;
-  Json document = Json::parse(file, nullptr, false);
+  constexpr Size most_bytes = Size{1} << 30;
+  std::error_code error;
+  if (!fs::exists(path_ / name, error) && !error) return std::nullopt;
+  Json document = Json::parse(read_text(path_ / name, most_bytes), nullptr, false);
   if (document.is_discarded()) return std::nullopt;
   return document;
 }
@@ -49,7 +49,10 @@ Json ResultsDirectory::study() const {
 }
 
 void ResultsDirectory::check(const Json& study, bool may_exist) const {
-  if (!fs::exists(path_ / "study.json")) return;
+  std::error_code error;
+  const bool is_there = fs::exists(path_ / "study.json", error);
+  if (error) throw ConfigError("-o", path_.string(), "cannot be read: " + error.message());
+  if (!is_there) return;
   if (!may_exist)
     throw ConfigError(
         "-o", path_.string(),

@@ -21,6 +21,7 @@ class ResultsDirectory {
   const std::filesystem::path& path() const { return path_; }
 
   /// A document by its name below the directory; none if there is no file, or not a whole one.
+  /// Throws Error (usage) if the file cannot be read.
   std::optional<nlohmann::json> read(const std::string& name) const;
   void write(const std::string& name, const nlohmann::json& document) const;
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "results/columns.hpp"
 #include "results/documents.hpp"

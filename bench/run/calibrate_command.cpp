@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/provenance.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/config/machine_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "measure/measure_machine.hpp"
 
@@ -23,7 +23,8 @@ ExitCode calibrate_machine(const CalibrateOptions& options) {
   collectively(world, [&] {
     if (world.rank() != 0) return;
     check_writable("-o", file);
-    if (std::filesystem::exists(file))
+    std::error_code unused;
+    if (std::filesystem::exists(file, unused))
       throw ConfigError("-o", file.string(), "exists; choose another file");
   });
   const std::vector<Size> nodes = node_of_ranks(world);

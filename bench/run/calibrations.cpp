@@ -9,6 +9,7 @@
 #include <tessera/base/log.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 
 namespace tessera::bench {
@@ -106,7 +107,9 @@ Calibrations::Calibrations(const ResultsDirectory& results, std::string file,
                            const std::vector<Json>& of_ranks)
     : results_(results), file_(std::move(file)), provenance_(provenance), of_ranks_(of_ranks) {
   Json found = Json::array();
-  if (world.rank() == 0) found = read(results_, file_);
+  collectively(world, [&] {
+    if (world.rank() == 0) found = read(results_, file_);
+  });
   found_ = broadcast_json(world, found).get<std::vector<Calibration>>();
 }
 

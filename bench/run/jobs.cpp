@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/machine_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "run/job_script.hpp"
 
@@ -57,14 +55,17 @@ JobContext load_jobs(const JobsOptions& options) {
 
 /// New or empty, and of characters that every scheduler takes in its directives.
 fs::path check_directory(const std::string& given) {
-  const fs::path path = fs::absolute(given).lexically_normal();
+  const fs::path path = absolute_path(given).lexically_normal();
   if (shell_word(path.string()) != path.string() ||
       path.string().find_first_of("@%") != std::string::npos)
     throw ConfigError("-o", given,
                       "must be a path without spaces or special characters, which some schedulers "
                       "reject");
-  if (fs::exists(path) && !(fs::is_directory(path) && fs::is_empty(path)))
+  std::error_code error;
+  if (fs::exists(path, error) && !(fs::is_directory(path, error) && fs::is_empty(path, error)) &&
+      !error)
     throw ConfigError("-o", given, "must be a new or empty directory");
+  if (error) throw ConfigError("-o", given, "cannot be read: " + error.message());
   return path;
 }
 
@@ -92,18 +93,19 @@ std::string run_text(const Job& job, const JobContext& context) {
   const StudySource& source = context.options.source;
   const std::string results = (context.directory / "results").string();
   // Relative paths of the study's configuration are those of whoever writes the jobs.
-  std::string text = fmt::format("cd {} || exit\nexport OMP_NUM_THREADS={}\ncases=(\n",
-                                 shell_word(fs::current_path().string()), job.threads);
+  std::string text =
+      fmt::format("cd {} || exit\nexport OMP_NUM_THREADS={}\ncases=(\n",
+                  shell_word(absolute_path(".").lexically_normal().string()), job.threads);
   for (const Case* point : job.cases) text += fmt::format("  {}\n", shell_word(point->id));
   text += fmt::format(
       ")\n\n# shellcheck source=/dev/null\nsource {}\nrun=(\"${{launcher[@]}}\" {} run "
       "{} -o {} --resume",
       (context.directory / "until_done.sh").string(),
       shell_word(fs::read_symlink("/proc/self/exe").string()),
-      shell_word(fs::absolute(source.file).string()), results);
+      shell_word(absolute_path(source.file).string()), results);
   if (source.small) text += " --small";
   if (const std::string& machine = context.options.machine; !machine.empty())
-    text += " --machine " + shell_word(fs::absolute(machine).string());
+    text += " --machine " + shell_word(absolute_path(machine).string());
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
   // A small launch must know of the nodes of the others.
   if (depends_on_nodes(context.study))
@@ -136,7 +138,9 @@ std::map<std::string, std::string> values_of(const Job& job, const JobContext& c
 void write_script(const fs::path& path, const std::string& text) {
   write_text(path, text);
   const fs::perms all = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-  fs::permissions(path, all, fs::perm_options::add);
+  std::error_code error;
+  fs::permissions(path, all, fs::perm_options::add, error);
+  if (error) throw Error(ExitCode::usage, "cannot write {}: {}", path.string(), error.message());
 }
 
 std::string submit_text(const fs::path& directory, const std::string& command,
@@ -150,9 +154,9 @@ std::string submit_text(const fs::path& directory, const std::string& command,
 
 std::string template_text(const JobsOptions& options, const JobScheduler& scheduler) {
   if (options.template_file.empty()) return std::string(scheduler.job_template());
-  std::ifstream file(options.template_file);
-  if (!file) throw ConfigError("--template", options.template_file, "cannot be read");
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (const std::string problem = why_unreadable(options.template_file); !problem.empty())
+    throw ConfigError("--template", options.template_file, problem);
+  return read_text(options.template_file);
 }
 
 const JobScheduler& scheduler_of(const JobsOptions& options) {

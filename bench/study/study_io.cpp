@@ -7,6 +7,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "study/study.hpp"
 #include "study/study_keys.hpp"
@@ -50,7 +51,7 @@ void check_checkpoints(const Study& study) {
 
 Study load_study(const StudySource& source) {
   std::vector<GivenValue> given =
-      select_variant(parse_toml(read_file(source.file), source.file), source.small);
+      select_variant(parse_toml(read_text(source.file), source.file), source.small);
   for (const std::string& override : source.overrides)
     given.push_back(parse_assignment(override, is_text));
   Study study;

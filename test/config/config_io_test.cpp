@@ -143,8 +143,9 @@ TEST(ConfigIo, FilesThatCannotBeRead) {
   expect_error([] { load_config({.file = "/nowhere/x.toml"}); },
                {"/nowhere/x.toml: cannot be read: No such file"});
   expect_error([] { load_config({.file = testing::TempDir()}); },
-               {"cannot be read: Is a directory"});
-  expect_error([] { load_config({.file = "/dev/zero"}); }, {"larger than 1 MiB"});
+               {"must be a regular file, not a directory"});
+  const TemporaryFile large(std::string((1 << 20) + 1, '\n'));
+  expect_error([&] { load_config({.file = large.path()}); }, {"is larger than 1.00 MiB"});
 }
 
 TEST(ConfigIo, MalformedDocumentsNameFileAndLine) {

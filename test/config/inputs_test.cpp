@@ -22,7 +22,7 @@ std::vector<Input> shipped_inputs() {
   std::vector<Input> inputs;
   for (const auto& entry : std::filesystem::directory_iterator(TESSERA_INPUTS)) {
     if (entry.path().extension() != ".toml") continue;
-    const std::string text = read_file(entry.path());
+    const std::string text = read_text(entry.path());
     if (text.find("\n[[grid]]") != std::string::npos) continue;
     inputs.push_back({entry.path().stem(), text.substr(0, text.find('\n')),
                       load_config({.file = entry.path()})});

@@ -61,7 +61,7 @@ TEST(Bytes, FilesThatCannotBeReadAreOneLine) {
   EXPECT_EQ(rejection_of(bytes_config("/nowhere/file", 1), model_of_bytes),
             "cannot be read: No such file or directory");
   EXPECT_EQ(rejection_of(bytes_config(testing::TempDir(), 1), model_of_bytes),
-            "must be a file, not a directory");
+            "must be a regular file, not a directory");
   // It has become shorter since it was checked.
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   EXPECT_EQ(error_of([&] {

@@ -97,7 +97,7 @@ TEST(Idx, FilesThatCannotBeReadAreOneLine) {
   EXPECT_EQ(rejection_of(idx_config("/nowhere/file", 1), model_of_six_pixels),
             "cannot be read: No such file or directory");
   EXPECT_EQ(rejection_of(idx_config(testing::TempDir(), 1), model_of_six_pixels),
-            "must be a file, not a directory");
+            "must be a regular file, not a directory");
 }
 
 TEST(Idx, NeedAModelThatPredictsItsInput) {

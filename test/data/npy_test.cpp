@@ -161,7 +161,7 @@ TEST_F(NpyData, WhatCannotBeReadIsOneLine) {
             "data.x = /nowhere/file: cannot be read: No such file or directory");
   data_.x = testing::TempDir();
   EXPECT_EQ(rejection_of(data_, two_to_one),
-            "data.x = " + data_.x + ": must be a file, not a directory");
+            "data.x = " + data_.x + ": must be a regular file, not a directory");
 }
 
 TEST_F(NpyData, FilesThatChangeAreOneLine) {

@@ -116,7 +116,7 @@ TEST(Hdf5File, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error_of([&] { Hdf5File::open(nothing); }),
             nothing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { Hdf5File::open(directory.path()); }),
-            directory.path().string() + ": is not a regular file");
+            directory.path().string() + ": must be a regular file, not a directory");
   EXPECT_TRUE(error_of([&] {
                 Hdf5File::open(text);
               }).starts_with(text + ": is not a complete HDF5 file: file signature not found"));

@@ -11,6 +11,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 
@@ -30,6 +31,10 @@ std::string saved_as(const CheckpointOptions& options) {
       !options.to.empty()
           ? options.to
           : std::filesystem::path(options.file).replace_extension(name_of(format)).string();
+  check_writable("-o", to);
+  std::error_code unused;
+  if (std::filesystem::equivalent(options.file, to, unused))
+    throw ConfigError("-o", to, "must be another file than the checkpoint");
   const std::size_t arrays = export_parameters(options.file, to, format, names);
   return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
                      options.file);

@@ -3,14 +3,13 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <unistd.h>
 
 #include <tessera/app/export.hpp>
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/npy_header.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 
@@ -22,8 +21,8 @@ void check_export(const fs::path& directory) {
   if (error || !fs::is_directory(directory, error))
     throw ConfigError("--export", directory.string(),
                       "must be a directory that exists or can be created");
-  if (access(directory.c_str(), W_OK | X_OK) != 0)
-    throw ConfigError("--export", directory.string(), "must be writable");
+  for (const char* name : {"results.json", "x.npy", "y.npy", "prediction.npy", "sample.npy"})
+    check_writable("--export", directory / name);
 }
 
 template <class T>

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/advice_text.hpp>
 #include <tessera/app/commands.hpp>
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/standard_streams.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/machine_file.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/plan/plan_text.hpp>
 
 namespace tessera {
 namespace {
 
-nlohmann::json show_advice(const Config& config, const PlanOptions& options) {
+/// Of a command: what it prints, and what it writes where a file is asked for.
+struct Findings {
+  std::string text;
+  nlohmann::json document{};
+};
+
+Findings advice_on(const Config& config, const PlanOptions& options) {
   if (options.machine.empty())
     throw ConfigError("--advise", "on", "needs --machine FILE, as in inputs/machines");
   const Machine machine = load_machine(options.machine);
   const Advice advice = advise(config, planned_ranks(config), machine);
-  print_output(advice_text(advice, machine));
-  return advice_json(advice, machine);
+  return {advice_text(advice, machine), advice_json(advice, machine)};
 }
 
-nlohmann::json show_plan(const Config& config, const PlanOptions& options) {
+Findings plan_of(const Config& config, const PlanOptions& options) {
   const Topology topology = planned_topology(config);
   validate(config, topology);
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology)));
-  std::string text = to_text(plan, topology);
-  nlohmann::json document;
-  if (!options.json.empty()) document = to_json(plan, topology);
+  Findings found{to_text(plan, topology)};
+  if (!options.json.empty()) found.document = to_json(plan, topology);
   if (!options.machine.empty()) {
     const Machine machine = load_machine(options.machine);
     const SimulatedStep step = simulate(plan, cost_on(machine, plan));
-    text += step_text(plan, machine, step);
-    document["predicted"] = to_json(machine, step);
+    found.text += step_text(plan, machine, step);
+    found.document["predicted"] = to_json(machine, step);
   }
-  print_output(text);
-  return document;
+  return found;
 }
 
 }  // namespace
@@ -43,9 +46,9 @@ nlohmann::json show_plan(const Config& config, const PlanOptions& options) {
 ExitCode plan_command(const PlanOptions& options) {
   if (!options.json.empty()) check_writable("--json", options.json);
   const Config config = load_config(options.source);
-  const nlohmann::json document =
-      options.advises ? show_advice(config, options) : show_plan(config, options);
-  if (!options.json.empty()) write_json(options.json, document);
+  const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
+  if (!options.json.empty()) write_json(options.json, found.document);
+  print_output(found.text);
   return ExitCode::ok;
 }
 

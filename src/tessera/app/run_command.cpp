@@ -9,7 +9,6 @@
 
 #include <tessera/app/commands.hpp>
 #include <tessera/app/export.hpp>
-#include <tessera/app/result_file.hpp>
 #include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/stop_time.hpp>
@@ -24,6 +23,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/train/trainer.hpp>
 
@@ -59,6 +59,36 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   return document;
 }
 
+/// Attempts to write: where a file or standard output fails, the others are written all the same.
+class Attempts {
+ public:
+  explicit Attempts(const Communicator& world) : world_(world) {}
+
+  /// `attempt` is collective and ends alike on all ranks.
+  void make(const std::function<void()>& attempt) {
+    const Outcome outcome = outcome_of(attempt);
+    if (outcome.failed() && outcome.code != ExitCode::usage)
+      throw Error(outcome.code, outcome.message);
+    if (!first_failure_.failed()) first_failure_ = outcome;
+  }
+  /// What rank 0 attempts alone. Collective.
+  void make_on_first(const std::function<void()>& attempt) {
+    make([&] {
+      collectively(world_, [&] {
+        if (world_.rank() == 0) attempt();
+      });
+    });
+  }
+  /// Throws what failed first.
+  void conclude() const {
+    if (first_failure_.failed()) throw Error(first_failure_.code, first_failure_.message);
+  }
+
+ private:
+  const Communicator& world_;
+  Outcome first_failure_{};
+};
+
 /// Stops at a time, and on the signals that schedulers send, if there is where to save.
 std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
                                      std::optional<std::int64_t> until) {
@@ -70,7 +100,6 @@ std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
 template <class T>
 ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options,
                const std::string& resume_from) {
-  const bool speaks = runtime.world_rank() == 0 && !options.quiet;
   std::optional<StopSignals> signals;
   if (config.checkpoint.enabled()) signals.emplace();
   Trainer<T> trainer(config.model, config.training, config.comm,
@@ -83,14 +112,18 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   const Topology& topology = trainer.topology();
   const nlohmann::json provenance =
       collect_provenance(runtime, message_library(world.backend()), nodes_text(topology));
-  collectively(world, [&] {
-    if (speaks)
+  Attempts output(world);
+  if (!options.quiet)
+    output.make_on_first([&] {
       print_output(opening_text(config, mesh, topology, provenance.at("kokkos").at("backend")));
-  });
+    });
+  // A run whose results nobody would see does not begin.
+  if (options.json.empty() && options.export_to.empty() && !config.checkpoint.enabled())
+    output.conclude();
 
   TrainingMetrics metrics;
   {
-    ProgressLine progress(speaks && progress_is_visible());
+    ProgressLine progress(!options.quiet && progress_is_visible());
     metrics = trainer.fit(config.data, [&](Size epoch, double loss) {
       if (progress.due())
         progress.update(
@@ -98,24 +131,28 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
     });
   }
   const std::string violation = violation_on_any_rank(world, metrics);
-  // What cannot be printed may still be written to the file.
-  const Outcome printed = outcome_of([&] {
-    if (!speaks) return;
-    print_output(metrics.epoch_losses.empty()
-                     ? stopped_text(config, metrics)
-                     : results_text(config, metrics, mesh, violation.empty()));
-  });
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
-  collectively(world, [&] {
-    if (world.rank() != 0 || (options.json.empty() && options.export_to.empty())) return;
-    nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);
-    document["nodes"] = nodes_json(topology, mesh);
-    if (!options.json.empty()) write_json(options.json, document);
-    if (!options.export_to.empty())
-      write_json(std::filesystem::path(options.export_to) / "results.json", document);
-  });
-  if (!options.export_to.empty()) export_predictions(options.export_to, trainer, config.data);
-  raise_first_failure(world, printed, Site::current());
+  const auto write_results = [&](const std::filesystem::path& file) {
+    output.make_on_first([&] {
+      nlohmann::json document = result_document(config, metrics, violation, provenance, ranks);
+      document["nodes"] = nodes_json(topology, mesh);
+      write_json(file, document);
+    });
+  };
+  // Files first: standard output may be a reader that does not read.
+  if (!options.json.empty()) write_results(options.json);
+  if (!options.export_to.empty()) {
+    const std::filesystem::path directory = options.export_to;
+    write_results(directory / "results.json");
+    output.make([&] { export_predictions(directory, trainer, config.data); });
+  }
+  if (!options.quiet)
+    output.make_on_first([&] {
+      print_output(metrics.epoch_losses.empty()
+                       ? stopped_text(config, metrics)
+                       : results_text(config, metrics, mesh, violation.empty()));
+    });
+  output.conclude();
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
   if (!metrics.end_not_saved.empty()) throw Error(ExitCode::usage, metrics.end_not_saved);
   return metrics.stopped ? ExitCode::stopped : ExitCode::ok;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <random>
 #include <unistd.h>
 #include <vector>
@@ -22,6 +21,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/io/durable_file.hpp>
 #include <tessera/io/hdf5_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 
@@ -37,12 +37,28 @@ bool is_checkpoint_name(const std::string& name) {
   return name.starts_with("step_") && name.ends_with(".h5");
 }
 
-/// Newest first.
+/// Throws ConfigError if the directory cannot be read.
+std::vector<fs::path> files_in(const fs::path& directory) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    files.push_back(entry->path());
+  if (error)
+    throw ConfigError("checkpoint.directory", directory.string(), "cannot be read: {}",
+                      error.message());
+  return files;
+}
+
+/// Newest first. A link that leads nowhere is none.
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
-    if (is_checkpoint_name(entry.path().filename().string()))
-      found.emplace_back(entry.last_write_time(), entry.path());
+  for (const fs::path& path : files_in(directory)) {
+    if (!is_checkpoint_name(path.filename().string())) continue;
+    std::error_code error;
+    const fs::file_time_type time = fs::last_write_time(path, error);
+    if (error != std::errc::no_such_file_or_directory) found.emplace_back(time, path);
+  }
   std::sort(found.rbegin(), found.rend());
   std::vector<fs::path> paths;
   for (auto& [time, path] : found) paths.push_back(std::move(path));
@@ -133,6 +149,7 @@ CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communica
   collectively(ranks_, [&] {
     if (ranks_.rank() != 0) return;
     make_directory(config_.directory);
+    check_replaceable(fs::path(config_.directory) / "latest");
     lock_ = std::make_unique<DirectoryLock>(config_.directory);
     claim(!resumed);
   });
@@ -154,8 +171,8 @@ void CheckpointStore::claim(bool is_new) {
                         name);
   }
   std::error_code unused;
-  for (const fs::directory_entry& entry : fs::directory_iterator(config_.directory))
-    if (entry.path().filename().string().ends_with(unfinished)) fs::remove(entry.path(), unused);
+  for (const fs::path& path : files_in(config_.directory))
+    if (path.filename().string().ends_with(unfinished)) fs::remove(path, unused);
 }
 
 void CheckpointStore::reach(SavePoint point) const {
@@ -291,8 +308,7 @@ std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
   std::error_code unused;
   const fs::path file = directory / "latest";
   if (fs::exists(file, unused)) {
-    std::string name;
-    std::ifstream(file) >> name;
+    const std::string name(trim(read_text(file)));
     const fs::path path = directory / name;
     if (!is_checkpoint_name(name) || !fs::is_regular_file(path, unused))
       throw Error(ExitCode::usage, "{}: names {}, which is not a checkpoint in this directory",

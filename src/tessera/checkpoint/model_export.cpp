@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <ostream>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/npy_header.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/io/zip.hpp>
 
 namespace tessera {
@@ -95,14 +92,14 @@ std::string safetensors_header(const std::vector<ExportedArray>& arrays) {
                           {"data_offsets", {begin, begin + array.bytes()}}};
     begin += array.bytes();
   }
-  std::string text = header.dump();
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string length;
   for (int i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xff);
   return length + text;
 }
 
-void write_arrays(std::ofstream& out, const Hdf5File& file, const std::string& checkpoint,
+void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
                   const std::vector<ExportedArray>& arrays, ExportFormat format) {
   ZipWriter zip(out);
   if (format == ExportFormat::safetensors) out << safetensors_header(arrays);
@@ -127,22 +124,7 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
   std::vector<ExportedArray> arrays;
   for (const ArrayFacts& facts : file.arrays())
     if (facts.name.starts_with(parameters_group)) arrays.push_back(exported(facts, names));
-  const std::string unfinished = to + ".unfinished";
-  const Outcome written = outcome_of([&] {
-    errno = 0;
-    std::ofstream out(unfinished, std::ios::binary);
-    write_arrays(out, file, checkpoint, arrays, format);
-    out.close();
-    std::error_code error;
-    if (!out) error = std::error_code(errno != 0 ? errno : EIO, std::generic_category());
-    if (!error) std::filesystem::rename(unfinished, to, error);
-    if (error) throw Error(ExitCode::usage, "{}: cannot be written: {}", to, error.message());
-  });
-  if (written.failed()) {
-    std::error_code unused;
-    std::filesystem::remove(unfinished, unused);
-    throw Error(written.code, written.message);
-  }
+  write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays, format); });
   return arrays.size();
 }
 

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
 namespace {
-
-[[noreturn]] void reject_file(const std::string& path, const std::string& reason) {
-  throw Error(ExitCode::usage, path + ": cannot be read: " + reason);
-}
 
 void set_axes(DistributedConfig& config, const std::string& text) {
   config.mesh_shape.clear();
@@ -30,24 +21,9 @@ void set_axes(DistributedConfig& config, const std::string& text) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  // A device would never end, and no configuration comes near this size.
-  constexpr std::streamsize limit = 1 << 20;
-  std::error_code unused;
-  if (std::filesystem::is_directory(path, unused)) reject_file(path, std::strerror(EISDIR));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) reject_file(path, std::strerror(errno));
-  std::string text(limit, '\0');
-  file.read(text.data(), limit);
-  if (file.bad()) reject_file(path, std::strerror(errno));
-  if (file.gcount() == limit) reject_file(path, "it is larger than 1 MiB");
-  text.resize(file.gcount());
-  return text;
-}
-
 Config load_config(const ConfigSource& source) {
   Config config;
-  for (const GivenValue& given : parse_toml(read_file(source.file), source.file))
+  for (const GivenValue& given : parse_toml(read_text(source.file), source.file))
     set(config, given.key, given.value);
   std::vector<std::string> assignments = source.overrides;
   if (source.strategy) assignments.push_back("distributed.strategy=" + *source.strategy);

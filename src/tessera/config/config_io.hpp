@@ -21,9 +21,6 @@ struct ConfigSource {
   bool check_collectives = false;               ///< true: comm.check_collectives = true
 };
 
-/// The text of a file of less than 1 MiB. Throws Error (usage) if it cannot be read.
-std::string read_file(const std::string& path);
-
 /// Reads the file and applies the overrides and flags. Every setting by itself is checked, the
 /// rules between them by validate(). Throws Error with exit code usage: a file that cannot be read
 /// or is not TOML, unknown keys, wrong types and values.

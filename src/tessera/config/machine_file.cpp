@@ -8,10 +8,10 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/config/config_io.hpp>
 #include <tessera/config/machine_file.hpp>
 #include <tessera/config/setting_types.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 namespace {
@@ -131,7 +131,7 @@ Machine load_machine(const std::string& path) {
   Machine machine;
   machine.name = std::filesystem::path(path).stem().string();
   const std::string prefix = "machine.";
-  for (const auto& [key, value] : parse_toml(read_file(path), path)) {
+  for (const auto& [key, value] : parse_toml(read_text(path), path)) {
     if (key == "network")
       set_network(machine, value);
     else if (key.starts_with(rates))

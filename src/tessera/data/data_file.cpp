@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/data/data_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 
 DataFile::DataFile(std::string key, std::string path)
     : key_(std::move(key)), path_(std::move(path)) {
-  std::error_code unused;
-  if (std::filesystem::is_directory(path_, unused)) reject("must be a file, not a directory");
-  errno = 0;
+  if (const std::string problem = why_unreadable(path_); !problem.empty()) reject(problem);
   file_.open(path_, std::ios::binary);
-  if (!file_) reject(fmt::format("cannot be read: {}", std::strerror(errno)));
   file_.seekg(0, std::ios::end);
-  const auto end = file_.tellg();
-  if (end < 0) reject("must be a regular file");
-  bytes_ = static_cast<Size>(end);
+  bytes_ = std::max<Size>(file_.tellg(), 0);
 }
 
 void DataFile::read(Size begin, Size count, void* to) {

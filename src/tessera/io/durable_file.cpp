@@ -8,6 +8,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/durable_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 namespace {
@@ -53,6 +54,7 @@ void OpenFile::sync() const {
 void sync_to_disk(const std::filesystem::path& path) { OpenFile(path, O_RDONLY).sync(); }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  check_replaceable(to);
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_with(to, "cannot be written", errno);
   sync_to_disk(to.has_parent_path() ? to.parent_path() : ".");
 }

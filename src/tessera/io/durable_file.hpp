@@ -37,7 +37,7 @@ class OpenFile {
 /// Returns when the content of a file, or the names in a directory, are on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 
-/// Gives a file its name, in place of another one that has it, and syncs the directory.
+/// Gives a file its name, in place of another regular file that has it, and syncs the directory.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Writes a small file and syncs it.

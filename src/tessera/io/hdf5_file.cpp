@@ -9,7 +9,6 @@
 #include <hdf5.h>
 #include <optional>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/io/hdf5_file.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 namespace {
@@ -142,8 +142,30 @@ struct Hdf5File::State {
     f(call.ranks());
   }
 
+  /// What has this name in the file. A link to another file is not followed: that might be a FIFO,
+  /// and a checksum of this file would say nothing about it.
+  Handle object(const std::string& name) const {
+    const Handle access(H5Pcreate(H5P_LINK_ACCESS), H5Pclose);
+    bool leaves = false;
+    const auto refuse = [](const char*, const char*, const char*, const char*, unsigned*, hid_t,
+                           void* found) -> herr_t {
+      *static_cast<bool*>(found) = true;
+      return -1;
+    };
+    H5Pset_elink_cb(access, refuse, &leaves);
+    Handle found(H5Oopen(file, name.empty() ? "/" : name.c_str(), access), H5Oclose);
+    if (leaves) fail(name, "must be in this file, not behind a link to another one");
+    checked(hid_t(found), name);
+    return found;
+  }
+
   Handle array(const std::string& name) const {
-    return {checked(H5Dopen2(file, name.c_str(), H5P_DEFAULT), name), H5Dclose};
+    Handle found = object(name);
+    if (H5Iget_type(found) != H5I_DATASET) fail(name, "must be an array");
+    const Handle creation(checked(H5Dget_create_plist(found), name), H5Pclose);
+    if (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0)
+      fail(name, "must have its elements in this file, not in other ones");
+    return found;
   }
 
   Shape shape_of(hid_t array, const std::string& name) const {
@@ -225,11 +247,8 @@ Handle opened_by(const std::string& path, hid_t access, const F& f) {
 std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
   be_quiet();
   auto state = std::make_unique<State>(State{path});
-  // The system says it in fewer words.
-  struct stat facts {};
-  if (stat(path.c_str(), &facts) != 0 || access(path.c_str(), R_OK) != 0)
-    state->fail("", fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (!S_ISREG(facts.st_mode)) state->fail("", "is not a regular file");
+  // Fewer words than those of HDF5, which would wait for the writer of a FIFO.
+  if (const std::string problem = why_unreadable(path); !problem.empty()) state->fail("", problem);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   state->file =
       opened_by(path, access, [&](hid_t list) { return H5Fopen(path.c_str(), how, list); });
@@ -301,9 +320,7 @@ void Hdf5File::add_text(const std::string& name, const std::string& text) {
 
 void Hdf5File::set_attribute(const std::string& name, const std::string& attribute,
                              const AttributeValue& value) {
-  const Handle object(H5Oopen(state_->file, name.empty() ? "/" : name.c_str(), H5P_DEFAULT),
-                      H5Oclose);
-  state_->checked(hid_t(object), name);
+  const Handle object = state_->object(name);
   const auto set = [&](hid_t in_file, hid_t in_memory, const void* data) {
     const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
     const bool is_there = H5Aexists(object, attribute.c_str()) > 0;
@@ -368,8 +385,7 @@ std::vector<ArrayFacts> Hdf5File::arrays() const {
   state_->checked(H5Lvisit(state_->file, H5_INDEX_NAME, H5_ITER_INC, take, &names));
   std::vector<ArrayFacts> arrays;
   for (const std::string& name : names) {
-    const Handle object(state_->checked(H5Oopen(state_->file, name.c_str(), H5P_DEFAULT), name),
-                        H5Oclose);
+    const Handle object = state_->object(name);
     if (H5Iget_type(object) != H5I_DATASET) continue;
     const Handle type(state_->checked(H5Dget_type(object), name), H5Tclose);
     if (H5Tget_class(type) == H5T_STRING) continue;
@@ -392,8 +408,8 @@ std::string Hdf5File::text(const std::string& name) const {
 
 AttributeValue Hdf5File::attribute(const std::string& name, const std::string& attribute) const {
   const std::string place = name + "/" + attribute;
-  const Handle found(H5Aopen_by_name(state_->file, name.empty() ? "/" : name.c_str(),
-                                     attribute.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+  const Handle object = state_->object(name);
+  const Handle found(H5Aopen_by_name(object, ".", attribute.c_str(), H5P_DEFAULT, H5P_DEFAULT),
                      H5Aclose);
   state_->checked(hid_t(found), place);
   const Handle type(state_->checked(H5Aget_type(found), place), H5Tclose);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ class ZipWriter {
  public:
   static constexpr std::uint64_t limit = 0xffffffff;
 
-  explicit ZipWriter(std::ofstream& out) : out_(out) {}
+  explicit ZipWriter(std::ostream& out) : out_(out) {}
   /// One member. Throws Error (usage) where the archive would reach the limit.
   void add(const std::string& name, const std::string& head, const char* body, std::size_t count);
   /// The list of members, behind the last one.
@@ -28,7 +28,7 @@ class ZipWriter {
     std::string name;
     std::uint32_t sum, size, offset;
   };
-  std::ofstream& out_;
+  std::ostream& out_;
   std::vector<Member> members_;
   std::uint64_t written_ = 0;
 };

@@ -43,11 +43,12 @@ expect_refusal() {
   grep -qi 'improper\|usage' "$err" "$out" && fail "ended by Google Benchmark"
 }
 
+mkfifo "$work/fifo"
 # What is bad is told once, and all ranks end alike.
 for bad in --benchmark_fliter=x --benchmark_format=xml --benchmark_out_format=xml \
   --benchmark_color=blue --benchmark_repetitions=0 --benchmark_time_unit=year '--benchmark_filter=(' \
   --benchmark_min_time=1 --benchmark_min_warmup_time=1 --benchmark_list_tests=perhaps --mesh=data=7 \
-  --benchmark_out=missing/out.json --benchmark_enable_random_interleaving \
+  --benchmark_out=missing/out.json "--benchmark_out=$work/fifo" --benchmark_enable_random_interleaving \
   --benchmark_enable_random_interleaving=true --benchmark_filter=no_such_benchmark \
   --inject-wrong=2 --directory=/dev/null/x; do
   begin "bad_${bad//\//_}"

@@ -30,7 +30,7 @@ std::vector<std::string> shipped_studies() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(TESSERA_INPUTS)) {
     if (entry.path().extension() == ".toml" &&
-        read_file(entry.path()).find("\n[[grid]]") != std::string::npos)
+        read_text(entry.path()).find("\n[[grid]]") != std::string::npos)
       files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -136,7 +136,7 @@ TEST(Decisions, OfAListAreThoseOfALaunch) {
 TEST(Decisions, EveryShippedStudyHasCasesForAnyLaunch) {
   for (const std::string& file : shipped_studies()) {
     // Not to be run here, as its first line says; its plans are long.
-    if (read_file(file).starts_with("# On 8 to 131,072 ranks")) continue;
+    if (read_text(file).starts_with("# On 8 to 131,072 ranks")) continue;
     SCOPED_TRACE(file);
     const Study study = load_study({file});
     for (const Size ranks : {1, 2, 3, 5, 8}) {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/host_info.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/io/whole_file.hpp>
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// "" for a regular file.
+std::string what_is_wrong_with(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  const char* kind = S_ISDIR(mode)    ? "directory"
+                     : S_ISFIFO(mode) ? "FIFO"
+                     : S_ISSOCK(mode) ? "socket"
+                     : S_ISLNK(mode)  ? "symbolic link"
+                                      : "device";
+  return fmt::format("must be a regular file, not a {}", kind);
+}
+
+/// A regular file, open for reading; otherwise `problem` says why not.
+class Source {
+ public:
+  explicit Source(const fs::path& path) { problem = opened(path); }
+  ~Source() {
+    if (id_ >= 0) close(id_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// Appends what is there; false at the end.
+  bool read_some(std::string& text) {
+    std::array<char, 1 << 16> piece{};
+    const ssize_t count = read(id_, piece.data(), piece.size());
+    if (count < 0 && errno != EINTR) problem = unreadable();
+    text.append(piece.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+    return count > 0 || (count < 0 && problem.empty());
+  }
+
+  std::string problem;
+
+ private:
+  static std::string unreadable() {
+    return fmt::format("cannot be read: {}", std::strerror(errno));
+  }
+  std::string opened(const fs::path& path) {
+    struct stat facts {};
+    if (stat(path.c_str(), &facts) != 0) return unreadable();
+    // Some devices act when they are opened.
+    if (const std::string other = what_is_wrong_with(facts.st_mode); !other.empty()) return other;
+    // Should a FIFO have taken its place, nobody waits for its writer.
+    id_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (id_ < 0 || fstat(id_, &facts) != 0) return unreadable();
+    return what_is_wrong_with(facts.st_mode);
+  }
+
+  int id_ = -1;
+};
+
+/// What a path stands for behind its symbolic links, even where nothing is. An endless chain of
+/// links does not get here.
+fs::path behind_links(fs::path path) {
+  std::error_code unused;
+  while (fs::is_symlink(fs::symlink_status(path, unused)))
+    path = path.parent_path() / fs::read_symlink(path, unused);
+  return path;
+}
+
+fs::path directory_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// As a phrase, like why_unreadable().
+std::string why_unwritable(const fs::path& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) == 0) {
+    if (const std::string problem = what_is_wrong_with(facts.st_mode); !problem.empty())
+      return problem;
+    if (access(path.c_str(), W_OK) != 0) return "must be writable";
+  } else if (errno != ENOENT) {
+    return fmt::format("cannot be written: {}", std::strerror(errno));
+  }
+  const fs::path directory = directory_of(behind_links(path));
+  std::error_code unused;
+  if (!fs::is_directory(directory, unused)) return "must be in an existing directory";
+  if (access(directory.c_str(), W_OK | X_OK) != 0) return "must be in a writable directory";
+  return "";
+}
+
+/// Where a name is as long as names may be, its end gives way.
+fs::path temporary_beside(const fs::path& path) {
+  const std::string suffix = fmt::format(".partial-{}-{}", host_name(), getpid());
+  const std::string name = path.filename().string().substr(0, NAME_MAX - suffix.size());
+  return path.parent_path() / (name + suffix);
+}
+
+/// Errors and a short disk show at the latest when the file is closed. Returns the reason, or "".
+std::string fill_file(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  if (file) write(file);
+  file.close();
+  if (file) return "";
+  return errno != 0 ? std::strerror(errno) : "incomplete write";
+}
+
+}  // namespace
+
+std::string why_unreadable(const fs::path& path) { return Source(path).problem; }
+
+std::string read_text(const fs::path& path, Size most_bytes) {
+  Source source(path);
+  std::string text;
+  while (source.problem.empty() && source.read_some(text))
+    if (static_cast<Size>(text.size()) > most_bytes)
+      source.problem = fmt::format("is larger than {}", human_bytes(most_bytes));
+  if (!source.problem.empty())
+    throw Error(ExitCode::usage, "{}: {}", path.string(), source.problem);
+  return text;
+}
+
+void check_writable(const std::string& key, const fs::path& path) {
+  if (const std::string problem = why_unwritable(path); !problem.empty())
+    throw ConfigError(key, path.string(), problem);
+}
+
+void write_whole(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  std::string problem = why_unwritable(path);
+  if (problem.empty()) {
+    const fs::path target = behind_links(path), temporary = temporary_beside(target);
+    std::error_code unused;
+    try {
+      problem = fill_file(temporary, write);
+    } catch (...) {
+      fs::remove(temporary, unused);
+      throw;
+    }
+    if (problem.empty() && std::rename(temporary.c_str(), target.c_str()) != 0)
+      problem = std::strerror(errno);
+    if (!problem.empty()) fs::remove(temporary, unused);
+  }
+  if (!problem.empty()) throw Error(ExitCode::usage, "cannot write {}: {}", path.string(), problem);
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  write_whole(path, [&](std::ostream& out) { out << text; });
+}
+
+void write_json(const fs::path& path, const nlohmann::json& document) {
+  write_text(path, document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void check_replaceable(const fs::path& path) {
+  struct stat facts {};
+  if (lstat(path.c_str(), &facts) != 0) return;
+  if (const std::string problem = what_is_wrong_with(facts.st_mode); !problem.empty())
+    throw Error(ExitCode::usage, "{}: {}", path.string(), problem);
+}
+
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  if (error)
+    throw Error(ExitCode::usage, "{}: the working directory cannot be used: {}", path.string(),
+                error.message());
+  return whole;
+}
+
+}  // namespace tessera

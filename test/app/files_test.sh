@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What is no regular file, where files are read or written; what may not be read; standard output that fails.
+# usage: files_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3
+shift 4
+several=("$@")
+launcher=()
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+tutorial=("$inputs/tutorial.toml" --set training.num_epochs=2)
+# In a directory of the test, never one of the system's: a mistake would destroy that. Devices need root.
+make_nodes() {
+  mkfifo "$here/fifo"
+  mkdir "$here/directory"
+  ln -s fifo "$here/link"
+  kinds=(fifo:FIFO link:FIFO directory:directory)
+  if mknod "$here/zero" c 1 5 2> /dev/null; then kinds+=(zero:device); fi
+}
+expect_nodes() {
+  [[ -p $here/fifo && -L $here/link && -d $here/directory ]] || fail "a node was replaced"
+  [ "${#kinds[@]}" -eq 3 ] || [ -c "$here/zero" ] || fail "the device was replaced"
+}
+# rejects NODE PIECE ARGUMENT...: one line, at once, and nothing printed.
+rejects() {
+  local node=$1 piece=$2
+  shift 2
+  (cd "$here" && timeout --kill-after=5 60 "$program" "$@") > "$out" 2> "$err"
+  code=$?
+  expect_code 1
+  expect_one_error "$piece: must be a regular file, not a ${node#*:}"
+  [ ! -s "$out" ] || fail "$* printed $(head -1 "$out")"
+}
+
+begin outputs
+make_nodes
+launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves
+expect_code 0
+saved=saves/step_0000000016.h5
+for kind in "${kinds[@]}"; do
+  node=${kind%:*}
+  rejects "$kind" "--json = $node" plan "${tutorial[@]}" --json "$node"
+  rejects "$kind" "-o = $node" checkpoint export "$saved" -o "$node"
+done
+rejects fifo:FIFO "--json = fifo" run "${tutorial[@]}" --json fifo
+mkdir "$here/arrays"
+mkfifo "$here/arrays/prediction.npy"
+rejects fifo:FIFO "--export = arrays/prediction.npy" run "${tutorial[@]}" --export arrays
+rm "$here/saves/latest"
+mkfifo "$here/saves/latest"
+rejects fifo:FIFO saves/latest run "${tutorial[@]}" --quiet --set checkpoint.directory=saves
+expect_nodes
+[[ -p $here/saves/latest && -p $here/arrays/prediction.npy ]] || fail "a FIFO was replaced"
+launch checkpoint export "$saved" -o "$saved"
+expect_code 1
+expect_one_error "-o = $saved: must be another file than the checkpoint"
+
+begin links
+mkdir "$here/far"
+for name in out.json model.npz arrays/x.npy; do
+  mkdir -p "$here/$(dirname $name)"
+  ln -s "$here/far/$(basename $name)" "$here/$name"
+done
+for _ in first again; do
+  launch run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves
+  expect_code 0
+  launch checkpoint export saves/step_0000000016.h5 -o model.npz
+  expect_code 0
+done
+for name in out.json model.npz arrays/x.npy; do
+  [ -L "$here/$name" ] || fail "replaced the link $name"
+done
+[ "$(cd "$here/far" && echo *)" = "model.npz out.json x.npy" ] || fail "wrote $(ls "$here/far")"
+expect_json /steps 16
+
+begin inputs
+make_nodes
+for kind in "${kinds[@]}"; do
+  node=${kind%:*}
+  rejects "$kind" "$node" plan "$node"
+  rejects "$kind" "$node" plan "${tutorial[@]}" --machine "$node"
+  rejects "$kind" "$node" checkpoint verify "$node"
+done
+node=fifo:FIFO
+rejects $node fifo run "${tutorial[@]}" --resume fifo
+rejects $node "data.x = fifo" run "${tutorial[@]}" --set data.kind=npy --set data.x=fifo --set data.y=fifo
+rejects $node "data.file = fifo" run "$inputs/vae.toml" --set data.kind=idx --set data.file=fifo
+rejects $node "data.file = fifo" run "${tutorial[@]}" --set data.kind=hdf5 --set data.file=fifo --set data.x=x --set data.y=y
+mkdir "$here/saves"
+mkfifo "$here/saves/latest"
+rejects $node saves/latest run "${tutorial[@]}" --set checkpoint.directory=saves --resume
+expect_nodes
+# On several ranks as well, by one of them, and nobody waits.
+launcher=("${several[@]}")
+launch run fifo
+launcher=()
+expect_code 1
+[ "$(grep -c '^tessera: error: fifo: must be a regular file' "$err")" -eq 1 ] || fail "$(cat "$err")"
+
+# As a user whom permissions keep out; root is none.
+as_user=()
+if [ "$(id -u)" -eq 0 ]; then
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+fi
+chmod 711 "$work"
+begin permissions
+launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves
+rm "$here/saves/latest"
+if "${as_user[@]}" "$program" --version > /dev/null 2>&1; then
+  # may_not MODE PIECE ARGUMENT...: with this mode of the directory.
+  may_not() {
+    local piece=$2
+    chmod "$1" "$here/saves"
+    shift 2
+    (cd "$here" && timeout 60 "${as_user[@]}" "$program" "$@") > "$out" 2> "$err"
+    code=$?
+    chmod 700 "$here/saves"
+    expect_code 1
+    expect_one_error "$piece"
+    ! grep -q unexpected "$err" || fail "$(cat "$err")"
+  }
+  resumed=(run "${tutorial[@]}" --set checkpoint.directory=saves)
+  for flag in --resume --resume-if-present; do
+    may_not 000 "checkpoint.directory = saves: cannot be read: Permission denied" "${resumed[@]}" $flag
+    may_not 444 "saves/step_0000000016.h5: cannot be read: Permission denied" "${resumed[@]}" $flag
+    may_not 111 "checkpoint.directory = saves: cannot be read: Permission denied" "${resumed[@]}" $flag
+  done
+  may_not 000 "saves/step_0000000016.h5: cannot be read: Permission denied" checkpoint show saves/step_0000000016.h5
+  may_not 555 "--json = saves/out.json: must be in a writable directory" run "${tutorial[@]}" --json saves/out.json
+  may_not 000 "--json = saves/out.json: cannot be written: Permission denied" run "${tutorial[@]}" --json saves/out.json
+  may_not 555 "-o = saves/model.npz: must be in a writable directory" checkpoint export saves/step_0000000016.h5 \
+    -o saves/model.npz
+else
+  echo "SKIPPED: permissions: no other user can run $program"
+fi
+# A link that leads nowhere is no checkpoint.
+ln -s nowhere "$here/saves/step_0000000099.h5"
+launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume --json out.json
+expect_code 0
+expect_json /resumed_at 16
+
+# Names are bytes, whatever they stand for.
+begin names
+launch run "${tutorial[@]}" --quiet --set checkpoint.directory=$'"\xff"' --json $'out\xfe.json'
+expect_code 0
+[ -s "$here/"$'out\xfe.json' ] || fail "wrote $(ls "$here")"
+
+# Results are in their files before anything is said of standard output, which comes last.
+begin full-output
+(cd "$here" && timeout 60 "$program" run "${tutorial[@]}" --json out.json --export arrays \
+  --set checkpoint.directory=saves) > /dev/full 2> "$err"
+code=$?
+expect_code 1
+expect_one_error "cannot write to standard output: No space left on device"
+expect_files arrays out.json saves
+expect_json /steps 16
+cmp "$here/out.json" "$here/arrays/results.json" || fail "the exported results differ"
+[ -s "$here/arrays/prediction.npy" ] || fail "lacks predictions"
+[ "$(cat "$here/saves/latest")" = step_0000000016.h5 ] || fail "lacks the last checkpoint"
+for arguments in "plan $inputs/tutorial.toml" \
+  "plan $inputs/tutorial.toml --advise --machine $inputs/machines/cpu_cluster.toml --mesh data=4"; do
+  rm "$here/out.json"
+  # shellcheck disable=SC2086
+  (cd "$here" && timeout 60 "$program" $arguments --json out.json) > /dev/full 2> "$err"
+  code=$?
+  expect_code 1
+  expect_one_error "cannot write to standard output: No space left on device"
+  [ -s "$here/out.json" ] || fail "$arguments: no file"
+done
+# A file that cannot be written keeps neither the others from being written nor the results from being printed.
+begin one-file-fails
+mkdir "$here/gone"
+(cd "$here" && exec timeout 100 "$program" run "$inputs/tutorial.toml" --set training.num_epochs=20000 \
+  --json gone/out.json --export arrays) > "$out" 2> "$err" &
+process=$!
+for ((wait = 0; wait < 1000; ++wait)); do
+  grep -q "Training\.\.\." "$out" && break
+  sleep 0.01
+done
+rmdir "$here/gone"
+wait $process
+code=$?
+expect_code 1
+expect_one_error "cannot write gone/out.json: must be in an existing directory"
+expect_line " +Final loss: .*"
+[ "$(cd "$here/arrays" && echo *)" = "prediction.npy results.json x.npy y.npy" ] || fail "wrote $(ls "$here/arrays")"
+
+conclude

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Studies, machines, templates and results that are no regular files, or in directories that nobody may look into.
+# usage: files_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (of 2 ranks)
+program=$1 json_get=$2 inputs=$3
+shift 3
+several=("$@")
+launcher=()
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+
+machine=$inputs/machines/gpu_cluster.toml
+# study NAME: begins a test with a small study and a FIFO that nobody writes to.
+study() {
+  begin "$1"
+  cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
+  mkfifo "$here/fifo"
+}
+simulate() { launch simulate study.toml --machine "$machine" "$@"; }
+# rejects PIECE ARGUMENT...: one line, at once.
+rejects() {
+  local piece=$1
+  shift
+  launch "$@"
+  expect_code 1
+  expect_one_error "$piece"
+  ! grep -q unexpected "$err" || fail "$(cat "$err")"
+}
+no_file='must be a regular file, not a FIFO'
+
+study inputs
+rejects "fifo: $no_file" list fifo
+rejects "fifo: $no_file" run fifo -o results
+rejects "fifo: $no_file" simulate study.toml --machine fifo -o results
+jobs=(jobs study.toml --scheduler slurm --ranks-per-node 2 -o jobs)
+rejects "--template = fifo: $no_file" "${jobs[@]}" --template fifo
+launch run study.toml -o results --calibration fifo
+expect_code 1
+grep -q "^tessera: error: .*fifo: $no_file" "$err" || fail "$(cat "$err")"
+rm -r "$here/results"
+expect_files fifo study.toml
+
+study outputs
+rejects "-o = fifo: $no_file" calibrate -o fifo
+rejects "-o = fifo: must be a new or empty directory" jobs study.toml --scheduler slurm --ranks-per-node 2 -o fifo
+rejects "-o = fifo: cannot be created" simulate study.toml --machine "$machine" -o fifo
+mkdir "$here/results"
+mv "$here/fifo" "$here/results/summary.json"
+rejects "cannot write results/summary.json: $no_file" simulate study.toml --machine "$machine" -o results
+[ -p "$here/results/summary.json" ] || fail "replaced the FIFO"
+# A link is written through.
+rm "$here/results/study.json" "$here/results/summary.json"
+ln -s ../summary.json "$here/results/summary.json"
+simulate -o results
+expect_code 0
+[[ -L $here/results/summary.json && -s $here/summary.json ]] || fail "replaced the link"
+
+# Names are bytes, whatever they stand for.
+launch list study.toml --set checkpoint.directory=$'"\xff"'
+expect_code 0
+
+# Results that another process would have to write never keep a command waiting.
+study results
+simulate -o before
+cp -r "$here/before" "$here/after"
+one=("$here"/after/cases/*)
+rm "${one[0]}/result.json"
+mv "$here/fifo" "${one[0]}/result.json"
+rejects "result.json: $no_file" compare before after
+rejects "result.json: $no_file" run study.toml -o after --resume --dry-run
+launcher=("${several[@]}")
+launch run study.toml -o after --resume
+launcher=()
+expect_code 1
+[ "$(grep -c "^tessera: error: .*result.json: $no_file" "$err")" -eq 1 ] || fail "$(cat "$err")"
+rm "${one[0]}/result.json"
+mkfifo "${one[0]}/lock"
+sed '0,/"status": "ok"/s//"status": "running"/' "$here"/before/cases/"$(basename "${one[0]}")"/result.json \
+  > "${one[0]}/result.json"
+launch compare before after
+expect_code 0
+
+# As a user whom permissions keep out; root is none.
+as_user=()
+if [ "$(id -u)" -eq 0 ]; then
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+fi
+chmod 711 "$work"
+study permissions
+simulate -o results
+if "${as_user[@]}" "$program" --version > /dev/null 2>&1; then
+  chmod 700 "$here/results"
+  [ ${#as_user[@]} -gt 0 ] || chmod 000 "$here/results"
+  launcher=("${as_user[@]}")
+  rejects "results/study.json: cannot be read: Permission denied" compare results results
+  rejects "-o = results: cannot be read: Permission denied" run study.toml -o results --resume
+  rejects "-o = results: cannot be read: Permission denied" jobs study.toml --scheduler slurm --ranks-per-node 2 -o results
+  rejects "-o = results/jobs: cannot be read: Permission denied" jobs study.toml --scheduler slurm --ranks-per-node 2 \
+    -o results/jobs
+  rejects "-o = results/machine.toml: cannot be written: Permission denied" calibrate -o results/machine.toml
+  launcher=()
+  chmod 700 "$here/results"
+else
+  echo "SKIPPED: permissions: no other user can run $program"
+fi
+
+# A working directory that has been removed.
+study gone
+for arguments in "jobs $here/study.toml --scheduler slurm --ranks-per-node 2 -o jobs" \
+  "run $here/study.toml -o results --calibration calibration.json --dry-run"; do
+  mkdir "$here/working"
+  # shellcheck disable=SC2086
+  (cd "$here/working" && rmdir "$here/working" && timeout 60 "$program" $arguments) > "$out" 2> "$err"
+  code=$?
+  expect_code 1
+  expect_one_error "the working directory cannot be used: No such file or directory"
+done
+
+conclude
