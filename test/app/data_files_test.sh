@@ -34,6 +34,29 @@ for command in run inspect; do
     fail "another error"
 done
 
+# NaN in two rows, which several ranks read, is the same line for all.
+cp -r "$work/npy/saved/." "$work"
+header=$(od -An -tu2 -j8 -N2 "$work/x.npy")
+for element in 67 1001; do  # of rows of 4: row 16, column 3, and row 250
+  printf '\0\0\300\177' |
+    dd of="$work/x.npy" bs=1 seek=$((10 + header + 4 * element)) conv=notrunc 2> "$work/dd"
+done
+begin not_finite
+mkdir "$here/saved"
+cp "$work"/[xy].npy "$here/saved"
+for ranks_of in "" "${several[*]}"; do
+  read -ra launcher <<< "$ranks_of"
+  for shuffle in true false; do
+    launch run "${tutorial[@]}" "${arrays[@]}" --set data.shuffle=$shuffle
+    expect_code 1
+    [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
+    grep -qxF "tessera: error: data.x = saved/x.npy: has 2 numbers that are not finite in float32: the first, nan, is \
+in row 16, column 3, counted from 0; data.allow_nonfinite = true trains on them" "$err" || fail "another error"
+  done
+done
+launch run "${tutorial[@]}" "${arrays[@]}" --set data.allow_nonfinite=true
+expect_code 2
+
 # What needs no samples needs no files.
 begin nothing
 launcher=()

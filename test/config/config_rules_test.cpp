@@ -200,6 +200,8 @@ TEST(ConfigRules, DataAreReadFromWhereTheirKindSays) {
          {"data.file = \"f\": must not be set for data.kind = \"sum_of_squares\""});
   refuse([](Config& c) { c.data.y = "f"; },
          {"data.y = \"f\": must not be set for data.kind = \"sum_of_squares\""});
+  refuse([](Config& c) { c.data.allow_nonfinite = true; },
+         {"data.allow_nonfinite = true: must not be set for data.kind = \"sum_of_squares\""});
   refuse([](Config& c) { c.data = {.kind = DataKind::npy, .y = "y.npy"}; },
          {"data.x = \"\": must name an array for data.kind = \"npy\""});
   refuse([](Config& c) { c.data = {.kind = DataKind::npy, .file = "f", .x = "x", .y = "y"}; },

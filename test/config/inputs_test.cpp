@@ -3,6 +3,7 @@
 
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/plan/plan.hpp>
 
 #include "config/config_support.hpp"

@@ -66,7 +66,7 @@ TEST_F(Hdf5Data, WhatCannotBeReadIsOneLine) {
   EXPECT_TRUE(rejection_of(data_, three_to_one).starts_with("train: ")) << "a group";
   data_.y = "note";
   EXPECT_EQ(rejection_of(data_, three_to_one),
-            "note: must have elements that are integers or real numbers");
+            "note: must have elements that are integers, real numbers or booleans");
   std::filesystem::resize_file(data_.file, 1000);
   EXPECT_TRUE(
       rejection_of(data_, three_to_one).starts_with("is not a complete HDF5 file: truncated file"));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -111,6 +114,109 @@ TEST_F(NpyData, LargeBlocksAreReadPieceByPiece) {
   EXPECT_EQ(made.y, std::vector<double>(rows - 1, 7));
 }
 
+TEST_F(NpyData, BytesMayComeInEitherOrder) {
+  const auto expect_values = [&]<class T>(const char* type, T) {
+    SCOPED_TRACE(type);
+    std::vector<T> values = counted<T>(10);
+    values[3] = std::numeric_limits<T>::lowest();
+    const double wanted = static_cast<double>(values[3]);
+    for (T& value : values) {
+      auto* const bytes = reinterpret_cast<unsigned char*>(&value);
+      std::reverse(bytes, bytes + sizeof(T));
+    }
+    write_x(npy_text(type, "(5, 2)", values));
+    data_test::check(data_, two_to_one);
+    EXPECT_EQ(make(data_, two_to_one, {1, 1}).x, (std::vector<double>{2, wanted}));
+  };
+  expect_values(">u1", std::uint8_t());
+  expect_values(">u2", std::uint16_t());
+  expect_values(">i4", std::int32_t());
+  expect_values(">i8", std::int64_t());
+  expect_values(">f4", float());
+  expect_values(">f8", double());
+  write_x(npy_text(">f2", "(5, 2)", std::vector<std::uint16_t>(10, 0x003e)));
+  EXPECT_EQ(make(data_, two_to_one, {0, 1}).x, (std::vector<double>{1.5, 1.5}));
+}
+
+/// Numbers that count in C order, as they stand in Fortran order.
+std::vector<float> by_column(Size samples, const std::vector<Size>& sample) {
+  std::vector<float> values;
+  const Size elements = num_elements(sample);
+  // The first index is the fastest: that of the samples, then those of a sample.
+  std::vector<Size> index(sample.size(), 0);
+  for (Size column = 0; column < elements; ++column) {
+    Size place = 0;
+    for (std::size_t d = 0; d < sample.size(); ++d) place = place * sample[d] + index[d];
+    for (Size i = 0; i < samples; ++i) values.push_back(static_cast<float>(i * elements + place));
+    for (std::size_t d = 0; d < sample.size() && ++index[d] == sample[d]; ++d) index[d] = 0;
+  }
+  return values;
+}
+
+TEST_F(NpyData, FortranOrderIsTurnedIntoRows) {
+  ASSERT_EQ(by_column(2, {3}), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  write_x(npy_text("<f4", "(5, 2)", by_column(5, {2}), "True"));
+  data_test::check(data_, two_to_one);
+  EXPECT_EQ(make(data_, two_to_one, {1, 3}).x, (std::vector<double>{2, 3, 4, 5, 6, 7}));
+  expect_samples_of_their_own(data_, two_to_one, false);
+  // numpy.arange(120).reshape(5, 2, 3, 4), in pieces of 4 MiB and smaller ones.
+  const ModelSpec many_to_one = mlp({.widths = {24, 1}});
+  write_x(npy_text("<f4", "(5, 2, 3, 4)", by_column(5, {2, 3, 4}), "True"));
+  data_test::check(data_, many_to_one);
+  EXPECT_EQ(make(data_, many_to_one, {0, 5}).x, counted<double>(120));
+  expect_samples_of_their_own(data_, many_to_one, false);
+}
+
+/// What is said of x as samples of T are made.
+template <class T>
+std::string reading_error(const DataConfig& data, Range samples) {
+  return error_of([&] { make<T>(data, two_to_one, samples); });
+}
+
+TEST_F(NpyData, NanAndInfinityAreRejectedWithTheirPlace) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(),
+                  infinity = std::numeric_limits<float>::infinity();
+  write_x(npy_text("<f4", "(5, 2)", std::vector<float>{0, 1, 2, nan, 4, -infinity, 6, 7, 8, nan}));
+  data_test::check(data_, two_to_one);
+  const std::string wanted =
+      "data.x = " + data_.x +
+      ": has 3 numbers that are not finite in float32: the first, nan, is in row 1, column 1, "
+      "counted from 0; data.allow_nonfinite = true trains on them";
+  // All ranks that meet one say the same, with whatever samples they begin.
+  for (const Range samples : {Range{0, 5}, Range{1, 1}, Range{2, 3}, Range{4, 1}})
+    EXPECT_EQ(reading_error<float>(data_, samples), wanted);
+  EXPECT_EQ(make<float>(data_, two_to_one, {3, 1}).x, (std::vector<double>{6, 7}));
+  data_.allow_nonfinite = true;
+  const Made made = make<float>(data_, two_to_one, {1, 2});
+  EXPECT_TRUE(std::isnan(made.x[1]));
+  EXPECT_EQ(made.x[3], -infinity);
+}
+
+TEST_F(NpyData, OnlySamplesThatAreUsedMustBeFinite) {
+  std::vector<double> y = counted<double>(6);
+  y[5] = std::numeric_limits<double>::infinity();
+  data_.y = directory_.write("y.npy", npy_text("<f8", "(6,)", y));
+  make(data_, two_to_one, {0, 5});
+  write_x(npy_text("<f4", "(6, 2)", counted<float>(12)));
+  data_.validation_samples = 1;
+  EXPECT_EQ(reading_error<double>(data_, {5, 1}),
+            "data.y = " + data_.y +
+                ": has 1 number that is not finite in float64: the first, inf, is in row 5, column "
+                "0, counted from 0; data.allow_nonfinite = true trains on them");
+}
+
+TEST_F(NpyData, NumbersMayBeTooLargeForTheModelsType) {
+  std::vector<double> x = counted<double>(10);
+  x[6] = -1e300;
+  write_x(npy_text("<f8", "(5, 2)", x));
+  EXPECT_EQ(make(data_, two_to_one, {3, 1}).x[0], -1e300);
+  EXPECT_NE(
+      reading_error<float>(data_, {0, 5})
+          .find("has 1 number that is not finite in float32: the first, -1e+300, is in row 3, "
+                "column 0, counted from 0"),
+      std::string::npos);
+}
+
 TEST_F(NpyData, AnyShapeWithTheRightNumbersOfASampleWillDo) {
   for (const char* shape : {"(5, 2, 1)", "(5, 1, 2)", "(5,1,1,2)"}) {
     write_x(npy_text("<f4", shape, counted<float>(10)));
@@ -144,16 +250,15 @@ TEST_F(NpyData, WhatCannotBeReadIsOneLine) {
   EXPECT_EQ(rejection_of_x(""), none);
   EXPECT_EQ(rejection_of_x("1 2 3"), none);
   EXPECT_EQ(rejection_of_x("PK\x03\x04"), none);
-  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(10), "True")),
-            "is in Fortran order, but must be in C order; save numpy.ascontiguousarray(array)");
   const std::string known =
-      ", but must have one of |b1, |i1, |u1, <i2, <u2, <i4, <u4, <i8, <u8, "
-      "<f2, <f4, <f8";
-  for (const char* type : {">f4", "<c8", "|O", "<U3", "<f16", ">i8", "<M8[s]", "f4", ""})
+      ", but must have one of b1, i1, u1, i2, u2, i4, u4, i8, u8, f2, f4, f8, of either byte order";
+  for (const char* type : {"|f4", "<c8", "|O", "<U3", "<f16", "=i8", "<M8[s]", "f4", "<", ""})
     EXPECT_EQ(rejection_of_x(npy_text(type, "(5, 2)", counted<float>(10))),
               fmt::format("has element type {}{}", type, known));
   EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(9))),
             "is truncated after 4 of its 5 samples");
+  EXPECT_EQ(rejection_of_x(npy_text("<f4", "(5, 2)", counted<float>(9), "True")),
+            "is truncated after 9 numbers");
   EXPECT_EQ(rejection_of_x(npy_text("<f4", "(1152921504606846977, 2)", counted<float>(10))),
             "is truncated after 5 of its 1152921504606846977 samples");
   data_.x = "/nowhere/file";

@@ -88,6 +88,9 @@ void check_data(const Config& config) {
   check_source("data.file", config.data.file, kind.reads_file, "name a file");
   check_source("data.x", config.data.x, kind.reads_arrays, "name an array");
   check_source("data.y", config.data.y, kind.reads_arrays, "name an array");
+  if (config.data.allow_nonfinite && !kind.reads_arrays)
+    reject("data.allow_nonfinite", true, "must not be set for data.kind = \"{}\"",
+           name_of(config.data.kind));
   kind.check(config.data, model);
 }
 

@@ -154,6 +154,8 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(data, file, "file to read samples from; bytes, idx, hdf5"),
       TESSERA_SETTING(data, x, "array of the inputs: a file for npy, a name in data.file for hdf5"),
       TESSERA_SETTING(data, y, "array of the targets, likewise"),
+      TESSERA_SETTING(data, allow_nonfinite,
+                      "train on NaN and infinity in these arrays, instead of rejecting them"),
       TESSERA_SETTING(data, shuffle, "visit the samples in a new random order in each epoch"),
       TESSERA_SETTING(data, validation_samples,
                       "unseen samples whose loss is computed between epochs; 0: none",

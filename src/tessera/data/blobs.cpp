@@ -70,7 +70,8 @@ void fill_blobs(const DataConfig& data, const ModelSpec& model, const DataBlock<
 }  // namespace
 
 const DataRow blobs_data{.check = check_blobs,
-                         .fill = [](const DataConfig& data, const ModelSpec& model,
-                                    const auto& block) { fill_blobs(data, model, block); }};
+                         .fill = [](const DataConfig& data, const ModelSpec& model) {
+                           return [&](const auto& block) { fill_blobs(data, model, block); };
+                         }};
 
 }  // namespace tessera

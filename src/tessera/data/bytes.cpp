@@ -26,11 +26,9 @@ void check_bytes_file(const DataConfig& data, const ModelSpec& model) {
 
 /// Sample s begins at byte s * positions.
 template <class T>
-void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
-  const Size positions = model.input_positions, n = block.samples.count * positions;
-  if (n == 0) return;
-  const std::vector<unsigned char> bytes =
-      DataFile("data.file", data.file).read(block.samples.begin * positions, n + 1);
+void fill_bytes(DataFile& file, Size positions, const DataBlock<T>& block) {
+  const Size n = block.samples.count * positions;
+  const std::vector<unsigned char> bytes = file.read(block.samples.begin * positions, n + 1);
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
   const auto y = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.y);
   for (Size i = 0; i < n; ++i) {
@@ -43,10 +41,14 @@ void fill_bytes(const DataConfig& data, const ModelSpec& model, const DataBlock<
 
 }  // namespace
 
-const DataRow bytes_data{.check = check_bytes,
-                         .reads_file = true,
-                         .check_files = check_bytes_file,
-                         .fill = [](const DataConfig& data, const ModelSpec& model,
-                                    const auto& block) { fill_bytes(data, model, block); }};
+const DataRow bytes_data{
+    .check = check_bytes,
+    .reads_file = true,
+    .check_files = check_bytes_file,
+    .fill = [](const DataConfig& data, const ModelSpec& model) {
+      return [&, file = DataFile("data.file", data.file)](const auto& block) mutable {
+        fill_bytes(file, model.input_positions, block);
+      };
+    }};
 
 }  // namespace tessera

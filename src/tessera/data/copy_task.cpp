@@ -45,8 +45,12 @@ std::optional<double> best_copy_loss(const ModelSpec& model) {
 }  // namespace
 
 const DataRow copy_task_data{.check = check_copy_task,
-                             .fill = [](const DataConfig& data, const ModelSpec& model,
-                                        const auto& block) { fill_copy_task(data, model, block); },
+                             .fill =
+                                 [](const DataConfig& data, const ModelSpec& model) {
+                                   return [&](const auto& block) {
+                                     fill_copy_task(data, model, block);
+                                   };
+                                 },
                              .best_loss = best_copy_loss};
 
 }  // namespace tessera

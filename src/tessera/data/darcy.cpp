@@ -140,8 +140,10 @@ void fill_darcy(const DataConfig& data, const ModelSpec& model, const DataBlock<
 }  // namespace
 
 const DataRow darcy_data{.check = check_darcy,
-                         .fill = [](const DataConfig& data, const ModelSpec& model,
-                                    const auto& block) { fill_darcy(data, model, block); },
+                         .fill =
+                             [](const DataConfig& data, const ModelSpec& model) {
+                               return [&](const auto& block) { fill_darcy(data, model, block); };
+                             },
                          .scratch_bytes =
                              [](const ModelSpec& model) {
                                return DarcyMemory::elements(darcy_grid(model)) *

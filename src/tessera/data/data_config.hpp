@@ -31,10 +31,11 @@ struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;
   Size samples = 256;
   std::uint64_t seed = 0;
-  std::string file{};           ///< of kinds that read one
-  std::string x{}, y{};         ///< arrays: of npy their files, of hdf5 their names in `file`
-  bool shuffle = false;         ///< another order of the samples in each epoch
-  Size validation_samples = 0;  ///< those behind the others, which no step sees
+  std::string file{};            ///< of kinds that read one
+  std::string x{}, y{};          ///< arrays: of npy their files, of hdf5 their names in `file`
+  bool allow_nonfinite = false;  ///< read NaN and infinity from arrays, instead of rejecting them
+  bool shuffle = false;          ///< another order of the samples in each epoch
+  Size validation_samples = 0;   ///< those behind the others, which no step sees
 };
 
 }  // namespace tessera

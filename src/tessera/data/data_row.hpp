@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <tessera/base/split.hpp>
 #include <tessera/base/view.hpp>
@@ -18,6 +19,9 @@ struct DataBlock {
   Matrix<T> y;    ///< (samples * positions, target width)
 };
 
+template <class T>
+using Blocks = std::vector<DataBlock<T>>;
+
 /// One kind of data. To add one, write such a row in a file of its own.
 struct DataRow {
   /// Throws ConfigError if there are no such samples for this model. Looks at no file, so that a
@@ -29,21 +33,35 @@ struct DataRow {
   void (*check_files)(const DataConfig& data, const ModelSpec& model) = [](const DataConfig&,
                                                                            const ModelSpec&) {};
 
-  /// A function for each state type, of one generic lambda without captures.
-  struct Fill {
-    template <class F>
-    constexpr Fill(F f) : of_float(f), of_double(f) {}
+  /// Makes blocks of samples in the order in which they stand in the data set. A kind gives a
+  /// lambda without captures: from (data, model) it makes the function that fills one block after
+  /// the other, of either state type, and keeps files open in between.
+  class Fill {
+   public:
+    template <class Make>
+    constexpr Fill(Make) : of_float_(fill<Make, float>), of_double_(fill<Make, double>) {}
 
-    void run(const DataConfig& c, const ModelSpec& m, const DataBlock<float>& b) const {
-      of_float(c, m, b);
+    void run(const DataConfig& c, const ModelSpec& m, const Blocks<float>& b) const {
+      of_float_(c, m, b);
     }
-    void run(const DataConfig& c, const ModelSpec& m, const DataBlock<double>& b) const {
-      of_double(c, m, b);
+    void run(const DataConfig& c, const ModelSpec& m, const Blocks<double>& b) const {
+      of_double_(c, m, b);
+    }
+    template <class T>
+    void run(const DataConfig& c, const ModelSpec& m, const DataBlock<T>& b) const {
+      run(c, m, Blocks<T>{b});
     }
 
    private:
-    void (*of_float)(const DataConfig&, const ModelSpec&, const DataBlock<float>&);
-    void (*of_double)(const DataConfig&, const ModelSpec&, const DataBlock<double>&);
+    template <class Make, class T>
+    static void fill(const DataConfig& data, const ModelSpec& model, const Blocks<T>& blocks) {
+      auto fill_block = Make{}(data, model);
+      for (const DataBlock<T>& block : blocks)
+        if (block.samples.count > 0) fill_block(block);
+    }
+
+    void (*of_float_)(const DataConfig&, const ModelSpec&, const Blocks<float>&);
+    void (*of_double_)(const DataConfig&, const ModelSpec&, const Blocks<double>&);
   };
   Fill fill;
   /// Device memory that `fill` has for itself, the same for any number of samples.

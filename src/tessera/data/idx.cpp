@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images in the IDX format of the MNIST data set (LeCun, Cortes and Burges 1998): big-endian
-// magic number, number of images, rows, columns, then a byte for each pixel.
+// magic number, number of images, rows, columns, then a byte for each pixel. gzip may have packed
+// it.
 #include <fmt/format.h>
 
-#include <tessera/data/data_file.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/data/unpacked_file.hpp>
 
 namespace tessera {
 namespace {
@@ -24,7 +25,7 @@ void check_idx(const DataConfig& data, const ModelSpec& model) {
 }
 
 void check_idx_file(const DataConfig& data, const ModelSpec& model) {
-  DataFile file("data.file", data.file);
+  UnpackedFile file("data.file", data.file);
   const std::vector<unsigned char> header = file.read(0, idx_header_bytes);
   if (const std::uint32_t magic = big_endian(header, 0); magic != idx_magic)
     file.reject(
@@ -46,11 +47,10 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
 }
 
 template <class T>
-void fill_idx(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
-  const Size pixels = model.input_width, n = block.samples.count * pixels;
-  if (n == 0) return;
+void fill_idx(UnpackedFile& file, Size pixels, const DataBlock<T>& block) {
+  const Size n = block.samples.count * pixels;
   const std::vector<unsigned char> bytes =
-      DataFile("data.file", data.file).read(idx_header_bytes + block.samples.begin * pixels, n);
+      file.read(idx_header_bytes + block.samples.begin * pixels, n);
   const auto x = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, block.x);
   for (Size i = 0; i < n; ++i) x.data()[i] = static_cast<T>(bytes[i]) / T(255);
   Kokkos::deep_copy(block.x, x);
@@ -59,10 +59,14 @@ void fill_idx(const DataConfig& data, const ModelSpec& model, const DataBlock<T>
 
 }  // namespace
 
-const DataRow idx_data{.check = check_idx,
-                       .reads_file = true,
-                       .check_files = check_idx_file,
-                       .fill = [](const DataConfig& data, const ModelSpec& model,
-                                  const auto& block) { fill_idx(data, model, block); }};
+const DataRow idx_data{
+    .check = check_idx,
+    .reads_file = true,
+    .check_files = check_idx_file,
+    .fill = [](const DataConfig& data, const ModelSpec& model) {
+      return [&, file = UnpackedFile("data.file", data.file)](const auto& block) mutable {
+        fill_idx(file, model.input_width, block);
+      };
+    }};
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples from arrays that NumPy saved: one file for x, one for y.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -15,12 +16,18 @@
 namespace tessera {
 namespace {
 
+/// How elements stand in a file: their bytes from the most or the least significant one on.
+enum class ByteOrder : std::uint8_t { native, swapped };
+
+/// Converts to every `stride`-th of the values.
 template <class Stored, class T>
-void convert_elements(const unsigned char* bytes, Size count, T* values) {
+void convert_elements(const unsigned char* bytes, Size count, ByteOrder order, T* values,
+                      Size stride) {
   for (Size i = 0; i < count; ++i) {
-    Stored value;
-    std::memcpy(&value, bytes + i * Size{sizeof value}, sizeof value);
-    values[i] = static_cast<T>(value);
+    std::array<unsigned char, sizeof(Stored)> element;
+    std::memcpy(element.data(), bytes + i * Size{sizeof(Stored)}, sizeof(Stored));
+    if (order == ByteOrder::swapped) std::reverse(element.begin(), element.end());
+    values[i * stride] = static_cast<T>(std::bit_cast<Stored>(element));
   }
 }
 
@@ -28,8 +35,8 @@ void convert_elements(const unsigned char* bytes, Size count, T* values) {
 struct NpyType {
   std::string_view name;  ///< without the order of bytes: "f4"
   Size bytes;
-  void (*to_float)(const unsigned char*, Size, float*);
-  void (*to_double)(const unsigned char*, Size, double*);
+  void (*to_float)(const unsigned char*, Size, ByteOrder, float*, Size);
+  void (*to_double)(const unsigned char*, Size, ByteOrder, double*, Size);
 };
 
 template <class Stored>
@@ -43,10 +50,25 @@ constexpr std::array npy_types{
     npy_type<std::uint32_t>("u4"), npy_type<std::int64_t>("i8"),  npy_type<std::uint64_t>("u8"),
     npy_type<Float16>("f2"),       npy_type<float>("f4"),         npy_type<double>("f8")};
 
-/// With the order of bytes in front: "<f4", "|u1".
-std::string full_name(const NpyType& type) {
-  const char native = std::endian::native == std::endian::little ? '<' : '>';
-  return fmt::format("{}{}", type.bytes == 1 ? '|' : native, type.name);
+/// The type with this name, which has the order of bytes in front: "<f4", ">f4", "|u1". Null if
+/// there is none.
+const NpyType* find_type(std::string_view name) {
+  if (name.empty()) return nullptr;
+  const auto type = std::find_if(npy_types.begin(), npy_types.end(), [&](const NpyType& known) {
+    return known.name == name.substr(1);
+  });
+  if (type == npy_types.end()) return nullptr;
+  return name[0] == '<' || name[0] == '>' || (name[0] == '|' && type->bytes == 1) ? type : nullptr;
+}
+
+/// The place, in Fortran order, of a number of a sample that has this place in C order.
+Size fortran_place(Size place, const Shape& shape) {
+  Size fortran = 0;
+  for (std::size_t d = shape.size() - 1; d > 0; --d) {
+    fortran = fortran * shape[d] + place % shape[d];
+    place /= shape[d];
+  }
+  return fortran;
 }
 
 class NpyArray {
@@ -59,16 +81,15 @@ class NpyArray {
         parse_npy_header({reinterpret_cast<const char*>(start.data()), start.size()});
     if (!header) file_.reject("is not a NumPy array file: it does not begin with the .npy header");
     header_ = *header;
-    if (header_.is_fortran_order && header_.shape.size() > 1)
-      file_.reject(
-          "is in Fortran order, but must be in C order; save numpy.ascontiguousarray(array)");
-    for (const NpyType& type : npy_types)
-      if (full_name(type) == header_.type) type_ = &type;
-    if (type_ != nullptr) return;
-    std::vector<std::string> known;
-    for (const NpyType& type : npy_types) known.push_back(full_name(type));
-    file_.reject(fmt::format("has element type {}, but must have one of {}", one_line(header_.type),
-                             join(known)));
+    type_ = find_type(header_.type);
+    if (type_ == nullptr) {
+      std::vector<std::string_view> known;
+      for (const NpyType& type : npy_types) known.push_back(type.name);
+      file_.reject(fmt::format("has element type {}, but must have one of {}, of either byte order",
+                               one_line(header_.type), join(known)));
+    }
+    const bool is_big = header_.type[0] == '>', is_here = std::endian::native == std::endian::big;
+    if (is_big != is_here && type_->bytes > 1) order_ = ByteOrder::swapped;
   }
 
   const Shape& shape() const { return header_.shape; }
@@ -76,27 +97,46 @@ class NpyArray {
 
   /// Of a shape that has been checked.
   void check_size() const {
-    const Size whole = (file_.bytes() - header_.bytes) / (elements_ * type_->bytes);
-    if (whole < shape()[0])
-      file_.reject(fmt::format("is truncated after {} of its {} samples", whole, shape()[0]));
+    const Size found = (file_.bytes() - header_.bytes) / type_->bytes;
+    const Size whole = found / elements_;  // a product might not be a number of 64 bits
+    if (whole >= shape()[0]) return;
+    file_.reject(is_by_column()
+                     ? fmt::format("is truncated after {} numbers", found)
+                     : fmt::format("is truncated after {} of its {} samples", whole, shape()[0]));
   }
 
   void read(Range samples, float* values) { read(samples, values, type_->to_float); }
   void read(Range samples, double* values) { read(samples, values, type_->to_double); }
 
  private:
+  /// In Fortran order the first number of all samples comes first.
+  bool is_by_column() const { return header_.is_fortran_order && elements_ > 1; }
+
   template <class T>
-  void read(Range samples, T* values, void (*convert)(const unsigned char*, Size, T*)) {
-    const Size sample_bytes = elements_ * type_->bytes;
+  using Convert = void (*)(const unsigned char*, Size, ByteOrder, T*, Size);
+
+  template <class T>
+  void read(Range samples, T* values, Convert<T> convert) {
+    if (!is_by_column())
+      return read(samples.begin * elements_, samples.count * elements_, values, 1, convert);
+    for (Size place = 0; place < elements_; ++place)
+      read(fortran_place(place, shape()) * shape()[0] + samples.begin, samples.count,
+           values + place, elements_, convert);
+  }
+
+  /// Numbers that stand together in the file.
+  template <class T>
+  void read(Size begin, Size count, T* values, Size stride, Convert<T> convert) {
     const std::vector<unsigned char> bytes =
-        file_.read(header_.bytes + samples.begin * sample_bytes, samples.count * sample_bytes);
-    convert(bytes.data(), samples.count * elements_, values);
+        file_.read(header_.bytes + begin * type_->bytes, count * type_->bytes);
+    convert(bytes.data(), count, order_, values, stride);
   }
 
   DataFile file_;
   Size elements_;  ///< of a sample
   NpyHeader header_;
   const NpyType* type_ = nullptr;
+  ByteOrder order_ = ByteOrder::native;
 };
 
 }  // namespace

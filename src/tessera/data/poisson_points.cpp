@@ -57,9 +57,8 @@ void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
 }  // namespace
 
 const DataRow poisson_points_data{
-    .check = check_poisson_points,
-    .fill = [](const DataConfig& data, const ModelSpec&, const auto& block) {
-      fill_poisson_points(data, block);
+    .check = check_poisson_points, .fill = [](const DataConfig& data, const ModelSpec&) {
+      return [&](const auto& block) { fill_poisson_points(data, block); };
     }};
 
 }  // namespace tessera

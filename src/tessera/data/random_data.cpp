@@ -37,7 +37,9 @@ void fill_random(const DataConfig& data, const ModelSpec& model, const DataBlock
 }  // namespace
 
 const DataRow random_data{.check = [](const DataConfig&, const ModelSpec&) {},
-                          .fill = [](const DataConfig& data, const ModelSpec& model,
-                                     const auto& block) { fill_random(data, model, block); }};
+                          .fill =
+                              [](const DataConfig& data, const ModelSpec& model) {
+                                return [&](const auto& block) { fill_random(data, model, block); };
+                              }};
 
 }  // namespace tessera

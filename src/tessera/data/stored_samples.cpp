@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/data/stored_samples.hpp>
 
 namespace tessera {
@@ -51,6 +52,16 @@ void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples
             ? fmt::format(" or another shape with {} numbers per sample", part.elements())
             : ""));
   if (shape[0] < samples) reject(fmt::format("{} samples are needed", samples));
+}
+
+void reject_nonfinite(const StoredPart& part, const NonFinite& found, DType as,
+                      const std::string& place) {
+  throw ConfigError(part.key, part.name,
+                    "has {}{} {} not finite in {}: the first, {}, is in row {}, column {}, counted "
+                    "from 0; data.allow_nonfinite = true trains on them",
+                    counted(found.count, "number"), place,
+                    found.count == 1 ? "that is" : "that are", name_of(as), found.value, found.row,
+                    found.column);
 }
 
 template <class T>

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/placement.hpp>
 #include <tessera/data/data_row.hpp>
 
@@ -40,10 +42,19 @@ template <class T>
 void check_classes(const StoredPart& part, const std::vector<T>& values, Size first,
                    const std::string& place);
 
-/// Reads samples into `to` piece by piece. Array: has place(), and read(samples, values), which
-/// converts to T.
-template <class Array, class T>
-void read_samples(Array array, const StoredPart& part, Range samples, const Matrix<T>& to) {
+/// Throws ConfigError for numbers of an array that are not finite as T: `count` of them, the first
+/// one in this row and column, where the array has `value`.
+struct NonFinite {
+  Size count = 0, row = 0, column = 0;
+  double value = 0;
+};
+[[noreturn]] void reject_nonfinite(const StoredPart& part, const NonFinite& found, DType as,
+                                   const std::string& place);
+
+/// Reads samples in pieces, and calls f(values, range of the piece). Array: has read(samples,
+/// values), which converts to T.
+template <class T, class Array, class F>
+void read_pieces(Array& array, const StoredPart& part, Range samples, const F& f) {
   constexpr Size piece_bytes = 1 << 22;
   const Size elements = part.elements();
   const Size at_once = std::max<Size>(1, piece_bytes / (elements * Size{sizeof(T)}));
@@ -52,15 +63,63 @@ void read_samples(Array array, const StoredPart& part, Range samples, const Matr
     const Range piece{samples.begin + done, std::min(at_once, samples.count - done)};
     values.resize(piece.count * elements);
     array.read(piece, values.data());
-    if (part.classes > 0) check_classes(part, values, piece.begin, array.place());
-    using Host = Kokkos::View<const T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-    Kokkos::deep_copy(Vector<T>(to.data() + done * elements, values.size()),
-                      Host(values.data(), values.size()));
+    f(values, piece);
   }
 }
 
-/// A row of the table for arrays of one format. Array: made from (data, part); has shape() as well,
-/// and check_size(), which rejects an array that is not all there.
+/// Looks for what is not finite from the first sample on, so that every rank that has met some says
+/// the same, whichever samples are its own.
+template <class T, class Array>
+[[noreturn]] void reject_nonfinite(const DataConfig& data, const ModelSpec& model) {
+  for (const StoredPart& part : {part_x(data, model), part_y(data, model)}) {
+    Array array(data, part);
+    NonFinite found;
+    read_pieces<T>(array, part, {0, data.samples + data.validation_samples},
+                   [&](const std::vector<T>& values, Range piece) {
+                     for (std::size_t i = 0; i < values.size(); ++i) {
+                       if (std::isfinite(values[i]) || found.count++ > 0) continue;
+                       found.row = piece.begin + static_cast<Size>(i) / part.elements();
+                       found.column = static_cast<Size>(i) % part.elements();
+                     }
+                   });
+    if (found.count == 0) continue;
+    std::vector<double> sample(static_cast<std::size_t>(part.elements()));
+    array.read({found.row, 1}, sample.data());
+    found.value = sample[static_cast<std::size_t>(found.column)];
+    reject_nonfinite(part, found, dtype_of<T>(), array.place());
+  }
+  throw ConfigError("data.x", data.x, "changes while it is read");
+}
+
+/// One of the two arrays, and what becomes of its samples.
+template <class Array>
+class StoredReader {
+ public:
+  StoredReader(const DataConfig& data, const ModelSpec& model, const StoredPart& part)
+      : data_(data), model_(model), part_(part), array_(data, part) {}
+
+  template <class T>
+  void read(Range samples, const Matrix<T>& to) {
+    read_pieces<T>(array_, part_, samples, [&](const std::vector<T>& values, Range piece) {
+      if (!data_.allow_nonfinite &&
+          !std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); }))
+        reject_nonfinite<T, Array>(data_, model_);
+      if (part_.classes > 0) check_classes(part_, values, piece.begin, array_.place());
+      using Host = Kokkos::View<const T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+      T* const begin = to.data() + (piece.begin - samples.begin) * part_.elements();
+      Kokkos::deep_copy(Vector<T>(begin, values.size()), Host(values.data(), values.size()));
+    });
+  }
+
+ private:
+  const DataConfig& data_;
+  const ModelSpec& model_;
+  StoredPart part_;
+  Array array_;
+};
+
+/// A row of the table for arrays of one format. Array: made from (data, part); has
+/// shape() and place() as well, and check_size(), which rejects an array that is not all there.
 template <class Array>
 constexpr DataRow stored_samples(void (*check)(const DataConfig&, const ModelSpec&),
                                  bool in_one_file) {
@@ -77,11 +136,13 @@ constexpr DataRow stored_samples(void (*check)(const DataConfig&, const ModelSpe
                 }
               },
           .fill =
-              [](const DataConfig& data, const ModelSpec& model, const auto& block) {
-                if (block.samples.count == 0) return;
-                const StoredPart x = part_x(data, model), y = part_y(data, model);
-                read_samples(Array(data, x), x, block.samples, block.x);
-                read_samples(Array(data, y), y, block.samples, block.y);
+              [](const DataConfig& data, const ModelSpec& model) {
+                using Reader = StoredReader<Array>;
+                return [x = Reader(data, model, part_x(data, model)),
+                        y = Reader(data, model, part_y(data, model))](const auto& block) mutable {
+                  x.read(block.samples, block.x);
+                  y.read(block.samples, block.y);
+                };
               }};
 }
 

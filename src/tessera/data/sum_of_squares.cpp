@@ -28,9 +28,8 @@ void fill_sum_of_squares(const DataConfig& data, const DataBlock<T>& block) {
 }  // namespace
 
 const DataRow sum_of_squares_data{
-    .check = check_sum_of_squares,
-    .fill = [](const DataConfig& data, const ModelSpec&, const auto& block) {
-      fill_sum_of_squares(data, block);
+    .check = check_sum_of_squares, .fill = [](const DataConfig& data, const ModelSpec&) {
+      return [&](const auto& block) { fill_sum_of_squares(data, block); };
     }};
 
 }  // namespace tessera

@@ -100,22 +100,21 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
 /// `first`: the number of the first sample.
 template <class T>
 void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size first) {
-  const auto fill_rows = [&](Range samples, Size number) {
+  Blocks<T> blocks;
+  const auto add_rows = [&](Range samples, Size number) {
     const auto own = [&](const Matrix<T>& all, Size positions) {
       return rows_of(all, {samples.begin * positions, samples.count * positions});
     };
-    row_of(config.kind)
-        .fill.run(
-            config, model,
-            DataBlock<T>{{number, samples.count}, own(x_, x_positions_), own(y_, y_positions_)});
+    blocks.push_back({{number, samples.count}, own(x_, x_positions_), own(y_, y_positions_)});
   };
-  if (!compact_) return fill_rows({0, samples_}, first);
+  if (!compact_) add_rows({0, samples_}, first);
   Size done = 0;
-  for (Size k = 0; k < num_batches(); ++k) {
+  for (Size k = 0; compact_ && k < num_batches(); ++k) {
     const Range share = batch_share(mesh_, batch_samples(k), rank_);
-    fill_rows({done, share.count}, first + k * batch_size_ + share.begin);
+    add_rows({done, share.count}, first + k * batch_size_ + share.begin);
     done += share.count;
   }
+  row_of(config.kind).fill.run(config, model, blocks);
 }
 
 template <class T>

@@ -185,6 +185,25 @@ struct Hdf5File::State {
     fail(name, "has elements of an unknown type");
   }
 
+  /// Elements may be packed by filters that this HDF5 lacks.
+  void check_filters(hid_t array, const std::string& name) const {
+    const Handle creation(checked(H5Dget_create_plist(array), name), H5Pclose);
+    const int filters = checked(H5Pget_nfilters(creation), name);
+    for (unsigned i = 0; i < static_cast<unsigned>(filters); ++i) {
+      std::array<char, 64> label{};
+      std::size_t values = 0;
+      unsigned flags = 0, config = 0;
+      const H5Z_filter_t filter = checked(H5Pget_filter2(creation, i, &flags, &values, nullptr,
+                                                         label.size(), label.data(), &config),
+                                          name);
+      if (H5Zfilter_avail(filter) > 0) continue;
+      H5Eclear2(H5E_DEFAULT);
+      fail(name, fmt::format("is packed with the HDF5 filter {} \"{}\", which is not installed: "
+                             "name its directory in HDF5_PLUGIN_PATH, or pack with gzip instead",
+                             filter, one_line(label.data())));
+    }
+  }
+
   /// The array, checked, with its boxes selected, and a space of as many elements in memory.
   struct Selection {
     Handle array, in_file, in_memory;
@@ -360,8 +379,11 @@ void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyper
 Shape Hdf5File::shape_of_numbers(const std::string& name) const {
   const Handle array = state_->array(name);
   const Handle type(state_->checked(H5Dget_type(array), name), H5Tclose);
-  if (const H5T_class_t kind = H5Tget_class(type); kind != H5T_INTEGER && kind != H5T_FLOAT)
-    state_->fail(name, "must have elements that are integers or real numbers");
+  // h5py stores booleans as an enumeration, whose numbers HDF5 converts.
+  if (const H5T_class_t kind = H5Tget_class(type);
+      kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_ENUM)
+    state_->fail(name, "must have elements that are integers, real numbers or booleans");
+  state_->check_filters(array, name);
   return state_->shape_of(array, name);
 }
 

@@ -70,7 +70,7 @@ class Hdf5File {
   /// The byte of the file at which the elements of an array begin, all of them in row-major order
   /// and little-endian: whoever may not use HDF5 can write them there once the file is closed.
   Size place_of(const std::string& name) const;
-  /// Extents of an array of integers or real numbers, of whatever type.
+  /// Extents of an array of integers, real numbers or booleans, of whatever type, that can be read.
   Shape shape_of_numbers(const std::string& name) const;
   /// Reads a part of such an array, converted to `type`.
   void read_numbers(const std::string& name, DType type, const Hyperslab& box, void* values) const;

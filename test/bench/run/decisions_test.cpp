@@ -10,6 +10,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "results/documents.hpp"
 #include "run/attempt.hpp"

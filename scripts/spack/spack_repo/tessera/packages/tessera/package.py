@@ -43,6 +43,7 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
     depends_on("cli11@2.1:")
+    depends_on("zlib-api")
     depends_on("onednn@2.6:3", when="+onednn")
     depends_on("hdf5@1.10: +mpi", when="+hdf5")
     depends_on("googletest@1.12:", when="+tests")
