@@ -45,7 +45,7 @@ def build(study, allow_mixed=False):
     kind = "Simulated scaling study" if study.machine else "Scaling study"
     blocks = [Heading(f"{kind}: {study.name}", 1), *_subtitle(study)]
     blocks.append(Paragraph(answer.lead(study, best), "lead"))
-    blocks += _warnings(study, differing)
+    top = len(blocks)
     if best is not None:
         blocks += [tables.tiles(study), tables.fastest(study)]
         if study.ratios:
@@ -57,6 +57,8 @@ def build(study, allow_mixed=False):
     blocks += [Heading("All cases"), tables.all_cases(study)]
     blocks += [Heading(f"How it was {study.made}"), *method.blocks(study)]
     blocks += [Heading("Provenance"), *provenance.blocks(study)]
+    # What is wrong with a file may show as late as in the last of the blocks.
+    blocks[top:top] = _warnings(study, differing)
     if study.machine:
         _mark_simulated(blocks, study.machine)
     return [block for block in blocks if not isinstance(block, Table) or block.rows]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 
 from .document import Heading, Paragraph
+from .fields import located, number, numbers, text, texts
 from .figure_predictions import curves, picture_of
 from .files import check_regular, read_text
 from .layout import NothingToShow
@@ -30,23 +31,34 @@ class Export:
     def __init__(self, directory):
         self.directory = Path(directory)
         self.name = self.directory.resolve().name
+        self.file = self.directory / "results.json"
         try:
-            self.results = json.loads(read_text(self.directory / "results.json"))
+            content = json.loads(read_text(self.file))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ReportError(f"{self.file} cannot be read: {error}") from error
+        if not isinstance(content, dict):
+            raise ReportError(f"{self.file} cannot be read: it holds no object")
+        self.results = located(content, self._wrong)
+        self.kind = self.needed(text, "config", "model", "kind")
+        try:
             arrays = [_array(self.directory / f"{name}.npy") for name in ARRAYS]
             drawn = self.directory / "sample.npy"
             self.sample = _array(drawn) if drawn.exists() else None
-            self.kind = self.results["config"]["model"]["kind"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise ReportError(f"{directory} cannot be read: {error}") from error
         self.x, self.y, self.prediction = arrays
         if any(array.ndim != 3 or len(array) == 0 for array in arrays):
             raise ReportError(f"{directory} holds no samples of several positions and columns")
 
-    def validation(self, *keys):
-        value = self.results.get("validation", {})
-        for key in keys:
-            value = value.get(key, {}) if isinstance(value, dict) else {}
-        return None if value == {} else value
+    def _wrong(self, key, what):
+        raise ReportError(f"{self.file}: {key} = {what}")
+
+    def needed(self, read, *path):
+        """What one of the functions of fields reads there, which must be something."""
+        value = read(self.results, *path)
+        if value in (None, []):
+            raise ReportError(f"{self.file}: {'.'.join(path)} is missing")
+        return value
 
 
 def figures(export):
@@ -61,18 +73,14 @@ def figures(export):
 
 
 def build_export(export):
-    results = export.results
-    mesh = ", ".join(
-        f"{axis}={size}"
-        for axis, size in zip(
-            results["config"]["distributed"]["mesh_axis_names"],
-            results["config"]["distributed"]["mesh_shape"],
-        )
-    )
+    distributed = ("config", "distributed")
+    names = export.needed(texts, *distributed, "mesh_axis_names")
+    sizes = export.needed(numbers, *distributed, "mesh_shape")
+    mesh = ", ".join(f"{axis}={size}" for axis, size in zip(names, sizes))
     lead = (
-        f"{results['parameters']:,} parameters, {results['steps']:,} steps under "
-        f"{results['config']['distributed']['strategy']} on {mesh}; final loss "
-        f"{results['final_loss']:.6g}."
+        f"{export.needed(number, 'parameters'):,} parameters, {export.needed(number, 'steps'):,} steps under "
+        f"{export.needed(text, *distributed, 'strategy')} on {mesh}; final loss "
+        f"{export.needed(number, 'final_loss'):.6g}."
     )
     return [
         Heading(f"Training run: {export.kind}", 1),

@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from . import document as doc
 from . import layout, style
+from .fields import number, numbers, text
 
 FIELD, ERROR = "viridis", "magma"
 
@@ -107,21 +108,20 @@ def _probability(logits):
 
 
 def curves(export):
-    losses = export.results["epoch_losses"]
+    losses = export.needed(numbers, "epoch_losses")
     figure, (axis,) = layout.panels(1, 3.2, columns=1)
     axis.plot(range(1, len(losses) + 1), losses, color=style.INK[0], label="training")
-    validated = export.validation("losses")
-    if validated:
-        axis.plot(
-            export.validation("epochs"), validated, color=style.PASSES["F"][1][0], label="unseen samples"
-        )
-    best = export.validation("best_loss")
+    validated = numbers(export.results, "validation", "losses")
+    epochs = numbers(export.results, "validation", "epochs")
+    if validated and len(validated) == len(epochs):
+        axis.plot(epochs, validated, color=style.PASSES["F"][1][0], label="unseen samples")
+    best = number(export.results, "validation", "best_loss")
     if best is not None:
         axis.axhline(best, label="best possible", **style.DASHED)
-    if min(losses) > 0 and max(losses) / min(losses) > 30:
+    if None not in losses and min(losses) > 0 and max(losses) / min(losses) > 30:
         axis.set_yscale("log")
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axis.set_xlabel("epoch")
-    axis.set_ylabel(export.results["config"]["training"]["loss"])
+    axis.set_ylabel(export.needed(text, "config", "training", "loss"))
     axis.legend()
     return doc.Figure("losses", "Losses", "The mean loss of each epoch.", figure)

@@ -2,6 +2,7 @@
 """Numbers as people read them: a few significant digits and a unit. What is unknown is a dash."""
 
 import math
+import sys
 from functools import partial
 
 UNKNOWN = "–"
@@ -15,7 +16,8 @@ FLOP_UNITS = [(10.0**power, f"{prefix}FLOP/s")
 
 
 def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_one and abs(value) <= sys.float_info.max  # an integer may be larger
 
 
 def unit_of(values, units):

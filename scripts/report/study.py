@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from .case import Case
-from .fields import get, numbers, table, text
+from .fields import get, located, numbers, table, text
 from .files import read_text
 from .series import in_order
 from .style import use_strategies
@@ -68,7 +68,7 @@ class Study:
             if required:
                 self._problem(path, "is missing")
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             what = error.strerror if isinstance(error, OSError) else f"is no JSON ({error})"
             self._problem(path, what)
             return None
@@ -80,7 +80,14 @@ class Study:
             shown = "no schema_version" if version is None else f"schema_version {version!r}"
             self._problem(path, f"has {shown}; this report reads version {SCHEMA_VERSION}")
             return None
-        return content
+        noted = set()
+
+        def note(key, what):
+            if key not in noted:
+                noted.add(key)
+                self._problem(path, f"{key} = {what}")
+
+        return located(content, note)
 
     def _launches(self):
         launches = {}

@@ -101,6 +101,30 @@ class Export(unittest.TestCase):
         write_export(self.root / "mlp", "mlp", validates=False)
         self.assertEqual(self.report(self.root / "mlp")[0], 0)
 
+    def test_results_of_another_kind_are_named(self):
+        paths = [("parameters",), ("final_loss",), ("epoch_losses",), ("config",), ("config", "model"),
+                 ("config", "model", "kind"), ("config", "training", "loss"), ("config", "distributed", "mesh_shape"),
+                 ("validation",), ("validation", "losses")]  # fmt: skip
+        write_export(self.root / "vae", "vae")
+        file = self.root / "vae" / "results.json"
+        sound = file.read_text()
+        for path in paths:
+            for value in (None, [], {}, 3, "text", [{}], -1e300, float("nan")):
+                results = json.loads(sound)
+                *outer, last = path
+                parent = results
+                for key in outer:
+                    parent = parent[key]
+                parent[last] = value
+                file.write_text(json.dumps(results))
+                code, _, error = self.report(self.root / "vae", "-o", self.root / "page")
+                if code != 0:
+                    self.assertEqual(code, 1)
+                    self.assertIn(f"error: {file}: {'.'.join(path)}", error)
+                    self.assertEqual(error.count("\n"), 1)
+                elif path[-1] in ("kind", "loss"):
+                    self.assertEqual(value, "text")
+
     def test_files_that_cannot_be_read_are_one_line(self):
         for name, content in (("x.npy", b"no array"), ("results.json", b"{"), ("results.json", b"[]")):
             with self.subTest(name):

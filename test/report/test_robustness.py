@@ -145,6 +145,37 @@ class Spoiled(WithDirectory):
         for file in (f"cases/{name}/result.json", "summary.json"):
             self.assertIn(f"{file}: is no regular file", text)
 
+    def test_values_of_another_kind_are_named(self):
+        results = self.copy(small)
+        names = sorted(name for name, result in results_of(results).items() if result["status"] == "ok")
+        wrong = {
+            ("loss",): "fine",
+            ("rounds",): {"seconds": 1},
+            ("memory", "measured_bytes"): [1],
+            ("traffic", "rows"): [{"axis": 3}],
+            ("compute", "mfu"): 10**400,
+        }
+        untimed = {("step_seconds", "median"): "0.5"}
+        for name, values in ((names[0], wrong), (names[3], untimed)):
+            for path, value in values.items():
+                change_json(results / "cases" / name / "result.json", with_value(path, value))
+        change_json(results / "study.json", with_value(("name",), 7))
+        (results / "cases" / names[1] / "result.json").write_text("[" * 100_000)
+        steps = results / "cases" / names[2] / "steps.json"
+        change_json(steps, with_value(("rounds",), "none"))
+        text = "".join(self.report(results).text)
+        for said in (text, self.stderr):
+            for path in wrong:
+                key = ".".join(path).replace("traffic.rows", "traffic.rows[0].axis")
+                self.assertIn(f"cases/{names[0]}/result.json: {key} = ", said)
+            self.assertIn(f'cases/{names[3]}/result.json: step_seconds.median = "0.5": must be a', said)
+            self.assertIn(f"cases/{names[1]}/result.json: is no JSON", said)
+            self.assertIn("study.json: name = 7: must be a text", said)
+
+    def test_sound_files_are_not_complained_of(self):
+        self.report(self.fixture)
+        self.assertEqual(self.stderr, "")
+
     def test_numbers_that_are_none(self):
         results = self.copy(small)
         name = read_json(results / "summary.json")["best"]
