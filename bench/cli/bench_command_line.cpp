@@ -33,12 +33,14 @@ constexpr CommandExamples examples[] = {
      R"(  tessera-bench jobs inputs/strong_scaling.toml --scheduler slurm --ranks-per-node 8 -o jobs
 )"},
     {"compare", R"(  tessera-bench compare results/before results/after
+  tessera-bench compare results/before results/after --json comparison.json
 )"},
 };
 
 const std::string note =
     R"(Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
-limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Arguments starting with --kokkos- are passed to
+limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Those of compare: 0 no case became worse, 1
+bad input or no case to compare, 2 a case became slower, or ended in an error that it did not have before. Arguments starting with --kokkos- are passed to
 Kokkos.)";
 
 const std::string hint = "; see tessera-bench --help";
@@ -194,6 +196,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
            ->type_name("DIR");
   comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);
+  comparison.add_option("--json", compare.json, "Also write the comparison to a file")
+      ->type_name("FILE")
+      ->excludes(&itself);
   app.footer(help_footer(examples, "", note));
   for (CLI::App* command : app.get_subcommands({}))
     command->footer(help_footer(examples, command->get_name(), note));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
+#include <tessera/app/result_file.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/standard_streams.hpp>
 
@@ -34,8 +36,16 @@ Task task_for(const JobsOptions& options) {
 
 Task task_for(const CompareOptions& options) {
   return SingleTask([options](Size) {
-    print_output(options.itself.empty() ? compare_results(options.before, options.after)
-                                        : compare_with_itself(options.itself));
+    if (!options.itself.empty()) {
+      print_output(compare_with_itself(options.itself));
+      return ExitCode::ok;
+    }
+    if (!options.json.empty()) check_writable("--json", options.json);
+    const nlohmann::json comparison = compare_results(options.before, options.after);
+    if (!options.json.empty()) write_json(options.json, comparison);
+    print_output(comparison_text(comparison));
+    if (comparison.at("regressed").get<bool>()) return ExitCode::wrong_result;
+    if (comparison.at("compared") == 0) throw Error(ExitCode::usage, "no case can be compared");
     return ExitCode::ok;
   });
 }

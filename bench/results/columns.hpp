@@ -4,20 +4,22 @@
 namespace tessera::bench {
 
 /// What the summary says of a case: a key of its row, which is also a column of cases.csv, and
-/// where the value stands in the case's result. Without that it follows from other values.
+/// where the value, a number unless it is a text, stands in the case's result. Without that it
+/// follows from other values.
 struct Column {
   const char* key;
   const char* from = nullptr;
+  bool is_text = false;
 };
 
 /// In the order of cases.csv.
 inline constexpr Column columns[] = {
-    {"id", "/id"},
-    {"label", "/label"},
-    {"status", "/status"},
-    {"reason", "/reason"},
-    {"strategy", "/factors/strategy"},
-    {"mesh", "/factors/mesh"},
+    {"id", "/id", true},
+    {"label", "/label", true},
+    {"status", "/status", true},
+    {"reason", "/reason", true},
+    {"strategy", "/factors/strategy", true},
+    {"mesh", "/factors/mesh", true},
     {"ranks", "/factors/ranks"},
     {"nodes", "/case/nodes/count"},
     {"global_batch", "/factors/global_batch"},
@@ -44,7 +46,7 @@ inline constexpr Column columns[] = {
     {"efficiency"},
     {"efficiency_low"},
     {"efficiency_high"},
-    {"loss_verdict", "/loss/verdict"},
+    {"loss_verdict", "/loss/verdict", true},
     {"loss_largest_relative_difference", "/loss/largest_relative_difference"},
     {"final_loss"},
     {"instrumented_step_seconds", "/breakdown/step_seconds"},
@@ -68,8 +70,8 @@ inline constexpr Column columns[] = {
     {"checkpoint_exposed_seconds", "/checkpoint/exposed_seconds"},
     {"checkpoint_read_seconds", "/checkpoint/read_seconds"},
     {"attempt", "/attempt"},
-    {"launch", "/launch"},
-    {"simulated", "/simulated"},
+    {"launch", "/launch", true},
+    {"simulated", "/simulated", true},
 };
 
 }  // namespace tessera::bench

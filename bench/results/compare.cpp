@@ -9,9 +9,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/text.hpp>
+#include <tessera/base/error.hpp>
 
 #include "measure/rank_test.hpp"
+#include "results/documents.hpp"
 #include "results/summary.hpp"
 
 namespace tessera::bench {
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 bool same_work(const Json& before, const Json& after) {
   for (const auto& [section, keys] : before.at("config").items()) {
     for (const auto& [key, value] : keys.items()) {
-      const Json::json_pointer at("/config/" + section + "/" + key);
+      const Json::json_pointer at = Json::json_pointer("/config") / section / key;
       if (after.contains(at) && after.at(at) != value) return false;
     }
   }
@@ -86,51 +87,51 @@ std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons)
   return verdicts;
 }
 
-std::string percent(double ratio) {
-  return std::isfinite(ratio) ? fmt::format("{:+.1f}%", 100 * (ratio - 1)) : "-";
-}
-
-std::string counts_text(const std::vector<std::string>& verdicts) {
+Json counts_of(const std::vector<std::string>& verdicts) {
   std::map<std::string, Size> counts;
   for (const std::string& verdict : verdicts) ++counts[verdict];
-  std::vector<std::string> parts;
-  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
-  return join(parts);
+  return counts;
 }
 
-std::string step_text(const Json* result) {
-  if (result == nullptr || !is_measured(*result)) return "";
-  return human_seconds(result->at("step_seconds").at("median").get<double>());
+/// null unless there is a result that was measured.
+Json step_seconds(const Json* result) {
+  if (result == nullptr || !is_measured(*result)) return nullptr;
+  return result->at("step_seconds").at("median");
+}
+
+/// A case that was measured before, and now ends in an error.
+bool is_broken(const Pair& pair) {
+  if (pair.before == nullptr || pair.after == nullptr || !is_measured(*pair.before)) return false;
+  const std::string status = pair.after->at("status");
+  return status == "invalid" || status == "oom" || status == "timeout" || status == "failed";
 }
 
 std::string where_from(const ResultsDirectory& directory, const Results& results) {
   for (const Json& result : results.cases) {
     if (!is_measured(result)) continue;
-    const Json launch = directory.launch(result.at("launch")).value_or(Json::object());
-    const Json provenance = launch.value("provenance", Json::object());
-    return fmt::format("{}{}, {}, {}", provenance.value("git_revision", "unknown"),
-                       provenance.value("git_dirty", false) ? " (modified)" : "",
-                       provenance.value("compiler", "unknown"),
-                       provenance.value(Json::json_pointer("/mpi/library"), "unknown"));
+    const auto launch = directory.launch(value_or<std::string>(result, "launch", ""));
+    const Json provenance = launch ? launch->at("provenance") : Json::object();
+    const auto text = [](const Json& part, const char* key) {
+      return value_or<std::string>(part, key, "unknown");
+    };
+    return fmt::format("{}{}, {}, {}", text(provenance, "git_revision"),
+                       value_or(provenance, "git_dirty", false) ? " (modified)" : "",
+                       text(provenance, "compiler"),
+                       text(value_or(provenance, "mpi", Json::object()), "library"));
   }
   return "nothing measured";
 }
 
-/// How the fixed kernels ran, where that is more than nothing.
-std::string machine_text(const std::vector<Comparison>& comparisons) {
+/// How much slower the fixed kernels ran after; null where nothing was compared.
+Json machine_ratio(const std::vector<Comparison>& comparisons) {
   std::vector<double> ratios;
   for (const Comparison& comparison : comparisons) ratios.push_back(comparison.machine_ratio);
-  if (ratios.empty()) return "";
-  const double ratio = median(std::move(ratios));
-  return fmt::format(
-      "the machine was {} after, judging by the fixed kernels; changes are corrected for it\n\n",
-      ratio < 1 ? fmt::format("{:.1f}% faster", 100 * (1 / ratio - 1))
-                : fmt::format("{:.1f}% slower", 100 * (ratio - 1)));
+  return ratios.empty() ? Json() : finite(median(std::move(ratios)));
 }
 
 }  // namespace
 
-std::string compare_results(const std::string& before, const std::string& after) {
+Json compare_results(const std::string& before, const std::string& after) {
   const ResultsDirectory directories[] = {ResultsDirectory(before), ResultsDirectory(after)};
   const Results results[] = {read_results(directories[0]), read_results(directories[1])};
   std::vector<std::string> labels;  // those of the new results first
@@ -141,6 +142,10 @@ std::string compare_results(const std::string& before, const std::string& after)
       if (is_new) labels.push_back(found->first);
       (side == 0 ? found->second.before : found->second.after) = &result;
     }
+  if (std::none_of(cases.begin(), cases.end(), [](const auto& entry) {
+        return entry.second.before != nullptr && entry.second.after != nullptr;
+      }))
+    throw Error(ExitCode::usage, "{} and {} have no case in common", before, after);
   std::vector<std::string> verdicts;
   for (const std::string& label : labels) verdicts.push_back(obstacle(cases.at(label)));
   const auto compared = std::count(verdicts.begin(), verdicts.end(), "");
@@ -151,32 +156,33 @@ std::string compare_results(const std::string& before, const std::string& after)
       comparisons.push_back(compare_rounds(i, rounds_of(*pair.before), rounds_of(*pair.after),
                                            verdict_level / static_cast<double>(compared)));
   }
-  std::vector<std::string> changes(labels.size()), finds(labels.size());
+  std::vector<Json> changes(labels.size()), finds(labels.size());
   const std::vector<std::string> found = verdicts_of(comparisons);
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const Comparison& comparison = comparisons[i];
     verdicts[comparison.line] = found[i];
-    changes[comparison.line] = percent(comparison.ratio);
-    finds[comparison.line] = percent(comparison.detectable);
+    changes[comparison.line] = finite(comparison.ratio);
+    finds[comparison.line] = finite(comparison.detectable);
   }
-
-  std::size_t width = 4;
-  for (const std::string& label : labels) width = std::max(width, label.size());
-  std::string text = fmt::format("before  {}: {}\nafter   {}: {}\n", before,
-                                 where_from(directories[0], results[0]), after,
-                                 where_from(directories[1], results[1]));
-  text += machine_text(comparisons);
-  const auto add_line = [&](auto... cells) {
-    text += fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>8}  {}\n", cells...);
-  };
-  add_line("case", width, "before", "after", "change", "finds", "");
+  bool regressed = false;
+  Json rows = Json::array();
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const Pair& pair = cases.at(labels[i]);
-    add_line(labels[i], width, step_text(pair.before), step_text(pair.after), changes[i], finds[i],
-             verdicts[i]);
+    regressed |= verdicts[i] == "worse" || is_broken(pair);
+    rows.push_back({{"label", labels[i]},
+                    {"before_step_seconds", step_seconds(pair.before)},
+                    {"after_step_seconds", step_seconds(pair.after)},
+                    {"ratio", changes[i]},
+                    {"detectable_ratio", finds[i]},
+                    {"verdict", verdicts[i]}});
   }
-  return text + "\n" + counts_text(verdicts) +
-         "\nfinds: the smallest change that can be detected with the scatter of these rounds\n";
+  const auto side = [&](std::size_t s, const std::string& path) -> Json {
+    return {{"directory", path}, {"program", where_from(directories[s], results[s])}};
+  };
+  return {{"schema_version", 1},           {"before", side(0, before)},
+          {"after", side(1, after)},       {"machine_ratio", machine_ratio(comparisons)},
+          {"compared", compared},          {"regressed", regressed},
+          {"counts", counts_of(verdicts)}, {"cases", rows}};
 }
 
 std::string compare_with_itself(const std::string& directory) {
@@ -198,13 +204,13 @@ std::string compare_with_itself(const std::string& directory) {
     }
   }
   if (halves.empty())
-    return fmt::format("{}: a comparison needs at least four rounds, and no case has them\n",
-                       directory);
+    throw Error(ExitCode::usage,
+                "{}: a comparison needs at least four rounds, and no case has them", directory);
   return fmt::format(
       "{}: {} cases, the rounds of each compared with each other; any difference is a false alarm\n"
       "first half against second half: {}\n"
       "random halves, case by case: {:.1f}% of {} comparisons report a difference\n",
-      directory, halves.size(), counts_text(verdicts_of(halves)),
+      directory, halves.size(), counts_text(counts_of(verdicts_of(halves))),
       100.0 * static_cast<double>(wrong) / static_cast<double>(splits), splits);
 }
 

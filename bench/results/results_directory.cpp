@@ -8,6 +8,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/io/whole_file.hpp>
 
+#include "results/stored_checks.hpp"
+
 namespace tessera::bench {
 namespace {
 
@@ -29,40 +31,56 @@ double seconds_since(const std::string& utc) {
 
 }  // namespace
 
-std::optional<Json> ResultsDirectory::read(const std::string& name) const {
-  constexpr Size most_bytes = Size{1} << 30;
-  std::error_code error;
-  if (!fs::exists(path_ / name, error) && !error) return std::nullopt;
-  Json document = Json::parse(read_text(path_ / name, most_bytes), nullptr, false);
-  if (document.is_discarded()) return std::nullopt;
-  return document;
-}
-
 void ResultsDirectory::write(const std::string& name, const Json& document) const {
   make_directories((path_ / name).parent_path());
   write_json(path_ / name, document);
 }
 
 Json ResultsDirectory::study() const {
-  if (const std::optional<Json> study = read("study.json")) return *study;
-  throw Error(ExitCode::usage, path_.string() + ": contains no study results");
+  const std::optional<StoredDocument> study = read("study.json");
+  if (!study) throw Error(ExitCode::usage, path_.string() + ": contains no study results");
+  check_study(*study);
+  return study->json();
 }
 
-void ResultsDirectory::check(const Json& study, bool may_exist) const {
+std::optional<Json> ResultsDirectory::launch(const std::string& name) const {
+  const std::optional<StoredDocument> launch = read("launches/" + name + ".json");
+  if (!launch) return std::nullopt;
+  check_launch(*launch);
+  return launch->json();
+}
+
+std::optional<Json> ResultsDirectory::reference(const std::string& name) const {
+  const std::optional<StoredDocument> reference = read(name);
+  if (!reference) return std::nullopt;
+  check_reference(*reference);
+  return reference->json();
+}
+
+std::optional<Json> ResultsDirectory::checked_result(const std::string& id,
+                                                     const std::string& file) const {
+  const std::optional<StoredDocument> result = read(of_case(id, file));
+  if (!result) return std::nullopt;
+  check_result(*result, id);
+  return result->json();
+}
+
+bool ResultsDirectory::check(const Json& study, bool may_exist) const {
   std::error_code error;
   const bool is_there = fs::exists(path_ / "study.json", error);
   if (error) throw ConfigError("-o", path_.string(), "cannot be read: " + error.message());
-  if (!is_there) return;
+  if (!is_there) return false;
   if (!may_exist)
     throw ConfigError(
         "-o", path_.string(),
         "already holds results: use --resume to continue with them, or choose another directory");
   const Json present = this->study();
-  const bool is_small = present.value("small", false);
-  const std::string name = present.value("name", "");
+  const bool is_small = value_or(present, "small", false);
+  const std::string name = present.at("name");
   if (study.at("name") != name || study.at("small") != is_small)
     throw ConfigError("-o", path_.string(),
                       "holds results of another study: " + name + (is_small ? " (small)" : ""));
+  return true;
 }
 
 void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
@@ -73,15 +91,17 @@ void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
 Size ResultsDirectory::begin_attempt(const std::string& id) const {
   const std::optional<Json> present = result(id);
   if (!present) return 1;
-  const Size number = present->value("attempt", Size{1});
+  const Size number = present->at("attempt");
   // A copy: a job that dies here has lost nothing.
   write(of_case(id, attempt_file(number)), *present);
   return number + 1;
 }
 
 std::vector<std::vector<double>> ResultsDirectory::steps(const std::string& id) const {
-  const Json document = read(of_case(id, "steps.json")).value_or(Json::object());
-  return document.value("rounds", std::vector<std::vector<double>>());
+  const std::optional<StoredDocument> document = read(of_case(id, "steps.json"));
+  if (!document) return {};
+  check_steps(*document);
+  return document->json().at("rounds");
 }
 
 std::optional<CaseLock> ResultsDirectory::take(const std::string& lock) const {
@@ -101,10 +121,11 @@ bool ResultsDirectory::has_locks() const {
 std::string ResultsDirectory::status(const std::string& id, const std::optional<Json>& result,
                                      double case_seconds) const {
   if (!result) return "pending";
-  const std::string status = result->value("status", "pending");
+  const std::string status = result->at("status");
   if (status != "running") return status;
   const LockState lock = lock_state(path_ / of_case(id, "lock"));
-  return is_run(lock, result->value("started", ""), case_seconds) ? "running" : "pending";
+  return is_run(lock, value_or<std::string>(*result, "started", ""), case_seconds) ? "running"
+                                                                                   : "pending";
 }
 
 bool is_run(LockState lock, const std::string& started, double case_seconds) {

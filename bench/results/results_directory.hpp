@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/case_lock.hpp"
+#include "results/stored_document.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
@@ -20,33 +21,35 @@ class ResultsDirectory {
   explicit ResultsDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
 
-  /// A document by its name below the directory; none if there is no file, or not a whole one.
-  /// Throws Error (usage) if the file cannot be read.
-  std::optional<nlohmann::json> read(const std::string& name) const;
+  /// A document by its name below the directory; none if there is no file. This and what follows
+  /// throws Error (usage) for a file that is damaged.
+  std::optional<StoredDocument> read(const std::string& name) const {
+    return StoredDocument::read(path_ / name);
+  }
   void write(const std::string& name, const nlohmann::json& document) const;
 
   /// Throws Error (usage) if there is none.
   nlohmann::json study() const;
-  /// Throws ConfigError if the directory holds another study, or if it holds this one and
-  /// `may_exist` is false.
-  void check(const nlohmann::json& study, bool may_exist) const;
+  /// Whether the directory holds this study. Throws ConfigError if it holds another one, or if it
+  /// holds this one and `may_exist` is false.
+  bool check(const nlohmann::json& study, bool may_exist) const;
   /// The same, and creates the directory with the study's document.
   void prepare(const nlohmann::json& study, bool may_exist) const;
 
-  std::optional<nlohmann::json> launch(const std::string& name) const {
-    return read("launches/" + name + ".json");
-  }
+  std::optional<nlohmann::json> launch(const std::string& name) const;
+  /// What is kept of a reference, whose name is its file's.
+  std::optional<nlohmann::json> reference(const std::string& name) const;
   /// The name of a file of a case.
   static std::string of_case(const std::string& id, const std::string& file) {
     return "cases/" + id + "/" + file;
   }
   /// The latest attempt at a case.
   std::optional<nlohmann::json> result(const std::string& id) const {
-    return read(of_case(id, "result.json"));
+    return checked_result(id, "result.json");
   }
   /// An earlier one, counted from 1.
   std::optional<nlohmann::json> attempt(const std::string& id, Size number) const {
-    return read(of_case(id, attempt_file(number)));
+    return checked_result(id, attempt_file(number));
   }
   void write_result(const nlohmann::json& result) const {
     write(of_case(result.at("id"), "result.json"), result);
@@ -68,6 +71,8 @@ class ResultsDirectory {
                      double case_seconds) const;
 
  private:
+  std::optional<nlohmann::json> checked_result(const std::string& id,
+                                               const std::string& file) const;
   static std::string attempt_file(Size number) {
     return "attempts/" + std::to_string(number) + ".json";
   }

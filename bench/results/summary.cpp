@@ -10,14 +10,12 @@
 
 #include "results/columns.hpp"
 #include "results/documents.hpp"
+#include "results/stored_checks.hpp"
 
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::array statuses{"ok",     "unverified", "invalid", "oom",    "timeout",
-                              "failed", "skipped",    "running", "pending"};
 
 Json get(const Json& result, const char* pointer) {
   return result.value(Json::json_pointer(pointer), Json());
@@ -65,7 +63,7 @@ ExitCode failure_code(const std::vector<Json>& cases) {
   for (const char* status : {"failed", "timeout", "oom"})
     for (const Json& result : cases)
       if (result.at("status") == status && is_failure(result))
-        return static_cast<ExitCode>(result.value("exit_code", 1));
+        return static_cast<ExitCode>(result.at("exit_code").get<int>());
   return ExitCode::ok;
 }
 
@@ -126,7 +124,7 @@ bool is_measured(const Json& result) {
 
 std::vector<Round> rounds_of(const Json& result) {
   if (!is_measured(result)) return {};
-  return result.value("rounds", std::vector<Round>());
+  return value_or(result, "rounds", std::vector<Round>());
 }
 
 Results read_results(const ResultsDirectory& directory) {

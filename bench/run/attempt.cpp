@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
   Json kept{{"launches", 0}, {"rounds", Json::array()}, {"steps", Json::array()}};
   const Json result = results.result(id).value_or(Json::object());
-  const auto earlier = results.launch(result.value("launch", ""));
+  const auto earlier = results.launch(value_or<std::string>(result, "launch", ""));
   if (!earlier || program_of(earlier->at("provenance")) != program_of(launch.at("provenance")))
     return kept;
   for (const char* key : {"launches", "rounds"})

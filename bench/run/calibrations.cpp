@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/error.hpp>
 #include <tessera/base/log.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+
+#include "results/stored_checks.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -41,13 +43,13 @@ Json identity_of(const Json& provenance, const std::vector<Json>& of_ranks, Size
 }
 
 std::vector<Calibration> read(const ResultsDirectory& results, const std::string& file) {
-  const auto document = results.read(file);
-  if (!document) return {};
   try {
-    return document->at("calibrations").get<std::vector<Calibration>>();
-  } catch (const Json::exception& error) {
-    log_warning(fmt::format("{}: not a calibration of this version ({}); measuring again", file,
-                            one_line(error.what())));
+    const std::optional<StoredDocument> document = results.read(file);
+    if (!document) return {};
+    check_calibrations(*document);
+    return document->json().at("calibrations").get<std::vector<Calibration>>();
+  } catch (const Error& error) {
+    log_warning(fmt::format("{}; measuring again", error.what()));
     return {};
   }
 }

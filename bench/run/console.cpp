@@ -32,8 +32,8 @@ std::string ratio(const Json& value) { return fmt::format("{:.2f}", value.get<do
 std::string giga(const Json& value) { return fmt::format("{:.3g}", 1e-9 * value.get<double>()); }
 
 std::string rate(const Json& value) {
-  return value >= 100 ? with_thousands(value.get<Size>())
-                      : fmt::format("{:.3g}", value.get<double>());
+  return value >= 100 && value < 1e15 ? with_thousands(value.get<Size>())
+                                      : fmt::format("{:.3g}", value.get<double>());
 }
 
 std::string verdict(const Json& value) {

@@ -106,7 +106,9 @@ Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions
   Json choice{{"skip", Json::array()}, {"give_up", Json::array()}};
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    results.check(study_document(work.study, work.cases), may_have_results(options));
+    // A file that is damaged is found before anything runs.
+    if (results.check(study_document(work.study, work.cases), may_have_results(options)))
+      read_results(results);
     std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;

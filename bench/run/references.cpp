@@ -27,7 +27,7 @@ bool is_enough(const Json& document, const std::optional<Size>& steps) {
 
 /// How often a launch has ended while it made this, beside others or alone.
 Size times_lost(const Json& document, const char* how) {
-  return document.value("lost", Json::object()).value(how, Size{0});
+  return value_or(value_or(document, "lost", Json::object()), how, Size{0});
 }
 
 Json failure_of(const Outcome& outcome, Size ranks) {
@@ -43,13 +43,17 @@ Json References::find(const Config& config) const {
   const std::string name = reference_name(config);
   const auto failure = failures_.find(name);
   if (failure != failures_.end()) return failure->second;
-  return results_.read(name).value_or(
-      Json{{"error", name + ": the file is gone"}, {"code", static_cast<int>(ExitCode::usage)}});
+  std::optional<Json> kept;
+  Outcome outcome = outcome_of([&] { kept = results_.reference(name); });
+  if (!outcome.failed() && !kept) outcome = {ExitCode::usage, name + ": the file is gone"};
+  if (outcome.failed())
+    return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
+  return *kept;
 }
 
 /// Whether this launch is to make the reference of a case that it runs.
 bool References::is_wanted(const Case& point, const std::string& name) {
-  const Json present = results_.read(name).value_or(Json::object());
+  const Json present = results_.reference(name).value_or(Json::object());
   if (is_enough(present, study_.verify.steps)) return false;
   if (!fits(largest_memory(plan_of(point.config, point.ranks())).memory.total(), study_.limits))
     return false;
@@ -81,7 +85,7 @@ Json References::waves_for(const std::vector<const Case*>& cases, Size ranks) {
     for (const Trial& trial : plan.trials)
       if (!results_.read(trial.name)) trials.push_back(trial.name);
     const bool is_suspect =
-        times_lost(results_.read(name).value_or(Json::object()), "together") > 0;
+        times_lost(results_.reference(name).value_or(Json::object()), "together") > 0;
     if (is_suspect || next + plan.run.ranks > ranks) {
       waves.push_back(Json::array());
       next = 0;
@@ -106,7 +110,7 @@ std::vector<CaseLock> References::begin(const Json& wave) const {
     auto lock = results_.take(name + ".lock");
     if (!lock) continue;
     locks.push_back(std::move(*lock));
-    Json document = results_.read(name).value_or(Json{{"schema_version", 1}});
+    Json document = results_.reference(name).value_or(Json{{"schema_version", 1}});
     document["lost"][how] = times_lost(document, how) + 1;
     results_.write(name, document);
   }
@@ -138,7 +142,7 @@ Json References::run(const Json& wave, const std::vector<const Case*>& cases,
 void References::keep(const Json& made) {
   if (made.is_null()) return;
   const std::string name = made.at("name");
-  Json kept = results_.read(name).value_or(Json{{"schema_version", 1}});
+  Json kept = results_.reference(name).value_or(Json{{"schema_version", 1}});
   kept.erase("lost");  // this launch has not ended in it
   if (made.contains("failure")) {
     failures_[name] = made.at("failure");

@@ -35,10 +35,10 @@ std::optional<std::string> what_lacks(const Case& point, const Capacity& capacit
 
 /// Launches that ended in the middle of this case, and so left it "running".
 Size lost_launches(const ResultsDirectory& results, const Json& latest, const std::string& id) {
-  const auto was_left = [](const Json& result) { return result.value("status", "") == "running"; };
+  const auto was_left = [](const Json& result) { return result.at("status") == "running"; };
   Size lost = was_left(latest) ? 1 : 0;
-  for (Size n = 1; n < latest.value("attempt", Size{1}); ++n)
-    if (was_left(results.attempt(id, n).value_or(Json::object()))) ++lost;
+  for (Size n = 1; n < latest.at("attempt").get<Size>(); ++n)
+    if (const auto earlier = results.attempt(id, n); earlier && was_left(*earlier)) ++lost;
   return lost;
 }
 
@@ -56,7 +56,7 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
       result &&
       (is_measured(*result) || (status == "pending" && result->value("rounds", Json()).is_array()));
   const bool continues =
-      !retries && has_rounds && result->value("launches", Size{1}) < study.measure.launches;
+      !retries && has_rounds && value_or(*result, "launches", Size{1}) < study.measure.launches;
   if (point.skip_reason) {
     if (status == "skipped") return {What::keep, false, "skipped"};
     return {What::skip, false, *point.skip_reason};

@@ -100,7 +100,9 @@ TEST(BenchCommandLine, JobsTakesAllItsOptions) {
 TEST(BenchCommandLine, OtherCommands) {
   EXPECT_EQ(parse<StudySource>({"list", "a.toml"}).file, "a.toml");
   EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b"}).after, "b");
+  EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b", "--json", "c"}).json, "c");
   EXPECT_EQ(parse<CompareOptions>({"compare", "--aa", "a"}).itself, "a");
+  expect_error({"compare", "--aa", "a", "--json", "c"}, "--aa");
   expect_error({"compare", "a"}, "needs BEFORE and AFTER, or --aa DIR");
   expect_error({"compare", "a", "b", "--aa", "c"}, "--aa");
   EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);

@@ -7,6 +7,7 @@
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
+#include "expect_error.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -26,12 +27,27 @@ TEST(Compare, MatchesCasesByTheirFactors) {
   Results changed = fake_results(
       {{.ranks = 1, .seconds = 2}, {.ranks = 2, .status = "failed"}, {.ranks = 4, .seconds = 3}});
   write(after, changed);
-  const std::string text = compare_results(before, after);
+  const nlohmann::json comparison = compare_results(before, after);
+  const std::string text = comparison_text(comparison);
   EXPECT_NE(text.find("8.00 s    2.00 s   -75.0%    +3.0%  better"), std::string::npos) << text;
   EXPECT_NE(text.find("ok -> failed"), std::string::npos) << text;
   EXPECT_NE(text.find("only after"), std::string::npos) << text;
   EXPECT_NE(text.find("only before"), std::string::npos) << text;
   EXPECT_NE(text.find("1 better, 1 ok -> failed"), std::string::npos) << text;
+  EXPECT_EQ(
+      comparison.at("counts"),
+      (nlohmann::json{{"better", 1}, {"ok -> failed", 1}, {"only after", 1}, {"only before", 1}}));
+  EXPECT_EQ(comparison.at("compared"), 1);
+  const nlohmann::json& first = comparison.at("cases")[0];
+  EXPECT_EQ(first.at("label"), changed.cases[0].at("label"));
+  EXPECT_EQ(first.at("before_step_seconds"), 8.0);
+  EXPECT_EQ(first.at("after_step_seconds"), 2.0);
+  EXPECT_NEAR(first.at("ratio").get<double>(), 0.25, 1e-12);
+  EXPECT_EQ(first.at("verdict"), "better");
+  const nlohmann::json& broken = comparison.at("cases")[1];
+  EXPECT_EQ(broken.at("verdict"), "ok -> failed");
+  EXPECT_TRUE(broken.at("ratio").is_null());
+  EXPECT_TRUE(broken.at("after_step_seconds").is_null());
 }
 
 /// All rounds of all cases take so many times longer, and the machine's fixed kernels, too.
@@ -45,11 +61,49 @@ Results slower(Results results, double steps, double machine) {
   return results;
 }
 
-std::string compare(const Results& before, const Results& after) {
+nlohmann::json comparison_of(const Results& before, const Results& after) {
   const TemporaryDirectory work;
   write((work.path() / "a").string(), before);
   write((work.path() / "b").string(), after);
   return compare_results((work.path() / "a").string(), (work.path() / "b").string());
+}
+
+std::string compare(const Results& before, const Results& after) {
+  return comparison_text(comparison_of(before, after));
+}
+
+TEST(Compare, SaysWhetherSomethingBecameWorse) {
+  const auto regressed = [](const Results& before, const Results& after) {
+    return comparison_of(before, after).at("regressed").get<bool>();
+  };
+  const Results results = fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}});
+  EXPECT_FALSE(regressed(results, results));
+  EXPECT_FALSE(regressed(results, slower(results, 0.9, 1)));
+  EXPECT_TRUE(regressed(results, slower(results, 1.1, 1)));
+  Results one = results;
+  one.cases[1] = slower(results, 1.1, 1).cases[1];
+  EXPECT_TRUE(regressed(results, one));
+  for (const auto& [status, is_worse] : {std::pair{"failed", true},
+                                         {"invalid", true},
+                                         {"oom", true},
+                                         {"timeout", true},
+                                         {"skipped", false},
+                                         {"pending", false}}) {
+    const Results ended =
+        fake_results({{.ranks = 1, .status = status}, {.ranks = 2, .seconds = 5}});
+    EXPECT_EQ(regressed(results, ended), is_worse) << status;
+    EXPECT_FALSE(regressed(ended, ended)) << status;
+    EXPECT_FALSE(regressed(ended, results)) << status;
+  }
+}
+
+TEST(Compare, NeedsACaseThatBothHave) {
+  const TemporaryDirectory work;
+  const std::string a = (work.path() / "a").string(), b = (work.path() / "b").string();
+  write(a, fake_results({{.ranks = 1}}));
+  write(b, fake_results({{.ranks = 2}}));
+  EXPECT_EQ(test::error_of([&] { compare_results(a, b); }),
+            a + " and " + b + " have no case in common");
 }
 
 TEST(Compare, NeedsUnlikelyRoundsAndAnEffect) {
@@ -97,7 +151,8 @@ TEST(Compare, OtherWorkIsNotCompared) {
   write(before, results);
   results.cases[0]["config"]["training"]["batch_size"] = 65;
   write(after, results);
-  EXPECT_NE(compare_results(before, after).find("different work"), std::string::npos);
+  EXPECT_NE(comparison_text(compare_results(before, after)).find("different work"),
+            std::string::npos);
 }
 
 TEST(Compare, WhatHoldsNoStudyIsAnError) {

@@ -79,7 +79,7 @@ expect_code 0
 echo '{"calibrations": 3}' > "$here/kept.json"
 launch run study.toml -o third --calibration kept.json
 expect_code 0
-grep -q 'kept.json: not a calibration' "$err" || fail "stderr: $(cat "$err")"
+grep -q 'kept.json: calibrations = 3: must be a list; measuring again' "$err" || fail "stderr: $(cat "$err")"
 "$json_get" "$here/kept.json" /calibrations/0/curves > /dev/null || fail "no calibration was written"
 
 # A rank stalls: the watchdog says which one, and where the others wait.

@@ -11,6 +11,7 @@
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
+#include "expect_error.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -27,8 +28,12 @@ Case case_of(const std::string& id, Size ranks) {
 /// Cases a, b and c on 1, 2 and 4 ranks.
 class Selection : public ::testing::Test {
  protected:
-  void write(const std::string& id, const nlohmann::json& result) {
-    results.write(ResultsDirectory::of_case(id, "result.json"), result);
+  /// A result with these keys, and others that nobody looks at.
+  void write(const std::string& id, const nlohmann::json& keys) {
+    nlohmann::json result = fake_result({.status = keys.at("status")});
+    result["id"] = id;
+    result.update(keys);
+    results.write_result(result);
   }
   std::vector<What> select(const RunOptions& options = {}, Size ranks = 4) {
     std::vector<What> found;
@@ -170,10 +175,16 @@ TEST_F(Selection, WithoutLocksTimeTells) {
   EXPECT_FALSE(is_run(LockState::unknown, "2001-01-01T00:00:00Z", 10));
 }
 
-TEST_F(Selection, ADocumentThatIsCutOffIsNoResult) {
-  std::filesystem::create_directories(directory.path() / "cases" / "a");
+// To run the case again would overwrite what somebody has edited.
+TEST_F(Selection, AResultThatIsDamagedIsAnError) {
+  write("a", {{"status", "ok"}, {"attempt", 0}});
+  const std::string file = (directory.path() / "cases/a/result.json").string();
+  EXPECT_EQ(test::error_of([&] { select(); }),
+            file + ": attempt = 0: must be an integer from 1 to 1000000");
   directory.write("cases/a/result.json", R"({"status": "ok", )");
-  EXPECT_EQ(select()[0], What::run);
+  EXPECT_TRUE(test::error_of([&] {
+                select();
+              }).starts_with(file + ": is not a JSON document: parse error at line 1, column 18"));
 }
 
 TEST_F(Selection, WhatDidNotApplyIsRunWhenItDoes) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damages every key of every document of a results directory, and cuts each document short, and
+// lets everything read it that reads results: what comes of it is a value, or one line that names
+// the file. Usage: damage_results DIRECTORY STUDY.toml   (which made the directory)
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/outcome.hpp>
+
+#include "measure/calibration.hpp"
+#include "results/compare.hpp"
+#include "results/documents.hpp"
+#include "results/stored_checks.hpp"
+#include "results/summary.hpp"
+#include "run/console.hpp"
+#include "run/loss_verdict.hpp"
+#include "run/reference_plan.hpp"
+#include "run/references.hpp"
+#include "run/selection.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using namespace tessera;
+using namespace tessera::bench;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// What a study's programs make of a results directory, one after the other.
+class Readers {
+ public:
+  Readers(const fs::path& directory, const fs::path& sound, const std::string& study_file)
+      : directory_(directory.string()),
+        sound_(sound.string()),
+        study_(load_study({.file = study_file})),
+        cases_(make_cases(study_)) {
+    options_.give_up = 1;
+  }
+
+  std::vector<std::function<void()>> all() const {
+    return {[this] { summarize(); },
+            [this] { comparison_text(compare_results(directory_, sound_)); },
+            [this] { comparison_text(compare_results(sound_, directory_)); },
+            [this] { compare_with_itself(directory_); },
+            [this] { select(); },
+            [this] { results_.prepare(study_document(study_, cases_), true); },
+            [this] { judge(); }};
+  }
+  /// What reads calibrations, and nothing else.
+  void calibrate() const {
+    const auto calibrations = results_.read("calibration.json");
+    if (!calibrations) return;
+    check_calibrations(*calibrations);
+    calibrations->json().at("calibrations").get<std::vector<Calibration>>();
+  }
+
+ private:
+  void summarize() const {
+    const Results results = read_results(results_);
+    const Json summary = summarize_study(results);
+    cases_csv(summary);
+    steps_csv(results);
+    summary_table(summary);
+    figures_of_merit(summary);
+    result_text(summary);
+  }
+
+  void select() const {
+    for (const Case& point : cases_) {
+      select_case(point, results_, options_, study_, {2});
+      if (const auto result = results_.result(point.id))
+        results_.launch(value_or<std::string>(*result, "launch", ""));
+      results_.steps(point.id);
+    }
+  }
+
+  /// Losses of the cases are held against their references.
+  void judge() const {
+    const References references(study_, results_, options_);
+    for (const Case& point : cases_) {
+      const Json reference = references.find(point.config);
+      if (reference.contains("error"))
+        throw Error(ExitCode::usage, reference.at("error").get<std::string>());
+      Verification verification;
+      verification.losses.steps = {1, 2, 3, 4};
+      judge_losses(verification, reference, "name", 1e-5);
+    }
+  }
+
+  std::string directory_, sound_;
+  ResultsDirectory results_{directory_};
+  Study study_;
+  std::vector<Case> cases_;
+  RunOptions options_;
+};
+
+/// Places of all values of a document; of a list, its first two.
+void add_places(const Json& value, const Json::json_pointer& at,
+                std::vector<Json::json_pointer>& places) {
+  if (!at.empty()) places.push_back(at);
+  if (value.is_object())
+    for (const auto& [key, inner] : value.items()) add_places(inner, at / key, places);
+  if (value.is_array())
+    for (std::size_t i = 0; i < std::min<std::size_t>(value.size(), 2); ++i)
+      add_places(value[i], at / i, places);
+}
+
+std::vector<std::string> damaged(const std::string& text) {
+  std::vector<std::string> texts{"", "null", "[]", "3", "\"text\"", "{}", "{\"a\": 1e999}", "\xff"};
+  for (std::size_t part = 1; part < 25; ++part)
+    texts.push_back(text.substr(0, text.size() * part / 25));
+  const Json document = Json::parse(text);
+  std::vector<Json::json_pointer> places;
+  add_places(document, Json::json_pointer(), places);
+  for (const Json::json_pointer& at : places) {
+    for (const Json& value :
+         {Json(nullptr), Json::array(), Json::object(), Json("text"), Json("../~0/"), Json(0),
+          Json(-1), Json(1e300), Json(std::numeric_limits<std::uint64_t>::max())}) {
+      Json other = document;
+      other[at] = value;
+      texts.push_back(other.dump());
+    }
+    Json other = document;
+    Json& outer = other[at.parent_pointer()];
+    if (outer.is_object())
+      outer.erase(at.back());
+    else
+      outer.erase(outer.begin());
+    texts.push_back(other.dump());
+  }
+  return texts;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 1;
+  const fs::path sound = argv[1], directory = sound.parent_path() / "damaged";
+  fs::remove_all(directory);
+  fs::copy(sound, directory, fs::copy_options::recursive);
+  const Readers study(directory, sound, argv[2]);
+  int failures = 0;
+  long tried = 0, rejected = 0;
+  const auto read_by = [&](const auto& readers, const std::string& what) {
+    ++tried;
+    bool is_rejected = false;
+    for (const auto& reader : readers) {
+      const Outcome outcome = outcome_of(reader);
+      if (!outcome.failed()) continue;
+      is_rejected = true;
+      const std::string& said = outcome.message;
+      if (outcome.code == ExitCode::usage && said.find(directory.string()) != std::string::npos &&
+          !said.starts_with("unexpected") && said.find('\n') == std::string::npos &&
+          said.size() < 500)
+        continue;
+      std::printf("\"%s\" of %.300s\n", said.c_str(), what.c_str());
+      ++failures;
+    }
+    rejected += is_rejected;
+  };
+  const std::vector<std::function<void()>> of_calibrations{[&] { study.calibrate(); }};
+  read_by(study.all(), "nothing damaged");
+  read_by(of_calibrations, "nothing damaged");
+  failures += static_cast<int>(rejected);
+
+  std::set<std::string> done;  // of several results, one
+  for (const auto& entry : fs::recursive_directory_iterator(sound)) {
+    const fs::path file = directory / fs::relative(entry.path(), sound);
+    const std::string folder = file.parent_path().parent_path().filename();
+    if (!entry.is_regular_file() || file.extension() != ".json" || file.stem() == "summary" ||
+        !done.insert(folder + "/" + file.filename().string()).second)
+      continue;
+    const auto readers = file.stem() == "calibration" ? of_calibrations : study.all();
+    const std::string whole = text_of(file);
+    const long before = rejected;
+    for (const std::string& text : damaged(whole)) {
+      std::ofstream(file) << text;
+      read_by(readers, text);
+    }
+    fs::remove(file);
+    fs::create_directory(file);
+    read_by(readers, "a directory");
+    fs::remove(file);
+    std::ofstream(file) << whole;
+    std::printf("%s: %ld rejected\n", file.c_str(), rejected - before);
+    if (rejected == before) ++failures;
+  }
+  std::printf("%ld damages, %ld rejected, %d failures\n", tried, rejected, failures);
+  return failures == 0 && done.size() >= 6 ? 0 : 1;
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Results that people have edited, or that were cut short, are one line with file and key, for every command.
+# usage: damaged_results_test.sh PROGRAM DAMAGE_RESULTS LAUNCHER...   (of 2 ranks)
+program=$1 damage_results=$2
+shift 2
+several=("$@")
+launcher=("${several[@]}")
+# shellcheck source=../../app/script_support.sh
+source "$(dirname "$0")/../../app/script_support.sh"
+
+begin sound
+# Comparing a study with itself takes four rounds.
+sed 's/^rounds = .*/rounds = 4/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
+launch run study.toml -o results
+expect_code 0
+"$damage_results" "$here/results" "$here/study.toml" > "$here/damages" 2>&1 ||
+  fail "$(grep -av ' rejected$' "$here/damages" | head -20; tail -1 "$here/damages")"
+tail -1 "$here/damages"
+
+# expect_named FILE PIECE: one error, which all ranks agree on, names the file of $here/results.
+expect_named() {
+  expect_code 1
+  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
+  grep '^tessera: error: ' "$err" | grep -qF -- "results/$1: $2" || fail "does not name $1 and $2"
+  if grep -q 'unexpected:' "$err"; then fail "something unexpected"; fi
+}
+
+# damage FILE SED: a copy of the sound results in $here, with one file edited.
+damage() {
+  rm -rf "$here/results"
+  cp -r "$work/sound/results" "$here/results"
+  sed -i "$2" "$here/results/$1"
+}
+
+# Each for those that read this file.
+begin damaged
+cp "$work/sound/study.toml" "$here"
+cp -r "$work/sound/results" "$here/before"
+cd "$here/before" || exit 1
+result=$(find cases -name result.json | sort | head -1) steps=$(find cases -name steps.json | sort | head -1)
+reference=$(find references -name '*.json' | grep -v trial | sort | head -1)
+cd - > /dev/null || exit 1
+# read_by COMMAND: what reads the results.
+read_by() {
+  launcher=()
+  case $1 in
+    compare) launch compare before results ;;
+    select) launch run study.toml -o results --resume --dry-run ;;
+    resume)
+      launcher=("${several[@]}")
+      launch run study.toml -o results --resume --set measure.launches=2
+      ;;
+  esac
+}
+for reader in compare resume select; do
+  damage "$result" 's/"status": "ok"/"status": 3/'
+  read_by $reader
+  expect_named "$result" 'status = 3: must be a text'
+  damage "$result" '$ d'
+  read_by $reader
+  expect_named "$result" 'is not a JSON document: parse error at line'
+  damage "$result" 's/"global_batch": [0-9]*/"global_batch": -16/'
+  read_by $reader
+  expect_named "$result" 'factors.global_batch = -16: must be an integer from 1 to'
+  rm "$here/results/$result"
+  mkdir "$here/results/$result"
+  read_by $reader
+  expect_named "$result" 'must be a regular file'
+done
+for reader in compare resume; do
+  damage "$steps" 's/"rounds": \[/"rounds": [null, /'
+  read_by $reader
+  expect_named "$steps" 'rounds[0] = null: must be a list of numbers'
+  damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
+  read_by $reader
+  expect_named study.json 'limits.case_seconds = "long": must be a number from'
+  echo '[]' > "$here/results/study.json"
+  read_by $reader
+  expect_named study.json 'must hold a JSON object'
+done
+damage "$reference" 's/"losses": {/"losses": [{/; s/^  },$/  }],/'
+read_by resume
+expect_named "$reference" 'losses = '
+
+# The exit codes of compare, which scripts rely on.
+begin compared
+cp -r "$work/sound/results" "$here/before"
+launcher=()
+launch compare before before --json out.json
+expect_code 0
+expect_line '4 indistinguishable'
+grep -q '"regressed": false' "$here/out.json" || fail "$(cat "$here/out.json")"
+damage "$result" 's/"status": "ok"/"status": "failed"/; s/"exit_code": 0/"exit_code": 5/'
+launch compare before results --json out.json
+expect_code 2
+grep -q '"regressed": true' "$here/out.json" || fail "$(cat "$here/out.json")"
+launch compare results before
+expect_code 0
+damage study.json ''
+sed -i 's/"label": "/&another /' "$here"/results/study.json "$here"/results/cases/*/result.json
+launch compare before results
+expect_code 1
+expect_one_error "before and results have no case in common"
+damage study.json ''
+for file in "$here"/results/cases/*/result.json; do sed -i 's/"batch_size": /&1/' "$file"; done
+launch compare before results
+expect_code 1
+expect_line '4 different work'
+expect_one_error "no case can be compared"
+
+conclude
