@@ -27,7 +27,11 @@ constexpr std::array<std::string_view, 5> fixed{"model.", "data.", "training.bat
 /// Where data are; what they are is in their checksums.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
 
+/// It says what data may be, not what they are.
+constexpr std::string_view free_key = "data.allow_nonfinite";
+
 bool is_fixed(const Setting& setting) {
+  if (setting.key == free_key) return false;
   for (const std::string_view key : fixed)
     if (setting.key == key || (key.ends_with('.') && setting.key.starts_with(key))) return true;
   return false;
