@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
-#include <tessera/app/result_file.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/run_main.hpp>
 #include <tessera/base/standard_streams.hpp>
+#include <tessera/io/whole_file.hpp>
 
 #include "cli/bench_command_line.hpp"
 #include "results/compare.hpp"

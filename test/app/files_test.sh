@@ -63,7 +63,8 @@ for name in out.json model.npz arrays/x.npy; do
   ln -s "$here/far/$(basename $name)" "$here/$name"
 done
 for _ in first again; do
-  launch run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves
+  launch run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves \
+    --set checkpoint.overwrite=true
   expect_code 0
   launch checkpoint export saves/step_0000000016.h5 -o model.npz
   expect_code 0

@@ -56,8 +56,7 @@ struct DataRow {
     template <class Make, class T>
     static void fill(const DataConfig& data, const ModelSpec& model, const Blocks<T>& blocks) {
       auto fill_block = Make{}(data, model);
-      for (const DataBlock<T>& block : blocks)
-        if (block.samples.count > 0) fill_block(block);
+      for (const DataBlock<T>& block : blocks) fill_block(block);
     }
 
     void (*of_float_)(const DataConfig&, const ModelSpec&, const Blocks<float>&);

@@ -78,7 +78,8 @@ mkfifo "${one[0]}/lock"
 sed '0,/"status": "ok"/s//"status": "running"/' "$here"/before/cases/"$(basename "${one[0]}")"/result.json \
   > "${one[0]}/result.json"
 launch compare before after
-expect_code 0
+expect_code 1
+expect_one_error "no case can be compared"
 
 # As a user whom permissions keep out; root is none.
 as_user=()
