@@ -30,14 +30,14 @@ class ResultsDirectory {
 
   /// Throws Error (usage) if there is none.
   nlohmann::json study() const;
-  /// Whether the directory holds this study. Throws ConfigError if it holds another one, or if it
-  /// holds this one and `may_exist` is false.
+  /// Returns true if the directory holds this study. Throws ConfigError if it holds another one, or
+  /// if it holds this one and `may_exist` is false.
   bool check(const nlohmann::json& study, bool may_exist) const;
   /// The same, and creates the directory with the study's document.
   void prepare(const nlohmann::json& study, bool may_exist) const;
 
   std::optional<nlohmann::json> launch(const std::string& name) const;
-  /// What is kept of a reference, whose name is its file's.
+  /// Reads the file `name` of a reference; none if there is no such file.
   std::optional<nlohmann::json> reference(const std::string& name) const;
   /// The name of a file of a case.
   static std::string of_case(const std::string& id, const std::string& file) {

@@ -11,7 +11,7 @@ namespace {
 constexpr Size most_ranks = 1'000'000'000, most_samples = 1'000'000'000'000'000;
 constexpr Size most_attempts = 1'000'000;
 
-// What may be unknown is only held against its type.
+// These check the type of a value that may be missing or null.
 void check_text_if_known(const StoredDocument& value) {
   if (!value.is_unknown()) value.text();
 }
@@ -46,7 +46,7 @@ void check_rounds(const StoredDocument& rounds) {
   }
 }
 
-/// What columns of the summary are made of.
+/// Checks the value that a column of the summary reads.
 void check_column(const StoredDocument& result, const Column& column) {
   StoredDocument value = result;
   for (const std::string& key : split_text(std::string_view(column.from).substr(1), '/'))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers of a results directory rely on (bench/RESULTS.md). These throw Error (usage), with
-// file and key, for a document that is otherwise; what nothing reads may be anything.
+// Checks of the documents of a results directory (bench/RESULTS.md). They throw Error (usage) with
+// file and key for a value that readers cannot use, and ignore keys that nothing reads.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline constexpr std::array statuses{"ok",     "unverified", "invalid", "oom",  
 
 void check_study(const StoredDocument& study);
 void check_launch(const StoredDocument& launch);
-/// Of the case with this id.
+/// `id`: of the case, which the document must name.
 void check_result(const StoredDocument& result, const std::string& id);
 void check_steps(const StoredDocument& steps);
 void check_reference(const StoredDocument& reference);

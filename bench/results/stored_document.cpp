@@ -26,7 +26,7 @@ std::string shown(const Json& value) {
   return text.size() <= longest ? text : text.substr(0, longest) + "...";
 }
 
-/// What the parser says, without the name of its exception in front.
+/// The message of the JSON library without the name of its exception.
 std::string reason_of(const Json::exception& error) {
   const std::string text = error.what();
   const std::size_t end = text.find("] ");

@@ -14,7 +14,7 @@ namespace tessera::bench {
 /// "model.seed", "grid". Throws ConfigError for an unknown key and for a wrong value.
 void set(Study& study, const GivenValue& given);
 
-/// Whether the value of this key, which may be unknown, is any string.
+/// Returns true if the value of this key is free text; false for unknown keys.
 bool is_text(const std::string& key);
 
 /// Names of factors that are no configuration keys: strategy, mesh, ranks, ...

@@ -57,7 +57,7 @@ def build(study, allow_mixed=False):
     blocks += [Heading("All cases"), tables.all_cases(study)]
     blocks += [Heading(f"How it was {study.made}"), *method.blocks(study)]
     blocks += [Heading("Provenance"), *provenance.blocks(study)]
-    # What is wrong with a file may show as late as in the last of the blocks.
+    # The last block may still read a file and note a problem.
     blocks[top:top] = _warnings(study, differing)
     if study.machine:
         _mark_simulated(blocks, study.machine)

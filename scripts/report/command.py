@@ -17,7 +17,7 @@ def _say(text):
     try:
         print(text, flush=True)
     except OSError as error:
-        # What is left to be written when Python ends goes nowhere.
+        # Python flushes the rest when it ends; discard it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ReportError(f"cannot write to standard output: {error.strerror}") from error
 

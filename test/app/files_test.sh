@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What is no regular file, where files are read or written; what may not be read; standard output that fails.
+# Checks files that are not regular, unreadable or behind links, as inputs and outputs, and a full standard output.
 # usage: files_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3
 shift 4
@@ -99,7 +99,7 @@ launcher=()
 expect_code 1
 [ "$(grep -c '^tessera: error: fifo: must be a regular file' "$err")" -eq 1 ] || fail "$(cat "$err")"
 
-# As a user whom permissions keep out; root is none.
+# Permissions do not stop root: run as another user.
 as_user=()
 if [ "$(id -u)" -eq 0 ]; then
   as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -33,7 +33,7 @@ train() {
 for file in "$inputs"/*.toml; do
   grep -q '^\[\[grid\]\]' "$file" && continue  # a study: test/bench runs those
   input=$(basename "$file" .toml)
-  # That of a pipeline and those for a cluster say on how many ranks they run.
+  # The files for a pipeline and for clusters say on how many ranks they run.
   [[ $ranks -ne 4 && $input =~ _(pipeline|large)$ ]] && continue
   small=() alone=() mesh=()  # smaller than the file; on one process; a mesh on which it sends all that it may
   case $input in

@@ -14,7 +14,7 @@
 
 namespace {
 
-/// As if `ulimit -v` left less than OpenBLAS asks for.
+/// Limits memory as `ulimit -v` does, to less than OpenBLAS asks for.
 int limit_memory() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

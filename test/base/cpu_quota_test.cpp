@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// What /proc/self and the mounted control groups of a process may look like.
+/// Makes files such as those of /proc/self and of mounted control groups.
 class CpuQuota : public testing::Test {
  protected:
   std::optional<double> quota() const { return cpu_quota(folder_.path() / "process"); }

@@ -38,7 +38,7 @@ TEST(SuggestNearest, FindsTheMisspelledKeyAndRefusesFarOnes) {
   EXPECT_EQ(suggest_nearest("xy", short_key), std::nullopt);
 }
 
-// What nobody would type is not compared letter by letter, which would take hours.
+// Comparing a megabyte letter by letter would take hours.
 TEST(SuggestNearest, HasNoNameForAMillionLetters) {
   const std::string word(1'000'000, 'a');
   const std::vector<std::string> keys = {"epochs", word};

@@ -19,7 +19,7 @@ for error in 37 524; do
     expect_code 0
     expect_json /resumed_at 8
   done
-  # Of a checkpoint as data: any HDF5 file with such arrays would do.
+  # A checkpoint serves as the HDF5 file with data.
   begin "data-$error"
   launch run "$inputs/tutorial.toml" --set 'model.widths=[64, 8, 64]' --set data.kind=random \
     --set checkpoint.directory=saves --set training.num_epochs=1

@@ -105,7 +105,7 @@ TEST(Resume, OneRanksWishStopsAllAtTheSameStep) {
   expect_same_end(run<float>(primes(), {}, early.metrics.last_checkpoint), whole);
 }
 
-// As often as it is started, a training that has come to its end stays as it is.
+// Starting a finished training again changes nothing.
 TEST(Resume, NothingIsLeftOfATrainingThatHasEnded) {
   const SharedDirectory directory;
   const CheckpointConfig config{.directory = directory.path()};

@@ -142,7 +142,7 @@ TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
   EXPECT_EQ(CheckpointStore({.directory = path}, alone, {}, training).training(), training);
 }
 
-// What is damaged belongs to nobody: the training goes on from the one before, and leaves it alone.
+// A damaged file belongs to nobody: the training resumes from the file before, and leaves it alone.
 TEST(CheckpointStore, DamagedFilesKeepNobodyFromGoingOn) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
@@ -168,7 +168,7 @@ TEST(CheckpointStore, OneLiveRunHasTheDirectory) {
   EXPECT_TRUE(names_in_directory(directory.path()).empty());
 }
 
-// What a file system cannot do shows before any training, and leaves no file.
+// A file system that cannot hold checkpoints is found before any training; no file is left.
 TEST(CheckpointStore, ADirectoryThatCannotHoldFilesIsRejected) {
   const TemporaryDirectory directory;
   fs::create_directory(directory.path() / "trial.h5.unfinished");

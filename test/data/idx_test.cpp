@@ -87,7 +87,7 @@ TEST(Idx, FilesThatAreTooShortAreOneLine) {
             "is truncated after 4 of its 4294967295 images");
 }
 
-/// What gzip makes of some bytes.
+/// Packs bytes as gzip does.
 std::vector<unsigned char> packed(const std::vector<unsigned char>& bytes) {
   z_stream stream{};
   constexpr int gzip_format = 16, default_memory = 8;
@@ -115,7 +115,8 @@ TEST(PackedIdx, IsReadAsTheFileThatGzipPacked) {
   expect_samples_of_their_own(data, model_of_six_pixels, false);
 }
 
-// As long as several of the pieces that are unpacked at a time, hard to pack, and in any order.
+// The file is longer than several pieces of unpacking and packs badly; samples are read in any
+// order.
 TEST(PackedIdx, MayBeLongAndMadeOfSeveralFiles) {
   constexpr std::uint32_t images = 70'000;
   std::mt19937 random(1);

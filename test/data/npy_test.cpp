@@ -167,7 +167,7 @@ TEST_F(NpyData, FortranOrderIsTurnedIntoRows) {
   expect_samples_of_their_own(data_, many_to_one, false);
 }
 
-/// What is said of x as samples of T are made.
+/// The error of reading samples as T.
 template <class T>
 std::string reading_error(const DataConfig& data, Range samples) {
   return error_of([&] { make<T>(data, two_to_one, samples); });

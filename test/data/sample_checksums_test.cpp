@@ -19,7 +19,7 @@ std::vector<unsigned char> mixed_bytes(Size count) {
   return bytes;
 }
 
-/// Of sequences of five bytes.
+/// Checksums of sequences of five bytes.
 std::vector<SampleChecksum> checksums_of(const std::vector<unsigned char>& bytes, Size samples) {
   const TemporaryFile file("tessera_checksums", bytes);
   return sample_checksums({.kind = DataKind::bytes, .samples = samples, .file = file.path()},

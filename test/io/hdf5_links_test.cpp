@@ -44,7 +44,7 @@ class Hdf5Links : public testing::Test {
     H5Fclose(made_);
     return Hdf5File::open(path("b.h5"));
   }
-  /// What reading "y" says behind the name of the file.
+  /// The error of reading "y", without the name of the file.
   std::string error_of_reading(const Hdf5File& file) const {
     double values[2];
     return error_of([&] {

@@ -82,7 +82,7 @@ TEST(RankKinds, StandForAllTheirRanks) {
     }
 }
 
-// What is planned of two billion ranks is few boxes and clocks.
+// A plan of two billion ranks has few boxes and clocks.
 TEST(RankKinds, AreAsFewForBillionsOfRanks) {
   for (const auto& [mesh, strategy] : {std::pair{"data=2147483647", Strategy::data},
                                        {"fsdp=2147483647", Strategy::fsdp},

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// Of a command: what it prints, and what it writes where a file is asked for.
+/// The text that a command prints and the JSON document that it writes on request.
 struct Findings {
   std::string text;
   nlohmann::json document{};

@@ -71,7 +71,7 @@ class Attempts {
       throw Error(outcome.code, outcome.message);
     if (!first_failure_.failed()) first_failure_ = outcome;
   }
-  /// What rank 0 attempts alone. Collective.
+  /// Rank 0 makes the attempt; all ranks get its error. Collective.
   void make_on_first(const std::function<void()>& attempt) {
     make([&] {
       collectively(world_, [&] {

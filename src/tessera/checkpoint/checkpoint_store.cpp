@@ -160,7 +160,7 @@ CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communica
 void CheckpointStore::claim(bool is_new) {
   for (const fs::path& path : checkpoints_in(config_.directory)) {
     const std::string name = path.filename().string();
-    // What cannot be read may be damaged: that must not keep a training from going on.
+    // A damaged file cannot be read, and must not keep a training from going on.
     const auto training = is_new ? std::optional(std::string()) : training_of(path);
     if (training == training_)
       own_.insert(name);

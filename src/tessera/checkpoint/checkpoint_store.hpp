@@ -81,7 +81,7 @@ class CheckpointStore {
   void finish();
 
   const SaveCosts& costs() const { return costs_; }
-  /// What TrainingState::training is in the checkpoints of this training.
+  /// The value of TrainingState::training in the checkpoints of this training.
   const std::string& training() const { return training_; }
   /// The last one that was saved; empty if none was.
   const std::filesystem::path& last() const { return last_; }
@@ -111,7 +111,7 @@ class CheckpointStore {
   Communicator ranks_;
   SaveObserver observer_;
   std::string training_;
-  // Of rank 0, which looks after the directory:
+  // Only rank 0, which manages the directory, has these:
   std::unique_ptr<DirectoryLock> lock_;
   std::set<std::string> own_;  ///< names of the files of this training
 

@@ -24,10 +24,10 @@ namespace {
 constexpr std::array<std::string_view, 5> fixed{"model.", "data.", "training.batch_size",
                                                 "optimizer.kind", "optimizer.momentum"};
 
-/// Where data are; what they are is in their checksums.
+/// Paths of the data, which may change; their checksums may not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
 
-/// It says what data may be, not what they are.
+/// This key accepts or rejects data and does not change them.
 constexpr std::string_view free_key = "data.allow_nonfinite";
 
 bool is_fixed(const Setting& setting) {
@@ -57,7 +57,7 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
   }
 }
 
-/// What the configuration calls x or y of its data: "data.x = x.npy".
+/// Names x or y of the data as the configuration does: "data.x = x.npy".
 std::string name_of_data(const DataConfig& data, bool is_y) {
   const DataRow& row = row_of(data.kind);
   const std::string file = "data.file = " + data.file;

@@ -16,7 +16,7 @@ namespace tessera {
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
                               const Config& config);
 
-/// What TrainingState::data is for this configuration: checksums of samples from files as JSON.
+/// The value of TrainingState::data for this configuration: checksums of samples as JSON.
 std::string samples_text(const Config& config);
 
 }  // namespace tessera

@@ -26,7 +26,7 @@ namespace {
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
                                                          "master_port"};
 
-/// Whether the key is "section.table.name" of this table.
+/// Returns true if the key is "section.table.name" of this table.
 bool is_entry(const Setting& table, const std::string& key) {
   return table.set_entry && key.starts_with(table.key + ".");
 }

@@ -34,7 +34,8 @@ const std::vector<Setting>& settings();
 /// The row of a key that there is.
 const Setting& setting_of(std::string_view key);
 
-/// Whether the value of this key, which may be an entry of a table or unknown, is any string.
+/// Returns true if the value of this key, or of this entry of a table, is free text; false for
+/// unknown keys.
 bool is_text(const std::string& key);
 
 /// Throws ConfigError for an unknown key with the nearest known one, and for keys that other tools

@@ -16,10 +16,10 @@ struct SampleChecksum {
   std::uint64_t x = 0, y = 0;
 };
 
-/// Of at most 16 runs of samples, spread evenly over the data set, in which the values count that a
-/// model reads: neither the path of a file nor the type of its elements. Each run has at most
-/// 65,536 values of x, or is one sample. Empty for data that are not read from files. Throws
-/// ConfigError for files that do not have the samples.
+/// Returns checksums of at most 16 runs of samples, spread evenly over the data set. They depend on
+/// the values that a model reads, not on the path of a file or the type of its elements. Each run
+/// has at most 65,536 values of x, or is one sample. Empty for data that are not read from files.
+/// Throws ConfigError for files that do not have the samples.
 std::vector<SampleChecksum> sample_checksums(const DataConfig& data, const ModelSpec& model);
 
 }  // namespace tessera

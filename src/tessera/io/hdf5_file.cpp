@@ -49,7 +49,7 @@ class Handle {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// Whether a reason that HDF5 gives is that it got no lock.
+/// Returns true if HDF5's reason is that it could not lock the file.
 bool is_about_locks(const std::string& reason) { return reason.starts_with("unable to lock file"); }
 
 /// What went wrong first, in HDF5's own words.
@@ -142,8 +142,8 @@ struct Hdf5File::State {
     f(call.ranks());
   }
 
-  /// What has this name in the file. A link to another file is not followed: that might be a FIFO,
-  /// and a checksum of this file would say nothing about it.
+  /// Opens the object with this name. Does not follow links to other files: those might be FIFOs,
+  /// and the checksums of this file do not cover them.
   Handle object(const std::string& name) const {
     const Handle access(H5Pcreate(H5P_LINK_ACCESS), H5Pclose);
     bool leaves = false;
@@ -235,7 +235,8 @@ struct Hdf5File::State {
 
 namespace {
 
-/// Whether the file system has locks. HDF5 locks each file that it opens, and gives up without.
+/// Returns true if the file system supports locks. HDF5 locks each file that it opens, and fails
+/// where it cannot.
 bool has_locks(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return true;
@@ -252,7 +253,8 @@ void do_without_locks([[maybe_unused]] hid_t access) {
 #endif
 }
 
-/// What f(access) opens; where the file system has no locks, without them. Check the result.
+/// Calls f(access), and once more without locks where the file system has none. The result may be
+/// invalid.
 template <class F>
 Handle opened_by(const std::string& path, hid_t access, const F& f) {
   Handle file(f(access), H5Fclose);

@@ -63,7 +63,7 @@ class Source {
     if (stat(path.c_str(), &facts) != 0) return unreadable();
     // Some devices act when they are opened.
     if (const std::string other = what_is_wrong_with(facts.st_mode); !other.empty()) return other;
-    // Should a FIFO have taken its place, nobody waits for its writer.
+    // O_NONBLOCK: a FIFO may have taken the file's place meanwhile.
     id_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (id_ < 0 || fstat(id_, &facts) != 0) return unreadable();
     return what_is_wrong_with(facts.st_mode);
@@ -72,8 +72,8 @@ class Source {
   int id_ = -1;
 };
 
-/// What a path stands for behind its symbolic links, even where nothing is. An endless chain of
-/// links does not get here.
+/// Follows symbolic links to their target, which need not exist. stat() has rejected endless chains
+/// of links before.
 fs::path behind_links(fs::path path) {
   std::error_code unused;
   while (fs::is_symlink(fs::symlink_status(path, unused)))
@@ -85,7 +85,7 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// As a phrase, like why_unreadable().
+/// Returns a phrase as why_unreadable() does.
 std::string why_unwritable(const fs::path& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) == 0) {
@@ -102,7 +102,7 @@ std::string why_unwritable(const fs::path& path) {
   return "";
 }
 
-/// Where a name is as long as names may be, its end gives way.
+/// Cuts the end of a name that would become too long.
 fs::path temporary_beside(const fs::path& path) {
   const std::string suffix = fmt::format(".partial-{}-{}", host_name(), getpid());
   const std::string name = path.filename().string().substr(0, NAME_MAX - suffix.size());

@@ -28,7 +28,7 @@ struct SizeWord {
 inline constexpr std::array<SizeWord, 2> size_words{
     {{"nodes", size_nodes}, {"per_node", size_per_node}}};
 
-/// As many as MPI can number.
+/// MPI numbers ranks by int.
 inline constexpr Size most_ranks = std::numeric_limits<int>::max();
 
 /// One named direction of a mesh.

@@ -24,7 +24,7 @@ std::vector<Layout> attention_layouts(const LayerSpec&) {
   return all;
 }
 
-/// Of each head, q, k, v and the output lie on one rank.
+/// q, k, v and the output of each head lie on one rank.
 bool whole_heads(const LayerSpec& layer) {
   return layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
 }

@@ -37,8 +37,8 @@ struct LayerRow {
 
   /// Ways to lie along `model`, the one without any sharding first.
   std::vector<Layout> (*layouts)(const LayerSpec& layer);
-  /// Whether the kernels can compute with a rank's extents: inputs, output and parameters are split
-  /// each by itself, and must still belong together.
+  /// Returns true if the kernels can compute with a rank's extents. Inputs, output and parameters
+  /// are split one by one, and must still belong together.
   bool (*fits)(const LayerSpec& layer);
   /// The rules for its parameters, and for LayerSpec::columns, choose the layout, not only where
   /// its inputs come to lie.

@@ -11,8 +11,7 @@ namespace tessera {
 /// Memory that every microbatch needs during some steps of a list, each for as long as it lives.
 struct Storage {
   Size bytes = 0;
-  /// By microbatch that the list has: steps, from the first to behind the last. Those that begin
-  /// later end later.
+  /// Steps in which it is used, by microbatch of the list. Ranges that begin later end later.
   std::vector<Range> alive{};
   Size offset = 0;  ///< where it has been put
   Size copies = 1;  ///< as many as are alive at a time; microbatch m has copy m mod copies

@@ -19,7 +19,7 @@ class RangeList {
  public:
   explicit RangeList(std::size_t most) : most_(most) {}
 
-  /// Whether more fit.
+  /// Returns false if the list is full.
   bool add(Range range) {
     if (!ranges_.empty() && ranges_.back().end() == range.begin)
       ranges_.back().count += range.count;

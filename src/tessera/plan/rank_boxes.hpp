@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-/// Where the coordinates of a mesh are cut, so that ranks between two cuts are alike. Their number
-/// depends on what ranks hold, not on how many ranks there are.
+/// Cuts of the coordinates of a mesh: ranks between two cuts are alike. The number of cuts depends
+/// on what ranks hold, not on how many ranks there are.
 class MeshCuts {
  public:
   explicit MeshCuts(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
@@ -25,11 +25,11 @@ class MeshCuts {
   void cut_all(std::size_t axis);
   /// Before this place among the ranks of a group over several axes.
   void cut(const std::vector<std::size_t>& axes, Size place);
-  /// Where a part of a balanced split of `count` over these axes is smaller than the one before.
+  /// Cuts where the parts of a balanced split of `count` over these axes become smaller.
   void cut_split(const std::vector<std::size_t>& axes, Size count);
   /// Around the part of that split that holds element `element`, if one does.
   void cut_around(const std::vector<std::size_t>& axes, Size count, Size element);
-  /// As a count is split along one axis after the other; returns the sizes of all parts.
+  /// Cuts as a count is split along one axis after the other; returns the sizes of all parts.
   std::set<Size> cut_in_turn(const std::vector<std::size_t>& axes, Size count);
 
   const MeshShape& mesh() const { return *mesh_; }

@@ -21,7 +21,7 @@ Axes shard_axes_of(const Plan& plan) {
   return mesh.effective(shard_axes(plan.input.strategy, mesh));
 }
 
-/// Where shares of a bucket have different parts of a range of its elements.
+/// Cuts where shares of a bucket hold different parts of a range of its elements.
 void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
   const Axes axes = shard_axes_of(plan);
   cuts.cut_split(axes, elements);

@@ -56,7 +56,7 @@ class ModelParts {
   std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< by stage and samples
 };
 
-/// What the memory of a rank and its calls depend on: equal numbers for ranks that are alike.
+/// Describes a rank's memory and calls by numbers that are equal for ranks that are alike.
 class MemoryAndCalls {
  public:
   explicit MemoryAndCalls(const Plan& plan);
@@ -76,7 +76,7 @@ struct AlikeRanks {
 };
 AlikeRanks ranks_alike(const Plan& plan);
 
-/// By what ranks move between their memory and a checkpoint.
+/// Groups ranks by the bytes that they move between their memory and a checkpoint.
 GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
 
 /// Boxes of ranks with equal samples, layers and shares of buckets. With `parameters`, their shares

@@ -82,8 +82,8 @@ class Simulator {
     return parts;
   }
 
-  /// Of very many equal microbatches, the first ones are carried out; each of the others takes as
-  /// long as the last of these.
+  /// Simulates the first ones of very many equal microbatches; each of the others takes as long as
+  /// the last of these.
   void repeat(const Part& part) {
     constexpr Size most = 64;
     const Size times = std::min(part.times, most);
@@ -93,7 +93,7 @@ class Simulator {
     if (part.times > times) advance(before, static_cast<double>(part.times - times));
   }
 
-  /// By so many times what has changed since `before`.
+  /// Adds `times` times the change since `before`.
   void advance(const State& before, double times) {
     const auto one = [&](double& now, double then) { now += times * (now - then); };
     const auto each = [&](Seconds& now, const Seconds& then) {

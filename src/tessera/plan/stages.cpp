@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-/// Of layers, in the schedule of a pipeline.
+/// Limit of layers times microbatches in the schedule of a pipeline.
 constexpr Size most_passes = 250'000;
 
 /// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of

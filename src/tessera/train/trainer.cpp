@@ -162,7 +162,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
                                   const EpochObserver& observe) {
   const Timer wall;
   TrainingMetrics metrics;
-  // What cannot go on, or cannot save, is found out before data are made.
+  // Finds out before data are made whether the run can resume and save.
   const std::string path = std::exchange(resume_from_, {});
   TrainingState state;
   if (!path.empty()) {

@@ -39,7 +39,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What a study's programs make of a results directory, one after the other.
+/// Reads a results directory as the programs of a study do, one after the other.
 class Readers {
  public:
   Readers(const fs::path& directory, const fs::path& sound, const std::string& study_file)
@@ -59,7 +59,7 @@ class Readers {
             [this] { results_.prepare(study_document(study_, cases_), true); },
             [this] { judge(); }};
   }
-  /// What reads calibrations, and nothing else.
+  /// Reads the calibrations only.
   void calibrate() const {
     const auto calibrations = results_.read("calibration.json");
     if (!calibrations) return;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a launch decides before it runs a case: what the list says, and nothing is written before.
+# A launch decides as the list does before it runs a case, and writes nothing before.
 # usage: decisions_test.sh PROGRAM CHECK_RESULTS INPUTS LAUNCHER...   (of 2 ranks)
 program=$1 check_results=$2 inputs=$3
 shift 3
@@ -21,7 +21,7 @@ expect_code 0
 [ "$(grep -l '"status": "ok"' "$here"/results/cases/*/result.json | wc -l)" -eq 3 ] || fail "the others are not ok"
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
 
-# What is wrong is said before anything is written, so that the corrected command is a new one.
+# Errors come before anything is written, so that the corrected command starts anew.
 begin refused
 machine=$inputs/machines/gpu_cluster.toml
 sed '/^\[\[network\]\]/,$d' "$machine" > "$here/one_rank.toml"

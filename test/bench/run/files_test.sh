@@ -81,7 +81,7 @@ launch compare before after
 expect_code 1
 expect_one_error "no case can be compared"
 
-# As a user whom permissions keep out; root is none.
+# Permissions do not stop root: run as another user.
 as_user=()
 if [ "$(id -u)" -eq 0 ]; then
   as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)

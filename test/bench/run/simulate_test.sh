@@ -8,13 +8,13 @@ launcher=()
 source "$(dirname "$0")/../../app/script_support.sh"
 machine=$inputs/machines/gpu_cluster.toml
 
-# What is planned of 131,072 ranks, and of references with as many microbatches, is small. Sanitizers reserve more
-# address space than there is memory.
+# Plans of 131,072 ranks, and of references with as many microbatches, are small. Sanitizers reserve more address
+# space than there is memory.
 address_space=1048576
 (ulimit -v $address_space && "$program" --version) > /dev/null 2>&1 || address_space=unlimited
 ulimit -S -v $address_space
 
-# As the study itself says, with its references.
+# The whole study with its references.
 begin study
 launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 0

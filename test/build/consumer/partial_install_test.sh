@@ -21,7 +21,7 @@ cp -P "$library"* "$work/build/"
 [[ -f $work/prefix/include/tessera/train/trainer.hpp ]] || fail "the headers are not installed"
 [[ ! -e $work/prefix/bin/tessera ]] || fail "a program was installed that nobody built"
 
-# What the target would make, which only Ninja tells without making it.
+# Ninja can list the commands of a target without running them.
 if [[ -f $work/build/build.ninja ]]; then
   ninja=$(sed -n 's/^CMAKE_MAKE_PROGRAM:[A-Z]*=//p' "$work/build/CMakeCache.txt")
   "$ninja" -C "$work/build" -t commands tessera_install > "$work/log" || fail "no target tessera_install"
