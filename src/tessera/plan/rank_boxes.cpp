@@ -171,7 +171,8 @@ std::string RankBoxes::numbers(const Group& group, std::size_t most) const {
   std::string text;
   Size shown = 0;
   for (const Range& range : ranges(group, most)) {
-    text += (text.empty() ? "" : ",") + text_of(range);
+    if (!text.empty()) text += ',';
+    text += text_of(range);
     shown += range.count;
   }
   const Size all = num_ranks(group);
