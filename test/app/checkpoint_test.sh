@@ -125,7 +125,7 @@ host=$(hostname)/$(readlink /proc/self/ns/pid)
 echo "$host $$ $start" > "$here/saves/lock"
 launch run "${tutorial[@]}" --resume
 expect_code 1
-expect_one_message "checkpoint.directory = saves: is in use by process $$, which is running; set another directory"
+expect_one_message "checkpoint.directory = saves: is in use by process $$ on $(hostname), which is running; set another directory"
 rm "$here/saves/lock"
 diff -r "$here/before" "$here/saves" || fail "it changed what another run has there"
 echo "$host 999999999 $start" > "$here/saves/lock"

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who has a directory of checkpoints, and who no longer has it.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/checkpoint/directory_lock.hpp>
@@ -70,14 +73,51 @@ TEST(DirectoryLock, OfAProcessThatHasEndedIsReplaced) {
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
-TEST(DirectoryLock, OfAnotherHostSaysHowToRemoveIt) {
+constexpr std::chrono::milliseconds interval(20);
+
+TEST(DirectoryLock, OfAnotherHostIsReplacedIfNobodyCounts) {
+  const TemporaryDirectory directory;
+  directory.write("lock", "node7/pid:[1] 4711 123 0000000001\n");
+  const DirectoryLock lock(directory.path(), interval);
+  EXPECT_TRUE(lock.is_held());
+  directory.write("lock", "node8/pid:[1] 4711 123 0000000001\n");
+  EXPECT_FALSE(lock.is_held());
+}
+
+TEST(DirectoryLock, OfAnotherHostIsRespectedWhileSomebodyCounts) {
   const TemporaryDirectory directory;
   const std::string path = directory.path();
-  directory.write("lock", "node7/pid:[1] 4711 123\n");
-  EXPECT_EQ(error_of([&] { DirectoryLock lock(path); }),
+  const auto text = [](int count) { return fmt::format("node7/pid:[1] 4711 123 {:010}\n", count); };
+  directory.write("lock", text(0));
+  std::jthread owner([&](const std::stop_token& stop) {
+    for (int count = 1; !stop.stop_requested(); ++count) {
+      std::this_thread::sleep_for(interval);
+      std::ofstream(directory.path() / "lock", std::ios::in) << text(count);
+    }
+  });
+  EXPECT_EQ(error_of([&] { DirectoryLock lock(path, interval); }),
             "checkpoint.directory = " + path +
-                ": is in use by process 4711 on node7; if that has ended, remove " + path +
-                "/lock");
+                ": is in use by process 4711 on node7, which is running; set another directory");
+}
+
+TEST(DirectoryLock, CountsWhileItLives) {
+  const TemporaryDirectory directory;
+  const DirectoryLock lock(directory.path(), interval);
+  const auto count = [&] {
+    LockText words;
+    long number = -1;
+    std::ifstream(directory.path() / "lock") >> words.host >> words.process >> words.start >>
+        number;
+    return number;
+  };
+  for (int tries = 0; tries < 500 && count() < 3; ++tries) std::this_thread::sleep_for(interval);
+  EXPECT_GE(count(), 3);
+  EXPECT_TRUE(lock.is_held());
+}
+
+TEST(DirectoryLock, WithoutAProcessSaysHowToRemoveIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path();
   // Written by a process that is about to name itself.
   directory.write("lock", "");
   EXPECT_EQ(error_of([&] { DirectoryLock lock(path); }),

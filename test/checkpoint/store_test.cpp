@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <tessera/base/host_info.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
@@ -158,10 +159,11 @@ TEST(CheckpointStore, OneLiveRunHasTheDirectory) {
   const Saver saver({.directory = directory.path()});
   std::optional<CheckpointStore> store = saver.store({});
   directory.write("step_0000000003.h5.unfinished", "of the first run");
-  EXPECT_EQ(error_of([&] { saver.store({}); }),
-            fmt::format("checkpoint.directory = {}: is in use by process {}, which is running; set "
-                        "another directory",
-                        directory.path().string(), getpid()));
+  EXPECT_EQ(
+      error_of([&] { saver.store({}); }),
+      fmt::format("checkpoint.directory = {}: is in use by process {} on {}, which is running; "
+                  "set another directory",
+                  directory.path().string(), getpid(), host_name()));
   EXPECT_EQ(names_in_directory(directory.path()), (Names{"lock", "step_0000000003.h5.unfinished"}));
   store.reset();
   saver.store({});

@@ -199,6 +199,9 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
       check_finite("the loss of an epoch", state.epoch_losses.data(), state.epoch());
       check_finite("the loss of a batch", state.losses_so_far.data(), state.batch());
       if (ranks_.rank() != 0) return;
+      if (!lock_->is_held())
+        throw ConfigError("checkpoint.directory", config_.directory,
+                          "was taken over by another run, which found no sign of this one");
       TrainingState own = state;
       own.training = training_;
       create_checkpoint(file, checkpoint_tensors(engine.plan()), own);
@@ -275,7 +278,7 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   if (!outcome.failed()) return;
   writing_ = {};  // its thread, if another rank could not start one
   std::error_code unused;
-  if (ranks_.rank() == 0) fs::remove(temporary(path_), unused);
+  if (lock_ && lock_->is_held()) fs::remove(temporary(path_), unused);
   if (outcome.code == ExitCode::wrong_result)
     throw Error(outcome.code, "{}; {} is not written", outcome.message, path_.string());
   throw Error(outcome.code, outcome.message);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/host_info.hpp>
+#include <tessera/base/log.hpp>
 #include <tessera/checkpoint/directory_lock.hpp>
 
 namespace tessera {
@@ -29,7 +31,7 @@ struct ProcessName {
   long number = 0;
   std::string start;  ///< ticks since the host was started; "" if that process has ended
 
-  std::string text() const { return fmt::format("{} {} {}\n", host, number, start); }
+  std::string text() const { return fmt::format("{} {} {} ", host, number, start); }
 };
 
 /// When a process of this host was started; "" if there is none, or only its exit code is left.
@@ -67,18 +69,8 @@ std::string start_of_file(const fs::path& path) {
   return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
 }
 
-/// Writes a new file; false if there is one already.
-bool create_with(const fs::path& path, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0 && errno == EEXIST) return false;
-  const bool written =
-      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  if (file >= 0) ::close(file);
-  if (written) return true;
-  if (file >= 0) ::unlink(path.c_str());
-  throw Error(ExitCode::usage, "{}: cannot be written: {}", path.string(), std::strerror(error));
-}
+/// The line of a lock behind its process; always of the same length.
+std::string counted_text(std::uint32_t count) { return fmt::format("{:010}\n", count); }
 
 /// Removes a lock that has this text, unless another process has done so and put its own there.
 void remove_stale(const fs::path& path, const std::string& text) {
@@ -91,13 +83,12 @@ void remove_stale(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const fs::path& directory)
+DirectoryLock::DirectoryLock(const fs::path& directory, std::chrono::milliseconds interval)
     : file_(directory / "lock"), mine_(this_process().text()) {
   const auto reject = [&](const std::string& reason) {
     throw ConfigError("checkpoint.directory", directory.string(), reason);
   };
-  const std::string here = this_process().host;
-  while (!create_with(file_, mine_)) {
+  while (!take()) {
     const std::string text = start_of_file(file_);
     std::error_code unused;
     if (text.empty() && !fs::exists(fs::symlink_status(file_, unused))) continue;
@@ -105,19 +96,67 @@ DirectoryLock::DirectoryLock(const fs::path& directory)
     if (!owner)
       reject(fmt::format("is in use by an unknown process; if none uses it, remove {}",
                          file_.string()));
-    if (owner->host != here)
-      reject(fmt::format("is in use by process {} on {}; if that has ended, remove {}",
-                         owner->number, owner->host.substr(0, owner->host.find('/')),
-                         file_.string()));
-    if (start_of_process(owner->number) == owner->start)
-      reject(fmt::format("is in use by process {}, which is running; set another directory",
-                         owner->number));
+    if (is_alive(text, interval))
+      reject(fmt::format("is in use by process {} on {}, which is running; set another directory",
+                         owner->number, owner->host.substr(0, owner->host.find('/'))));
     remove_stale(file_, text);
+  }
+  counter_ = std::thread([this, interval] { count_up(interval); });
+}
+
+/// Creates the file; returns false if there is one already.
+bool DirectoryLock::take() {
+  id_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (id_ < 0 && errno == EEXIST) return false;
+  const std::string text = mine_ + counted_text(0);
+  if (id_ >= 0 && ::write(id_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::fsync(id_) == 0)
+    return true;
+  const int error = errno;
+  if (id_ >= 0) ::close(id_), ::unlink(file_.c_str());
+  throw Error(ExitCode::usage, "{}: cannot be written: {}", file_.string(), std::strerror(error));
+}
+
+/// The table of processes tells of this host; of another one, only its counting does.
+bool DirectoryLock::is_alive(const std::string& text, std::chrono::milliseconds interval) const {
+  const ProcessName owner = *parse_process(text);
+  if (owner.host == this_process().host) return start_of_process(owner.number) == owner.start;
+  constexpr int missed = 6;
+  log_note(fmt::format("{}: process {} on {} may use this directory; waiting {:.0f} s for a sign",
+                       file_.string(), owner.number, owner.host.substr(0, owner.host.find('/')),
+                       std::chrono::duration<double>(missed * interval).count()));
+  const auto end = std::chrono::steady_clock::now() + missed * interval;
+  while (std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(interval / 2);
+    const std::string now = start_of_file(file_);
+    if (!now.empty() && now != text) return true;
+  }
+  return false;
+}
+
+void DirectoryLock::count_up(std::chrono::milliseconds interval) {
+  std::unique_lock lock(mutex_);
+  for (std::uint32_t count = 1; !wake_.wait_for(lock, interval, [this] { return ends_; });
+       ++count) {
+    const std::string text = counted_text(count);
+    // If this fails, other hosts take the process for dead, and is_held() finds it out.
+    [[maybe_unused]] const ssize_t written =
+        ::pwrite(id_, text.data(), text.size(), static_cast<off_t>(mine_.size()));
+    ::fsync(id_);
   }
 }
 
+bool DirectoryLock::is_held() const { return start_of_file(file_).starts_with(mine_); }
+
 DirectoryLock::~DirectoryLock() {
-  if (start_of_file(file_) == mine_) ::unlink(file_.c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_one();
+  counter_.join();
+  if (is_held()) ::unlink(file_.c_str());
+  ::close(id_);
 }
 
 }  // namespace tessera
