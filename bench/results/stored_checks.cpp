@@ -2,13 +2,14 @@
 #include "results/stored_checks.hpp"
 
 #include <tessera/base/text.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
 
 #include "results/columns.hpp"
 
 namespace tessera::bench {
 namespace {
 
-constexpr Size most_ranks = 1'000'000'000, most_samples = 1'000'000'000'000'000;
+constexpr Size most_samples = 1'000'000'000'000'000;
 constexpr Size most_attempts = 1'000'000;
 
 // These check the type of a value that may be missing or null.
