@@ -292,6 +292,7 @@ TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no reduction";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.microbatches = 3;
+  setup.training.batch_size = setup.data.samples = 3 * ranks();  // a sample in each of them
   const Seen seen = run_changed(setup, [](Plan& plan) {
     std::erase_if(actions_of(plan), [](const Action& a) {
       return is(a, ActionKind::reduce_scatter) && a.microbatch == 2;
