@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +17,9 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/host_info.hpp>
 #include <tessera/base/log.hpp>
+#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/directory_lock.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 namespace {
@@ -59,14 +60,11 @@ std::optional<ProcessName> parse_process(const std::string& text) {
   return std::nullopt;
 }
 
-/// The beginning of a small file; "" of one that cannot be read.
-std::string start_of_file(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return "";
-  std::array<char, 1024> bytes{};
-  const ssize_t count = ::read(file, bytes.data(), bytes.size());
-  ::close(file);
-  return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+/// The text of a lock; "" of a file that cannot be read.
+std::string text_of(const fs::path& path) {
+  std::string text;
+  outcome_of([&] { text = read_text(path); });
+  return text;
 }
 
 /// The line of a lock behind its process; always of the same length.
@@ -77,7 +75,7 @@ void remove_stale(const fs::path& path, const std::string& text) {
   const fs::path aside = fmt::format("{}.{}", path.string(), getpid());
   if (std::rename(path.c_str(), aside.c_str()) != 0) return;
   std::error_code unused;
-  if (start_of_file(aside) != text) fs::create_hard_link(aside, path, unused);
+  if (text_of(aside) != text) fs::create_hard_link(aside, path, unused);
   fs::remove(aside, unused);
 }
 
@@ -89,7 +87,7 @@ DirectoryLock::DirectoryLock(const fs::path& directory, std::chrono::millisecond
     throw ConfigError("checkpoint.directory", directory.string(), reason);
   };
   while (!take()) {
-    const std::string text = start_of_file(file_);
+    const std::string text = text_of(file_);
     std::error_code unused;
     if (text.empty() && !fs::exists(fs::symlink_status(file_, unused))) continue;
     const std::optional<ProcessName> owner = parse_process(text);
@@ -128,7 +126,7 @@ bool DirectoryLock::is_alive(const std::string& text, std::chrono::milliseconds 
   const auto end = std::chrono::steady_clock::now() + missed * interval;
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(interval / 2);
-    const std::string now = start_of_file(file_);
+    const std::string now = text_of(file_);
     if (!now.empty() && now != text) return true;
   }
   return false;
@@ -146,7 +144,7 @@ void DirectoryLock::count_up(std::chrono::milliseconds interval) {
   }
 }
 
-bool DirectoryLock::is_held() const { return start_of_file(file_).starts_with(mine_); }
+bool DirectoryLock::is_held() const { return text_of(file_).starts_with(mine_); }
 
 DirectoryLock::~DirectoryLock() {
   {

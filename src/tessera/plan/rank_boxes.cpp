@@ -11,7 +11,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t printed_ranges = 6;
 constexpr std::size_t listed_ranges = 4096;
 
 /// Appends ranges until there are `most`; neighbours become one.
@@ -184,7 +183,7 @@ std::string RankBoxes::numbers(const Group& group) const { return numbers(group,
 std::string RankBoxes::describe(const Group& group) const {
   const Size all = num_ranks(group);
   if (all == ranks_.num_ranks()) return "every rank";
-  return (all == 1 ? "rank " : "ranks ") + numbers(group, printed_ranges);
+  return (all == 1 ? "rank " : "ranks ") + numbers(group, shown_ranges);
 }
 
 }  // namespace tessera

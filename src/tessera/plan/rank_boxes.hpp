@@ -13,6 +13,9 @@
 
 namespace tessera {
 
+/// Ranges of ranks that descriptions name before they give their number only.
+inline constexpr std::size_t shown_ranges = 6;
+
 /// Cuts of the coordinates of a mesh: ranks between two cuts are alike. The number of cuts depends
 /// on what ranks hold, not on how many ranks there are.
 class MeshCuts {

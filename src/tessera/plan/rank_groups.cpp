@@ -14,8 +14,6 @@ namespace {
 
 using Axes = std::vector<std::size_t>;
 
-constexpr std::size_t shown_ranges = 6;
-
 Axes shard_axes_of(const Plan& plan) {
   const MeshShape& mesh = plan.input.mesh;
   return mesh.effective(shard_axes(plan.input.strategy, mesh));
