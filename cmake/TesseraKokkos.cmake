@@ -23,6 +23,6 @@ endif()
 if("CUDA" IN_LIST Kokkos_DEVICES)
   # fmt before 10 takes constexpr from half of its functions where it meets nvcc, which the other half needs.
   target_compile_definitions(tessera::kokkos INTERFACE FMT_USE_CONSTEXPR=1)
-  # Not the driver, which the library asks for itself (base/gpu_facts.cpp).
+  # Not the driver, which the library asks for itself (process/gpu_facts.cpp).
   target_link_options(tessera::kokkos INTERFACE LINKER:--as-needed)
 endif()

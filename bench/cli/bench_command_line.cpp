@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/kokkos_start.hpp>
-#include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/provenance.hpp>
 
 #include "run/job_script.hpp"
 

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include <tessera/base/run_main.hpp>
+#include <tessera/process/run_main.hpp>
 
 #include "run/calibrate_command.hpp"
 #include "run/jobs.hpp"

@@ -2,9 +2,9 @@
 #include <csignal>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/run_main.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/run_main.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 #include "cli/bench_command_line.hpp"
 #include "results/compare.hpp"

@@ -8,7 +8,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/timer.hpp>
-#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/products/gemm.hpp>
 
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"

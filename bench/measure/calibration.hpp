@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/config/config.hpp>
-#include <tessera/plan/simulate.hpp>
+#include <tessera/predict/simulate.hpp>
 
 #include "measure/machine_probe.hpp"
 

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/outcome.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/process/outcome.hpp>
 #include <tessera/train/checkpointing.hpp>
 
 #include "measure/slowest.hpp"

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include <tessera/base/view.hpp>
-#include <tessera/nn/gemm.hpp>
-#include <tessera/nn/layer_spec.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "measure/slowest.hpp"

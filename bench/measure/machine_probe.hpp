@@ -9,7 +9,7 @@
 
 #include <tessera/base/view.hpp>
 #include <tessera/comm/communicator.hpp>
-#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/products/gemm.hpp>
 
 namespace tessera::bench {
 

@@ -11,8 +11,8 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/backend.hpp>
-#include <tessera/nn/gemm.hpp>
-#include <tessera/plan/wire_model.hpp>
+#include <tessera/nn/products/gemm.hpp>
+#include <tessera/predict/wire_model.hpp>
 
 #include "measure/gemm_peak.hpp"
 #include "measure/slowest.hpp"

@@ -5,7 +5,7 @@
 
 #include <tessera/comm/communicator.hpp>
 #include <tessera/mesh/topology.hpp>
-#include <tessera/plan/machine.hpp>
+#include <tessera/predict/machine.hpp>
 
 namespace tessera::bench {
 

@@ -5,17 +5,17 @@
 #include <optional>
 #include <vector>
 
+#include <tessera/array/redistribute.hpp>
+#include <tessera/mesh/redistribute_along.hpp>
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/comm/scratch.hpp>
-#include <tessera/mesh/redistribute.hpp>
-#include <tessera/mesh/redistribute_plan.hpp>
-#include <tessera/nn/convert.hpp>
-#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/clipping.hpp>
 #include <tessera/optim/optimizer.hpp>
-#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <mpi.h>
 
 #include <tessera/base/view.hpp>
-#include <tessera/plan/wire_model.hpp>
+#include <tessera/predict/wire_model.hpp>
 
 #include "micro/micro.hpp"
 #include "micro/micro_check.hpp"

@@ -9,9 +9,9 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/kokkos_start.hpp>
-#include <tessera/base/launch.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/launch.hpp>
 
 namespace tessera::bench {
 namespace {

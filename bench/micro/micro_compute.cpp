@@ -9,11 +9,11 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/short_float.hpp>
 #include <tessera/base/view.hpp>
-#include <tessera/nn/gemm.hpp>
-#include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/layer_spec.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 

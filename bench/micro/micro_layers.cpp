@@ -8,10 +8,10 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/loss.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "micro/micro.hpp"

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/run_main.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/run_main.hpp>
 
 #include "micro/line_filter.hpp"
 #include "micro/micro_command_line.hpp"

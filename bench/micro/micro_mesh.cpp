@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <tessera/mesh/redistribute.hpp>
-#include <tessera/plan/wire_model.hpp>
+#include <tessera/array/redistribute.hpp>
+#include <tessera/predict/wire_model.hpp>
 
 #include "measure/case_run.hpp"
 #include "micro/micro.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include <tessera/base/view.hpp>
-#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/products/gemm.hpp>
 
 namespace tessera::bench {
 

@@ -7,11 +7,11 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/machine_file.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
-#include <tessera/plan/rank_groups.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
+#include <tessera/plan/layout/strategy.hpp>
+#include <tessera/predict/machine_file.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/plan/machine.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/predict/machine.hpp>
 
 #include "measure/checkpoint_times.hpp"
 #include "measure/statistics.hpp"

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/process/provenance.hpp>
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"

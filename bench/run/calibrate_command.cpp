@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
-#include <tessera/config/machine_file.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 #include "measure/measure_machine.hpp"
 

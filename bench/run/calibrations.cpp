@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/log.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/process/log.hpp>
 
 #include "results/stored_checks.hpp"
 

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/log.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"

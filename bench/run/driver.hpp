@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/base/runtime.hpp>
+#include <tessera/process/runtime.hpp>
 
 #include "run/selection.hpp"
 

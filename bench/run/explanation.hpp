@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/plan/simulate.hpp>
+#include <tessera/predict/simulate.hpp>
 
 #include "measure/breakdown.hpp"
 

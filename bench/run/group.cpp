@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/agreement.hpp>
-#include <tessera/base/log.hpp>
-#include <tessera/base/runtime.hpp>
-#include <tessera/base/wait_limit.hpp>
+#include <tessera/process/agreement.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/runtime.hpp>
+#include <tessera/process/wait_limit.hpp>
 
 #include "results/results_directory.hpp"
 

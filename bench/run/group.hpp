@@ -5,9 +5,9 @@
 
 #include <mpi.h>
 
-#include <tessera/base/outcome.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "study/study.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <tessera/plan/machine.hpp>
+#include <tessera/predict/machine.hpp>
 
 #include "study/case.hpp"
 

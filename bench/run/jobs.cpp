@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/config/machine_file.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 #include "run/job_script.hpp"
 

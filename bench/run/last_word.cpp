@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/log.hpp>
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/runtime.hpp>
 
 #include "results/summary.hpp"
 

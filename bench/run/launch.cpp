@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/host_info.hpp>
-#include <tessera/base/log.hpp>
-#include <tessera/base/provenance.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
-#include <tessera/config/machine_file.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/provenance.hpp>
 
 #include "results/documents.hpp"
 #include "run/predicted_time.hpp"

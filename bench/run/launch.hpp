@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/runtime.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/communicator.hpp>
+#include <tessera/process/runtime.hpp>
 
 #include "measure/gemm_peak.hpp"
 #include "measure/machine_probe.hpp"

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include <tessera/plan/pipeline_timeline.hpp>
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
 
 namespace tessera::bench {
 namespace {

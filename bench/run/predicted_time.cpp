@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <tessera/base/outcome.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "run/case_steps.hpp"
 

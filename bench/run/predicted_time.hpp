@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include <tessera/plan/machine.hpp>
+#include <tessera/predict/machine.hpp>
 
 #include "run/reference_plan.hpp"
 #include "study/case.hpp"

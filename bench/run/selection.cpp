@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/outcome.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "results/summary.hpp"
 

@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/machine_file.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"

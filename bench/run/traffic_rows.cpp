@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <tessera/comm/share_json.hpp>
-#include <tessera/plan/wire_model.hpp>
+#include <tessera/predict/wire_model.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/strategy.hpp>
 
 #include "study/study_keys.hpp"
 

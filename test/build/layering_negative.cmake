@@ -40,7 +40,7 @@ expect_violation("more than one file includes <hdf5.h>"
   src/tessera/io/a.cpp "#include <hdf5.h>" src/tessera/checkpoint/b.cpp "#include <hdf5.h>")
 expect_violation("included as <tessera" src/tessera/base/a.cpp "#include \"b.hpp\"")
 expect_violation("no folder src/tessera/misc" src/tessera/misc/a.hpp "")
-expect_violation("the plan knows neither MPI nor Views"
+expect_violation("plan and predict know neither MPI nor Views"
   src/tessera/plan/a.hpp "#include <tessera/base/view.hpp>" src/tessera/base/view.hpp "")
 expect_violation("plan/a.hpp reaches <tessera/comm/c.hpp>"
   src/tessera/plan/a.hpp "#include <tessera/mesh/b.hpp>" src/tessera/mesh/b.hpp "#include <tessera/comm/c.hpp>" src/tessera/comm/c.hpp "")

@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <tessera/base/run_main.hpp>
-#include <tessera/base/standard_streams.hpp>
-#include <tessera/base/stop_signals.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/process/run_main.hpp>
+#include <tessera/process/standard_streams.hpp>
+#include <tessera/process/stop_signals.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {

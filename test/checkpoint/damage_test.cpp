@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/model_export.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "expect_error.hpp"

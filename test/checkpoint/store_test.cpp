@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <tessera/base/host_info.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/process/host_info.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "expect_error.hpp"

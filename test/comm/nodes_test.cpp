@@ -3,8 +3,8 @@
 
 #include <mpi.h>
 
-#include <tessera/base/share_text.hpp>
 #include <tessera/comm/nodes.hpp>
+#include <tessera/process/share_text.hpp>
 
 #include "comm/comm_test_support.hpp"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
 

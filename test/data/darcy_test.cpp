@@ -11,7 +11,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/data/diffusion.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"

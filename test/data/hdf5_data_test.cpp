@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
 #include "temporary_directory.hpp"

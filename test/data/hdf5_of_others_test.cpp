@@ -5,7 +5,7 @@
 #include <hdf5.h>
 #include <limits>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
 #include "temporary_directory.hpp"

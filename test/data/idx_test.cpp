@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/outcome.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "data/data_support.hpp"
 #include "temporary_directory.hpp"

@@ -7,8 +7,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/nn/layers.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "device_data.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <tessera/data/sample_checksums.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layers.hpp>
 
 #include "engine/serial_training.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/layer_call.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
 
 #include "device_data.hpp"
 

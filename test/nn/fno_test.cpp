@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "nn/finite_differences.hpp"
 

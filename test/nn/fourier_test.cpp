@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layers.hpp>
 
 #include "nn/finite_differences.hpp"
 

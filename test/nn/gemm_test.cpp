@@ -7,7 +7,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/nn/layers.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "device_data.hpp"
 #include "nn/finite_differences.hpp"

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layer_row.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/models/models.hpp>
 
 namespace tessera {
 namespace {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layers.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "expect_error.hpp"
 #include "nn/finite_differences.hpp"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/loss.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 #include <tessera/random/fill.hpp>
 
 namespace tessera::test {

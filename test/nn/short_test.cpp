@@ -7,9 +7,9 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/nn/convert.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/products/convert.hpp>
 
 #include "device_data.hpp"
 #include "nn/serial_model.hpp"

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layers.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "nn/finite_differences.hpp"
 

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/convert.hpp>
-#include <tessera/nn/layers.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 #include "expect_error.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 #include "device_data.hpp"

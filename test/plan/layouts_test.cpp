@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/models.hpp>
-#include <tessera/plan/layouts.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 
 #include "plan/plan_support.hpp"
 

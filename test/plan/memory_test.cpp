@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <tessera/nn/models.hpp>
-#include <tessera/plan/memory_placement.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/plan/pass/memory_placement.hpp>
 
 #include "plan/plan_support.hpp"
 

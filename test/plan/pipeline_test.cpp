@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/plan/pipeline_timeline.hpp>
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera::plan_test {

@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan_text.hpp>
-#include <tessera/plan/rank_groups.hpp>
-#include <tessera/plan/work.hpp>
+#include <tessera/predict/work.hpp>
 
 #include "plan/plan_support.hpp"
 

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
 #include <tessera/plan/plan.hpp>
-#include <tessera/plan/stages.hpp>
 
 #include "plan/plan_support.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
 
 #include "plan/plan_support.hpp"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layers.hpp>
 
 #include "engine/training_support.hpp"
 

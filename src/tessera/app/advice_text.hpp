@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/config/advice.hpp>
+#include <tessera/predict/advice.hpp>
 
 namespace tessera {
 

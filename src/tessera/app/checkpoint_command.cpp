@@ -7,11 +7,11 @@
 
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_text.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
 

@@ -6,10 +6,10 @@
 
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/kokkos_start.hpp>
-#include <tessera/base/provenance.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/strategy.hpp>
+#include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/provenance.hpp>
 
 namespace tessera {
 namespace {

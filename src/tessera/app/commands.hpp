@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
-#include <tessera/base/run_main.hpp>
-#include <tessera/base/runtime.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/process/run_main.hpp>
+#include <tessera/process/runtime.hpp>
 
 namespace tessera {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/commands.hpp>
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/mesh/topology.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
 

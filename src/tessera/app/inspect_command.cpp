@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/commands.hpp>
 #include <tessera/app/inspection.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
@@ -9,6 +8,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 #include <csignal>
 
 #include <tessera/app/commands.hpp>
-#include <tessera/base/run_main.hpp>
+#include <tessera/process/run_main.hpp>
 
 namespace tessera {
 namespace {

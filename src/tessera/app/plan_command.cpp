@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/advice_text.hpp>
 #include <tessera/app/commands.hpp>
-#include <tessera/base/standard_streams.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/machine_file.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/plan/plan_text.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
 namespace {

@@ -13,10 +13,6 @@
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/stop_time.hpp>
 #include <tessera/app/validation_text.hpp>
-#include <tessera/base/log.hpp>
-#include <tessera/base/provenance.hpp>
-#include <tessera/base/standard_streams.hpp>
-#include <tessera/base/stop_signals.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
@@ -25,6 +21,10 @@
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/standard_streams.hpp>
+#include <tessera/process/stop_signals.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/mesh/sharded_tensor.hpp>
+#include <tessera/mesh/global_index.hpp>
 
 namespace tessera {
 
@@ -24,7 +24,7 @@ void for_each_run(const Shape& whole, const Block& block, Range elements, const 
     length *= block.extent[d];
     if (block.extent[d] != whole[d]) break;
   }
-  const detail::GlobalIndex place_of(whole, block);
+  const GlobalIndex place_of(whole, block);
   for (Size first = elements.begin; first < elements.end();) {
     const Size end = std::min(elements.end(), (first / length + 1) * length);
     f(first, place_of(first), end - first);

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
-#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/directory_lock.hpp>
 #include <tessera/checkpoint/snapshot.hpp>
 #include <tessera/config/config.hpp>
+#include <tessera/process/outcome.hpp>
 
 namespace tessera {
 

@@ -15,11 +15,11 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/host_info.hpp>
-#include <tessera/base/log.hpp>
-#include <tessera/base/outcome.hpp>
 #include <tessera/checkpoint/directory_lock.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/outcome.hpp>
 
 namespace tessera {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/base/agreement.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
+#include <tessera/process/agreement.hpp>
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <tessera/base/outcome.hpp>
 #include <tessera/comm/communicator.hpp>
+#include <tessera/process/outcome.hpp>
 
 namespace tessera {
 

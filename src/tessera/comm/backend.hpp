@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include <tessera/base/names.hpp>
-#include <tessera/base/provenance.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/process/provenance.hpp>
 
 namespace tessera {
 

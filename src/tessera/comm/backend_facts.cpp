@@ -6,13 +6,13 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <tessera/base/gpu.hpp>
-#include <tessera/base/host_info.hpp>
-#include <tessera/base/mpi_error.hpp>
-#include <tessera/base/share_text.hpp>
-#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/detail/transport.hpp>
+#include <tessera/process/gpu.hpp>
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/mpi_error.hpp>
+#include <tessera/process/share_text.hpp>
+#include <tessera/process/wait_limit.hpp>
 
 namespace tessera {
 

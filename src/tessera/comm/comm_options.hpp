@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tessera/base/types.hpp>
-#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/backend.hpp>
+#include <tessera/process/wait_limit.hpp>
 
 namespace tessera {
 

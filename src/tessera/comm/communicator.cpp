@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/wait_limit.hpp>
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
+#include <tessera/process/wait_limit.hpp>
 
 namespace tessera {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/log.hpp>
-#include <tessera/base/runtime.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/runtime.hpp>
 
 namespace tessera {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include <tessera/base/share_text.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/process/share_text.hpp>
 
 namespace tessera {
 namespace {

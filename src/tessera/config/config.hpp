@@ -16,8 +16,8 @@
 #include <tessera/data/data_config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/nn/loss_kind.hpp>
-#include <tessera/nn/matmul_precision.hpp>
-#include <tessera/nn/models.hpp>
+#include <tessera/nn/models/models.hpp>
+#include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
 #include <tessera/plan/plan_input.hpp>

@@ -14,9 +14,9 @@
 #include <tessera/config/toml_text.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/plan/layouts.hpp>
-#include <tessera/plan/schedule.hpp>
-#include <tessera/plan/stages.hpp>
+#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/pass/schedule.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/mesh/rules.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/strategy.hpp>
 
 namespace tessera {
 namespace {

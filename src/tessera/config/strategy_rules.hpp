@@ -7,7 +7,7 @@
 
 #include <tessera/config/config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/strategy.hpp>
 
 namespace tessera {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tessera/config/config.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {

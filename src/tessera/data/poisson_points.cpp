@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/for_each.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/nn/layers.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/random/threefry.hpp>
 
 namespace tessera {

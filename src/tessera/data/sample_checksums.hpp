@@ -6,7 +6,7 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/data/data_config.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
 

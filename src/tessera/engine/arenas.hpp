@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/base/view.hpp>
-#include <tessera/plan/units.hpp>
+#include <tessera/plan/layout/units.hpp>
 
 namespace tessera {
 

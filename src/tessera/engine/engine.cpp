@@ -7,7 +7,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/nn/convert.hpp>
+#include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {

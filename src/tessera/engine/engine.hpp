@@ -15,8 +15,8 @@
 #include <tessera/engine/frame.hpp>
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/nn/gemm.hpp>
-#include <tessera/nn/layer_call.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/optim/loss_scale.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/plan/plan.hpp>

@@ -4,8 +4,8 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/mesh/redistribute.hpp>
-#include <tessera/nn/convert.hpp>
+#include <tessera/mesh/redistribute_along.hpp>
+#include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {

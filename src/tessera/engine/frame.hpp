@@ -5,7 +5,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/dataset.hpp>
-#include <tessera/plan/pass.hpp>
+#include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/engine/local_tensors.hpp>
-#include <tessera/mesh/sharded_tensor.hpp>
+#include <tessera/mesh/global_index.hpp>
 
 namespace tessera {
 namespace {
@@ -20,7 +20,7 @@ Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size mome
 /// Copies a run of a block to its elements of the whole tensor.
 template <class T>
 void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
-  const detail::GlobalIndex place(tensor.slot.shape, tensor.block);
+  const GlobalIndex place(tensor.slot.shape, tensor.block);
   const Size first = tensor.owned.begin;
   const T* const in = tensor.values.data() + (first - tensor.kept.begin);
   T* const out = whole.data();

@@ -5,7 +5,7 @@
 
 #include <tessera/base/view.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/plan/tensor_parts.hpp>
+#include <tessera/plan/layout/tensor_parts.hpp>
 
 namespace tessera {
 

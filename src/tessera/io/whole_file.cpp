@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/host_info.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/host_info.hpp>
 
 namespace tessera {
 

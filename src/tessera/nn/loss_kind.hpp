@@ -5,7 +5,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
-#include <tessera/nn/model_spec.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
 

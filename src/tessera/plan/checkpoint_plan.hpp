@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/plan/tensor_parts.hpp>
+#include <tessera/plan/layout/tensor_parts.hpp>
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include <tessera/plan/collectives.hpp>
-#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 

@@ -10,9 +10,9 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/comm/ledger.hpp>
-#include <tessera/plan/action.hpp>
+#include <tessera/plan/layout/units.hpp>
+#include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/plan_input.hpp>
-#include <tessera/plan/units.hpp>
 
 namespace tessera {
 

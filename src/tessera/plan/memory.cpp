@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/nn/layer_row.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>

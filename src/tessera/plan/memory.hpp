@@ -4,7 +4,7 @@
 #include <array>
 
 #include <tessera/base/types.hpp>
-#include <tessera/nn/matmul_precision.hpp>
+#include <tessera/nn/products/matmul_precision.hpp>
 
 namespace tessera {
 

@@ -5,12 +5,12 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/plan/layouts.hpp>
-#include <tessera/plan/pass.hpp>
+#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/pass/pass.hpp>
+#include <tessera/plan/pass/schedule.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
-#include <tessera/plan/schedule.hpp>
-#include <tessera/plan/stages.hpp>
 
 namespace tessera {
 namespace {

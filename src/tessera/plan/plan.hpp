@@ -6,14 +6,14 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
-#include <tessera/nn/model_spec.hpp>
-#include <tessera/plan/action.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/plan/layout/slot.hpp>
+#include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/memory.hpp>
-#include <tessera/plan/memory_placement.hpp>
+#include <tessera/plan/pass/action.hpp>
+#include <tessera/plan/pass/memory_placement.hpp>
 #include <tessera/plan/plan_input.hpp>
-#include <tessera/plan/slot.hpp>
-#include <tessera/plan/units.hpp>
 
 namespace tessera {
 

@@ -8,12 +8,12 @@
 #include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/mesh/partition_spec.hpp>
 #include <tessera/mesh/rules.hpp>
-#include <tessera/nn/layer_row.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/loss_kind.hpp>
-#include <tessera/nn/matmul_precision.hpp>
-#include <tessera/nn/model_spec.hpp>
-#include <tessera/plan/pipeline_schedule.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/nn/models/model_spec.hpp>
+#include <tessera/nn/products/matmul_precision.hpp>
+#include <tessera/plan/layout/strategy.hpp>
+#include <tessera/plan/pipeline/pipeline_schedule.hpp>
 
 namespace tessera {
 

@@ -8,9 +8,9 @@
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/mesh/partition_spec.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
-#include <tessera/plan/pipeline_timeline.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/plan/plan_text.hpp>
-#include <tessera/plan/rank_groups.hpp>
 
 namespace tessera {
 namespace {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/log.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
@@ -14,6 +13,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/process/log.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {

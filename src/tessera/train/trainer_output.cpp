@@ -7,7 +7,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
-#include <tessera/plan/layouts.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/plan/wire_model.hpp>
+#include <tessera/predict/wire_model.hpp>
 
 namespace tessera::bench {
 namespace {

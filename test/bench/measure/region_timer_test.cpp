@@ -8,7 +8,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/nn/gemm.hpp>
+#include <tessera/nn/products/gemm.hpp>
 
 #include "measure/gemm_peak.hpp"
 #include "measure/instrument.hpp"

@@ -14,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/outcome.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "measure/calibration.hpp"
 #include "results/compare.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/config/machine_file.hpp>
+#include <tessera/predict/machine_file.hpp>
 
 #include "expect_error.hpp"
 #include "run/job_script.hpp"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/provenance.hpp>
+#include <tessera/process/provenance.hpp>
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"

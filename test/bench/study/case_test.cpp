@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/plan/strategy.hpp>
+#include <tessera/plan/layout/strategy.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -10,10 +10,10 @@
 #include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/mpi_error.hpp>
-#include <tessera/base/share_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/detail/call_check.hpp>
+#include <tessera/process/mpi_error.hpp>
+#include <tessera/process/share_text.hpp>
 
 namespace tessera {
 namespace {

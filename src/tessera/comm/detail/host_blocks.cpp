@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <tessera/base/huge_pages.hpp>
-#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/host_blocks.hpp>
+#include <tessera/process/mpi_error.hpp>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-#include <tessera/base/mpi_error.hpp>
+#include <tessera/process/mpi_error.hpp>
 
 namespace tessera {
 

@@ -14,8 +14,8 @@
 #include <nccl.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/mpi_error.hpp>
 #include <tessera/comm/detail/transport.hpp>
+#include <tessera/process/mpi_error.hpp>
 
 namespace tessera {
 namespace {

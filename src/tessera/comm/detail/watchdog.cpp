@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/gpu.hpp>
-#include <tessera/base/log.hpp>
-#include <tessera/base/runtime.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/detail/watchdog.hpp>
+#include <tessera/process/gpu.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/runtime.hpp>
 
 namespace tessera {
 namespace {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/base/view.hpp>
+#include <tessera/mesh/global_index.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/mesh/placement.hpp>
+
+namespace tessera {
+
+/// A tensor of rank 0 to 4 over a mesh: this rank's block as flat row-major memory, the global
+/// shape, and one placement per mesh axis. A handle like a View: copies share the memory.
+/// Defined for float, double, int32 and int64.
+template <class T>
+class ShardedTensor {
+ public:
+  /// Takes over `local`, whose extent is that of local_block(); Error (usage) otherwise.
+  ShardedTensor(Mesh mesh, Shape global_shape, Placements placements, Vector<T> local);
+  /// Allocates the block, filled with zeros.
+  ShardedTensor(Mesh mesh, Shape global_shape, Placements placements);
+
+  const Mesh& mesh() const { return mesh_; }
+  const Shape& global_shape() const { return global_shape_; }
+  const Placements& placements() const { return placements_; }
+  /// Where the block lies in the tensor.
+  const Block& block() const { return block_; }
+
+  /// The block, flat.
+  const Vector<T>& local() const { return local_; }
+  /// The block of a tensor of rank 2, or of rank 1 as one row: an alias.
+  Matrix<T> local_matrix() const;
+
+ private:
+  Mesh mesh_;
+  Shape global_shape_;
+  Placements placements_;
+  Block block_;
+  Vector<T> local_;
+};
+
+namespace detail {
+
+template <class T, class F>
+struct FillFromFunction {
+  Vector<T> local;
+  GlobalIndex global_index;
+  F function;
+  KOKKOS_FUNCTION void operator()(Size i) const { local(i) = function(global_index(i)); }
+};
+
+}  // namespace detail
+
+/// Each rank computes its own block: element i (flat, row-major, in the whole tensor) is
+/// function(i), a device callable. Along Partial axes the rank with coordinate 0 holds the value,
+/// the others zeros. No communication.
+template <class T, class F>
+ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
+                               const Placements& placements, const F& function) {
+  ShardedTensor<T> tensor(mesh, global_shape, placements);
+  for (std::size_t a = 0; a < placements.size(); ++a) {
+    if (placements[a].is_partial() && mesh.coordinates()[a] != 0) return tensor;
+  }
+  for_each("tessera::from_function", tensor.local().extent(0),
+           detail::FillFromFunction<T, F>{tensor.local(), GlobalIndex(global_shape, tensor.block()),
+                                          function});
+  return tensor;
+}
+
+}  // namespace tessera

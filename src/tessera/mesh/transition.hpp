@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <tessera/base/names.hpp>
+#include <tessera/base/placement.hpp>
+#include <tessera/comm/operation.hpp>
+
+namespace tessera {
+
+/// What turns one placement into another along one mesh axis.
+enum class Transition : std::uint8_t {
+  keep,            ///< nothing to do
+  all_reduce,      ///< Partial -> Replicate
+  reduce_scatter,  ///< Partial -> Shard
+  all_gather,      ///< Shard -> Replicate
+  all_to_all,      ///< Shard(i) -> Shard(j)
+  slice,           ///< Replicate -> Shard: cut out the own part, local
+  mask,            ///< Replicate -> Partial: zeros except on coordinate 0, local
+  embed,           ///< Shard -> Partial: the own part amid zeros, local
+};
+template <>
+inline constexpr std::array<std::string_view, 8> names_of<Transition>{
+    "keep", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "slice", "mask", "embed"};
+
+constexpr Transition transition(Placement from, Placement to) {
+  if (from == to) return Transition::keep;
+  if (from.is_partial()) return to.is_shard() ? Transition::reduce_scatter : Transition::all_reduce;
+  if (from.is_replicate()) return to.is_shard() ? Transition::slice : Transition::mask;
+  if (to.is_replicate()) return Transition::all_gather;
+  return to.is_shard() ? Transition::all_to_all : Transition::embed;
+}
+
+/// The call of the communicator; none for local transitions.
+constexpr std::optional<Operation> operation_of(Transition t) {
+  switch (t) {
+    case Transition::all_reduce:
+      return Operation::all_reduce;
+    case Transition::reduce_scatter:
+      return Operation::reduce_scatter;
+    case Transition::all_gather:
+      return Operation::all_gather;
+    case Transition::all_to_all:
+      return Operation::all_to_all;
+    default:
+      return std::nullopt;
+  }
+}
+
+constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }
+
+/// The extents of one of `parts` balanced parts of a block that is cut along dimension `dim`.
+Shape part_of(Shape block, int dim, Size parts, Size part);
+
+/// Elements of the scratch memory that redistribute_along() packs messages into, on rank `rank` of
+/// `ranks`: first the outgoing, then the incoming ones. 0 if the messages are contiguous in the
+/// tensor. `group` is the block that the ranks hold together.
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank);
+
+}  // namespace tessera

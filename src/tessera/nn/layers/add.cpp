@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string add_label = "tessera::add";  // made once: a launch then needs no memory for it
+
+std::vector<Layout> add_layouts(const LayerSpec&) {
+  std::vector<Layout> all;
+  for (const Placement p : {Placement::replicate(), Placement::shard(1), Placement::shard(0)})
+    all.push_back({{}, {p, p}, p, p, {p, p}, {}});
+  return all;
+}
+
+/// y may be b.
+template <class T>
+void add_forward(const LayerCall<T>& call) {
+  const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
+  T* const y = call.output.data();
+  for_each(
+      add_label, call.output.extent(0) * call.output.extent(1),
+      KOKKOS_LAMBDA(Size i) { y[i] = static_cast<StateOf<T>>(a[i]) + b[i]; });
+}
+
+/// Both gradients are that of the sum.
+template <class T>
+void add_backward(const LayerCall<T>&) {}
+
+constexpr LayerRow add_row{.name = "add",
+                           .layouts = add_layouts,
+                           .fits = same_columns,
+                           .in_place_of = 1,
+                           .gradient_in_place = true,
+                           .passes_gradient = always,
+                           .forward = [](const auto& call) { add_forward(call); },
+                           .backward = [](const auto& call) { add_backward(call); }};
+
+}  // namespace
+
+LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
+  return {&add_row, std::move(name), std::move(unit), {a, b}, width, width};
+}
+
+}  // namespace tessera

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string embedding_forward_label = "tessera::embedding";
+const std::string embedding_table_label = "tessera::embedding_table_gradient";
+const std::string embedding_position_label = "tessera::embedding_position_gradient";
+
+std::vector<Layout> embedding_layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate(), rows = Placement::shard(0);
+  return {{{whole, whole}, {whole}, whole, whole, {whole}, {whole, whole}},
+          {{rows, whole}, {whole}, Placement::partial(), whole, {whole}, {rows, whole}}};
+}
+
+bool tables_fit(const LayerSpec& layer) {
+  return layer.parameters[0].shape[1] == layer.out &&
+         layer.parameters[1].shape == Shape{layer.positions, layer.out};
+}
+
+/// The rank whose part of the table begins at 0 adds the vectors of positions.
+template <class T, class Y>
+void look_up(const LayerCall<T>& call, Y* y) {
+  using Math = StateOf<T>;
+  const Math* const x = call.batch.x.data();
+  const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
+  const Size width = call.layer.out, context = call.layer.positions, first = call.layer.first;
+  const Size own = call.layer.parameters[0].shape[0], classes = call.layer.settings[0];
+  for_each(
+      embedding_forward_label, call.samples * context * width, KOKKOS_LAMBDA(Size i) {
+        const Size row = i / width, j = i % width;
+        const Math number = x[row];
+        const Size at = static_cast<Size>(number) - first;
+        Math sum = first == 0 ? Math(position[row % context * width + j]) : Math(0);
+        if (at >= 0 && at < own) sum += table[at * width + j];
+        const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
+        y[i] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
+      });
+}
+
+template <class T>
+void embedding_forward(const LayerCall<T>& call) {
+  if (call.output_terms.data() != nullptr)
+    look_up(call, call.output_terms.data());
+  else
+    look_up(call, call.output.data());
+}
+
+/// A block of columns each: rows are added in their order, whatever the number of threads.
+template <class T>
+struct TableGradient {
+  using Math = StateOf<T>;
+  const Math* x;
+  const T* dy;
+  Math* table;
+  Size rows, width, block, first, own;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size b) const {
+    const Size begin = b * block, end = begin + block < width ? begin + block : width;
+    for (Size at = 0; at < own && !add; ++at)
+      for (Size j = begin; j < end; ++j) table[at * width + j] = 0;
+    for (Size i = 0; i < rows; ++i) {
+      const Size at = static_cast<Size>(x[i]) - first;
+      if (at < 0 || at >= own) continue;
+      for (Size j = begin; j < end; ++j) table[at * width + j] += dy[i * width + j];
+    }
+  }
+};
+
+template <class T>
+void embedding_backward(const LayerCall<T>& call) {
+  using Math = StateOf<T>;
+  const Size width = call.layer.out, context = call.layer.positions, samples = call.samples;
+  const Size block = on_host ? 64 : 1;
+  const T* const dy = call.output_gradient.data();
+  for_each(embedding_table_label, (width + block - 1) / block,
+           TableGradient<T>{call.batch.x.data(), dy, call.parameter_gradients[0].data(),
+                            samples * context, width, block, call.layer.first,
+                            call.layer.parameters[0].shape[0], call.add_parameter_gradients},
+           samples * context * width);
+  Math* const position = call.parameter_gradients[1].data();
+  const Size elements = context * width;
+  const bool add = call.add_parameter_gradients;
+  for_each(
+      embedding_position_label, elements,
+      KOKKOS_LAMBDA(Size i) {
+        Math sum = add ? position[i] : Math(0);
+        for (Size s = 0; s < samples; ++s) sum += dy[s * elements + i];
+        position[i] = sum;
+      },
+      samples * elements);
+}
+
+constexpr LayerRow embedding_row{.name = "embedding",
+                                 .layouts = embedding_layouts,
+                                 .fits = tables_fit,
+                                 .rules_choose = true,
+                                 .mixes_positions = true,
+                                 .reads_batch = true,
+                                 .reads_inputs = always,
+                                 .forward = [](const auto& call) { embedding_forward(call); },
+                                 .backward = [](const auto& call) { embedding_backward(call); }};
+
+}  // namespace
+
+LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
+                    std::uint32_t stream) {
+  LayerSpec layer{&embedding_row, std::move(name), std::move(unit), {LayerSpec::data}, 1, width};
+  layer.parameters = {{"table", {vocabulary, width}, {"vocab", "embed"}, Initial::drawn, stream},
+                      {"position", {context, width}, {"", "embed"}, Initial::drawn, stream + 1}};
+  layer.in_positions = layer.positions = context;
+  layer.settings = {vocabulary};
+  return layer;
+}
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <tessera/nn/layers/fourier_transform.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+std::vector<Layout> inverse_fourier_layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
+  return {{{}, {whole}, whole, whole, {whole}, {}},
+          {{}, {columns}, Placement::partial(), whole, {columns}, {}}};
+}
+
+detail::FourierModes input_modes(const LayerSpec& layer) {
+  return detail::fourier_modes(layer, layer.in, layer.out);
+}
+
+template <class T>
+detail::FourierTransform<T> inverse_transform(const LayerCall<T>& call) {
+  return {call, input_modes(call.layer), detail::FourierScale::mirror};
+}
+
+template <class T>
+void inverse_fourier_forward(const LayerCall<T>& call) {
+  if (call.output_terms.data() != nullptr)
+    inverse_transform(call).to_grid(call.inputs[0], call.output_terms);
+  else
+    inverse_transform(call).to_grid(call.inputs[0], call.output);
+}
+
+constexpr LayerRow inverse_fourier_row{
+    .name = "inverse_fourier",
+    .layouts = inverse_fourier_layouts,
+    .fits = [](const LayerSpec& layer) { return detail::has_whole_groups(layer, layer.in); },
+    .mixes_positions = true,
+    .products =
+        [](const LayerSpec& layer, Size samples) {
+          const detail::FourierModes of = input_modes(layer);
+          return LayerProducts{of.products_to_grid(samples), of.products_to_modes(samples)};
+        },
+    .scratch = [](const LayerSpec& layer) { return input_modes(layer).scratch(); },
+    .forward = [](const auto& call) { inverse_fourier_forward(call); },
+    .backward =
+        [](const auto& call) {
+          inverse_transform(call).to_modes(call.output_gradient, call.input_gradients[0]);
+        }};
+
+}  // namespace
+
+LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
+  LayerSpec layer{&inverse_fourier_row,         std::move(name), std::move(unit), {input},
+                  grid.kept() * 2 * grid.width, grid.width};
+  layer.positions = grid.n * grid.n;
+  layer.groups = detail::fourier_groups(grid);
+  layer.settings = {grid.n, grid.modes};
+  return layer;
+}
+
+}  // namespace tessera

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/products/columns.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string layer_norm_forward_label = "tessera::layer_norm";
+const std::string layer_norm_input_label = "tessera::layer_norm_input_gradient";
+const std::string layer_norm_parameter_label = "tessera::layer_norm_parameter_gradients";
+
+std::vector<Layout> layer_norm_layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate();
+  constexpr Placement rows = Placement::shard(0);
+  constexpr Placement terms = Placement::partial();
+  return {{{whole, whole}, {whole}, whole, whole, {whole}, {whole, whole}},
+          {{whole, whole}, {rows}, rows, rows, {rows}, {terms, terms}}};
+}
+
+/// A team per row. Keeps (mean, 1 / deviation) of each.
+template <class T>
+struct Normalize {
+  using Math = StateOf<T>;
+  const T *x, *scale, *bias;
+  T* y;
+  Math* kept;
+  Size cols;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const T* const in = x + i * cols;
+    T* const out = y + i * cols;
+    const T *const s = scale, *const b = bias;
+    const auto sum = [&](const auto& term) {
+      return detail::reduce_lanes<Kokkos::Sum, Math>(team, cols, term);
+    };
+    const Math mean =
+        sum([=](Size j) { return static_cast<Math>(in[j]); }) / static_cast<Math>(cols);
+    const Math square = sum([=](Size j) { return (in[j] - mean) * (in[j] - mean); });
+    using std::sqrt;
+    const Math inverse =
+        Math(1) / sqrt(square / static_cast<Math>(cols) + Math(layer_norm_epsilon));
+    Math* const keep = kept + 2 * i;
+    Kokkos::single(Kokkos::PerTeam(team), [=]() {
+      keep[0] = mean;
+      keep[1] = inverse;
+    });
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
+                          [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
+  }
+};
+
+/// dx = (1 / deviation) (g - mean(g) - n mean(g n)) with g = dy scale, n the normalized row.
+template <class T>
+struct InputGradient {
+  using Math = StateOf<T>;
+  const T *x, *scale;
+  const Math* kept;
+  const T* dy;
+  T* dx;
+  Size cols;
+  bool add;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
+    T* const out = dx + i * cols;
+    const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+    const auto average_of = [&](const auto& term) {
+      return detail::reduce_lanes<Kokkos::Sum, Math>(team, cols, term) / static_cast<Math>(cols);
+    };
+    const Math average = average_of([=](Size j) { return static_cast<Math>(d[j]) * s[j]; });
+    const Math along = average_of([=](Size j) { return d[j] * s[j] * (in[j] - mean) * inverse; });
+    const bool adds = add;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols, [=](Size j) {
+      const Math gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
+      out[j] = adds ? out[j] + gradient : gradient;
+    });
+  }
+};
+
+/// A block of columns each, as many as a host's rows are worth reading for: rows are added in their
+/// order, whatever the number of threads.
+template <class T>
+struct ParameterGradients {
+  static constexpr Size block = on_host ? 64 : 1;
+  using Math = StateOf<T>;
+  const T* x;
+  const Math* kept;
+  const T* dy;
+  Math *dscale, *dbias;
+  Size rows, cols;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size number) const {
+    const Size first = number * block, width = first + block < cols ? block : cols - first;
+    Math scale[block] = {}, bias[block] = {};
+    for (Size i = 0; i < rows; ++i) {
+      const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
+      const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+      for (Size j = 0; j < width; ++j) {
+        scale[j] += d[j] * (in[j] - mean) * inverse;
+        bias[j] += d[j];
+      }
+    }
+    for (Size j = 0; j < width; ++j) {
+      dscale[first + j] = scale[j] + (add ? dscale[first + j] : Math(0));
+      dbias[first + j] = bias[j] + (add ? dbias[first + j] : Math(0));
+    }
+  }
+};
+
+template <class T>
+void layer_norm_forward(const LayerCall<T>& call) {
+  for_each_row(
+      layer_norm_forward_label, call.output.extent(0), call.layer.in,
+      Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
+                   call.output.data(), call.kept.data(), call.layer.in});
+}
+
+template <class T>
+void layer_norm_backward(const LayerCall<T>& call) {
+  const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
+  const T* const x = call.inputs[0].data();
+  const StateOf<T>* const kept = call.kept.data();
+  const T* const dy = call.output_gradient.data();
+  using Gradients = ParameterGradients<T>;
+  for_each(layer_norm_parameter_label, (cols + Gradients::block - 1) / Gradients::block,
+           Gradients{x, kept, dy, call.parameter_gradients[0].data(),
+                     call.parameter_gradients[1].data(), rows, cols, call.add_parameter_gradients},
+           rows * cols);
+  T* const dx = call.input_gradients[0].data();
+  if (dx == nullptr) return;
+  for_each_row(
+      layer_norm_input_label, rows, cols,
+      InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
+}
+
+constexpr LayerRow layer_norm_row{.name = "layer_norm",
+                                  .layouts = layer_norm_layouts,
+                                  .fits = same_columns,
+                                  .prefers_rows = true,
+                                  .reads_inputs = always,
+                                  .kept_columns = 2,
+                                  .adds_gradient = true,
+                                  .forward = [](const auto& call) { layer_norm_forward(call); },
+                                  .backward = [](const auto& call) { layer_norm_backward(call); }};
+
+}  // namespace
+
+LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
+                     const std::string& logical_axis) {
+  LayerSpec layer{&layer_norm_row, std::move(name), std::move(unit), {input}, width, width};
+  layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
+                      {"bias", {width}, {logical_axis}, Initial::zeros}};
+  return layer;
+}
+
+}  // namespace tessera

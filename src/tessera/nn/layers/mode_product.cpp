@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/fourier_transform.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/products/columns.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string mode_expand_label = "tessera::mode_expand";
+const std::string mode_join_label = "tessera::mode_join_gradient";
+
+std::vector<Layout> mode_product_layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
+  constexpr Placement modes = Placement::shard(0);
+  return {{{whole}, {whole}, whole, whole, {whole}, {whole}},
+          {{modes}, {columns}, columns, columns, {columns}, {modes}}};
+}
+
+Size mode_width(const LayerSpec& layer) { return layer.settings[0]; }
+
+LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
+  const Size w = mode_width(layer), modes = layer.in / (2 * w);
+  const GemmShape product{samples, 2 * w, 2 * w, modes};
+  return {{product}, {{2 * w, 2 * w, samples, modes}, product}};
+}
+
+/// Complex factors R of a mode, real parts (w, w) above imaginary ones, as ((Re, Im), (-Im, Re)):
+/// what rows of real and imaginary parts, side by side, are multiplied by.
+template <class T>
+struct ExpandFactors {
+  const T* factors;
+  T* expanded;
+  Size w;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank(), width = w;
+    const T* const real = factors + i * w;
+    const T* const imaginary = real + w * w;
+    T* const above = expanded + i * 2 * w;
+    T* const below = above + w * 2 * w;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+      above[j] = below[width + j] = real[j];
+      above[width + j] = imaginary[j];
+      below[j] = -static_cast<StateOf<T>>(imaginary[j]);
+    });
+  }
+};
+
+/// The transpose of ExpandFactors.
+template <class State>
+struct JoinGradients {
+  const State* expanded;
+  State* factors;
+  Size w;
+  bool add;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank(), width = w;
+    const State* const above = expanded + i * 2 * w;
+    const State* const below = above + w * 2 * w;
+    State* const real = factors + i * w;
+    State* const imaginary = real + w * w;
+    const bool adds = add;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+      real[j] = (adds ? real[j] : State(0)) + above[j] + below[width + j];
+      imaginary[j] = (adds ? imaginary[j] : State(0)) + above[width + j] - below[j];
+    });
+  }
+};
+
+template <class T>
+class ModeProduct {
+ public:
+  using State = StateOf<T>;
+
+  explicit ModeProduct(const LayerCall<T>& call)
+      : call_(call), w_(mode_width(call.layer)), modes_(call.layer.in / (2 * w_)) {}
+
+  void forward() const {
+    for (Size mode = 0; mode < modes_; ++mode)
+      call_.gemm(Trans::no, Trans::no, columns(call_.inputs[0], mode), expanded(mode), 0,
+                 columns(call_.output, mode));
+  }
+
+  void backward() const {
+    for (Size mode = 0; mode < modes_; ++mode) {
+      const Matrix<const T> dy = columns(call_.output_gradient, mode);
+      if (call_.parameter_gradients[0].data() != nullptr) {
+        const Matrix<State> sums = square<State>(1);
+        call_.gemm(Trans::yes, Trans::no, columns(call_.inputs[0], mode), dy, 0, sums);
+        for_each_row(mode_join_label, w_, 4 * w_,
+                     JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], mode),
+                                          w_, call_.add_parameter_gradients});
+      }
+      if (call_.input_gradients[0].data() != nullptr)
+        call_.gemm(Trans::no, Trans::yes, dy, expanded(mode), 0,
+                   columns(call_.input_gradients[0], mode));
+    }
+  }
+
+ private:
+  template <class E>
+  Matrix<E> columns(const Matrix<E>& of, Size mode) const {
+    return block_of(of, {0, call_.samples}, {mode * 2 * w_, 2 * w_});
+  }
+  template <class E>
+  E* factors(const Vector<E>& of, Size mode) const {
+    return of.data() + mode * 2 * w_ * w_;
+  }
+  template <class E>
+  Matrix<E> square(Size number) const {
+    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * 4 * w_ * w_), 2 * w_,
+                        2 * w_);
+  }
+
+  Matrix<T> expanded(Size mode) const {
+    const Matrix<T> made = square<T>(0);
+    for_each_row(mode_expand_label, w_, 4 * w_,
+                 ExpandFactors<T>{factors(call_.parameters[0], mode), made.data(), w_});
+    return made;
+  }
+
+  const LayerCall<T>& call_;
+  Size w_, modes_;
+};
+
+constexpr LayerRow mode_product_row{
+    .name = "mode_product",
+    .layouts = mode_product_layouts,
+    .fits =
+        [](const LayerSpec& layer) {
+          return same_columns(layer) && detail::has_whole_groups(layer, layer.out) &&
+                 layer.parameters[0].shape[0] * 2 * mode_width(layer) == layer.in;
+        },
+    .rules_choose = true,
+    .products = mode_product_products,
+    .scratch = [](const LayerSpec& layer) { return 8 * mode_width(layer) * mode_width(layer); },
+    .reads_inputs = always,
+    .forward = [](const auto& call) { ModeProduct(call).forward(); },
+    .backward = [](const auto& call) { ModeProduct(call).backward(); }};
+
+}  // namespace
+
+LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,
+                       std::uint32_t stream) {
+  const Size w = grid.width, columns = grid.kept() * 2 * w;
+  LayerSpec layer{&mode_product_row, std::move(name), std::move(unit), {input}, columns, columns};
+  layer.parameters = {
+      {"modes", {grid.kept(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
+  layer.groups = detail::fourier_groups(grid);
+  layer.settings = {w};
+  return layer;
+}
+
+}  // namespace tessera

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/products/columns.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string pointwise_forward_label = "tessera::bias_activation";
+const std::string pointwise_backward_label = "tessera::bias_activation_backward";
+
+/// y = act(x + b), a team per row, so that columns are contiguous for vector lanes.
+template <class T, Activation A>
+struct BiasActivation {
+  const T* x;
+  const T* bias;
+  T* y;
+  Size cols;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const T* const x_row = x + team.league_rank() * cols;
+    T* const y_row = y + team.league_rank() * cols;
+    const T* const b = bias;
+    const auto range = Kokkos::TeamVectorRange(team, cols);
+    // A loop each: compilers vectorise only one side of a choice inside of it.
+    if (b)
+      detail::for_each_lane(range, cols, [=](Size j) {
+        y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]);
+      });
+    else
+      detail::for_each_lane(range, cols,
+                            [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j])); });
+  }
+};
+
+/// dx = dy act'(.) of one row, whose terms of the gradient of the bias are dx. `saved` is y, or x
+/// where the slope is a function of x + bias.
+template <class T, Activation A>
+struct BiasActivationBackward {
+  using Math = StateOf<T>;
+  const T *saved, *bias, *dy;
+  T* dx;
+  Size cols;
+  static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
+
+  template <class Thread>
+  KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
+                                         Math* sums) const {
+    const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
+    const T* const b = of_sum && bias ? bias + first : nullptr;
+    T* const out = dx + i * cols + first;
+    const auto element = [=](Size j, Math from) {
+      Math dz = d[j];
+      if (A != Activation::identity) {  // whose slope is 1
+        dz *= detail::slope_of<A>(from);
+        out[j] = dz;
+      }
+      sums[j] += dz;
+    };
+    const auto range = Kokkos::ThreadVectorRange(thread, width);
+    if (b)
+      detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); });
+    else  // nothing is saved for the identity
+      detail::for_each_lane(range, width, [=](Size j) {
+        element(j, A == Activation::identity ? Math(0) : Math(s[j]));
+      });
+  }
+};
+
+/// Calls f(std::integral_constant<Activation, a>).
+template <class F>
+void dispatch(Activation a, const F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((a == Activation(I) ? f(std::integral_constant<Activation, Activation(I)>()) : void()), ...);
+  }
+  (std::make_index_sequence<names_of<Activation>.size()>());
+}
+
+std::vector<Layout> pointwise_layouts(const LayerSpec& layer) {
+  constexpr Placement whole = Placement::replicate();
+  constexpr Placement rows = Placement::shard(0);
+  constexpr Placement columns = Placement::shard(1);
+  std::vector<Layout> all{{{whole}, {whole}, whole, whole, {whole}, {whole}},
+                          {{rows}, {columns}, columns, columns, {columns}, {rows}},
+                          {{whole}, {rows}, rows, rows, {rows}, {Placement::partial()}}};
+  if (layer.parameters.empty())
+    for (Layout& layout : all) layout.parameters = layout.parameter_gradients = {};
+  return all;
+}
+
+bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
+
+template <class T>
+void pointwise_forward(const LayerCall<T>& call) {
+  const Matrix<const T>& x = call.inputs[0];
+  const Size rows = call.output.extent(0), cols = call.output.extent(1);
+  const T* const bias = data_or_null(call.parameters[0]);
+  const bool nothing =
+      call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
+  if (rows == 0 || cols == 0 || nothing) return;
+  with_space_for(rows * cols, [&](const auto& space) {
+    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
+    const Policy policy =
+        on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 1);
+    dispatch(call.layer.activation, [&](auto a) {
+      Kokkos::parallel_for(
+          pointwise_forward_label, policy,
+          BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
+    });
+  });
+}
+
+/// With no rows, the gradient of the bias becomes zero or stays.
+template <class T>
+void pointwise_backward(const LayerCall<T>& call) {
+  const Activation activation = call.layer.activation;
+  const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
+  StateOf<T>* const dbias = data_or_null(call.parameter_gradients[0]);
+  if (cols == 0 || (!dbias && activation == Activation::identity)) return;
+  const Matrix<const T> saved =
+      needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
+  dispatch(activation, [&](auto a) {
+    detail::for_each_with_column_sums(
+        pointwise_backward_label, rows, cols, rows * cols,
+        BiasActivationBackward<T, decltype(a)::value>{
+            saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
+            call.input_gradients[0].data(), cols},
+        dbias, call.add_parameter_gradients);
+  });
+}
+
+constexpr LayerRow pointwise_row{
+    .name = "pointwise",
+    .layouts = pointwise_layouts,
+    .fits = same_columns,
+    .reads_inputs = keeps_input,
+    .reads_output =
+        [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },
+    .in_place_of = 0,
+    .gradient_in_place = true,
+    .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
+    .forward = [](const auto& call) { pointwise_forward(call); },
+    .backward = [](const auto& call) { pointwise_backward(call); }};
+
+}  // namespace
+
+LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
+                    Activation activation, const std::optional<std::string>& bias_axis) {
+  LayerSpec layer{&pointwise_row, std::move(name), std::move(unit), {input}, width, width};
+  layer.activation = activation;
+  if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
+  return layer;
+}
+
+}  // namespace tessera

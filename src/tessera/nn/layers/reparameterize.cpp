@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/random/distributions.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: a launch then needs no memory for its label.
+const std::string reparameterize_forward_label = "tessera::reparameterize";
+const std::string reparameterize_backward_label = "tessera::reparameterize_backward";
+
+constexpr std::uint32_t noise_stream = 0x6e6f6973;  // of no parameter
+
+std::vector<Layout> reparameterize_layouts(const LayerSpec&) {
+  constexpr Placement whole = Placement::replicate();
+  return {{{}, {whole, whole}, whole, whole, {whole, whole}, {}}};
+}
+
+/// The noise of a microbatch: the same wherever a row of the batch is computed.
+struct BatchNoise {
+  Key key;
+  Size first;  ///< number of its first element in the whole batch
+
+  KOKKOS_INLINE_FUNCTION float operator()(Size i) const {
+    return random_normal(key, static_cast<std::uint64_t>(first + i));
+  }
+};
+
+template <class T>
+BatchNoise noise_of(const LayerCall<T>& call) {
+  const LayerSpec& layer = call.layer;
+  const auto seed = static_cast<std::uint64_t>(layer.settings[0]);
+  const Key of_step =
+      fold_in(fold_in(key(seed), noise_stream), static_cast<std::uint32_t>(call.batch.step));
+  return {of_step, call.batch.first * layer.positions * layer.out};
+}
+
+/// From the standard normal distribution, the prior, or from that of mean and logvar.
+template <class T>
+struct DrawLatent {
+  const T *mean, *logvar;
+  T* z;
+  BatchNoise noise;
+  bool from_prior;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    using Math = StateOf<T>;
+    using std::exp;
+    const Math drawn = Math(noise(i));
+    z[i] = from_prior ? drawn : Math(mean[i]) + exp(Math(logvar[i]) / 2) * drawn;
+  }
+};
+
+template <class T>
+void reparameterize_forward(const LayerCall<T>& call) {
+  using Math = StateOf<T>;
+  const T *const mean = call.inputs[0].data(), *const logvar = call.inputs[1].data();
+  const Size n = static_cast<Size>(call.output.extent(0) * call.output.extent(1));
+  const DrawLatent<T> draw{mean, logvar, call.output.data(), noise_of(call), call.batch.from_prior};
+  if (call.batch.loss == nullptr) return for_each(reparameterize_forward_label, n, draw);
+  const double factor = call.layer.loss_weight / 2;
+  sum_each(
+      reparameterize_forward_label, n,
+      KOKKOS_LAMBDA(Size i, double& sum) {
+        using std::expm1;
+        draw(i);
+        const double m = static_cast<Math>(mean[i]), l = static_cast<Math>(logvar[i]);
+        sum += factor * (m * m + expm1(l) - l);
+      },
+      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss));
+}
+
+/// dmean = dz + beta mean, dlogvar = dz eps exp(logvar/2) / 2 + beta (exp(logvar) - 1) / 2; one of
+/// the two may lie where dz does.
+template <class T>
+void reparameterize_backward(const LayerCall<T>& call) {
+  using Math = StateOf<T>;
+  const T *const mean = call.inputs[0].data(), *const logvar = call.inputs[1].data();
+  const T* const dz = call.output_gradient.data();
+  T *const dmean = call.input_gradients[0].data(), *const dlogvar = call.input_gradients[1].data();
+  const BatchNoise noise = noise_of(call);
+  const Math weight = static_cast<Math>(call.layer.loss_weight) * call.batch.gradient_scale;
+  for_each(
+      reparameterize_backward_label,
+      call.output_gradient.extent(0) * call.output_gradient.extent(1), KOKKOS_LAMBDA(Size i) {
+        using std::exp;
+        using std::expm1;
+        const Math d = dz[i], l = logvar[i];
+        dmean[i] = d + weight * mean[i];
+        dlogvar[i] = (d * Math(noise(i)) * exp(l / 2) + weight * expm1(l)) / 2;
+      });
+}
+
+constexpr LayerRow reparameterize_row{
+    .name = "reparameterize",
+    .layouts = reparameterize_layouts,
+    .fits = same_columns,
+    .reads_batch = true,
+    .draws = true,
+    .adds_loss = true,
+    .reads_inputs = always,
+    .gradient_in_place = true,
+    .forward = [](const auto& call) { reparameterize_forward(call); },
+    .backward = [](const auto& call) { reparameterize_backward(call); }};
+
+}  // namespace
+
+LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size logvar, Size width,
+                         double beta, std::uint64_t seed) {
+  LayerSpec layer{&reparameterize_row, std::move(name), std::move(unit),
+                  {mean, logvar},      width,           width};
+  layer.settings = {static_cast<Size>(seed)};
+  layer.loss_weight = beta;
+  return layer;
+}
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/models/model_spec.hpp>
+
+namespace tessera {
+namespace {
+
+double sum(const std::vector<GemmShape>& products) {
+  double flops = 0;
+  for (const GemmShape& product : products) flops += product.flops();
+  return flops;
+}
+
+}  // namespace
+
+Size ModelSpec::num_parameters() const {
+  Size sum = 0;
+  for (const LayerSpec& layer : layers) sum += layer.num_parameters();
+  return sum;
+}
+
+Size ModelSpec::append(LayerSpec layer) {
+  const Size before = layer.inputs.front();
+  const bool keeps_positions = layer.positions == layer.in_positions;
+  layer.in_positions = before == LayerSpec::data ? input_positions : layers[before].positions;
+  if (keeps_positions) layer.positions = layer.in_positions;
+  layers.push_back(std::move(layer));
+  return static_cast<Size>(layers.size()) - 1;
+}
+
+bool adds_loss(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& layer) { return row_of(layer).adds_loss; });
+}
+
+bool draws(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& layer) { return row_of(layer).draws; });
+}
+
+PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
+  PassCount count;
+  for (const LayerSpec& layer : layers) {
+    const LayerProducts products = row_of(layer).products(layer, samples);
+    count.forward += sum(products.forward);
+    count.backward += sum(products.backward);
+  }
+  return count;
+}
+
+PassCount count_operands(const LayerSpec& layer, Size samples) {
+  const LayerRow& row = row_of(layer);
+  const Size inputs =
+                 samples * layer.in_positions * layer.in * static_cast<Size>(layer.inputs.size()),
+             output = samples * layer.positions * layer.out,
+             kept = samples * layer.positions * row.kept_columns,
+             parameters = layer.num_parameters();
+  const Size read_again =
+      (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);
+  return {static_cast<double>(inputs + output + kept + parameters),
+          static_cast<double>(inputs + output + kept + 2 * parameters + read_again)};
+}
+
+std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples) {
+  LayerProducts products = row_of(layer).products(layer, samples);
+  std::vector<GemmShape> all = std::move(products.forward);
+  all.insert(all.end(), products.backward.begin(), products.backward.end());
+  return all;
+}
+
+}  // namespace tessera

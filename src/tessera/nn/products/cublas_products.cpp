@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 16-bit operands, in TF32 and with few results on CUDA devices: the only file that
+// knows cuBLAS.
+#include <cublas_v2.h>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/products/short_product.hpp>
+
+namespace tessera {
+namespace {
+
+void check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(ExitCode::usage, "{}: {}", call, cublasGetStatusString(status));
+}
+
+/// Made once, and gone before Kokkos is.
+cublasHandle_t handle() {
+  static cublasHandle_t made = [] {
+    cublasHandle_t one = nullptr;
+    check(cublasCreate(&one), "cublasCreate");
+    check(cublasSetStream(one, Kokkos::Cuda().cuda_stream()), "cublasSetStream");
+    Kokkos::push_finalize_hook([one] { cublasDestroy(one); });
+    return one;
+  }();
+  return made;
+}
+
+cudaDataType_t type_of(DType type) {
+  if (type == DType::float64) return CUDA_R_64F;
+  if (type == DType::float32) return CUDA_R_32F;
+  return type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+cublasComputeType_t sums_of(const detail::ShortProduct& p) {
+  if (p.operands == DType::float64) return CUBLAS_COMPUTE_64F;
+  return p.precision == MatmulPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+cublasOperation_t operation(Trans trans) { return trans == Trans::no ? CUBLAS_OP_N : CUBLAS_OP_T; }
+
+}  // namespace
+
+ShortProducts short_products(DType type) {
+  return is_short(type) ? ShortProducts::cublas : ShortProducts::emulated;
+}
+
+bool has_native_tf32() { return true; }
+
+/// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
+void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
+  const auto run = [&](auto alpha, auto beta) {
+    check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
+                       static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
+                       static_cast<int>(p.ldb), a, type_of(p.operands), static_cast<int>(p.lda),
+                       &beta, c, type_of(p.result), static_cast<int>(p.ldc), sums_of(p),
+                       CUBLAS_GEMM_DEFAULT),
+          "cublasGemmEx");
+  };
+  if (p.operands == DType::float64)
+    run(1.0, p.beta);
+  else
+    run(1.0F, static_cast<float>(p.beta));
+}
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that knows oneDNN.
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/products/short_product.hpp>
+
+namespace tessera {
+namespace {
+
+using Memory = dnnl::memory;
+
+/// A product of one shape, ready to run: making it takes longer than small products do.
+struct ReadyProduct {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+  Memory a, b, c;
+};
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+Memory::data_type type_of(DType type) {
+  if (type == DType::float32) return Memory::data_type::f32;
+  return type == DType::bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f16;
+}
+
+/// `stride`: from one row of what is stored to the next.
+Memory::desc matrix(Size rows, Size cols, Size stride, DType type, Trans trans) {
+  const bool straight = trans == Trans::no;
+  return {{rows, cols}, type_of(type), {straight ? stride : 1, straight ? 1 : stride}};
+}
+
+dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
+  const Memory::desc a = matrix(p.m, p.k, p.lda, p.operands, p.trans_a),
+                     b = matrix(p.k, p.n, p.ldb, p.operands, p.trans_b),
+                     c = matrix(p.m, p.n, p.ldc, p.result, Trans::no);
+  dnnl::primitive_attr attributes;
+  if (p.beta != 0) {
+    dnnl::post_ops after;
+    after.append_sum(static_cast<float>(p.beta));
+    attributes.set_post_ops(after);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  return {cpu(), a, b, c, attributes};
+#else
+  return {dnnl::matmul::desc(a, b, c), attributes, cpu()};
+#endif
+}
+
+ReadyProduct make_ready(const detail::ShortProduct& p) {
+  const dnnl::matmul::primitive_desc made = describe(p);
+  const auto memory = [](const Memory::desc& desc) { return Memory(desc, cpu(), nullptr); };
+  return {made, dnnl::matmul(made), memory(made.src_desc()), memory(made.weights_desc()),
+          memory(made.dst_desc())};
+}
+
+/// Whether oneDNN has more for this type than its reference, which is far slower than emulation.
+bool is_fast(DType type) {
+  try {
+    const auto made =
+        describe({Trans::no, Trans::no, 64, 64, 64, 64, 64, 64, 0, type, DType::float32});
+    return std::string(made.impl_info_str()).find("ref") == std::string::npos;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+/// oneDNN is asked once for each type, and not at all where nothing is short.
+ShortProducts short_products(DType type) {
+  static std::map<DType, bool> fast;
+  if (!is_short(type)) return ShortProducts::emulated;
+  const auto [known, is_new] = fast.try_emplace(type, false);
+  if (is_new) known->second = is_fast(type);
+  return known->second ? ShortProducts::onednn : ShortProducts::emulated;
+}
+
+bool has_native_tf32() { return false; }
+
+void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
+  static std::map<ShortProduct, ReadyProduct> ready;
+  static dnnl::stream stream(cpu());
+  try {
+    auto found = ready.find(p);
+    if (found == ready.end()) found = ready.emplace(p, make_ready(p)).first;
+    ReadyProduct& product = found->second;
+    product.a.set_data_handle(const_cast<void*>(a));
+    product.b.set_data_handle(const_cast<void*>(b));
+    product.c.set_data_handle(c);
+    product.primitive.execute(
+        stream,
+        {{DNNL_ARG_SRC, product.a}, {DNNL_ARG_WEIGHTS, product.b}, {DNNL_ARG_DST, product.c}});
+    stream.wait();
+  } catch (const dnnl::error& error) {
+    throw Error(ExitCode::usage, "oneDNN: product of {} x {} x {} {}: {}", p.m, p.n, p.k,
+                name_of(p.operands), error.what());
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/split.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/layout/layouts.hpp>
+
+namespace tessera {
+namespace {
+
+/// In quotes; what is no UTF-8 is replaced.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+[[noreturn]] void reject_spec(const std::string& path, const PartitionSpec& spec,
+                              const std::string& allowed) {
+  throw ConfigError("distributed.parameter_specs." + quoted(path), quoted(spec.to_string()),
+                    allowed);
+}
+
+const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& path) {
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      if (path_of(layer, parameter) == path) return &parameter;
+  return nullptr;
+}
+
+[[noreturn]] void reject_path(const ModelSpec& model, const std::string& path,
+                              const PartitionSpec& spec) {
+  std::vector<std::string> paths;
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      paths.push_back(path_of(layer, parameter));
+  constexpr std::size_t most = 6;
+  const std::size_t shown = std::min(most, paths.size());
+  const auto nearest = suggest_nearest(path, paths);
+  reject_spec(path, spec,
+              "is not a parameter of the model; " +
+                  (nearest ? fmt::format("did you mean \"{}\"?", *nearest)
+                           : fmt::format("it has {}{}", join(std::span(paths).first(shown)),
+                                         shown < paths.size() ? ", ..." : "")));
+}
+
+/// Specs name parameters that there are, no more dimensions than these have, and the axis `model`
+/// once.
+void check_specs(const PlanInput& input) {
+  for (const auto& [path, spec] : input.parameter_specs) {
+    const ParameterSpec* const parameter = find_parameter(input.model, path);
+    if (parameter == nullptr) reject_path(input.model, path, spec);
+    const std::size_t rank = parameter->shape.size();
+    if (spec.dims.size() > rank)
+      reject_spec(path, spec,
+                  fmt::format("must be no longer than the {} of the tensor",
+                              counted(static_cast<Size>(rank), "dimension")));
+    std::size_t split = 0;
+    for (const PartitionSpec::Entry& entry : spec.dims) {
+      for (const std::string& axis : entry)
+        if (axis != "model")
+          reject_spec(
+              path, spec,
+              "may name only the axis model, because over data and fsdp the strategy shards "
+              "parameters, as flat units");
+      split += entry.size();
+    }
+    if (split > 1) reject_spec(path, spec, "may name the axis model only once");
+    if (split > 0 && !input.mesh.find("model"))
+      reject_spec(path, spec, "needs a mesh axis model; the mesh is " + input.mesh.to_string());
+  }
+}
+
+/// Along `model`: flat buckets, not dimensions, are sharded over the other axes.
+Placement placement_of(const PlanInput& input, const PartitionSpec& spec, std::size_t rank) {
+  const auto model = input.mesh.find("model");
+  if (!model || input.mesh.size_of("model") == 1) return Placement::replicate();
+  return to_placements(spec, input.mesh, rank)[*model];
+}
+
+Placement ruled_placement(const PlanInput& input, const std::vector<std::string>& logical_axes) {
+  return placement_of(input, partition_spec_for_names(logical_axes, input.rules, input.mesh),
+                      logical_axes.size());
+}
+
+/// What the specs, or else the rules, say of a parameter.
+Placement asked_placement(const PlanInput& input, const std::string& path,
+                          const ParameterSpec& parameter) {
+  const auto given = input.parameter_specs.find(path);
+  return given == input.parameter_specs.end()
+             ? ruled_placement(input, parameter.logical_axes)
+             : placement_of(input, given->second, parameter.shape.size());
+}
+
+/// How much a layout costs to feed: what is there costs nothing, a local slice less than a
+/// reduce-scatter or an all-to-all, those less than a gather, that less than an all-reduce. A sum
+/// cut into columns would have to be gathered again.
+int feeding_cost(Placement from, Placement to) {
+  switch (transition(from, to)) {
+    case Transition::keep:
+      return 0;
+    case Transition::slice:
+      return 1;
+    case Transition::reduce_scatter:
+      return to.is_shard(0) ? 2 : 6;
+    case Transition::all_to_all:
+      return 2;
+    case Transition::all_gather:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }
+
+class Chooser {
+ public:
+  explicit Chooser(const PlanInput& input) : input_(input) {}
+
+  std::vector<Layout> choose() {
+    for (std::size_t l = 0; l < input_.model.layers.size(); ++l) {
+      chosen_.push_back(best_of(l));
+      check_layout(input_.model.layers[l], chosen_.back());
+      check_groups(input_.model.layers[l], chosen_.back());
+    }
+    return std::move(chosen_);
+  }
+
+ private:
+  Layout best_of(std::size_t l) const {
+    const LayerSpec& layer = input_.model.layers[l];
+    const LayerRow& row = row_of(layer);
+    const std::vector<Layout> all = row.layouts(layer);
+    const Layout* best = nullptr;
+    int least = 0;
+    for (const Layout& layout : all) {
+      if (row.rules_choose && !is_asked_for(layer, layout)) continue;
+      if (splits_rows(layout) && !may_split_rows(l)) continue;
+      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;  // a slice costs less
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+        cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
+      if (!row.rules_choose && best && cost >= least) continue;
+      best = &layout;
+      least = cost;
+    }
+    if (best == nullptr) reject_placements(layer);
+    return *best;
+  }
+
+  /// Of the parameters of a kind that cannot compute with them so.
+  [[noreturn]] void reject_placements(const LayerSpec& layer) const {
+    std::vector<std::string> asked;
+    for (const ParameterSpec& parameter : layer.parameters)
+      asked.push_back(parameter.name + " " +
+                      to_string(asked_placement(input_, path_of(layer, parameter), parameter)));
+    throw ConfigError("distributed.mesh_rules", join(asked),
+                      "is not a valid split of the {} layer {} along model", row_of(layer).name,
+                      layer.name);
+  }
+
+  /// Heads and frequencies stay whole: all ranks of `model` have equally many.
+  void check_groups(const LayerSpec& layer, const Layout& layout) const {
+    const ColumnGroups& groups = layer.groups;
+    if (groups.key.empty() || !layout.output.is_shard(1)) return;
+    const Size ranks = input_.mesh.size_of("model"), count = layer.out / groups.columns;
+    if (count % ranks == 0) return;
+    throw ConfigError(
+        groups.key, std::to_string(groups.value),
+        "makes {} {}, which must be a multiple of the {} ranks of the mesh axis model", count,
+        groups.noun, ranks);
+  }
+
+  bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      if (asked_placement(input_, path_of(layer, layer.parameters[p]), layer.parameters[p]) !=
+          layout.parameters[p])
+        return false;
+    return layer.columns.empty() || ruled_placement(input_, {"", layer.columns}) == layout.output;
+  }
+
+  /// Behind a sum over `model`, or behind a layer that does; the loss reads whole rows.
+  bool may_split_rows(std::size_t l) const {
+    if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
+    const LayerSpec& layer = input_.model.layers[l];
+    if (row_of(layer).prefers_rows && input_.mesh.size_of("model") > 1) return true;
+    const std::vector<Size>& inputs = layer.inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
+      const Placement placement = output_placement(chosen_, i);
+      return placement.is_partial() || placement.is_shard(0);
+    });
+  }
+
+  /// A parameter lies as its layer does, whatever a spec asks for.
+  void check_layout(const LayerSpec& layer, const Layout& layout) const {
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      const ParameterSpec& parameter = layer.parameters[p];
+      const std::string path = path_of(layer, parameter);
+      const auto given = input_.parameter_specs.find(path);
+      if (given == input_.parameter_specs.end()) continue;
+      if (placement_of(input_, given->second, parameter.shape.size()) != layout.parameters[p])
+        reject_spec(
+            path, given->second,
+            fmt::format("must be \"{}\", to match the columns of {}",
+                        layout.parameters[p].is_shard() ? "P('model')" : "P(None)", layer.name));
+    }
+  }
+
+  const PlanInput& input_;
+  std::vector<Layout> chosen_;
+};
+
+void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& layouts) {
+  if (std::none_of(layouts.begin(), layouts.end(), splits_rows))
+    throw ConfigError("distributed.sequence_parallel", "true",
+                      "needs a row-parallel layer followed by another layer; this model has none");
+  const std::size_t model = *input.mesh.find("model");
+  for (const std::string& axis : batch_axes(input.mesh))
+    if (*input.mesh.find(axis) > model)
+      throw ConfigError("distributed.sequence_parallel", "true",
+                        "needs the mesh axis model to come after " + axis);
+}
+
+}  // namespace
+
+std::vector<Layout> choose_layouts(const PlanInput& input) {
+  check_specs(input);
+  std::vector<Layout> layouts = Chooser(input).choose();
+  if (input.sequence_parallel && input.mesh.size_of("model") > 1)
+    check_sequence_parallel(input, layouts);
+  return layouts;
+}
+
+Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
+  return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
+}
+
+Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts) {
+  const Placement made = layouts.back().output;
+  const bool is_split = made.is_shard(1) && input.mesh.size_of("model") > 1;
+  return is_split && input.loss == LossKind::cross_entropy ? made : Placement::replicate();
+}
+
+Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks,
+                      Size coordinate) {
+  Block block{Shape(shape.size(), 0), shape};
+  if (along_model.is_shard()) {
+    const auto d = static_cast<std::size_t>(along_model.dim());
+    const Range part = balanced_split(shape[d], model_ranks, coordinate);
+    block.offset[d] = part.begin;
+    block.extent[d] = part.count;
+  }
+  return block;
+}
+
+namespace {
+
+/// Inputs, output and parameters of a layer are split one by one; a kernel that got parts of
+/// different sizes would read behind its rows.
+void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
+  if (row_of(part).fits(part)) return;
+  throw Error(
+      ExitCode::usage,
+      "{}: the axis model = {} splits the tensors of this {} layer differently; rank {} has "
+      "{} columns of its input and {} of its output",
+      part.name, ranks, row_of(part).name, coordinate, part.in, part.out);
+}
+
+}  // namespace
+
+std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
+                                    Size coordinate) {
+  const Size ranks = input.mesh.size_of("model");
+  std::vector<LayerSpec> layers = input.model.layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const Layout& layout = layouts[l];
+    // From what says least of where the part begins to what says most.
+    for (std::size_t p = layers[l].parameters.size(); p-- > 0;) {
+      Shape& shape = layers[l].parameters[p].shape;
+      const Block block = parameter_block(shape, layout.parameters[p], ranks, coordinate);
+      if (const Placement along = layout.parameters[p]; along.is_shard())
+        layers[l].first = block.offset[along.dim()];
+      shape = block.extent;
+    }
+    const auto cut = [&](Size& width, Placement p) {
+      if (!p.is_shard(1)) return;
+      const Range own = balanced_split(width, ranks, coordinate);
+      layers[l].first = own.begin;
+      width = own.count;
+    };
+    cut(layers[l].in, layout.inputs[0]);
+    cut(layers[l].out, layout.output);
+    check_parts(layers[l], ranks, coordinate);
+  }
+  return layers;
+}
+
+}  // namespace tessera

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/split.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
+
+namespace tessera {
+namespace {
+
+using Axes = std::vector<std::size_t>;
+
+Axes shard_axes_of(const Plan& plan) {
+  const MeshShape& mesh = plan.input.mesh;
+  return mesh.effective(shard_axes(plan.input.strategy, mesh));
+}
+
+/// Cuts where shares of a bucket hold different parts of a range of its elements.
+void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
+  const Axes axes = shard_axes_of(plan);
+  cuts.cut_split(axes, elements);
+  if (range.count == 0) return;
+  cuts.cut_around(axes, elements, range.begin);
+  cuts.cut_around(axes, elements, range.end());
+}
+
+/// The same for what the ranks of `model` have of a parameter; the first one has most, the last one
+/// least.
+void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
+                   const ParameterPlan& parameter) {
+  const Size ranks = plan.input.mesh.size_of("model");
+  for (const Size coordinate : {Size{0}, ranks - 1}) {
+    const Block block = parameter_block(parameter.shape, parameter.along_model, ranks, coordinate);
+    cut_range(cuts, plan, layout.buckets[parameter.bucket].elements,
+              {parameter.place.begin, num_elements(block.extent)});
+  }
+}
+
+/// Only what an all-to-all along `model` carries, or a message with a rank's block, depends on the
+/// coordinate there: buckets and frames are equal on all its ranks.
+bool depends_on_model_coordinate(const StagePlan& stage) {
+  return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
+    if (action.peer >= 0) return stage.slots[action.index].along_model.is_shard();
+    return action.kind == ActionKind::redistribute &&
+           transition(stage.slots[action.reads[0]].along_model,
+                      stage.slots[action.writes[0]].along_model) == Transition::all_to_all;
+  });
+}
+
+}  // namespace
+
+std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
+  if (static_cast<Size>(ranks.size()) == num_ranks) return "every rank";
+  std::size_t shown = 1, ranges = 1;
+  while (shown < ranks.size() && ranges <= shown_ranges) {
+    if (ranks[shown] != ranks[shown - 1] + 1) ++ranges;
+    if (ranges <= shown_ranges) ++shown;
+  }
+  const std::string text =
+      (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(std::span(ranks).first(shown));
+  if (shown == ranks.size()) return text;
+  return fmt::format("{},... ({} ranks)", text, with_thousands(static_cast<Size>(ranks.size())));
+}
+
+GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot) {
+  const MeshShape& mesh = plan.input.mesh;
+  const Axes sharding = shard_axes_of(plan);
+  const ParameterLayout& layout = plan.stages[stage].parameters;
+  MeshCuts cuts(mesh);
+  if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
+  for (int d = 0; d < static_cast<int>(slot.shape.size()); ++d) {
+    Axes axes;
+    for (std::size_t a = 0; a < slot.placements.size(); ++a)
+      if (slot.placements[a].is_shard(d)) axes.push_back(a);
+    cuts.cut_in_turn(axes, slot.shape[static_cast<std::size_t>(d)]);
+  }
+  if (slot.in_shares) cut_parameter(cuts, plan, layout, layout.parameters[slot.parameter]);
+  RankBoxes boxes(cuts);
+  RankBoxes::Group of_stage = boxes.all();
+  std::erase_if(of_stage,
+                [&](Size box) { return plan.stage_number(boxes.first_rank(box)) != stage; });
+  std::vector<RankGroup<LocalPart>> groups =
+      group_boxes<LocalPart>(boxes, of_stage, [&](Size rank) {
+        LocalPart part{local_block(slot.shape, slot.placements, mesh, rank).extent};
+        part.kept = num_elements(part.shape);
+        if (slot.in_shares) {
+          const ParameterPlan& parameter = layout.parameters[slot.parameter];
+          const Range share =
+              balanced_split(layout.buckets[parameter.bucket].elements, mesh.group_size(sharding),
+                             mesh.coordinate(rank, sharding));
+          part.kept = intersection({parameter.place.begin, part.kept}, share).count;
+        }
+        return part;
+      });
+  return {std::move(boxes), std::move(groups)};
+}
+
+RankBoxes equal_ranks(const Plan& plan, bool parameters) {
+  const PlanInput& input = plan.input;
+  const MeshShape& mesh = input.mesh;
+  MeshCuts cuts(mesh);
+  if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
+  const Axes batch = mesh.effective(batch_axes(mesh));
+  for (const Size samples : {input.samples, input.validation_samples})
+    cuts.cut_in_turn(batch, samples % input.global_batch);
+  const std::set<Size> samples = cuts.cut_in_turn(batch, input.global_batch);
+  if (const auto model = mesh.find("model")) {
+    cuts.cut(*model, 1);  // the first rank alone counts what all of them have
+    ModelParts parts(plan);
+    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+      for (const Size of_rank : samples)
+        for (const Size bound : parts.bounds(static_cast<Size>(stage), of_rank))
+          cuts.cut(*model, bound);
+  }
+  // The first replica alone writes a checkpoint.
+  cuts.cut(mesh.effective(replica_axes(input.strategy, mesh)), 1);
+  for (const StagePlan& stage : plan.stages) {
+    const ParameterLayout& layout = stage.parameters;
+    for (const BucketPlan& bucket : layout.buckets)
+      cuts.cut_split(shard_axes_of(plan), bucket.elements);
+    for (const UnitPlan& unit : layout.units)
+      cut_range(cuts, plan, layout.buckets[unit.bucket].elements, unit.own_rows);
+    for (std::size_t p = 0; parameters && p < layout.parameters.size(); ++p)
+      cut_parameter(cuts, plan, layout, layout.parameters[p]);
+  }
+  return RankBoxes(cuts);
+}
+
+MemoryAndCalls::MemoryAndCalls(const Plan& plan) : plan_(plan), parts_(plan) {
+  for (const StagePlan& stage : plan.stages)
+    by_coordinate_.push_back(depends_on_model_coordinate(stage));
+}
+
+std::vector<Size> MemoryAndCalls::operator()(Size rank) {
+  const Size stage = plan_.stage_number(rank);
+  std::vector<Size> key{stage, by_coordinate_[stage] ? parts_(rank) : 0, plan_.rows(rank).count,
+                        plan_.data_rows(rank),
+                        plan_.data_rows(rank, plan_.input.validation_samples)};
+  const StatePlan state = plan_.state(rank);
+  for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
+  for (const UnitPlan& unit : plan_.stage(rank).parameters.units)
+    key.push_back(state.owned_gradients(unit.bucket, unit.own_rows).count);
+  return key;
+}
+
+AlikeRanks ranks_alike(const Plan& plan) {
+  AlikeRanks alike{equal_ranks(plan, false), {}};
+  MemoryAndCalls key(plan);
+  for (auto& group : group_boxes<std::vector<Size>>(alike.boxes, alike.boxes.all(), key))
+    alike.groups.push_back(std::move(group.boxes));
+  return alike;
+}
+
+GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {
+  RankBoxes boxes = equal_ranks(plan, true);
+  auto groups = group_boxes<CheckpointBytes>(
+      boxes, boxes.all(), [&](Size rank) { return checkpoint_bytes(plan, rank); });
+  return {std::move(boxes), std::move(groups)};
+}
+
+Size ModelParts::operator()(Size rank) {
+  const Size stage = plan_.stage_number(rank), samples = plan_.rows(rank).count;
+  const std::vector<Size>& own = bounds(stage, samples);
+  return std::upper_bound(own.begin(), own.end(), plan_.model_coordinate(rank)) - own.begin();
+}
+
+const std::vector<Size>& ModelParts::bounds(Size stage, Size samples) {
+  const auto [at, is_new] = bounds_.try_emplace({stage, samples});
+  if (is_new) at->second = find_bounds(plan_.stages[stage], samples);
+  return at->second;
+}
+
+std::vector<Size> ModelParts::find_bounds(const StagePlan& stage, Size samples) const {
+  const Size ranks = plan_.input.mesh.size_of("model"), passes = plan_.input.microbatches;
+  std::vector<Size> all;
+  const auto split = [&](const Shape& shape, Placement along) {
+    if (along.is_shard()) all.push_back(shape[along.dim()] % ranks);
+  };
+  for (std::size_t l = 0; l < plan_.layouts.size(); ++l) {
+    const LayerSpec& layer = plan_.input.model.layers[l];
+    const Layout& layout = plan_.layouts[l];
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      split(layer.parameters[p].shape, layout.parameters[p]);
+    if (layout.inputs[0].is_shard(1)) split({0, layer.in}, layout.inputs[0]);
+    if (layout.output.is_shard(1)) split({0, layer.out}, layout.output);
+  }
+  for (const Slot& slot : stage.slots)
+    if (slot.parameter < 0)
+      for (const Size pass : {Size{0}, passes - 1})  // which have most and fewest samples
+        split({balanced_split(samples, passes, pass).count * slot.positions, slot.shape[1]},
+              slot.along_model);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/layout/strategy.hpp>
+
+namespace tessera {
+namespace {
+
+bool shards_over(Strategy strategy, const std::string& axis) {
+  const StrategyRow& row = row_of(strategy);
+  return row.shards.moments && (axis == "fsdp" || !row.over_fsdp_only);
+}
+
+/// Ascending.
+std::vector<Size> divisors_of(Size n) {
+  std::vector<Size> divisors;
+  for (Size d = 1; d * d <= n; ++d)
+    if (n % d == 0) divisors.push_back(d);
+  for (auto i = divisors.size(); i-- > 0;)
+    if (n / divisors[i] > divisors.back()) divisors.push_back(n / divisors[i]);
+  return divisors;
+}
+
+}  // namespace
+
+std::vector<std::string> batch_axes(const MeshShape& mesh) {
+  std::vector<std::string> axes;
+  for (const Axis& axis : mesh.axes())
+    if (axis.name == "data" || axis.name == "fsdp") axes.push_back(axis.name);
+  return axes;
+}
+
+std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh) {
+  std::vector<std::string> axes = batch_axes(mesh);
+  std::erase_if(axes, [&](const std::string& axis) { return !shards_over(strategy, axis); });
+  return axes;
+}
+
+std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh) {
+  std::vector<std::string> axes = batch_axes(mesh);
+  std::erase_if(axes, [&](const std::string& axis) { return shards_over(strategy, axis); });
+  return axes;
+}
+
+Sharding sharding_on(Strategy strategy, const MeshShape& mesh) {
+  return mesh.group_size(shard_axes(strategy, mesh)) > 1 ? row_of(strategy).shards : Sharding{};
+}
+
+MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
+  const Size ranks = topology.ranks();
+  std::array<std::string_view, 2> axes{"data"};
+  for (const StrategyRow& row : strategies)
+    if (row.name == strategy) axes = row.usual_axes;
+  if (axes[1].empty()) return MeshShape({{std::string(axes[0]), ranks}});
+  Size first = 1;  // the largest divisor up to the square root
+  for (Size d = 1; d * d <= ranks; ++d)
+    if (ranks % d == 0) first = d;
+  if (topology.num_nodes() > 1 && topology.per_node()) first = topology.num_nodes();
+  return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
+}
+
+/// Each prime factor goes to one of the axes: equal ones, n of them, in (n + axes - 1 over n) ways.
+double most_factorisations(Size ranks, std::size_t axes) {
+  double ways = 1;
+  for (Size prime = 2; ranks > 1; ++prime) {
+    if (prime * prime > ranks) prime = ranks;
+    for (double n = 1; ranks % prime == 0; ranks /= prime, ++n)
+      ways *= (n + static_cast<double>(axes) - 1) / n;
+  }
+  return ways;
+}
+
+std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes) {
+  if (axes.size() == 1 || ranks == 1) return {MeshShape({{axes.front(), ranks}})};
+  std::vector<MeshShape> meshes;
+  const std::vector<Size> divisors = divisors_of(ranks);
+  for (auto at = divisors.rbegin(); at != divisors.rend(); ++at) {
+    const Size size = *at;
+    if (size == ranks) {
+      meshes.push_back(MeshShape({{axes.front(), ranks}}));
+      continue;
+    }
+    for (const MeshShape& rest : factorisations(ranks / size, {axes.begin() + 1, axes.end()})) {
+      std::vector<Axis> shape = rest.axes();
+      if (size > 1) shape.insert(shape.begin(), {axes.front(), size});
+      meshes.emplace_back(std::move(shape));
+    }
+  }
+  return meshes;
+}
+
+}  // namespace tessera

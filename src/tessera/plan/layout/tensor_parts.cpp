@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/layout/tensor_parts.hpp>
+
+namespace tessera {
+
+std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole role) {
+  const StatePlan state = plan.state(rank);
+  const ParameterLayout& layout = plan.stage(rank).parameters;
+  std::vector<TensorPart> parts;
+  Size moment = 0;  // of the parameter whose moments are being listed
+  for (const Slot& slot : plan.stage(rank).slots) {
+    if (slot.parameter < 0) continue;
+    if (slot.role == TensorRole::parameter) moment = 0;
+    if (slot.role != role) continue;
+    const ParameterPlan& parameter = layout.parameters[slot.parameter];
+    const Block block = plan.block(rank, parameter);
+    const Size bucket = parameter.bucket, begin = parameter.place.begin;
+    const Range elements{begin, num_elements(block.extent)};
+    const Range owned = intersection(elements, state.buckets[bucket].share);
+    const Range kept = slot.in_shares ? owned : elements;
+    const Range place = kept.count == 0 ? Range{} : state.kept(bucket, kept, slot.in_shares);
+    parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, block,
+                     Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
+                     slot.along_model.is_shard() || plan.model_coordinate(rank) == 0, place});
+  }
+  return parts;
+}
+
+}  // namespace tessera

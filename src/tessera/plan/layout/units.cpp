@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <tessera/comm/scratch.hpp>
+#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/units.hpp>
+
+namespace tessera {
+namespace {
+
+/// Elements of 64 bytes and more: products want their operands aligned.
+constexpr Size alignment = 16;
+Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
+
+/// Puts buckets in turn at the begin and at the end of one buffer; returns its size, the largest
+/// two neighbours together.
+Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
+  Size size = aligned(buckets.front().whole.count);
+  for (std::size_t b = 0; b + 1 < buckets.size(); ++b)
+    size = std::max(size, aligned(buckets[b].whole.count) + aligned(buckets[b + 1].whole.count));
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    buckets[b].*begin = b % 2 == 0 ? 0 : size - aligned(buckets[b].whole.count);
+  return size;
+}
+
+/// Every bucket at the begin: one lives at a time.
+Size one_at_a_time(const std::vector<BucketPlace>& buckets) {
+  Size size = 0;
+  for (const BucketPlace& bucket : buckets) size = std::max(size, aligned(bucket.whole.count));
+  return size;
+}
+
+Size all_at_once(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
+  Size size = 0;
+  for (BucketPlace& bucket : buckets) {
+    bucket.*begin = size;
+    size += aligned(bucket.whole.count);
+  }
+  return size;
+}
+
+void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const Layout& layout) {
+  const LayerSpec& layer = input.model.layers[l];
+  if (layer.parameters.empty()) return;
+  if (plan.units.empty() || plan.units.back().name != layer.unit)
+    plan.units.push_back({layer.unit, {static_cast<Size>(plan.parameters.size()), 0}, {l, 0}});
+  UnitPlan& unit = plan.units.back();
+  unit.layers.count = l + 1 - unit.layers.begin;
+  for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+    const Placement along_model = layout.parameters[p];
+    const Shape& shape = layer.parameters[p].shape;
+    const Size room =
+        num_elements(parameter_block(shape, along_model, input.mesh.size_of("model"), 0).extent);
+    plan.parameters.push_back({path_of(layer, layer.parameters[p]),
+                               l,
+                               static_cast<Size>(p),
+                               shape,
+                               along_model,
+                               layout.parameter_gradients[p].is_partial(),
+                               {0, room}});
+    unit.place.count += room;
+    ++unit.parameters.count;
+  }
+}
+
+/// Units join from the back; the front of a bucket grows. `first_units`: of each chunk.
+void fill_buckets(ParameterLayout& plan, const PlanInput& input,
+                  const std::set<Size>& first_units) {
+  const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
+  for (Size u = static_cast<Size>(plan.units.size()) - 1; u >= 0; --u) {
+    const Size elements = plan.units[u].place.count;
+    const bool joins =
+        !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
+        (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
+    if (!joins) plan.buckets.push_back({{u, 0}, 0});
+    BucketPlan& bucket = plan.buckets.back();
+    bucket.units = {u, bucket.units.count + 1};
+    bucket.elements += elements;
+  }
+  std::reverse(plan.buckets.begin(), plan.buckets.end());
+}
+
+/// From sizes to places within buckets.
+void place(ParameterLayout& plan) {
+  for (Size b = 0; b < static_cast<Size>(plan.buckets.size()); ++b) {
+    Size at = 0;
+    const Range units = plan.buckets[b].units;
+    for (Size u = units.begin; u < units.end(); ++u) {
+      UnitPlan& unit = plan.units[u];
+      unit.bucket = b;
+      unit.place.begin = at;
+      for (Size p = unit.parameters.begin; p < unit.parameters.end(); ++p) {
+        ParameterPlan& parameter = plan.parameters[p];
+        parameter.bucket = b;
+        parameter.place.begin = at;
+        at += parameter.place.count;
+        if (!parameter.sees_own_rows) continue;
+        if (unit.own_rows.count == 0) unit.own_rows.begin = parameter.place.begin;
+        unit.own_rows.count = at - unit.own_rows.begin;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
+                                   const std::vector<Range>& chunks) {
+  ParameterLayout plan;
+  std::set<Size> first_units;
+  for (const Range& layers : chunks) {
+    first_units.insert(static_cast<Size>(plan.units.size()));
+    for (Size l = layers.begin; l < layers.end(); ++l) add_parameters(plan, input, l, layouts[l]);
+  }
+  fill_buckets(plan, input, first_units);
+  place(plan);
+  return plan;
+}
+
+std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units) {
+  const std::string& first = units[bucket.units.begin].name;
+  if (bucket.units.count == 1) return first;
+  return first + ".." + units[bucket.units.end() - 1].name;
+}
+
+Range StatePlan::kept(Size bucket, Range part, bool sharded) const {
+  const BucketPlace& place = buckets[bucket];
+  if (!sharded) return {place.whole.begin + part.begin, part.count};
+  const Range own = intersection(part, place.share);
+  if (own.count == 0) return {};
+  return {place.share_begin + own.begin - place.share.begin, own.count};
+}
+
+Range StatePlan::owned_gradients(Size bucket, Range part) const {
+  const Range own = intersection(part, buckets[bucket].share);
+  return own.count == 0 ? Range{} : kept(bucket, own, sharding.gradients);
+}
+
+Range StatePlan::gradient(Size bucket) const {
+  const BucketPlace& place = buckets[bucket];
+  return sharding.gradients ? Range{place.share_begin, place.share.count} : place.whole;
+}
+
+StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size shards,
+                     Size shard) {
+  StatePlan state;
+  state.sharding = sharding_on(input.strategy, input.mesh);
+  state.reduces_every_microbatch = input.reduces_every_microbatch();
+  state.has_copies = input.has_copies();
+  Size largest_share = 0;
+  for (const BucketPlan& bucket : buckets) {
+    BucketPlace place;
+    place.whole = {state.whole, bucket.elements};
+    place.share = balanced_split(bucket.elements, shards, shard);
+    place.share_begin = state.shares;
+    state.whole += place.whole.count;
+    state.shares += place.share.count;
+    largest_share = std::max(largest_share, place.share.count);
+    state.buckets.push_back(place);
+  }
+  if (state.sharding.parameters) {
+    state.gathered = !input.reshard_after_forward || input.has_stages()
+                         ? all_at_once(state.buckets, &BucketPlace::gathered_begin)
+                     : input.prefetch ? alternate_ends(state.buckets, &BucketPlace::gathered_begin)
+                                      : one_at_a_time(state.buckets);
+  }
+  for (const BucketPlace& place : state.buckets)
+    if (state.sharding.moments && input.overlap)
+      state.arriving = std::max(
+          state.arriving,
+          reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
+  if (state.sharding.gradients) {
+    state.bucket_gradients =
+        input.has_stages() ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
+        : input.overlap    ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
+                           : one_at_a_time(state.buckets);
+    if (input.microbatches > 1 && state.reduces_every_microbatch) state.incoming = largest_share;
+  }
+  return state;
+}
+
+}  // namespace tessera

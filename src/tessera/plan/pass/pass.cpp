@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/pass/forward_pass.hpp>
+
+namespace tessera {
+namespace {
+
+/// A gradient of a layer's output that a consumer has given, as it has given it.
+struct Contribution {
+  SlotId slot;
+  Placement placement;
+};
+
+/// The backward half: gradients, and who still needs the memory where they are.
+class PassBuilder : detail::ForwardPass {
+ public:
+  PassBuilder(const PlanInput& input, const std::vector<Layout>& layouts)
+      : ForwardPass(input, layouts), trains_(layers_.size()) {
+    for (Size l = 0; l < size(); ++l) {
+      const std::vector<Size>& inputs = layers_[l].inputs;
+      trains_[l] = !layers_[l].parameters.empty() ||
+                   std::any_of(inputs.begin(), inputs.end(),
+                               [&](Size i) { return i != LayerSpec::data && trains_[i]; });
+    }
+  }
+
+  PassPlan build(const std::vector<Range>& chunks) {
+    add_batch();
+    for (const Range& layers : chunks) {
+      contributions_.assign(layers_.size(), {});
+      const SlotId gradient = forward_chunk(layers);
+      begin_backward(layers);
+      if (gradient != no_slot) give(size() - 1, {gradient, of_loss()});
+      backward_chunk(layers);
+    }
+    return std::move(pass_);
+  }
+
+ private:
+  void backward_chunk(Range layers) {
+    for (const Size l : crossing(layers.end())) {
+      if (!trains_[l]) continue;
+      const Placement placement = layouts_[l].output_gradient;
+      const SlotId gradient = new_gradient(l, placement);
+      chunk().output_gradients.push_back({gradient, tag_of(l, layers.end(), true)});
+      give(l, {gradient, placement});
+    }
+    for (Size l = layers.end() - 1; l >= layers.begin; --l)
+      if (trains_[l]) backward(l);
+    for (const Size l : crossing(layers.begin))
+      if (trains_[l])
+        chunk().input_gradients.push_back(
+            {gradient_of(l, layouts_[l].output_gradient), tag_of(l, layers.begin, true)});
+  }
+
+  std::set<Size>& owners(SlotId id) { return owners_[storage_of(id)]; }
+  /// Nobody but `layer` still needs what is there.
+  bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
+
+  void give(Size producer, Contribution contribution) {
+    contributions_[producer].push_back(contribution);
+    owners(contribution.slot).insert(producer);
+  }
+
+  SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
+    return add_slot(layers_[producer].name + ".gradient", TensorRole::gradient,
+                    output_of(layers_[producer]), placement, in_memory_of);
+  }
+
+  void accumulate(SlotId from, SlotId to, bool adds) {
+    emit({ActionKind::accumulate, to, 0, {from}, {to}, no_slot, adds});
+  }
+
+  /// All contributions in one tensor with the placement that the layer's backward needs.
+  SlotId gradient_of(Size l, Placement needed) {
+    std::vector<Contribution>& given = contributions_[l];
+    if (given.empty())
+      throw Error(ExitCode::usage, "model: no layer reads the output of " + layers_[l].name);
+    SlotId sum = no_slot;
+    for (const Contribution& one : given) {
+      SlotId id = one.slot;
+      if (!as_needed(id, needed)) {
+        const bool in_place =
+            one.placement.is_partial() && needed.is_replicate() && belongs_to(id, l);
+        id = new_gradient(l, needed, in_place && type_of(needed) == slot(id).type ? id : no_slot);
+        redistribute(one.slot, id, in_place);
+        owners(id).insert(l);
+      }
+      if (sum == no_slot) {
+        sum = id;
+      } else {
+        sum = owned(l, sum, needed);
+        accumulate(id, sum, true);
+      }
+      if (id != one.slot && storage_of(id) != storage_of(one.slot)) owners(one.slot).erase(l);
+    }
+    return sum;
+  }
+
+  /// `id` if only layer `l` needs it, or a copy of it.
+  SlotId owned(Size l, SlotId id, Placement placement) {
+    if (belongs_to(id, l)) return id;
+    const SlotId copy = new_gradient(l, placement);
+    accumulate(id, copy, false);
+    owners(id).erase(l);
+    owners(copy).insert(l);
+    return copy;
+  }
+
+  void backward(Size l) {
+    const LayerSpec& layer = layers_[l];
+    const LayerRow& row = row_of(layer);
+    const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
+    contributions_[l].clear();
+
+    const bool weights_apart = has_weights_apart(layer);
+    Action action{weights_apart ? ActionKind::backward_inputs : ActionKind::backward, l, 0, {dy}};
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      action.reads.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
+                                                                       : no_slot);
+    const SlotId kept_beside = kept(l);
+    action.reads.push_back(row.reads_output(layer) ? made(l) : no_slot);
+    action.reads.push_back(kept_beside);
+
+    std::vector<Size> passed_to;
+    std::optional<std::pair<Size, SlotId>> added;  // a gradient that could not be added to in place
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      const Size producer = layer.inputs[i];
+      if (producer == LayerSpec::data || !trains_[producer]) {
+        action.writes.push_back(no_slot);
+        continue;
+      }
+      const Placement placement = layouts_[l].input_gradients[i];
+      if (row.passes_gradient(layer)) {
+        action.writes.push_back(dy);
+        passed_to.push_back(producer);
+        continue;
+      }
+      const std::optional<std::size_t> held = find_given(producer, placement);
+      const SlotId there = held ? contributions_[producer][*held].slot : no_slot;
+      if (held && row.adds_gradient && there != dy && belongs_to(there, producer)) {
+        action.adds = true;
+        action.writes.push_back(there);
+        continue;
+      }
+      const bool in_place = row.gradient_in_place && belongs_to(dy, l);
+      const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
+      action.writes.push_back(dx);
+      if (held)
+        added = {producer, dx};
+      else
+        give(producer, {dx, placement});
+    }
+    const bool wants_inputs = std::any_of(action.writes.begin(), action.writes.end(),
+                                          [](SlotId id) { return id != no_slot; });
+    if (weights_apart ? wants_inputs : !layer.parameters.empty() || !row.passes_gradient(layer))
+      emit(std::move(action));
+    if (weights_apart) backward_weights(l, dy);
+
+    for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
+    if (added) join(added->first, added->second, layouts_[l].input_gradients[0]);
+    if (!weights_apart) owners(dy).erase(l);  // else it is read again
+  }
+
+  /// Only products are worth putting off; what backward reads of them is the inputs.
+  bool has_weights_apart(const LayerSpec& layer) const {
+    return input_.splits_backward() && !layer.parameters.empty() &&
+           !row_of(layer).products(layer, 1).backward.empty();
+  }
+
+  void backward_weights(Size l, SlotId dy) {
+    emit_to_ = &ChunkPass::weights;
+    Action action{ActionKind::backward_weights, l, 0, {dy}};
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+      action.reads.push_back(input_again(l, i));
+    action.reads.insert(action.reads.end(), {no_slot, kept(l)});
+    action.writes.assign(layers_[l].inputs.size(), no_slot);
+    emit(std::move(action));
+    emit_to_ = &ChunkPass::backward;
+  }
+
+  std::optional<std::size_t> find_given(Size producer, Placement placement) const {
+    const std::vector<Contribution>& given = contributions_[producer];
+    for (std::size_t c = 0; c < given.size(); ++c)
+      if (!splits_layers_ || given[c].placement == placement) return c;
+    return std::nullopt;
+  }
+
+  void pass_on(Size producer, SlotId dy, Placement placement) {
+    if (find_given(producer, placement))
+      join(producer, dy, placement);
+    else
+      give(producer, {dy, placement});
+  }
+
+  /// Adds `term` to what the producer has been given with the same placement.
+  void join(Size producer, SlotId term, Placement placement) {
+    Contribution& held = contributions_[producer][*find_given(producer, placement)];
+    held.slot = owned(producer, held.slot, placement);
+    accumulate(term, held.slot, true);
+  }
+
+  std::map<Size, std::set<Size>> owners_;  ///< by storage: layers whose gradient is there
+  std::vector<char> trains_;               ///< by layer: its output depends on parameters
+  std::vector<std::vector<Contribution>> contributions_;  ///< by layer
+};
+
+}  // namespace
+
+Size first_microbatch_rows(const PlanInput& input) {
+  Size parts = 1;
+  for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
+  // The first B mod parts ranks hold one row more than the others, and each splits its own rows:
+  // microbatches are balanced over the ranks again.
+  const Size extra = input.global_batch % parts;
+  const Size base = input.global_batch / parts;
+  return extra * balanced_split(base + 1, input.microbatches, 0).count +
+         (parts - extra) * balanced_split(base, input.microbatches, 0).count;
+}
+
+PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
+                     const std::vector<Range>& chunks) {
+  return PassBuilder(input, layouts).build(chunks);
+}
+
+}  // namespace tessera

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <tessera/plan/pass/schedule.hpp>
+
+namespace tessera {
+namespace {
+
+using enum ActionKind;
+
+/// Writes the schedule of one step down, action by action.
+class Scheduler {
+ public:
+  Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters,
+            Size stage)
+      : input_(input),
+        shape_(listed_passes(input)),
+        stage_(stage),
+        pass_(pass),
+        units_(parameters.units),
+        buckets_(parameters.buckets),
+        sharding_(sharding_on(input.strategy, input.mesh)),
+        has_replicas_(input.mesh.group_size(replica_axes(input.strategy, input.mesh)) > 1) {
+    bucket_of_layer_.assign(input.model.layers.size(), none);
+    for (const UnitPlan& unit : units_)
+      for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
+        if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
+    last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
+    for (const ChunkPass& chunk : pass.chunks)
+      for (const Action& action : chunk.weights)
+        if (action.kind == backward_weights)
+          last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
+  }
+
+  std::vector<Action> step(const std::vector<PipelineAction>& list) {
+    for (const PipelineAction& action : list) add(action);
+    finish_scatter();
+    for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
+      add(input_.overlap ? finish_reduce : reduce, b);
+    if (input_.mesh.size_of("model") > 1)
+      for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
+        if (units_[u].own_rows.count > 0) add(reduce_rows, u);
+    if (input_.looks_for_infinities()) add(check_finite);
+    if (input_.clips_by_value || input_.clips_by_norm) add(clip);
+    add(update);
+    for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
+    return std::move(actions_);
+  }
+
+  const std::vector<PassSpan>& passes() const { return passes_; }
+  const Repetition& repeated() const { return repeated_; }
+
+  /// Each microbatch goes through all chunks before the next one, so stages wait for each other in
+  /// one direction only.
+  std::vector<Action> evaluation() {
+    for (Size m = 0; m < shape_.microbatches; ++m)
+      for (Size chunk = 0; chunk < static_cast<Size>(pass_.chunks.size()); ++chunk)
+        for (const PipelineStep step :
+             {PipelineStep::start_receive, PipelineStep::finish_receive, PipelineStep::compute,
+              PipelineStep::start_send, PipelineStep::finish_send})
+          add({step, {PassKind::forward, m, chunk}});
+    return std::move(actions_);
+  }
+
+ private:
+  Size size() const { return static_cast<Size>(buckets_.size()); }
+
+  /// `listed`: number of a microbatch in the passes that are listed.
+  void begin_microbatch(Size listed) {
+    const Size all = input_.microbatches;
+    if (shape_.microbatches == all || listed == 0) {
+      microbatch_ = listed;
+    } else if (microbatch_ == 0) {
+      repeated_ = {static_cast<Size>(actions_.size()), all - 1};
+      microbatch_ = all - 1;
+    }
+  }
+
+  void add(const PipelineAction& action) {
+    begin_microbatch(action.pass.microbatch);
+    const PlacedPass at{stage_, action.pass};
+    switch (action.step) {
+      case PipelineStep::start_receive:
+        return add_messages_of(start_receive, pass_before(at, shape_), received(action.pass));
+      case PipelineStep::finish_receive:
+        return add_messages_of(finish_receive, pass_before(at, shape_), received(action.pass));
+      case PipelineStep::compute: {
+        const Size begin = static_cast<Size>(actions_.size());
+        pass(action.pass);
+        passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
+        return;
+      }
+      case PipelineStep::start_send:
+        return add_messages_of(start_send, pass_behind(at, shape_), sent(action.pass));
+      case PipelineStep::finish_send:
+        return add_messages_of(finish_send, pass_behind(at, shape_), sent(action.pass));
+    }
+  }
+
+  const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
+  const std::vector<BoundaryTensor>& received(const StagePass& pass) const {
+    return pass.kind == PassKind::forward ? chunk(pass).inputs : chunk(pass).output_gradients;
+  }
+  const std::vector<BoundaryTensor>& sent(const StagePass& pass) const {
+    return pass.kind == PassKind::forward ? chunk(pass).outputs : chunk(pass).input_gradients;
+  }
+
+  void add_messages_of(ActionKind kind, const std::optional<PlacedPass>& other,
+                       const std::vector<BoundaryTensor>& tensors) {
+    for (const BoundaryTensor& tensor : tensors) {
+      Action action{kind, tensor.slot, microbatch_};
+      const bool receives = kind == start_receive || kind == finish_receive;
+      (receives ? action.writes : action.reads).push_back(tensor.slot);
+      action.peer = other->stage;
+      action.tag = tensor.tag;
+      actions_.push_back(std::move(action));
+    }
+  }
+
+  void add(ActionKind kind, Size index = 0) { actions_.push_back({kind, index, microbatch_}); }
+  bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
+
+  const std::vector<Action>& actions_of(const StagePass& pass) const {
+    if (pass.kind == PassKind::forward) return chunk(pass).forward;
+    return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
+  }
+
+  /// The bucket of an action on a layer, or none.
+  Size bucket_of(const Action& action) const {
+    return row_of(action.kind).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
+                                                               : none;
+  }
+
+  void pass(const StagePass& of) {
+    const bool backwards = of.kind != PassKind::forward;
+    const std::vector<Action>& planned = actions_of(of);
+    std::map<Size, std::size_t> last;  // action that adds to the gradient of a bucket
+    for (std::size_t i = 0; i < planned.size(); ++i)
+      if (planned[i].kind != forward) last[bucket_of(planned[i])] = i;
+    Size in_use = none, complete = none;
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      const Size bucket = bucket_of(planned[i]);
+      if (bucket != none && bucket != in_use) {
+        if (backwards) behind(std::exchange(complete, none), of.kind);
+        in_use = bucket;
+        need(bucket, next_bucket(planned, i), backwards);
+      }
+      if (bucket != none && backwards && last[bucket] == i) complete = bucket;
+      actions_.push_back(planned[i]);
+      actions_.back().microbatch = microbatch_;
+    }
+    if (!backwards) return;
+    behind(complete, of.kind);
+    if (!input_.has_stages()) finish_scatter();
+  }
+
+  /// The one that is used after that of action `i`.
+  Size next_bucket(const std::vector<Action>& planned, std::size_t i) const {
+    const Size bucket = bucket_of(planned[i]);
+    for (; i < planned.size(); ++i)
+      if (const Size next = bucket_of(planned[i]); next != none && next != bucket) return next;
+    return none;
+  }
+
+  /// Whether the parameters that the forward pass has gathered are still there for the backward
+  /// pass.
+  bool kept(Size bucket) const {
+    return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
+  }
+
+  /// Parameters that are about to be used, and with prefetch those after them. Buckets take turns
+  /// at the two ends of the memory where they are gathered.
+  void need(Size bucket, Size next, bool backwards) {
+    if (!sharding_.parameters) return;
+    if (input_.has_stages()) return need_once(bucket);
+    if (!backwards || !kept(bucket)) {
+      add(in_flight_ == bucket ? finish_gather : gather, bucket);
+      if (in_flight_ == bucket) in_flight_ = none;
+    }
+    if (!input_.prefetch || next == none || (backwards && kept(next))) return;
+    if ((next - bucket) % 2 == 0) return;
+    add(start_gather, next);
+    in_flight_ = next;
+  }
+
+  /// With a pipeline, microbatches take turns: what has been gathered stays to the end of the step.
+  void need_once(Size bucket) {
+    if (bucket < gathered_) return;
+    add(in_flight_ == bucket ? finish_gather : gather, bucket);
+    in_flight_ = none;
+    gathered_ = bucket + 1;
+    if (!input_.prefetch || gathered_ == size()) return;
+    add(start_gather, gathered_);
+    in_flight_ = gathered_;
+  }
+
+  /// Behind the last backward of a bucket in a pass of this kind.
+  void behind(Size bucket, PassKind kind) {
+    if (bucket == none || kind != last_kind_[bucket]) return;
+    if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
+      if (!input_.overlap) return add(reduce_scatter, bucket);
+      finish_scatter();
+      add(start_reduce_scatter, bucket);
+      scattering_ = bucket;
+    } else if (!sharding_.moments && has_replicas_ && input_.overlap && last_microbatch()) {
+      add(start_reduce, bucket);
+    }
+  }
+
+  /// One at a time: a started one ends while the next bucket is computed, or at the end of the
+  /// pass.
+  void finish_scatter() {
+    if (scattering_ == none) return;
+    add(finish_reduce_scatter, scattering_);
+    if (has_replicas_ && last_microbatch()) add(start_reduce, scattering_);
+    scattering_ = none;
+  }
+
+  static constexpr Size none = -1;
+  const PlanInput& input_;
+  PipelineShape shape_;
+  Size stage_;
+  const PassPlan& pass_;
+  const std::vector<UnitPlan>& units_;
+  const std::vector<BucketPlan>& buckets_;
+  Sharding sharding_;
+  bool has_replicas_;
+  std::vector<Size> bucket_of_layer_;
+  std::vector<PassKind> last_kind_;  ///< by bucket: of the passes that complete its gradient
+  Size microbatch_ = 0;
+  Size gathered_ = 0;       ///< buckets that stay to the end of the step
+  Size in_flight_ = none;   ///< the bucket whose gather has been started
+  Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
+  std::vector<Action> actions_;
+  Repetition repeated_;
+  std::vector<PassSpan> passes_;
+};
+
+}  // namespace
+
+PipelineShape listed_passes(const PlanInput& input) {
+  PipelineShape shape = input.pipeline();
+  if (!input.has_stages()) shape.microbatches = std::min<Size>(shape.microbatches, 2);
+  return shape;
+}
+
+StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
+                            const ParameterLayout& parameters, Size stage,
+                            const std::vector<PipelineAction>& list) {
+  Scheduler step(input, pass, parameters, stage);
+  StageSchedule schedule;
+  schedule.step = step.step(list);
+  schedule.passes = step.passes();
+  schedule.repeated = step.repeated();
+  Scheduler evaluation(input, pass, parameters, stage);
+  schedule.evaluation = evaluation.evaluation();
+  schedule.evaluation_repeated = evaluation.repeated();
+  return schedule;
+}
+
+}  // namespace tessera

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/plan/pipeline/pipeline_actions.hpp>
+
+namespace tessera {
+namespace {
+
+/// The same pass of the chunk `by` behind (or before, if negative) in the order of layers.
+std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& shape, Size by) {
+  const Size number = of.pass.chunk * shape.stages + of.stage + by;
+  if (number < 0 || number >= shape.stages * shape.virtual_stages) return std::nullopt;
+  return PlacedPass{number % shape.stages,
+                    {of.pass.kind, of.pass.microbatch, number / shape.stages}};
+}
+
+/// Chunks that a pass's data moves on by; nobody waits for gradients of weights.
+Size direction(PassKind kind) {
+  if (kind == PassKind::weight_gradients) return 0;
+  return kind == PassKind::forward ? 1 : -1;
+}
+
+[[noreturn]] void reject(const PlacedPass& at, const PipelineShape& shape, std::string_view why) {
+  throw Error(ExitCode::wrong_result, "pipeline schedule {}: stage {}, {}: {}",
+              name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
+}
+
+/// Carries lists out, each stage as far as it can get, until all are done or all wait.
+class Rehearsal {
+ public:
+  Rehearsal(const ActionLists& lists, const PipelineShape& shape)
+      : lists_(lists), shape_(shape), next_(lists.size()) {}
+
+  void run() {
+    bool moves = true;
+    while (moves) {
+      moves = false;
+      for (std::size_t k = 0; k < lists_.size(); ++k)
+        while (next_[k] < lists_[k].size() && carry_out(static_cast<Size>(k))) moves = true;
+    }
+    for (std::size_t k = 0; k < lists_.size(); ++k)
+      if (next_[k] < lists_[k].size())
+        reject({static_cast<Size>(k), lists_[k][next_[k]].pass}, shape_,
+               fmt::format("{} never ends: the stages wait for each other",
+                           name_of(lists_[k][next_[k]].step)));
+    for (const PlacedPass& posted : received_)
+      if (!arrived_.contains(posted)) reject(posted, shape_, "nobody waits for its input");
+    check_complete();
+  }
+
+ private:
+  /// Whether the next action of the stage could be carried out.
+  bool carry_out(Size stage) {
+    const PipelineAction& action = lists_[stage][next_[stage]];
+    const PlacedPass pass{stage, action.pass};
+    switch (action.step) {
+      case PipelineStep::start_receive:
+        if (!pass_before(pass, shape_)) reject(pass, shape_, "receives an input that nobody sends");
+        once(received_, pass, "receives its input twice");
+        break;
+      case PipelineStep::finish_receive:
+        if (!received_.contains(pass)) reject(pass, shape_, "waits for an input before asking");
+        if (!sent_.contains(*pass_before(pass, shape_))) return false;
+        once(arrived_, pass, "waits for its input twice");
+        break;
+      case PipelineStep::compute:
+        compute_pass(pass);
+        break;
+      case PipelineStep::start_send:
+        if (!is_done(pass)) reject(pass, shape_, "sends an output that it does not have");
+        if (!pass_behind(pass, shape_)) reject(pass, shape_, "sends an output that nobody reads");
+        once(sent_, pass, "sends its output twice");
+        break;
+      case PipelineStep::finish_send:
+        if (!sent_.contains(pass)) reject(pass, shape_, "waits for an output before sending it");
+        if (!received_.contains(*pass_behind(pass, shape_))) return false;
+        break;
+    }
+    ++next_[stage];
+    return true;
+  }
+
+  /// Microbatches are taken in their order, each after what it needs.
+  void compute_pass(const PlacedPass& pass) {
+    const std::span<const PassKind> kinds = kinds_of(shape_.schedule);
+    const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
+    if (kind == kinds.end() || pass.pass.chunk >= shape_.virtual_stages ||
+        pass.pass.microbatch >= shape_.microbatches)
+      reject(pass, shape_, "is no pass of this schedule");
+    if (const Size next = number_done(pass); pass.pass.microbatch != next)
+      reject(pass, shape_, fmt::format("is done where microbatch {} is next", next));
+    if (kind != kinds.begin()) {
+      PlacedPass earlier = pass;
+      earlier.pass.kind = *(kind - 1);
+      if (!is_done(earlier))
+        reject(pass, shape_, fmt::format("begins before its {} pass", name_of(*(kind - 1))));
+    }
+    const auto before = pass_before(pass, shape_);
+    if (before && !(before->stage == pass.stage ? is_done(*before) : arrived_.contains(pass)))
+      reject(pass, shape_, "begins without its input");
+    ++number_done(pass);
+  }
+
+  /// Of the microbatches, as they come in order.
+  Size& number_done(PlacedPass pass) {
+    pass.pass.microbatch = 0;
+    return done_[pass];
+  }
+  bool is_done(const PlacedPass& pass) { return pass.pass.microbatch < number_done(pass); }
+
+  void check_complete() {
+    for (Size stage = 0; stage < shape_.stages; ++stage)
+      for (Size chunk = 0; chunk < shape_.virtual_stages; ++chunk)
+        for (const PassKind kind : kinds_of(shape_.schedule))
+          if (const Size next = number_done({stage, {kind, 0, chunk}}); next < shape_.microbatches)
+            reject({stage, {kind, next, chunk}}, shape_, "is missing");
+  }
+
+  void once(std::set<PlacedPass>& passes, const PlacedPass& pass, std::string_view otherwise) {
+    if (!passes.insert(pass).second) reject(pass, shape_, otherwise);
+  }
+
+  const ActionLists& lists_;
+  const PipelineShape& shape_;
+  std::vector<std::size_t> next_;  ///< by stage, the position in its list
+  std::set<PlacedPass> received_, arrived_, sent_;
+  std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, how many of them
+};
+
+}  // namespace
+
+std::optional<PlacedPass> pass_before(const PlacedPass& of, const PipelineShape& shape) {
+  const Size by = direction(of.pass.kind);
+  return by == 0 ? std::nullopt : neighbour(of, shape, -by);
+}
+
+std::optional<PlacedPass> pass_behind(const PlacedPass& of, const PipelineShape& shape) {
+  const Size by = direction(of.pass.kind);
+  return by == 0 ? std::nullopt : neighbour(of, shape, by);
+}
+
+ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
+  ActionLists lists;
+  for (Size stage = 0; stage < static_cast<Size>(passes.size()); ++stage) {
+    const std::vector<StagePass>& own = passes[stage];
+    std::vector<PipelineAction> list;
+    const auto travels = [&](const std::optional<PlacedPass>& other) {
+      return other && other->stage != stage;
+    };
+    const auto receive = [&](std::size_t i) {
+      if (i < own.size() && travels(pass_before({stage, own[i]}, shape)))
+        list.push_back({PipelineStep::start_receive, own[i]});
+    };
+    receive(0);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      receive(i + 1);
+      if (travels(pass_before({stage, own[i]}, shape)))
+        list.push_back({PipelineStep::finish_receive, own[i]});
+      list.push_back({PipelineStep::compute, own[i]});
+      if (travels(pass_behind({stage, own[i]}, shape)))
+        list.push_back({PipelineStep::start_send, own[i]});
+      if (i > 0 && travels(pass_behind({stage, own[i - 1]}, shape)))
+        list.push_back({PipelineStep::finish_send, own[i - 1]});
+    }
+    if (!own.empty() && travels(pass_behind({stage, own.back()}, shape)))
+      list.push_back({PipelineStep::finish_send, own.back()});
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+void check_pipeline(const ActionLists& lists, const PipelineShape& shape) {
+  Rehearsal(lists, shape).run();
+}
+
+}  // namespace tessera

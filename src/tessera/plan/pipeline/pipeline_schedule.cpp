@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/plan/pipeline/pipeline_schedule.hpp>
+
+namespace tessera {
+namespace {
+
+using Passes = std::vector<StagePass>;
+
+Passes order_gpipe(const PipelineShape& shape, Size) {
+  Passes passes;
+  for (const PassKind kind : {PassKind::forward, PassKind::backward})
+    for (Size m = 0; m < shape.microbatches; ++m) passes.push_back({kind, m});
+  return passes;
+}
+
+/// `warm_up` forward passes, then a forward and a backward pass in turn, then what is left of the
+/// backward passes. `forward_pass(i)`, `backward_pass(i)`: the i-th of `count`.
+template <class ForwardPass, class BackwardPass>
+Passes one_in_turn(Size count, Size warm_up, const ForwardPass& forward_pass,
+                   const BackwardPass& backward_pass) {
+  Passes passes;
+  for (Size i = 0; i < warm_up; ++i) passes.push_back(forward_pass(i));
+  for (Size i = 0; i < count; ++i) {
+    if (warm_up + i < count) passes.push_back(forward_pass(warm_up + i));
+    passes.push_back(backward_pass(i));
+  }
+  return passes;
+}
+
+Passes order_1f1b(const PipelineShape& shape, Size stage) {
+  const Size m = shape.microbatches;
+  return one_in_turn(
+      m, std::min(shape.stages - stage - 1, m),
+      [](Size i) {
+        return StagePass{PassKind::forward, i};
+      },
+      [](Size i) {
+        return StagePass{PassKind::backward, i};
+      });
+}
+
+/// Microbatches come in groups of as many as there are stages, and a group passes through all
+/// chunks before the next one begins.
+Passes order_interleaved(const PipelineShape& shape, Size stage) {
+  const Size p = shape.stages, v = shape.virtual_stages, count = shape.microbatches * v;
+  const auto pass = [=](PassKind kind, Size i) {
+    const Size chunk = i % (p * v) / p;
+    return StagePass{kind, i / (p * v) * p + i % p,
+                     kind == PassKind::forward ? chunk : v - 1 - chunk};
+  };
+  return one_in_turn(
+      count, std::min(2 * (p - stage - 1) + (v - 1) * p, count),
+      [&](Size i) { return pass(PassKind::forward, i); },
+      [&](Size i) { return pass(PassKind::backward, i); });
+}
+
+/// 1F1B whose k-th stage is k weight gradients behind, so that the first input gradients travel
+/// without delay, and every stage keeps as many microbatches as the first.
+Passes order_zero_bubble(const PipelineShape& shape, Size stage) {
+  Passes passes;
+  Size weights = 0;
+  for (const StagePass& pass : order_1f1b(shape, stage)) {
+    if (pass.kind == PassKind::forward) {
+      passes.push_back(pass);
+      continue;
+    }
+    passes.push_back({PassKind::input_gradients, pass.microbatch});
+    if (pass.microbatch >= stage) passes.push_back({PassKind::weight_gradients, weights++});
+  }
+  while (weights < shape.microbatches) passes.push_back({PassKind::weight_gradients, weights++});
+  return passes;
+}
+
+constexpr std::array whole_passes{PassKind::forward, PassKind::backward};
+constexpr std::array split_passes{PassKind::forward, PassKind::input_gradients,
+                                  PassKind::weight_gradients};
+
+/// Everything that tells one schedule from another, in the order of the enumerators.
+struct PipelineRow {
+  Passes (*order)(const PipelineShape& shape, Size stage);
+  std::span<const PassKind> kinds;
+  bool has_chunks = false;
+};
+constexpr std::array<PipelineRow, names_of<PipelineSchedule>.size()> pipeline_rows{{
+    {order_gpipe, whole_passes},
+    {order_1f1b, whole_passes},
+    {order_interleaved, whole_passes, true},
+    {order_zero_bubble, split_passes},
+}};
+const PipelineRow& row_of(PipelineSchedule schedule) {
+  return pipeline_rows[static_cast<std::size_t>(schedule)];
+}
+
+}  // namespace
+
+void check_shape(const PipelineShape& shape) {
+  const std::string_view name = name_of(shape.schedule);
+  const bool has_chunks = row_of(shape.schedule).has_chunks;
+  if (!has_chunks && shape.virtual_stages != 1)
+    throw ConfigError("distributed.virtual_stages", std::to_string(shape.virtual_stages),
+                      "must be 1 with schedule {}; only interleaved allows more", name);
+  if (has_chunks && shape.microbatches % shape.stages != 0)
+    throw ConfigError("training.microbatches", std::to_string(shape.microbatches),
+                      "must be a multiple of the {} pipeline stages with schedule {}", shape.stages,
+                      name);
+}
+
+std::string to_string(const StagePass& pass, const PipelineShape& shape) {
+  const std::string text = fmt::format("{} of microbatch {}", name_of(pass.kind), pass.microbatch);
+  return shape.virtual_stages == 1 ? text : fmt::format("{} in chunk {}", text, pass.chunk);
+}
+
+std::string short_name(const StagePass& pass, const PipelineShape& shape) {
+  constexpr std::array letters{'F', 'B', 'B', 'W'};
+  const char letter = letters[static_cast<std::size_t>(pass.kind)];
+  std::string name = fmt::format("{}{}", letter, pass.microbatch);
+  if (shape.virtual_stages > 1) name += static_cast<char>('a' + pass.chunk);
+  return name;
+}
+
+std::span<const PassKind> kinds_of(PipelineSchedule schedule) { return row_of(schedule).kinds; }
+
+PassLists order_passes(const PipelineShape& shape) {
+  check_shape(shape);
+  PassLists lists;
+  for (Size stage = 0; stage < shape.stages; ++stage)
+    lists.push_back(row_of(shape.schedule).order(shape, stage));
+  return lists;
+}
+
+Size peak_live(const std::vector<StagePass>& passes, PipelineSchedule schedule) {
+  const PassKind last = kinds_of(schedule).back();
+  Size live = 0, peak = 0;
+  for (const StagePass& pass : passes) {
+    if (pass.kind == PassKind::forward) peak = std::max(peak, ++live);
+    if (pass.kind == last) --live;
+  }
+  return peak;
+}
+
+}  // namespace tessera

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/settings.hpp>
+#include <tessera/config/strategy_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/plan/layout/strategy.hpp>
+#include <tessera/predict/advice.hpp>
+#include <tessera/predict/rank_kinds.hpp>
+
+namespace tessera {
+namespace {
+
+/// The axes over which ranks are arranged for a strategy, slowest first.
+std::vector<std::string> axes_for(const StrategyRow& strategy) {
+  std::vector<std::string> axes{"pipeline"};
+  for (const std::string_view axis : strategy.usual_axes)
+    if (!axis.empty()) axes.emplace_back(axis);
+  axes.emplace_back("model");
+  return axes;
+}
+
+std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks) {
+  if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
+  return factorisations(ranks, axes_for(strategy));
+}
+
+/// Whether all axes that the strategy is for split something: without, another one is the same.
+bool is_used(const StrategyRow& strategy, const MeshShape& mesh) {
+  if (strategy.shards == Sharding{}) return true;
+  return std::all_of(strategy.usual_axes.begin(), strategy.usual_axes.end(),
+                     [&](auto axis) { return axis.empty() || mesh.size_of(axis) > 1; });
+}
+
+class Search {
+ public:
+  Search(const Config& config, Size ranks, const Machine& machine)
+      : config_(config), ranks_(ranks), machine_(machine) {}
+
+  Advice run() {
+    if (ranks_ < 1 || ranks_ > machine_.ranks())
+      throw ConfigError("--ranks", std::to_string(ranks_),
+                        "must be from 1 to {}, the number of ranks of machine {}",
+                        with_thousands(machine_.ranks()), machine_.name);
+    for (const StrategyRow& strategy : strategies) {
+      if (!strategy.splits_batch) continue;  // data on a mesh with model only
+      for (const MeshShape& mesh : meshes_for(strategy, ranks_))
+        if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
+    }
+    if (advice_.fits.empty() && advice_.too_large.empty())
+      throw ConfigError("--ranks", std::to_string(ranks_),
+                        "no mesh of this many ranks can run this configuration: " + problem_);
+    const auto sort = [](std::vector<Candidate>& list, auto number) {
+      std::stable_sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
+        return number(a) < number(b);
+      });
+    };
+    sort(advice_.fits, [](const Candidate& one) { return one.step.step_seconds; });
+    sort(advice_.too_large, [](const Candidate& one) { return one.memory_bytes; });
+    return std::move(advice_);
+  }
+
+ private:
+  /// What costs no time first: without a pipeline the first one that fits is the fastest. More
+  /// microbatches shorten the bubble of a pipeline.
+  void try_mesh(const StrategyRow& strategy, const MeshShape& mesh) {
+    const Size parts = mesh.group_size(batch_axes(mesh));
+    std::optional<Candidate> smallest;
+    bool fits = false;
+    for (const Size units : {Size{0}, Size{1}}) {
+      for (Size number = 1; number * parts <= config_.training.batch_size; number *= 2) {
+        std::optional<Candidate> made = candidate(strategy, mesh, number, units);
+        if (!made) continue;
+        if (made->memory_bytes <= machine_.memory_bytes) {
+          advice_.fits.push_back(std::move(*made));
+          if (mesh.size_of("pipeline") == 1) return;
+          fits = true;
+        } else if (!smallest || made->memory_bytes < smallest->memory_bytes) {
+          smallest = std::move(made);
+        }
+      }
+      if (fits) return;
+    }
+    if (smallest) advice_.too_large.push_back(std::move(*smallest));
+  }
+
+  /// None where the configuration has no such plan.
+  std::optional<Candidate> candidate(const StrategyRow& strategy, const MeshShape& mesh,
+                                     Size microbatches, Size units) {
+    Candidate made{config_, mesh};
+    TrainingConfig& training = made.config.training;
+    set_mesh(training.distributed, mesh);
+    training.distributed.num_nodes.reset();
+    training.distributed.num_processes_per_node.reset();
+    training.distributed.strategy = strategy.name;
+    for (const StrategyOption& option : strategy_options()) {
+      const Setting& setting = setting_of(option.key);
+      if (!applies_on(option.applies, strategy_of(training.distributed), mesh))
+        setting.set(made.config, setting.get(Config{}));
+    }
+    training.microbatches = microbatches;
+    training.activation_checkpointing.units = units;
+    try {
+      validate(made.config, ranks_);
+      const Plan plan = make_plan(plan_input(made.config, mesh));
+      const RankKinds kinds = rank_kinds(plan);
+      for (const Size rank : kinds.first)
+        made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
+      made.sent_bytes = step_bytes(plan);
+      if (made.memory_bytes <= machine_.memory_bytes)
+        made.step = simulate(plan, cost_on(machine_, plan), kinds);
+      return made;
+    } catch (const ConfigError& error) {
+      problem_ = error.what();
+      return std::nullopt;
+    }
+  }
+
+  Config config_;
+  Size ranks_;
+  const Machine& machine_;
+  Advice advice_;
+  std::string problem_;
+};
+
+/// Seconds of the parts of a step by what people call them.
+std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
+  std::map<std::string, double> parts{{"products", step.products},
+                                      {"other kernels", step.kernels},
+                                      {"the optimizer", step.update},
+                                      {"waiting", step.waiting()}};
+  for (const SimulatedStep::Call& call : step.calls)
+    parts[fmt::format("{} on {}", name_of(call.operation), call.axis)] += call.seconds;
+  return parts;
+}
+
+}  // namespace
+
+Advice advise(const Config& config, Size ranks, const Machine& machine) {
+  return Search(config, ranks, machine).run();
+}
+
+std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster) {
+  std::map<std::string, double> more = parts_of_step(slower);
+  for (const auto& [name, seconds] : parts_of_step(faster)) more[name] -= seconds;
+  const auto largest = std::max_element(
+      more.begin(), more.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (largest->second <= 0) return "";
+  return fmt::format("{} more in {}", human_seconds(largest->second), largest->first);
+}
+
+}  // namespace tessera

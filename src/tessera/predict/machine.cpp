@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/predict/machine.hpp>
+#include <tessera/predict/wire_model.hpp>
+
+namespace tessera {
+namespace {
+
+/// Some ranks on the network.
+class Path {
+ public:
+  /// in_one(width): how many of the ranks are in the first of them's block of so many neighbours.
+  template <class InOne>
+  Path(const Machine& machine, Size size, const InOne& in_one) : size_(size) {
+    double rate = std::numeric_limits<double>::infinity();
+    Size inner = 1;  // ranks that share a link of the level
+    for (const NetworkLevel& level : machine.network) {
+      // All groups of the axis call at once: one goes through a link for each place in it.
+      const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
+      if (level.latency_seconds >= link_.latency_seconds) link_ = level;
+      link_.bytes_per_second = rate = std::min(rate, level.bytes_per_second / groups);
+      if (in_one(level.ranks) == size_) return;
+      inner = level.ranks;
+    }
+  }
+
+  double seconds(Operation operation, double bytes) const {
+    return call_seconds(link_, operation, size_, bytes);
+  }
+
+ private:
+  Size size_;
+  NetworkLevel link_;
+};
+
+class MachineCost {
+ public:
+  MachineCost(const Machine& machine, const Plan& plan)
+      : machine_(machine), flops_per_second_(product_rate(machine, plan.input)) {
+    const MeshShape& mesh = plan.input.mesh;
+    for (const RankSet set : rank_sets)
+      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
+        paths_.emplace(set, Path(machine, mesh.group_size(axes),
+                                 [&](Size width) { return mesh.group_below(axes, width); }));
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+      const Size before =
+          s == 0 ? static_cast<Size>(plan.stages.size()) - 1 : static_cast<Size>(s) - 1;
+      const Size from = plan.first_rank(before), to = plan.first_rank(static_cast<Size>(s));
+      if (before != static_cast<Size>(s))
+        to_stage_.emplace_back(
+            machine, 2, [&](Size width) -> Size { return from / width == to / width ? 2 : 1; });
+    }
+  }
+
+  Cost operator()(const Work& work) const {
+    if (work.ranks) {
+      const Path& path =
+          work.kind == WorkKind::message ? to_stage_[work.peer] : paths_.at(*work.ranks);
+      const double seconds = path.seconds(work.operation, work.bytes);
+      return {seconds, 0, (1 - machine_.overlap) * seconds};
+    }
+    const double arithmetic = work.flops / flops_per_second_;
+    const double memory = work.bytes / machine_.memory_bytes_per_second;
+    const double hidden = work.has_products ? machine_.product_overlap : 1;
+    return {machine_.kernel_seconds + arithmetic + memory - hidden * std::min(arithmetic, memory)};
+  }
+
+ private:
+  Machine machine_;
+  double flops_per_second_;
+  std::map<RankSet, Path> paths_;
+  std::vector<Path> to_stage_;  ///< from the one before it
+};
+
+}  // namespace
+
+double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
+  const auto seconds = [&](double rounds, double sent) {
+    const bool is_eager = sent <= rounds * static_cast<double>(level.eager_bytes);
+    return rounds * (level.latency_seconds + (is_eager ? 0 : level.rendezvous_seconds)) +
+           sent / level.bytes_per_second;
+  };
+  const double few_bytes = seconds(fewest_rounds(operation, n), wire_factor(operation, n) * bytes);
+  if (operation != Operation::all_reduce) return few_bytes;
+  const double doublings = fewest_rounds(Operation::barrier, n);
+  return std::min(few_bytes, seconds(doublings, doublings * bytes));
+}
+
+double product_rate(const Machine& machine, const PlanInput& input) {
+  const Size ranks = input.mesh.num_ranks();
+  if (ranks > machine.ranks())
+    throw ConfigError("mesh", input.mesh.to_string(), "needs {} ranks; machine {} has {}",
+                      with_thousands(ranks), machine.name, with_thousands(machine.ranks()));
+  const std::string type(input.precision == MatmulPrecision::strict ? name_of(input.compute_type)
+                                                                    : name_of(input.precision));
+  const auto rate = machine.flops_per_second.find(type);
+  if (rate == machine.flops_per_second.end())
+    throw ConfigError("machine.flops_per_second", machine.name, "has no {}", type);
+  return rate->second;
+}
+
+CostOf cost_on(const Machine& machine, const Plan& plan) { return MachineCost(machine, plan); }
+
+}  // namespace tessera

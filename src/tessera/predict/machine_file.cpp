@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/config/setting_types.hpp>
+#include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
+#include <tessera/predict/machine_file.hpp>
+
+namespace tessera {
+namespace {
+
+/// A key of a table of type T and what it sets.
+template <class T>
+struct MachineKey {
+  std::string_view name;
+  std::variant<std::string T::*, Size T::*, double T::*> member;
+  double least = 0;  ///< of a number
+  double most = HUGE_VAL;
+  std::string_view doc;
+};
+
+constexpr double tiny = 1e-300;  // what must be positive
+
+const std::array<MachineKey<Machine>, 6> machine_keys{{
+    {"name", &Machine::name, 0, 0, ""},
+    {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
+    {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
+     "reached by the kernels of a rank"},
+    {"kernel_seconds", &Machine::kernel_seconds, 0, HUGE_VAL, "overhead of each kernel"},
+    {"product_overlap", &Machine::product_overlap, 0, 1,
+     "part of its memory traffic that a matrix product hides"},
+    {"overlap", &Machine::overlap, 0, 1, "part of a non-blocking call that computation can hide"},
+}};
+const std::array<MachineKey<NetworkLevel>, 6> network_keys{{
+    {"name", &NetworkLevel::name, 0, 0, ""},
+    {"ranks", &NetworkLevel::ranks, 1, HUGE_VAL, "ranks that this level connects"},
+    {"latency_seconds", &NetworkLevel::latency_seconds, 0, HUGE_VAL, "of a message"},
+    {"rendezvous_seconds", &NetworkLevel::rendezvous_seconds, 0, HUGE_VAL,
+     "added to each message longer than eager_bytes"},
+    {"eager_bytes", &NetworkLevel::eager_bytes, 0, HUGE_VAL, ""},
+    {"bytes_per_second", &NetworkLevel::bytes_per_second, tiny, HUGE_VAL,
+     "in each direction, out of a rank or out of a group of the inner level"},
+}};
+constexpr std::string_view rates = "machine.flops_per_second.";
+constexpr std::array<std::string_view, 5> product_types{"float32", "float64", "bfloat16", "float16",
+                                                        "tf32"};
+
+void check_range(const std::string& key, const nlohmann::json& value, double least, double most) {
+  if (!value.is_number()) return;
+  const double number = value.get<double>();
+  if (number >= least && number <= most && std::isfinite(number)) return;
+  reject(key, value,
+         most < HUGE_VAL ? fmt::format("must be from {} to {}", least, most)
+         : least > 0     ? "must be positive and finite"
+                         : "must be finite and not negative");
+}
+
+template <class T, std::size_t N>
+void set(T& table, const std::array<MachineKey<T>, N>& keys, const std::string& prefix,
+         const std::string& name, const nlohmann::json& value) {
+  std::vector<std::string_view> names;
+  for (const MachineKey<T>& key : keys) {
+    names.push_back(key.name);
+    if (key.name != name) continue;
+    std::visit([&](auto member) { setting_types::assign(prefix + name, value, table.*member); },
+               key.member);
+    return check_range(prefix + name, value, key.least, key.most);
+  }
+  reject(prefix + name, value, "is not a known key; the key " + must_be_one_of(name, names));
+}
+
+/// For what no machine can do without; latencies and overheads may be left out.
+void require(bool is_given, const std::string& path, std::string_view key) {
+  if (!is_given) throw Error(ExitCode::usage, "{}: {} is missing", path, key);
+}
+
+void check_whole(const Machine& machine, const std::string& path) {
+  require(!machine.flops_per_second.empty(), path, "[machine.flops_per_second]");
+  require(machine.memory_bytes_per_second > 0, path, "machine.memory_bytes_per_second");
+  require(machine.memory_bytes > 0, path, "machine.memory_bytes");
+  require(!machine.network.empty(), path, "[[network]]");
+  Size inner = 1;
+  for (const NetworkLevel& level : machine.network) {
+    require(level.bytes_per_second > 0, path, "network.bytes_per_second");
+    if (level.ranks % inner != 0 || (level.ranks == inner && inner > 1))
+      throw ConfigError("network.ranks", std::to_string(level.ranks),
+                        "must be a multiple of the {} of the level inside", inner);
+    inner = level.ranks;
+  }
+}
+
+void set_network(Machine& machine, const nlohmann::json& levels) {
+  if (!levels.is_array()) reject("network", levels, "must be an array of tables: [[network]]");
+  for (const nlohmann::json& level : levels) {
+    NetworkLevel& added = machine.network.emplace_back();
+    for (const auto& [name, value] : level.items())
+      set(added, network_keys, "network.", name, value);
+  }
+}
+
+void set_rate(Machine& machine, const std::string& key, const nlohmann::json& value) {
+  const std::string type = key.substr(rates.size());
+  if (std::find(product_types.begin(), product_types.end(), type) == product_types.end())
+    reject(key, value, "the type " + must_be_one_of(type, product_types));
+  setting_types::assign(key, value, machine.flops_per_second[type]);
+  check_range(key, value, tiny, HUGE_VAL);
+}
+
+template <class T, std::size_t N>
+std::string lines(const T& table, const std::array<MachineKey<T>, N>& keys) {
+  std::string text;
+  for (const MachineKey<T>& key : keys) {
+    const std::string value =
+        std::visit([&](auto member) { return to_toml(nlohmann::json(table.*member)); }, key.member);
+    const std::string line = fmt::format("{} = {}", key.name, value);
+    text += key.doc.empty() ? line + "\n" : fmt::format("{:<44} # {}\n", line, key.doc);
+  }
+  return text;
+}
+
+}  // namespace
+
+Machine load_machine(const std::string& path) {
+  Machine machine;
+  machine.name = std::filesystem::path(path).stem().string();
+  const std::string prefix = "machine.";
+  for (const auto& [key, value] : parse_toml(read_text(path), path)) {
+    if (key == "network")
+      set_network(machine, value);
+    else if (key.starts_with(rates))
+      set_rate(machine, key, value);
+    else if (key.starts_with(prefix))
+      set(machine, machine_keys, prefix, key.substr(prefix.size()), value);
+    else
+      reject(key, value, "is not a known key; a machine file has [machine] and [[network]]");
+  }
+  check_whole(machine, path);
+  return machine;
+}
+
+std::string machine_as_toml(const Machine& machine) {
+  std::string text = "[machine]\n" + lines(machine, machine_keys);
+  text +=
+      "\n[machine.flops_per_second]                  # reached by the matrix products of a rank\n";
+  for (const auto& [type, rate] : machine.flops_per_second)
+    text += fmt::format("{} = {}\n", type, to_toml(rate));
+  for (const NetworkLevel& level : machine.network)
+    text += "\n[[network]]\n" + lines(level, network_keys);
+  return text;
+}
+
+}  // namespace tessera

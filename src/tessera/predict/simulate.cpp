@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <tessera/predict/simulate.hpp>
+
+namespace tessera {
+namespace {
+
+/// One clock for each kind of ranks.
+class Simulator {
+ public:
+  Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
+      : plan_(plan),
+        cost_(cost),
+        kinds_(kinds),
+        state_{Seconds(kinds.size()), Seconds(kinds.size()), {}, {}},
+        of_stage_(plan.stages.size()) {
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      sizes_.push_back(work_sizes(plan, kinds.first[k]));
+      of_stage_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
+      all_.push_back(k);
+    }
+  }
+
+  /// The second step is measured: its ranks begin as far apart as a step leaves them.
+  SimulatedStep step() {
+    const std::vector<Part> parts = parts_of_step();
+    for (const Part& part : parts) repeat(part);
+    const double begin = *std::max_element(state_.now.begin(), state_.now.end());
+    state_.result = {};
+    for (const Part& part : parts) repeat(part);
+    state_.result.step_seconds = *std::max_element(state_.now.begin(), state_.now.end()) - begin;
+    return state_.result;
+  }
+
+ private:
+  using Seconds = std::vector<double>;       ///< of each kind
+  using Members = std::vector<std::size_t>;  ///< kinds that do something together
+
+  struct State {
+    Seconds now;
+    Seconds lag;                       ///< that nobody has waited for yet
+    std::map<RankSet, Seconds> links;  ///< when the group's latest call ends
+    SimulatedStep result;
+  };
+
+  struct CostedWork {
+    Work work;
+    std::vector<Cost> costs;  ///< of each kind; nothing where it belongs to another stage
+    bool meets_other_stages = false;
+  };
+  using StageWorks = std::vector<std::vector<CostedWork>>;  ///< by stage
+
+  /// Works that are done so often, one time after another.
+  struct Part {
+    StageWorks works;
+    Size times = 1;
+  };
+
+  /// Runs of equal microbatches, if the plan repeats some, and the rest.
+  std::vector<Part> parts_of_step() const {
+    std::vector<Size> samples;  // of each kind
+    for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
+    std::vector<Part> parts;
+    const Size times = plan_.stages.front().repeated.times;
+    for (const Range& run : equal_microbatches(times, plan_.input.microbatches, samples)) {
+      Part& part = parts.emplace_back(Part{{}, run.count});
+      for (const StagePlan& stage : plan_.stages) {
+        std::vector<Action> actions(stage.actions.begin(),
+                                    stage.actions.begin() + stage.repeated.actions);
+        for (Action& action : actions) action.microbatch = run.begin;
+        part.works.push_back(costed_works(part.works.size(), actions));
+      }
+    }
+    Part& rest = parts.emplace_back();
+    for (const StagePlan& stage : plan_.stages)
+      rest.works.push_back(
+          costed_works(rest.works.size(),
+                       {stage.actions.begin() + stage.repeated.actions, stage.actions.end()}));
+    return parts;
+  }
+
+  /// Simulates the first ones of very many equal microbatches; each of the others takes as long as
+  /// the last of these.
+  void repeat(const Part& part) {
+    constexpr Size most = 64;
+    const Size times = std::min(part.times, most);
+    for (Size i = 0; i + 1 < times; ++i) carry_out(part.works);
+    const State before = state_;
+    carry_out(part.works);
+    if (part.times > times) advance(before, static_cast<double>(part.times - times));
+  }
+
+  /// Adds `times` times the change since `before`.
+  void advance(const State& before, double times) {
+    const auto one = [&](double& now, double then) { now += times * (now - then); };
+    const auto each = [&](Seconds& now, const Seconds& then) {
+      for (std::size_t k = 0; k < now.size(); ++k) one(now[k], then[k]);
+    };
+    each(state_.now, before.now);
+    each(state_.lag, before.lag);
+    for (auto& [ranks, busy_until] : state_.links) each(busy_until, before.links.at(ranks));
+    SimulatedStep& result = state_.result;
+    one(result.products, before.result.products);
+    one(result.kernels, before.result.kernels);
+    one(result.update, before.result.update);
+    for (std::size_t c = 0; c < result.calls.size(); ++c) {
+      const SimulatedStep::Call& then = before.result.calls[c];
+      one(result.calls[c].calls, then.calls);
+      one(result.calls[c].seconds, then.seconds);
+      one(result.calls[c].waiting, then.waiting);
+    }
+  }
+
+  std::vector<CostedWork> costed_works(std::size_t stage,
+                                       const std::vector<Action>& actions) const {
+    std::vector<CostedWork> all;
+    for (const Action& action : actions) {
+      std::vector<Work> first;
+      std::vector<std::vector<Cost>> costs;  // by piece of work
+      for (const std::size_t c : of_stage_[stage]) {
+        const std::vector<Work> works = work_of(action, plan_, sizes_[c]);
+        if (first.empty()) {
+          first = works;
+          costs.assign(works.size(), std::vector<Cost>(sizes_.size()));
+        }
+        for (std::size_t i = 0; i < works.size(); ++i)
+          if (works[i].size > 0) costs[i][c] = cost_(works[i]);
+      }
+      for (std::size_t i = 0; i < first.size(); ++i)
+        all.push_back({first[i], std::move(costs[i]), meets_other_stages(first[i])});
+    }
+    return all;
+  }
+
+  /// Stages go on until they wait for a message or for each other.
+  void carry_out(const StageWorks& works) {
+    std::vector<std::size_t> next(works.size());
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (std::size_t s = 0; s < works.size(); ++s)
+        while (next[s] < works[s].size()) {
+          const CostedWork& one = works[s][next[s]];
+          if (one.meets_other_stages || !has_arrived(one.work, s)) break;
+          work(one.work, one.costs, of_stage_[s], s);
+          ++next[s];
+          moves = true;
+        }
+      if (!moves && next[0] < works[0].size()) {
+        const CostedWork& common = works[0][next[0]];
+        std::vector<Cost> costs(sizes_.size());
+        for (std::size_t s = 0; s < works.size(); ++s) {
+          const std::vector<Cost>& own = works[s].at(next[s]++).costs;
+          for (const std::size_t k : of_stage_[s]) costs[k] = own[k];
+        }
+        work(common.work, costs, all_, 0);
+        moves = true;
+      }
+    }
+  }
+
+  bool meets_other_stages(const Work& work) const {
+    if (of_stage_.size() == 1 || !work.ranks || work.kind == WorkKind::message) return false;
+    const std::vector<std::string> axes = axes_of(*work.ranks, plan_.input);
+    return std::find(axes.begin(), axes.end(), "pipeline") != axes.end();
+  }
+  bool has_arrived(const Work& work, std::size_t stage) const {
+    return work.kind != WorkKind::message || work.phase != Work::Phase::finishes ||
+           messages_.contains({stage, work.bucket});
+  }
+
+  /// `costs`: of each kind.
+  void work(const Work& work, const std::vector<Cost>& costs, const Members& members,
+            std::size_t stage) {
+    if (!work.ranks) return compute(work, costs, members);
+    if (work.kind == WorkKind::message)
+      return work.phase == Work::Phase::started ? send(work, costs, stage) : receive(work, stage);
+    switch (work.phase) {
+      case Work::Phase::whole:
+        return communicate(work, costs, members);
+      case Work::Phase::started:
+        return start(work, costs, members);
+      case Work::Phase::finishes:
+        return finish(work, members);
+    }
+  }
+
+  void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
+    double& part = work.has_products               ? state_.result.products
+                   : work.kind == WorkKind::update ? state_.result.update
+                                                   : state_.result.kernels;
+    for (const std::size_t k : members) {
+      state_.now[k] += costs[k].seconds;
+      state_.lag[k] += costs[k].lag;
+      part += costs[k].seconds * kinds_.share[k];
+    }
+  }
+
+  /// The kind that stands for the group of `kind`.
+  std::size_t group(RankSet ranks, std::size_t kind) const {
+    return static_cast<std::size_t>(kinds_.leader.at(ranks)[kind]);
+  }
+
+  SimulatedStep::Call& row(const Work& work) {
+    const std::string axis = plan_.input.mesh.group_name(axes_of(*work.ranks, plan_.input));
+    for (SimulatedStep::Call& call : state_.result.calls)
+      if (call.axis == axis && call.operation == work.operation) return call;
+    return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.operation});
+  }
+
+  struct Begin {
+    double at = 0;
+    Cost cost{};
+  };
+  /// When each group's call begins, which lasts as long as on the rank where it lasts longest.
+  std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
+                            const Members& members) {
+    Seconds& busy_until = state_.links[*work.ranks];
+    busy_until.resize(kinds_.size());
+    std::vector<Begin> begins(kinds_.size());
+    for (const std::size_t k : members) {
+      const std::size_t its = group(*work.ranks, k);
+      Begin& begin = begins[its];
+      begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[its]});
+      state_.lag[k] = 0;
+      begin.cost.seconds = std::max(begin.cost.seconds, costs[k].seconds);
+      begin.cost.exposed = std::max(begin.cost.exposed, costs[k].exposed);
+    }
+    return begins;
+  }
+
+  void communicate(const Work& work, const std::vector<Cost>& costs, const Members& members) {
+    const std::vector<Begin> begin = begins(work, costs, members);
+    SimulatedStep::Call& total = row(work);
+    for (const std::size_t k : members) {
+      const Begin& mine = begin[group(*work.ranks, k)];
+      if (mine.cost.seconds == 0) continue;
+      total.calls += kinds_.share[k];
+      total.seconds += mine.cost.seconds * kinds_.share[k];
+      total.waiting += (mine.at - state_.now[k]) * kinds_.share[k];
+      state_.now[k] = state_.links[*work.ranks][k] = mine.at + mine.cost.seconds;
+    }
+  }
+
+  using Flight = std::pair<RankSet, Size>;  ///< bucket
+
+  void start(const Work& work, const std::vector<Cost>& costs, const Members& members) {
+    const std::vector<Begin> begin = begins(work, costs, members);
+    Seconds& busy_until = state_.links[*work.ranks];
+    std::vector<Begin>& flight = in_flight_[{*work.ranks, work.bucket}];
+    flight.resize(kinds_.size());
+    for (const std::size_t k : members) {  // read where a kind stands for its group only
+      busy_until[k] = begin[k].at + begin[k].cost.seconds;
+      flight[k] = begin[k];
+      row(work).calls += kinds_.share[k];
+    }
+  }
+
+  void finish(const Work& work, const Members& members) {
+    const std::vector<Begin>& flight = in_flight_.at({*work.ranks, work.bucket});
+    for (const std::size_t k : members) arrive(k, flight[group(*work.ranks, k)], row(work));
+  }
+
+  /// The rank waits for what others have started, and takes the exposed part itself.
+  void arrive(std::size_t k, const Begin& started, SimulatedStep::Call& total) {
+    const double idle = std::max(0.0, started.at - state_.now[k]);  // for ranks that start it later
+    const double exposed = std::min(started.cost.exposed, started.cost.seconds);
+    const double ready = started.at + started.cost.seconds - exposed;
+    const double end = std::max(state_.now[k], ready) + exposed;
+    total.seconds += (end - state_.now[k] - idle) * kinds_.share[k];
+    total.waiting += idle * kinds_.share[k];
+    state_.now[k] = end;
+  }
+
+  /// Each rank of the stage to the one with its coordinates on the other.
+  void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
+    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.bucket}];
+    flight.resize(kinds_.size());
+    for (const std::size_t k : of_stage_[stage]) {
+      flight[group(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
+      state_.lag[k] =
+          0;  // what one pass lags behind, the next one makes up for: many messages follow
+      row(work).calls += kinds_.share[k];
+    }
+  }
+
+  void receive(const Work& work, std::size_t stage) {
+    const auto flight = messages_.extract({stage, work.bucket});
+    for (const std::size_t k : of_stage_[stage])
+      arrive(k, flight.mapped()[group(RankSet::pipeline, k)], row(work));
+  }
+
+  const Plan& plan_;
+  const CostOf& cost_;
+  const RankKinds& kinds_;
+  State state_;
+  std::vector<WorkSizes> sizes_;  ///< of each kind
+  std::vector<Members> of_stage_;
+  Members all_;
+  std::map<Flight, std::vector<Begin>> in_flight_;
+  /// By the stage that receives and number, of each group of ranks along `pipeline`.
+  std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
+};
+
+}  // namespace
+
+double SimulatedStep::communication() const {
+  return std::accumulate(calls.begin(), calls.end(), 0.0,
+                         [](double sum, const Call& call) { return sum + call.seconds; });
+}
+
+double SimulatedStep::waiting() const {
+  return std::accumulate(calls.begin(), calls.end(), 0.0,
+                         [](double sum, const Call& call) { return sum + call.waiting; });
+}
+
+SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds) {
+  return Simulator(plan, cost, kinds).step();
+}
+
+SimulatedStep simulate(const Plan& plan, const CostOf& cost) {
+  return simulate(plan, cost, rank_kinds(plan));
+}
+
+}  // namespace tessera

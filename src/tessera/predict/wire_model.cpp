@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+
+#include <tessera/predict/wire_model.hpp>
+
+namespace tessera {
+namespace {
+
+/// How often the shares of n ranks go around the ring; 0 for what is no ring.
+double passes(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return 2;
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::all_to_all:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+double wire_factor(Operation operation, Size n) {
+  return passes(operation) > 0 ? rounds(operation, n) / static_cast<double>(n) : 1;
+}
+
+double rounds(Operation operation, Size n) {
+  if (passes(operation) > 0) return passes(operation) * static_cast<double>(n - 1);
+  return fewest_rounds(operation, n);
+}
+
+double fewest_rounds(Operation operation, Size n) {
+  const auto doublings = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
+  if (passes(operation) > 0) return passes(operation) * doublings;
+  return operation == Operation::broadcast || operation == Operation::barrier ? doublings : 1;
+}
+
+}  // namespace tessera

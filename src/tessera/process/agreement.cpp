@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <tessera/base/timer.hpp>
+#include <tessera/process/agreement.hpp>
+#include <tessera/process/mpi_error.hpp>
+#include <tessera/process/share_text.hpp>
+
+namespace tessera {
+namespace {
+
+// Whether the request completed in time. Sleeps: ranks that still work may need the core.
+bool wait_for(MPI_Request& request, double seconds, const Site& site) {
+  const Timer timer;
+  while (true) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test", site);
+    if (done) return true;
+    if (timer.seconds() > seconds) return false;
+    if (timer.seconds() > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+}  // namespace
+
+std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds,
+                                          const Site& site) {
+  // Static: if time runs out, the request outlives this call and still writes here.
+  static int failed, any;
+  failed = mine.failed() ? 1 : 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(&failed, &any, 1, MPI_INT, MPI_MAX, comm, &request), "MPI_Iallreduce",
+            site);
+  if (!wait_for(request, mine.failed() ? grace_seconds : no_time_limit, site)) return std::nullopt;
+  if (any == 0) return FirstFailure{};
+
+  // The code as one byte, then the message; nothing from a rank that has not failed.
+  const auto texts =
+      gather_texts(comm, mine.failed() ? static_cast<char>(mine.code) + mine.message : "", site);
+  const auto first =
+      std::find_if(texts.begin(), texts.end(), [](auto& text) { return text != ""; });
+  return FirstFailure{{static_cast<ExitCode>(first->front()), first->substr(1)},
+                      static_cast<int>(first - texts.begin()),
+                      std::count(texts.begin(), texts.end(), *first) == std::ssize(texts)};
+}
+
+std::optional<Outcome> agree_on_outcome(MPI_Comm comm, const Outcome& mine, double grace_seconds) {
+  std::optional<FirstFailure> first = first_failure(comm, mine, grace_seconds);
+  if (!first) return std::nullopt;
+  if (!first->everywhere && !first->outcome.message.empty())
+    first->outcome.message = fmt::format("rank {}: {}", first->rank, first->outcome.message);
+  return first->outcome;
+}
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <memory>
+#include <sched.h>
+#include <string_view>
+#include <unistd.h>
+
+#include <tessera/base/text.hpp>
+#include <tessera/process/host_info.hpp>
+
+namespace tessera {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string_view key = trim(std::string_view(line).substr(0, colon));
+    if (key == "model name" || key == "cpu model" || key == "cpu") {
+      return std::string(trim(std::string_view(line).substr(colon + 1)));
+    }
+  }
+  return "unknown";
+}
+
+std::vector<int> cpu_set() {
+  // The kernel refuses a set smaller than its own; how large that is one finds out by trying.
+  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
+                                                               [](cpu_set_t* p) { CPU_FREE(p); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
+    if (sched_getaffinity(0, bytes, set.get()) != 0) {
+      if (errno == EINVAL) continue;
+      return {};
+    }
+    std::vector<int> processors;
+    for (int i = 0; i < capacity; ++i) {
+      if (CPU_ISSET_S(i, bytes, set.get())) processors.push_back(i);
+    }
+    return processors;
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <tessera/process/launch.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/run_main.hpp>
+#include <tessera/process/standard_streams.hpp>
+
+namespace tessera {
+namespace {
+
+/// One process speaks; before there are ranks, whoever calls.
+int report(const Outcome& outcome) {
+  if (log_rank() == 0 && !outcome.message.empty()) log_error(outcome.message);
+  return static_cast<int>(outcome.code);
+}
+
+}  // namespace
+
+int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& body,
+             double grace_seconds) {
+  try {
+    Runtime runtime(argc, argv);
+    const Outcome mine = outcome_of([&] { return body(runtime); });
+    // Staggered, so that usually one rank speaks before its abort silences the others.
+    const double stagger = 0.02 * std::min(runtime.world_rank(), 100);
+    const std::optional<Outcome> agreed = runtime.agree(mine, grace_seconds + stagger);
+    if (agreed) return report(*agreed);
+    const std::string message = fmt::format("rank {}: {}", runtime.world_rank(), mine.message);
+    log_error(message);
+    abort_job(mine.code, message);
+  } catch (...) {
+    // The runtime could not start; it throws the same on every rank.
+    const int code = report(describe_current_exception());
+    // MPI is gone, and launchers kill the others of a process that fails: let rank 0 speak first.
+    if (log_rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return code;
+  }
+}
+
+Task task_for(const ShowText& show) {
+  return SingleTask([show](Size) {
+    print_output(show.text);
+    return ExitCode::ok;
+  });
+}
+
+int run_program(int argc, char** argv,
+                const std::function<Task(const std::vector<std::string>&)>& parse) {
+  occupy_standard_streams();
+  const std::optional<Launch> launch = detect_launch(std::getenv);
+  const int ranks = launch ? launch->size : 1;
+  Task task;
+  const Outcome parsed = outcome_of([&] { task = parse({argv + 1, argv + argc}); });
+  if (parsed.failed()) {
+    if (ranks == 1) return report(parsed);
+    // One process must speak, and none may exit before it has: launchers kill the others of a
+    // process that fails. The runtime brings them together.
+    task = [&](Runtime&) -> ExitCode { throw Error(parsed.code, parsed.message); };
+  }
+  if (const auto* single = std::get_if<SingleTask>(&task)) {
+    // Every process of a launch would answer the same.
+    if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
+    return report(outcome_of([&] { return (*single)(ranks); }));
+  }
+  return run_main(argc, argv, std::get<ParallelTask>(task));
+}
+
+}  // namespace tessera

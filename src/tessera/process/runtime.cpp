@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <mpi.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/base/view.hpp>
+#include <tessera/process/agreement.hpp>
+#include <tessera/process/cpu_quota.hpp>
+#include <tessera/process/gpu.hpp>
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/launch.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/mpi_error.hpp>
+#include <tessera/process/runtime.hpp>
+#include <tessera/process/share_text.hpp>
+#include <tessera/process/threads.hpp>
+#include <tessera/process/wait_limit.hpp>
+
+namespace tessera {
+namespace {
+
+std::mutex abort_mutex;
+AbortObserver abort_observer;
+
+bool mpi_is_initialized() {
+  int flag = 0;
+  MPI_Initialized(&flag);
+  return flag != 0;
+}
+
+// One Runtime per process.
+class OnlyOne {
+ public:
+  OnlyOne() {
+    if (exists_.exchange(true))
+      throw Error(ExitCode::usage, "a process can have only one Runtime at a time");
+  }
+  ~OnlyOne() { exists_ = false; }
+  OnlyOne(const OnlyOne&) = delete;
+  OnlyOne& operator=(const OnlyOne&) = delete;
+
+ private:
+  static inline std::atomic<bool> exists_ = false;
+};
+
+WaitLimit start_limit(const Site& site = Site::current()) {
+  return WaitLimit("the start", timeout_seconds(), site);
+}
+
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv, const std::optional<Launch>& launch)
+      : owned_(!mpi_is_initialized()) {
+    if (launch) set_log_rank(launch->rank);  // until MPI tells
+    if (!owned_ && !mpi_is_running())
+      throw Error(ExitCode::usage, "MPI has already been finalized");
+    int provided = MPI_THREAD_SINGLE;
+    if (owned_) {
+      const WaitLimit limit("MPI_Init_thread", timeout_seconds());
+      MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    } else {
+      MPI_Query_thread(&provided);
+    }
+    thread_level = provided == MPI_THREAD_MULTIPLE     ? "multiple"
+                   : provided == MPI_THREAD_SERIALIZED ? "serialized"
+                   : provided == MPI_THREAD_FUNNELED   ? "funneled"
+                                                       : "single";
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const WaitLimit limit = start_limit();
+    MPI_Comm_dup(MPI_COMM_WORLD, &control);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank);
+  }
+  ~MpiSession() {
+    if (!mpi_is_running()) return;
+    const WaitLimit limit("the end of MPI", timeout_seconds());
+    MPI_Comm_free(&node);
+    MPI_Comm_free(&control);
+    if (owned_) MPI_Finalize();
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank = 0, size = 1, local_rank = 0;
+  const char* thread_level = "single";
+  MPI_Comm control = MPI_COMM_NULL;  ///< all ranks, for the runtime's own messages
+  MPI_Comm node = MPI_COMM_NULL;
+
+ private:
+  bool owned_;
+};
+
+std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string& mine,
+                                       const Site& site = Site::current()) {
+  const WaitLimit limit = start_limit(site);
+  return gather_texts(mpi.node, mine);
+}
+
+// Runs f on every rank; if it threw on any, every rank throws the same Error.
+template <class F>
+void on_all_ranks(const MpiSession& mpi, const F& f, const Site& site = Site::current()) {
+  const Outcome mine = outcome_of(f);
+  const WaitLimit limit = start_limit(site);
+  const Outcome outcome = *agree_on_outcome(mpi.control, mine, no_time_limit);
+  if (outcome.failed()) throw Error(outcome.code, outcome.message);
+}
+
+/// None where Kokkos has no devices.
+std::optional<int> choose_device(const MpiSession& mpi, const std::vector<std::string>& arguments) {
+  const std::optional<int> visible = visible_devices();
+  int device = 0;
+  std::string identity;
+  on_all_ranks(mpi, [&] {
+    const auto asked = asked_number(arguments, std::getenv, "device-id");
+    // A variable is for other programs as well.
+    if (!visible && asked && asked->name.starts_with("--"))
+      throw ConfigError(asked->name, std::to_string(asked->number),
+                        "this Tessera was built without GPUs");
+    if (!visible) return;
+    device = device_of_rank(mpi.local_rank, *visible, asked);
+    identity = device_identity(device);
+  });
+  if (!visible) return std::nullopt;
+  const std::vector<std::string> names = texts_of_node(mpi, identity);
+  on_all_ranks(mpi, [&] {
+    const std::optional<std::string> error = shared_device_error(names);
+    const char* allowed = std::getenv("TESSERA_ALLOW_SHARED_GPU");
+    if (error && (allowed == nullptr || std::string_view(allowed) != "1"))
+      throw Error(ExitCode::usage, *error);
+  });
+  return device;
+}
+
+/// None where Kokkos has no threads.
+std::optional<int> choose_threads(const MpiSession& mpi,
+                                  const std::vector<std::string>& arguments) {
+#if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
+  constexpr bool has_threads = true;
+#else
+  constexpr bool has_threads = false;
+#endif
+  std::optional<AskedNumber> asked;
+  on_all_ranks(mpi, [&] {
+    asked = asked_threads(arguments, std::getenv);
+    if (asked) check_threads(*asked, cpu_set(), has_threads);
+  });
+  if (!has_threads) return std::nullopt;
+  if (asked) return asked->number;
+  std::vector<std::vector<int>> cores;
+  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
+    cores.push_back(nlohmann::json::parse(text));
+  return threads_of_rank(mpi.local_rank, cores, cpu_quota());
+}
+
+class KokkosSession {
+ public:
+  KokkosSession(int& argc, char** argv, const KokkosChoice& choice)
+      : owned_(!Kokkos::is_initialized()) {
+    if (owned_) initialize_kokkos(argc, argv, choice);
+  }
+  ~KokkosSession() {
+    if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+
+ private:
+  bool owned_;
+};
+
+}  // namespace
+
+struct Runtime::State {
+  // In the order of their start; they end in reverse.
+  OnlyOne only_one;
+  std::vector<std::string> arguments;
+  BlasStatus blas;
+  std::optional<Launch> launch;
+  MpiSession mpi;
+  std::optional<int> device;
+  std::optional<KokkosSession> kokkos;
+
+  State(int& argc, char**& argv)
+      : arguments(argv, argv + argc),
+        blas(check_blas(argc, argv, !mpi_is_initialized())),
+        launch(detect_launch(std::getenv)),
+        mpi(argc, argv, launch) {
+    if (launch) check_launch(*launch, mpi.size);
+    set_log_rank(mpi.rank);
+    on_all_ranks(mpi, check_timeout_variable);
+    device = choose_device(mpi, arguments);
+    const KokkosChoice choice{device, choose_threads(mpi, arguments)};
+    on_all_ranks(mpi, [&] {
+      kokkos.emplace(argc, argv, choice);
+      serial_below();  // rejects a bad value
+      blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
+    });
+  }
+};
+
+Runtime::Runtime(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
+
+Runtime::~Runtime() = default;
+
+int Runtime::world_rank() const { return state_->mpi.rank; }
+int Runtime::world_size() const { return state_->mpi.size; }
+const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
+std::optional<int> Runtime::device() const { return state_->device; }
+const BlasStatus& Runtime::blas() const { return state_->blas; }
+const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
+
+std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
+  // A rank that failed ends the job itself when its grace is over, with a better line.
+  const double extra = mine.failed() && timeout_seconds() > 0 ? grace_seconds : 0;
+  const WaitLimit limit("the end of all ranks", timeout_seconds() + extra);
+  return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
+}
+
+void observe_abort(AbortObserver observer) {
+  const std::lock_guard lock(abort_mutex);
+  abort_observer = std::move(observer);
+}
+
+void abort_job(ExitCode code, const std::string& reason) {
+  AbortObserver observer;
+  {
+    const std::lock_guard lock(abort_mutex);
+    observer = std::exchange(abort_observer, {});
+  }
+  if (observer) observer(code, reason);
+  std::fflush(nullptr);
+  // Launchers drop what they have not forwarded when the job dies.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  std::_Exit(static_cast<int>(code));
+}
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/process/standard_streams.hpp>
+
+namespace tessera {
+
+void occupy_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free descriptor is this one. Open the wrong way round, it keeps failing.
+    if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) return;
+  }
+}
+
+void print_output(std::string_view text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (std::fflush(stdout) == 0 && written) return;
+  const std::string reason = errno != 0 ? std::strerror(errno) : "incomplete write";
+  throw Error(ExitCode::usage, "cannot write to standard output: " + reason);
+}
+
+}  // namespace tessera

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/threads.hpp>
+
+namespace tessera {
+namespace {
+
+bool share_a_core(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+std::string siblings_on_linux(int processor) {
+  std::ifstream file(
+      fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", processor));
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> cores_of(std::span<const int> processors,
+                          const std::function<std::string(int)>& siblings) {
+  std::set<std::string> seen;
+  std::vector<int> cores;
+  for (const int processor : processors) {
+    std::string core = siblings(processor);
+    if (core.empty()) core = std::to_string(processor);
+    if (seen.insert(core).second) cores.push_back(processor);
+  }
+  return cores;
+}
+
+std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
+
+int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores,
+                    std::optional<double> quota) {
+  const std::vector<int>& mine = cores[local_rank];
+  const auto sharers = std::count_if(cores.begin(), cores.end(),
+                                     [&](const auto& other) { return share_a_core(mine, other); });
+  int threads = static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers));
+  if (quota)
+    threads = std::min(threads, static_cast<int>(*quota / static_cast<double>(cores.size())));
+  return std::max(1, threads);
+}
+
+std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
+                                         const Environment& environment) {
+  if (const auto asked = asked_number(arguments, environment, "num-threads")) return asked;
+  AskedNumber asked{"OMP_NUM_THREADS"};
+  const char* value = environment(asked.name.c_str());
+  if (value == nullptr) return std::nullopt;
+  std::from_chars(value, value + std::strlen(value), asked.number);
+  if (asked.number < 1) return std::nullopt;
+  return asked;
+}
+
+void check_threads(const AskedNumber& asked, std::span<const int> processors,
+                   bool kokkos_has_threads) {
+  const int available = static_cast<int>(processors.size());
+  // OMP_NUM_THREADS is for other libraries as well.
+  if (!kokkos_has_threads && asked.number > 1 && asked.name != "OMP_NUM_THREADS")
+    throw ConfigError(
+        asked.name, std::to_string(asked.number),
+        "this Kokkos was built without OpenMP, so each rank runs 1 thread; build one with OpenMP: "
+        "scripts/kokkos.sh --backend openmp");
+  if (!kokkos_has_threads || available == 0 || asked.number <= available) return;
+  throw ConfigError(
+      asked.name, std::to_string(asked.number),
+      "each rank may run on only {} ({}); ask for at most {} threads, or give ranks more "
+      "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
+      counted(available, "processor"), number_ranges(processors), available, asked.number,
+      asked.number);
+}
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/runtime.hpp>
+#include <tessera/process/wait_limit.hpp>
+
+namespace tessera {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr const char* timeout_variable = "TESSERA_TIMEOUT_SECONDS";
+constexpr double timeout_without_variable = 300;
+constexpr auto look_interval = 50ms;
+constexpr Seconds turn{1.5}, last_turn{6};  // launchers give ranks about a second to end
+constexpr auto longest_step = 1s;           // a look that comes later was suspended
+
+std::atomic<double> told = -1;       // negative: nothing yet
+std::atomic<bool> reported = false;  // one line per process
+
+std::optional<double> timeout_of(std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!(seconds > 0 && seconds <= longest_timeout_seconds)) return std::nullopt;
+  return seconds;
+}
+
+}  // namespace
+
+double default_timeout_seconds() {
+  const char* text = std::getenv(timeout_variable);
+  return timeout_of(text != nullptr ? text : "").value_or(timeout_without_variable);
+}
+
+void check_timeout_variable() {
+  const char* text = std::getenv(timeout_variable);
+  if (text != nullptr && !timeout_of(text))
+    throw ConfigError(timeout_variable, text, "must be more than 0 and at most 1e9 seconds");
+}
+
+double timeout_seconds() {
+  const double seconds = told;
+  return seconds >= 0 ? seconds : default_timeout_seconds();
+}
+
+void set_timeout_seconds(double seconds) { told = seconds; }
+
+struct WaitLimit::State {
+  std::string what;
+  Seconds limit;
+  Site site;
+  std::mutex mutex{};
+  std::condition_variable wake{};
+  bool is_over = false;
+  std::thread thread{};
+
+  /// The lower ranks speak first: the others are usually gone by their turn. A rank that is before
+  /// MPI has the number that the launcher gave it.
+  void watch() {
+    const Seconds last_call = limit + std::min<Seconds>(log_rank() * turn, last_turn);
+    Seconds waited{0};
+    Clock::time_point last_look = Clock::now();
+    std::unique_lock lock(mutex);
+    while (waited < last_call) {
+      if (wake.wait_for(lock, look_interval, [this] { return is_over; })) return;
+      const Clock::time_point now = Clock::now();
+      waited += std::min<Seconds>(now - std::exchange(last_look, now), longest_step);
+    }
+    if (reported.exchange(true)) return;
+    const std::string message = fmt::format("rank {}: {} at {} has waited {:.1f} s for other ranks",
+                                            log_rank(), what, to_string(site), waited.count());
+    log_from_this_rank(message);
+    abort_job(ExitCode::communication, message);
+  }
+};
+
+WaitLimit::WaitLimit(std::string what, double seconds, const Site& site) {
+  if (seconds <= 0) return;
+  state_.reset(new State{std::move(what), Seconds(seconds), site});
+  try {
+    state_->thread = std::thread([state = state_.get()] { state->watch(); });
+  } catch (const std::system_error&) {
+    state_.reset();
+  }
+}
+
+WaitLimit::~WaitLimit() {
+  if (!state_) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_over = true;
+  }
+  state_->wake.notify_one();
+  state_->thread.join();
+}
+
+}  // namespace tessera

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/predict/advice.hpp>
+#include <tessera/predict/rank_kinds.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+Config wide_mlp() {
+  Config config;
+  config.model.mlp.widths = {64, 512, 512, 64};
+  config.data.kind = DataKind::random;
+  config.training.batch_size = config.data.samples = 64;
+  return config;
+}
+
+Machine machine_with(double bytes_per_second, Size memory_bytes) {
+  Machine machine{"test", {{"float32", 1e11}}, 1e11, memory_bytes, 1e-6, 1, 1, {}};
+  machine.network = {{"all", 64, 1e-6, bytes_per_second}};
+  return machine;
+}
+
+const Machine roomy = machine_with(1e10, Size{1} << 40);
+
+TEST(Advice, IsSortedAndEachCandidateIsValid) {
+  const Advice advice = advise(wide_mlp(), 8, roomy);
+  ASSERT_GT(advice.fits.size(), 10u);
+  EXPECT_TRUE(advice.too_large.empty());
+  double before = 0;
+  for (const Candidate& one : advice.fits) {
+    EXPECT_EQ(one.mesh.num_ranks(), 8);
+    EXPECT_GE(one.step.step_seconds, before);
+    before = one.step.step_seconds;
+    const Plan plan = make_plan(plan_input(resolve(one.config, 8), one.mesh));
+    EXPECT_EQ(simulate(plan, cost_on(roomy, plan)).step_seconds, one.step.step_seconds);
+    Size most = 0;
+    for (Size rank = 0; rank < 8; ++rank) most = std::max(most, plan.memory(rank).total());
+    EXPECT_EQ(most, one.memory_bytes);
+  }
+}
+
+// Where messages cost nothing, what adds none to the kernels wins; where they cost everything, the
+// fewest bytes do.
+TEST(Advice, FollowsTheMachine) {
+  const Advice slow = advise(wide_mlp(), 4, machine_with(1e6, Size{1} << 40));
+  Size fewest = slow.fits.front().sent_bytes;
+  for (const Candidate& one : slow.fits)
+    if (one.mesh.size_of("pipeline") == 1) fewest = std::min(fewest, one.sent_bytes);
+  EXPECT_LE(slow.fits.front().sent_bytes, 2 * fewest);
+  EXPECT_GT(slow.fits.back().step.communication(), slow.fits.front().step.communication());
+}
+
+TEST(Advice, GoesToWhatTakesLessMemoryWhereItMust) {
+  Size most = 0, least = Size{1} << 60;
+  for (const Candidate& one : advise(wide_mlp(), 8, roomy).fits) {
+    most = std::max(most, one.memory_bytes);
+    least = std::min(least, one.memory_bytes);
+  }
+  const Machine tight = machine_with(1e10, (most + least) / 2);
+  const Advice advice = advise(wide_mlp(), 8, tight);
+  ASSERT_FALSE(advice.fits.empty());
+  for (const Candidate& one : advice.fits) EXPECT_LE(one.memory_bytes, tight.memory_bytes);
+  const Advice none = advise(wide_mlp(), 8, machine_with(1e10, 1000));
+  EXPECT_TRUE(none.fits.empty());
+  ASSERT_FALSE(none.too_large.empty());
+  for (const Candidate& one : none.too_large) EXPECT_GT(one.memory_bytes, 1000);
+  EXPECT_LE(none.too_large.front().memory_bytes, none.too_large.back().memory_bytes);
+}
+
+TEST(Advice, KeepsOnlyOptionsThatAMeshCanUse) {
+  Config config = wide_mlp();
+  config.training.distributed.sequence_parallel = true;
+  config.training.distributed.prefetch = false;
+  bool with = false, without = false;
+  for (const Candidate& one : advise(config, 4, roomy).fits) {
+    const DistributedConfig& its = one.config.training.distributed;
+    EXPECT_EQ(its.sequence_parallel, one.mesh.size_of("model") > 1);
+    EXPECT_EQ(its.prefetch, its.strategy != "fsdp" && its.strategy != "hybrid");
+    (its.sequence_parallel ? with : without) = true;
+  }
+  EXPECT_TRUE(with && without);
+}
+
+TEST(Advice, SaysWhereTimeIsLost) {
+  SimulatedStep fast, slow;
+  fast.products = slow.products = 1;
+  slow.kernels = 0.25;
+  slow.calls.push_back({"data", Operation::all_reduce, 1, 0.5, 0});
+  EXPECT_EQ(why_slower(slow, fast), "500 ms more in all_reduce on data");
+  EXPECT_EQ(why_slower(fast, fast), "");
+}
+
+TEST(Advice, OneRankHasItsUsualMesh) {
+  const Advice advice = advise(wide_mlp(), 1, roomy);
+  ASSERT_EQ(advice.fits.size(), 1U);
+  EXPECT_EQ(advice.fits.front().mesh.to_string(), "data=1");
+}
+
+TEST(Advice, MoreRanksThanTheMachineHasAreAnErrorAtOnce) {
+  for (const Size ranks : {Size{65}, Size{1} << 60})
+    EXPECT_EQ(test::error_of([&] { advise(wide_mlp(), ranks, roomy); }),
+              fmt::format("--ranks = {}: must be from 1 to 64, the number of ranks of machine test",
+                          ranks));
+}
+
+// Coordinates along `model` that have equal work are one kind: there are few of them.
+TEST(Advice, ThousandsOfRanksAreFewKinds) {
+  Machine large = roomy;
+  large.network = {{"all", 8192, 1e-6, 1e10}};
+  const Advice advice = advise(wide_mlp(), 8192, large);
+  EXPECT_GT(advice.fits.size(), 100U);
+  std::size_t most = 0;
+  for (const Candidate& one : advice.fits)
+    if (one.mesh.size_of("model") > 512)
+      most = std::max(most, rank_kinds(make_plan(plan_input(one.config, one.mesh))).size());
+  EXPECT_GT(most, 0U);
+  EXPECT_LE(most, 64U);
+}
+
+TEST(Advice, NoMeshAtAllIsAnError) {
+  Config config = wide_mlp();
+  config.model.kind = ModelKind::fno;
+  EXPECT_NE(test::error_of([&] { advise(config, 4, roomy); }).find("--ranks = 4: no mesh"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

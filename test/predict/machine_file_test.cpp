@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tessera/predict/machine_file.hpp>
+
+#include "expect_error.hpp"
+#include "temporary_directory.hpp"
+
+namespace tessera {
+namespace {
+
+using test::TemporaryDirectory;
+
+const std::string small_machine = R"([machine]
+memory_bytes = 1_000_000
+memory_bytes_per_second = 2e9
+kernel_seconds = 1e-6
+overlap = 0.5
+product_overlap = 0.25
+[machine.flops_per_second]
+float32 = 1e10
+[[network]]
+name = "node"
+ranks = 2
+latency_seconds = 1e-6
+bytes_per_second = 1e9
+[[network]]
+name = "cluster"
+ranks = 12
+latency_seconds = 1e-5
+rendezvous_seconds = 3e-5
+eager_bytes = 65_536
+bytes_per_second = 1e8
+)";
+
+TEST(MachineFile, IsReadAndWritten) {
+  const TemporaryDirectory folder;
+  const Machine machine = load_machine(folder.write("small.toml", small_machine));
+  EXPECT_EQ(machine.name, "small");
+  EXPECT_EQ(machine.memory_bytes, 1000000);
+  EXPECT_EQ(machine.flops_per_second.at("float32"), 1e10);
+  EXPECT_EQ(machine.ranks(), 12);
+  EXPECT_EQ(machine.network[0].latency_seconds, 1e-6);
+  const std::string text = machine_as_toml(machine);
+  const Machine again = load_machine(folder.write("again.toml", text));
+  EXPECT_EQ(again.name, "small");
+  EXPECT_EQ(again.overlap, 0.5);
+  EXPECT_EQ(again.product_overlap, 0.25);
+  EXPECT_EQ(again.network[1].bytes_per_second, 1e8);
+  EXPECT_EQ(again.network[1].rendezvous_seconds, 3e-5);
+  EXPECT_EQ(again.network[1].eager_bytes, 65536);
+  EXPECT_EQ(again.network[0].rendezvous_seconds, 0);
+  EXPECT_EQ(machine_as_toml(again), text);
+}
+
+TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
+  for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
+    const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
+    EXPECT_EQ(machine.name, name);
+    EXPECT_GT(machine.ranks(), 1000);
+  }
+}
+
+TEST(MachineFile, SaysWhatIsWrong) {
+  const TemporaryDirectory folder;
+  const auto rejection = [&](const std::string& from, const std::string& to) {
+    std::string text = small_machine;
+    text.replace(text.find(from), from.size(), to);
+    return test::error_of([&] { load_machine(folder.write("small.toml", text)); });
+  };
+  EXPECT_EQ(
+      rejection("\noverlap", "\noverlaps"),
+      "machine.overlaps = 0.5: is not a known key; the key must be one of name, memory_bytes, "
+      "memory_bytes_per_second, kernel_seconds, product_overlap, overlap; did you mean overlap?");
+  EXPECT_EQ(rejection("0.5", "1.5"), "machine.overlap = 1.5: must be from 0 to 1");
+  EXPECT_EQ(rejection("2e9", "0.0"),
+            "machine.memory_bytes_per_second = 0.0: must be positive and finite");
+  EXPECT_EQ(rejection("float32", "float31"),
+            "machine.flops_per_second.float31 = 10000000000.0: the type must be one of float32, "
+            "float64, bfloat16, float16, tf32; did you mean float32?");
+  EXPECT_EQ(rejection("ranks = 12", "ranks = 3"),
+            "network.ranks = 3: must be a multiple of the 2 of the level inside");
+  EXPECT_EQ(rejection("ranks = 2\n", "ranks = \"two\"\n"),
+            "network.ranks = \"two\": must be an integer");
+  EXPECT_NE(rejection("memory_bytes = 1_000_000", "").find("machine.memory_bytes is missing"),
+            std::string::npos);
+  EXPECT_NE(rejection("[[network]]\nname = \"node\"", "[other]\nname = \"node\"").find("other."),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of ranks, and what a machine makes of a plan.
+#include <numeric>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tessera/plan/plan_text.hpp>
+#include <tessera/predict/machine.hpp>
+#include <tessera/predict/rank_kinds.hpp>
+
+#include "expect_error.hpp"
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+PlanInput three_on(const std::string& mesh, Size ranks, Strategy strategy) {
+  PlanInput input = plan_test::tutorial();
+  input.model = plan_test::three_layers();
+  input.mesh = MeshShape::parse(mesh, ranks);
+  input.strategy = strategy;
+  return input;
+}
+
+/// Two ranks on a node, three nodes.
+Machine small_cluster() {
+  Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, 1, {}};
+  machine.network = {{"node", 2, 1e-6, 1e9}, {"cluster", 6, 1e-5, 1e8}};
+  return machine;
+}
+
+/// Each rank is a kind of its own.
+RankKinds single_ranks(const Plan& plan) {
+  const MeshShape& mesh = plan.input.mesh;
+  RankKinds kinds;
+  kinds.share.assign(mesh.num_ranks(), 1 / static_cast<double>(mesh.num_ranks()));
+  for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
+    kinds.first.push_back(rank);
+    for (const RankSet set : rank_sets)
+      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
+        kinds.leader[set].push_back(mesh.first_of_group(axes, rank));
+  }
+  return kinds;
+}
+
+// One clock for each kind gives what one for each rank does.
+TEST(RankKinds, StandForAllTheirRanks) {
+  struct Tried {
+    std::string mesh;
+    Size ranks;
+    Strategy strategy;
+    std::size_t kinds;
+  };
+  for (const auto& [mesh, ranks, strategy, kinds] :
+       {Tried{"data=6", 6, Strategy::data, 2}, Tried{"data=3,model=2", 6, Strategy::zero2, 6},
+        Tried{"data=2,fsdp=3", 6, Strategy::hybrid, 3}, Tried{"fsdp=5", 5, Strategy::fsdp, 3},
+        Tried{"pipeline=3,data=2", 6, Strategy::data, 3},
+        Tried{"pipeline=2,fsdp=3", 6, Strategy::fsdp, 4},
+        Tried{"data=2,model=3", 6, Strategy::data, 3},
+        Tried{"pipeline=3,data=4,model=2", 24, Strategy::zero1, 18}})
+    for (const bool overlap : {false, true}) {
+      SCOPED_TRACE(mesh);
+      PlanInput input = three_on(mesh, ranks, strategy);
+      input.overlap = overlap;
+      input.microbatches = 2;
+      input.clips_by_norm = true;
+      const Plan plan = make_plan(input);
+      const RankKinds alike = rank_kinds(plan), apart = single_ranks(plan);
+      EXPECT_EQ(apart.size(), static_cast<std::size_t>(ranks));
+      EXPECT_EQ(alike.size(), kinds);
+      const CostOf cost = [](const Work& work) {
+        const double size = static_cast<double>(work.size);
+        return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+      };
+      const SimulatedStep few = simulate(plan, cost, alike), all = simulate(plan, cost, apart);
+      EXPECT_NEAR(few.step_seconds, all.step_seconds, 1e-9 * all.step_seconds);
+      EXPECT_NEAR(few.products, all.products, 1e-9 * all.products);
+      EXPECT_NEAR(few.communication(), all.communication(), 1e-9 * all.step_seconds);
+      EXPECT_NEAR(few.waiting(), all.waiting(), 1e-9 * all.step_seconds);
+      EXPECT_GT(all.step_seconds, 0);
+    }
+}
+
+// A plan of two billion ranks has few boxes and clocks.
+TEST(RankKinds, AreAsFewForBillionsOfRanks) {
+  for (const auto& [mesh, strategy] : {std::pair{"data=2147483647", Strategy::data},
+                                       {"fsdp=2147483647", Strategy::fsdp},
+                                       {"data=1048576,fsdp=2047", Strategy::hybrid},
+                                       {"data=65536,fsdp=32767", Strategy::zero2},
+                                       {"data=1000003,model=2047", Strategy::zero1},
+                                       {"model=2147483647", Strategy::tensor}}) {
+    SCOPED_TRACE(mesh);
+    PlanInput input = three_on(mesh, MeshShape(parse_axes(mesh)).num_ranks(), strategy);
+    input.global_batch = input.samples = 3'000'000'007;
+    input.validation_samples = 12'345;
+    input.clips_by_norm = true;
+    const Plan plan = make_plan(input);
+    const RankKinds kinds = rank_kinds(plan);
+    EXPECT_LT(ranks_with_equal_work(plan).boxes.number(), 5000);
+    EXPECT_LT(kinds.size(), 500u);
+    EXPECT_NEAR(std::accumulate(kinds.share.begin(), kinds.share.end(), 0.0), 1, 1e-9);
+    EXPECT_LT(to_text(plan).size(), 50'000u);
+  }
+}
+
+TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  const CostOf cost = cost_on(small_cluster(), plan);
+  Work work;
+  work.flops = 3e9;
+  work.bytes = 1e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 1e-6);
+  work.bytes = 4e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
+}
+
+TEST(Machine, ProductsHideAPartOfTheirTraffic) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  Machine machine = small_cluster();
+  machine.product_overlap = 0.25;
+  const CostOf cost = cost_on(machine, plan);
+  Work work;
+  work.flops = 3e9;
+  work.bytes = 4e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
+  work.has_products = true;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 0.75 * 3 + 1e-6);
+  work.bytes = 1e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 0.75 * 1 + 1e-6);
+}
+
+Work call(RankSet ranks, Operation operation, double bytes) {
+  Work work;
+  work.kind = WorkKind::all_reduce;
+  work.ranks = ranks;
+  work.operation = operation;
+  work.bytes = bytes;
+  return work;
+}
+
+TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
+  const auto seconds = [](const std::string& mesh, RankSet ranks) {
+    const Plan plan = make_plan(three_on(mesh, 6, Strategy::data));
+    return cost_on(small_cluster(), plan)(call(ranks, Operation::all_reduce, 6e8)).seconds;
+  };
+  // Within a node: 1 round with all bytes, at 1 GB/s.
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 1e-6 + 6e8 / 1e9);
+  // Over all ranks: one ring, which leaves each node once.
+  EXPECT_DOUBLE_EQ(seconds("data=6", RankSet::batch), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
+  // Two rings through each node share its link.
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
+}
+
+TEST(Machine, LongMessagesMeetFirst) {
+  const NetworkLevel level{"node", 8, 1e-6, 1e9, 1e-5, 1000};
+  const auto seconds = [&](Operation operation, double bytes) {
+    return call_seconds(level, operation, 8, bytes);
+  };
+  // Three messages of all bytes, six of 1.75 times them in all, whichever take less time.
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 3e-6 + 3 * 1e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3000), 6e-6 + 1.75 * 3e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6000), 3 * 1.1e-5 + 3 * 6e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1e6), 6 * 1.1e-5 + 1.75 * 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_gather, 1e6), 3 * 1.1e-5 + 0.875 * 1e-3);
+}
+
+TEST(Machine, OnlyPartOfACallIsHidden) {
+  Machine machine = small_cluster();
+  machine.overlap = 0.75;
+  const Plan plan = make_plan(three_on("data=2", 2, Strategy::data));
+  const Cost cost = cost_on(machine, plan)(call(RankSet::batch, Operation::all_gather, 2e9));
+  EXPECT_DOUBLE_EQ(cost.seconds, 1e-6 + 1);
+  EXPECT_DOUBLE_EQ(cost.exposed, 0.25 * cost.seconds);
+}
+
+TEST(Machine, RejectsWhatItCannotRun) {
+  const auto rejection = [](const std::string& mesh, Size ranks, DType type) {
+    PlanInput input = three_on(mesh, ranks, Strategy::data);
+    input.compute_type = type;
+    return test::error_of([&] { product_rate(small_cluster(), input); });
+  };
+  EXPECT_EQ(rejection("data=7", 7, DType::float32),
+            "mesh = data=7: needs 7 ranks; machine small has 6");
+  EXPECT_EQ(rejection("data=2", 2, DType::bfloat16),
+            "machine.flops_per_second = small: has no bfloat16");
+}
+
+// What a step computes altogether is what the plan counts.
+TEST(Work, FlopsAddUpToThePlans) {
+  for (const Size microbatches : {1, 3}) {
+    PlanInput input = three_on("data=1", 1, Strategy::data);
+    input.microbatches = microbatches;
+    const Plan plan = make_plan(input);
+    const WorkSizes sizes = work_sizes(plan, 0);
+    double flops = 0;
+    for (const Action& action : plan_test::every_action(plan.stages.front()))
+      for (const Work& work : work_of(action, plan, sizes)) flops += work.flops;
+    EXPECT_DOUBLE_EQ(flops, plan.flops.total());
+  }
+}
+
+}  // namespace
+}  // namespace tessera

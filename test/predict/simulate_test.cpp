@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
+#include <tessera/predict/simulate.hpp>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::tutorial;
+
+PlanInput on(const std::string& mesh, Size ranks, Strategy strategy) {
+  PlanInput input = tutorial();
+  input.mesh = MeshShape::parse(mesh, ranks);
+  input.strategy = strategy;
+  return input;
+}
+
+SimulatedStep simulated(const PlanInput& input, const CostOf& cost) {
+  return simulate(make_plan(input), cost);
+}
+
+bool is_backward_product(const Work& work) {
+  return work.kind == WorkKind::backward && work.has_products;
+}
+
+/// With a list that has all microbatches.
+Plan written_out(Plan plan) {
+  for (StagePlan& stage : plan.stages) {
+    stage.actions = plan_test::every_action(stage);
+    stage.repeated = {};
+  }
+  return plan;
+}
+
+// A step of many equal microbatches is added up from a few of them.
+TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
+  const CostOf cost = [](const Work& work) {
+    const double size = static_cast<double>(work.size);
+    return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+  };
+  for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
+    for (const Size microbatches : {1, 2, 3, 7, 64, 65, 500}) {
+      SCOPED_TRACE(testing::Message() << name_of(strategy) << ", " << microbatches);
+      PlanInput input = on("data=3", 3, strategy);
+      input.global_batch = 3007;  // 1003 or 1002 samples on a rank
+      input.samples = 10'000;
+      input.microbatches = microbatches;
+      input.overlap = true;
+      const Plan plan = make_plan(input);
+      const SimulatedStep few = simulate(plan, cost), all = simulate(written_out(plan), cost);
+      const double tolerance = microbatches <= 64 ? 0 : 1e-9 * all.step_seconds;
+      EXPECT_NEAR(few.step_seconds, all.step_seconds, tolerance);
+      EXPECT_NEAR(few.products, all.products, tolerance);
+      EXPECT_NEAR(few.kernels, all.kernels, tolerance);
+      EXPECT_NEAR(few.communication(), all.communication(), tolerance);
+      EXPECT_NEAR(few.waiting(), all.waiting(), tolerance);
+      ASSERT_EQ(few.calls.size(), all.calls.size());
+      for (std::size_t c = 0; c < few.calls.size(); ++c)
+        EXPECT_NEAR(few.calls[c].calls, all.calls[c].calls, 1e-9 * all.calls[c].calls);
+    }
+}
+
+// ALGORITHMS section 2: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies behind the
+// backward pass.
+//
+//   backward   |2p|1p|
+//   reduce        |  2  |  1  |      3 seconds each
+TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
+  PlanInput input = on("data=2", 2, Strategy::data);
+  input.bucket_bytes = 1;  // one for each layer
+  const auto cost = [&](double exposed) {
+    return [=](const Work& work) -> Cost {
+      if (work.ranks) return {3, 0, exposed};
+      return {is_backward_product(work) ? 1.0 : 0.0};
+    };
+  };
+  input.overlap = true;
+  const SimulatedStep hidden = simulated(input, cost(0));
+  EXPECT_DOUBLE_EQ(hidden.step_seconds, 1 + 3 + 3);
+  EXPECT_DOUBLE_EQ(hidden.communication(), 5) << "but for the second of the other product";
+  EXPECT_DOUBLE_EQ(simulated(input, cost(3)).step_seconds, 1 + 1 + 3 + 3) << "nothing is hidden";
+  EXPECT_DOUBLE_EQ(simulated(input, cost(1)).step_seconds, 1 + 3 + 3);
+  input.overlap = false;
+  EXPECT_DOUBLE_EQ(simulated(input, cost(0)).step_seconds, 1 + 1 + 3 + 3);
+}
+
+//   forward  |g1|  f1  |  f2  |     gathers of 2 seconds, products of 3: the second one is hidden
+TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
+  PlanInput input = on("fsdp=2", 2, Strategy::fsdp);
+  const auto cost = [](const Work& work) -> Cost {
+    if (work.kind == WorkKind::all_gather) return {2};
+    return {work.kind == WorkKind::forward && work.has_products ? 3.0 : 0.0};
+  };
+  input.keep_last_unit = input.reshard_after_forward = true;
+  const double with_prefetch = simulated(input, cost).step_seconds;
+  input.prefetch = false;
+  const double without = simulated(input, cost).step_seconds;
+  // Behind the loss the last unit is still there, and the first one is gathered again.
+  EXPECT_DOUBLE_EQ(without, 2 + 3 + 2 + 3 + 2);
+  EXPECT_DOUBLE_EQ(with_prefetch, 2 + 3 + 3 + 2);
+}
+
+TEST(Simulate, RanksWaitForTheOneWithMostRows) {
+  PlanInput input = on("data=3", 3, Strategy::data);  // 11, 11 and 10 rows
+  const auto cost = [](const Work& work) -> Cost {
+    if (work.ranks) return {1};
+    return {work.has_products ? static_cast<double>(work.size) : 0.0};
+  };
+  const SimulatedStep step = simulated(input, cost);
+  EXPECT_DOUBLE_EQ(step.step_seconds, 4 * 11 + 1);
+  EXPECT_DOUBLE_EQ(step.products, 4 * 32 / 3.0);
+  EXPECT_DOUBLE_EQ(step.waiting(), 4 / 3.0);
+  EXPECT_DOUBLE_EQ(step.communication(), 1);
+}
+
+TEST(Simulate, WhatTheSlowestRankLagsBehindIsWaitedForOnce) {
+  PlanInput input = on("data=2", 2, Strategy::data);
+  input.bucket_bytes = 1;
+  const SimulatedStep step = simulated(input, [](const Work& work) -> Cost {
+    if (work.ranks) return {1};
+    return {work.has_products ? 2.0 : 0.0, work.has_products ? 0.5 : 0.0};
+  });
+  EXPECT_DOUBLE_EQ(step.waiting(), 4 * 0.5);
+  EXPECT_DOUBLE_EQ(step.step_seconds, 4 * 2.5 + 2);
+}
+
+// Groups along `data` do not wait for each other.
+TEST(Simulate, GroupsOfAnAxisCallApart) {
+  PlanInput input = on("data=2,model=2", 4, Strategy::data);
+  input.model = plan_test::three_layers();
+  const SimulatedStep step =
+      simulated(input, [](const Work& work) { return Cost{work.ranks ? 1.0 : 0.0}; });
+  double calls = 0;
+  for (const SimulatedStep::Call& call : step.calls) calls += call.calls;
+  EXPECT_DOUBLE_EQ(step.step_seconds, calls);
+  EXPECT_DOUBLE_EQ(step.waiting(), 0);
+}
+
+TEST(Simulate, NoCostsTakeNoTimeAndCallsAreThePlans) {
+  struct Tried {
+    std::string mesh;
+    Size ranks;
+    Strategy strategy;
+  };
+  for (const auto& [mesh, ranks, strategy] :
+       {Tried{"data=3", 3, Strategy::data}, Tried{"data=3", 3, Strategy::zero1},
+        Tried{"data=3", 3, Strategy::zero2}, Tried{"fsdp=3", 3, Strategy::fsdp},
+        Tried{"data=2,fsdp=2", 4, Strategy::hybrid}, Tried{"fsdp=3,model=2", 6, Strategy::fsdp},
+        Tried{"model=3", 3, Strategy::data}})
+    for (const bool overlap : {false, true}) {
+      SCOPED_TRACE(mesh + " " + std::string(name_of(strategy)));
+      PlanInput input = on(mesh, ranks, strategy);
+      input.overlap = overlap;
+      input.microbatches = 2;
+      input.check_finite = input.clips_by_norm = true;
+      const Plan plan = make_plan(input);
+      const SimulatedStep step = simulate(plan, [](const Work&) { return Cost{}; });
+      EXPECT_EQ(step.step_seconds, 0);
+      const SimulatedStep unit = simulate(plan, [](const Work&) { return Cost{1e-9, 0, 1e-9}; });
+      std::map<std::string, double> planned, made;
+      for (const CollectivePlan& row : plan.collectives(0))
+        if (row.cadence == Cadence::step)
+          planned[row.axis + " " + std::string(name_of(row.operation))] +=
+              static_cast<double>(row.calls);
+      for (const SimulatedStep::Call& call : unit.calls)
+        made[call.axis + " " + std::string(name_of(call.operation))] += call.calls;
+      ASSERT_EQ(planned.size(), made.size());
+      for (const auto& [what, calls] : planned) EXPECT_NEAR(made[what], calls, 1e-9) << what;
+    }
+}
+
+TEST(Work, NamesWhatItsTimeDependsOn) {
+  const Plan plan = make_plan(on("data=2", 2, Strategy::data));
+  const WorkSizes sizes = work_sizes(plan, 0);
+  std::vector<std::string> names;
+  for (const Action& action : plan.stages.front().actions)
+    for (const Work& work : work_of(action, plan, sizes))
+      names.push_back(work.name() + " " + std::to_string(work.size));
+  const std::vector<std::string> expected{"forward linear 4x64 float32 16",
+                                          "forward pointwise 64x64 relu in place float32 16",
+                                          "forward linear 64x1 float32 16",
+                                          "forward pointwise 1x1 in place float32 16",
+                                          "loss float32 16",
+                                          "backward pointwise 1x1 in place float32 16",
+                                          "backward linear 64x1 float32 16",
+                                          "backward pointwise 64x64 relu in place float32 16",
+                                          "backward linear 4x64 without gradient 0 float32 16",
+                                          "all_reduce float32 1540",
+                                          "update float32 385"};
+  EXPECT_EQ(names, expected);
+}
+
+/// Layers of one second forward and two backward; messages of `message` seconds.
+CostOf layers_and_messages(double message) {
+  return [=](const Work& work) -> Cost {
+    if (work.kind == WorkKind::message) return {message};
+    if (!work.has_products) return {};
+    return {work.kind == WorkKind::forward ? 1.0 : 2.0};
+  };
+}
+
+PlanInput eight_layers(PipelineSchedule schedule, Size stages, Size microbatches, Size chunks) {
+  PlanInput input = tutorial();
+  input.model = mlp({.widths = std::vector<Size>(9, 16)});
+  input.mesh = MeshShape({{"pipeline", stages}});
+  input.schedule = schedule;
+  input.microbatches = microbatches;
+  input.virtual_stages = chunks;
+  return input;
+}
+
+// (m + (p - 1) / v) (t_f + t_b), as the timeline of the schedule alone has it.
+TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
+  for (const auto& [schedule, chunks] : {std::pair{PipelineSchedule::gpipe, Size{1}},
+                                         {PipelineSchedule::one_f_one_b, Size{1}},
+                                         {PipelineSchedule::interleaved, Size{2}}})
+    for (const Size stages : {2, 4})
+      for (const Size m : {4, 8}) {
+        SCOPED_TRACE(testing::Message() << name_of(schedule) << " " << stages << " " << m);
+        const PlanInput input = eight_layers(schedule, stages, m, chunks);
+        const double of_stage = 3 * 8 / static_cast<double>(stages);
+        const SimulatedStep step = simulated(input, layers_and_messages(0));
+        EXPECT_DOUBLE_EQ(step.step_seconds,
+                         of_stage * (static_cast<double>(m) + static_cast<double>(stages - 1) /
+                                                                  static_cast<double>(chunks)));
+        EXPECT_DOUBLE_EQ(step.products, of_stage * static_cast<double>(m));
+        EXPECT_NEAR(step.waiting() / step.step_seconds,
+                    time_passes(order_passes(input.pipeline()), input.pipeline(), {}).bubble,
+                    1e-12);
+      }
+}
+
+// Two stages, one microbatch: a message lies between the forward passes, and one between the
+// backward passes.
+TEST(Simulate, StagesWaitForMessages) {
+  const SimulatedStep step =
+      simulated(eight_layers(PipelineSchedule::one_f_one_b, 2, 1, 1), layers_and_messages(0.5));
+  EXPECT_DOUBLE_EQ(step.step_seconds, 8 + 16 + 2 * 0.5);
+  ASSERT_EQ(step.calls.size(), 1U);
+  EXPECT_EQ(step.calls[0].operation, Operation::receive);
+  EXPECT_DOUBLE_EQ(step.calls[0].seconds, 2 * 0.5 / 2) << "the mean of two ranks";
+}
+
+}  // namespace
+}  // namespace tessera

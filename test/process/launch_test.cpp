@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/process/gpu.hpp>
+#include <tessera/process/launch.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+std::optional<Launch> detect(const std::map<std::string, std::string>& variables) {
+  return detect_launch([&](const char* name) {
+    const auto at = variables.find(name);
+    return at == variables.end() ? nullptr : at->second.c_str();
+  });
+}
+
+TEST(Launch, IsReadFromTheLauncherNearestToTheProcess) {
+  EXPECT_EQ(detect({}), std::nullopt);
+  EXPECT_EQ(detect({{"SLURM_NTASKS", "8"}}), std::nullopt);
+  const auto openmpi = detect({{"OMPI_COMM_WORLD_SIZE", "4"},
+                               {"OMPI_COMM_WORLD_RANK", "3"},
+                               {"SLURM_STEP_NUM_TASKS", "2"},
+                               {"SLURM_PROCID", "1"}});
+  ASSERT_TRUE(openmpi);
+  EXPECT_EQ(openmpi->variable, "OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(openmpi->size, 4);
+  EXPECT_EQ(openmpi->rank, 3);
+  EXPECT_EQ(detect({{"PMI_SIZE", "5"}})->size, 5);
+  EXPECT_EQ(detect({{"FLUX_JOB_SIZE", "6"}, {"FLUX_TASK_RANK", "5"}})->rank, 5);
+  EXPECT_EQ(detect({{"SLURM_STEP_NUM_TASKS", "7"}, {"SLURM_PROCID", "2"}})->rank, 2);
+  EXPECT_EQ(detect({{"PMI_SIZE", "many"}, {"FLUX_JOB_SIZE", "2"}})->variable, "FLUX_JOB_SIZE");
+}
+
+TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
+  EXPECT_NO_THROW(check_launch({"PMI_SIZE", 1, 0}, 1));
+  EXPECT_NO_THROW(check_launch({"PMI_SIZE", 4, 0}, 4));
+  EXPECT_NO_THROW(check_launch({"PMI_SIZE", 4, 0}, 2));
+  try {
+    check_launch({"PMI_SIZE", 4, 2}, 1);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(std::string(error.what()),
+              "the launcher started 4 processes (PMI_SIZE = 4) but MPI_COMM_WORLD has 1: "
+              "the program and the launcher use different MPI libraries");
+  }
+}
+
+TEST(Gpu, IsTheLocalRankModuloTheVisibleDevices) {
+  EXPECT_EQ(device_of_rank(0, 4, {}), 0);
+  EXPECT_EQ(device_of_rank(3, 4, {}), 3);
+  EXPECT_EQ(device_of_rank(5, 4, {}), 1);
+  EXPECT_EQ(device_of_rank(7, 1, {}), 0);
+  EXPECT_THROW(device_of_rank(0, 0, {}), Error);
+}
+
+TEST(Gpu, IsTheOneAskedForIfTheRankSeesIt) {
+  const AskedNumber asked{"KOKKOS_DEVICE_ID", 2};
+  EXPECT_EQ(device_of_rank(0, 3, asked), 2);
+  EXPECT_EQ(test::error_of([&] { device_of_rank(1, 2, asked); }),
+            "KOKKOS_DEVICE_ID = 2: this process sees 2 GPUs, counted from 0");
+}
+
+TEST(Gpu, TwoRanksOnOneAreFoundByWhatItIsNotByItsNumber) {
+  EXPECT_EQ(shared_device_error(std::vector<std::string>{}), std::nullopt);
+  EXPECT_EQ(shared_device_error(std::vector<std::string>{"a", "b", "c"}), std::nullopt);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{}), 0);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{"h1 a", "h1 b", "h2 a", "h2 b"}), 1);
+  EXPECT_EQ(ranks_per_gpu(std::vector<std::string>{"a", "b", "a", "c", "b", "a"}), 3);
+  const auto error = shared_device_error(std::vector<std::string>{"a", "b", "c", "b"});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(*error,
+            "ranks 1 and 3 of a node with 4 ranks share one GPU: start one rank per GPU, or set "
+            "TESSERA_ALLOW_SHARED_GPU=1 to allow this");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way in which a program can end per scenario, for check_run.cmake to look at from outside.
+#include <functional>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/run_main.hpp>
+#include <tessera/process/share_text.hpp>
+
+namespace {
+
+using tessera::Error;
+using tessera::ExitCode;
+using tessera::Runtime;
+
+ExitCode print_info(Runtime& runtime, int argc, char** argv) {
+  const nlohmann::json provenance = tessera::collect_provenance(runtime);
+  if (runtime.world_rank() != 0) return ExitCode::ok;
+  std::cout << tessera::provenance_text(provenance);
+  std::cout << "world " << runtime.world_size() << " json " << provenance["world_size"] << " left";
+  for (int i = 2; i < argc; ++i) std::cout << ' ' << argv[i];
+  std::cout << '\n';
+  return ExitCode::ok;
+}
+
+ExitCode fail_alone(Runtime& runtime) {
+  if (runtime.world_rank() == runtime.world_size() - 1) throw std::runtime_error("disk full");
+  return ExitCode::ok;
+}
+
+ExitCode print_gpus(Runtime& runtime) {
+  const std::string own = runtime.device() ? std::to_string(*runtime.device()) : "none";
+  const std::vector<std::string> all = tessera::gather_texts(MPI_COMM_WORLD, own);
+  if (runtime.world_rank() != 0) return ExitCode::ok;
+  std::cout << "GPUs";
+  for (const std::string& gpu : all) std::cout << ' ' << gpu;
+  std::cout << '\n';
+  return ExitCode::ok;
+}
+
+// The others wait for a message of the rank that failed.
+ExitCode fail_while_others_wait(Runtime& runtime) {
+  const int last = runtime.world_size() - 1;
+  if (runtime.world_rank() == last) throw Error(ExitCode::communication, "lost");
+  int message = 0;
+  MPI_Recv(&message, 1, MPI_INT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return ExitCode::ok;
+}
+
+ExitCode start_twice(int argc, char** argv) {
+  Runtime second(argc, argv);
+  return ExitCode::ok;
+}
+
+// The caller's MPI and Kokkos outlive the runtime, and it can start again.
+int leave_callers_libraries(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+  for (int i = 0; i < 2; ++i) Runtime(argc, argv);
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  const bool left_alone = finalized == 0 && Kokkos::is_initialized();
+  Kokkos::finalize();
+  MPI_Finalize();
+  return left_alone ? 0 : 1;
+}
+
+int start_after_mpi(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Finalize();
+  return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string scenario = argc > 1 ? argv[1] : "";
+  if (scenario == "leave") return leave_callers_libraries(argc, argv);
+  if (scenario == "after-mpi") return start_after_mpi(argc, argv);
+  const std::map<std::string, std::function<ExitCode(Runtime&)>> scenarios = {
+      {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},
+      {"gpus", print_gpus},
+      {"bad-input",
+       [](Runtime&) -> ExitCode { throw tessera::ConfigError("epochs", "0", "must be positive"); }},
+      {"alone", fail_alone},
+      {"others-wait", fail_while_others_wait},
+      {"twice", [&](Runtime&) { return start_twice(argc, argv); }},
+      {"wrong-result", [](Runtime&) { return ExitCode::wrong_result; }},
+      {"abort", [](Runtime&) -> ExitCode { tessera::abort_job(ExitCode::timeout); }},
+      {"last-word",
+       [](Runtime&) -> ExitCode {
+         tessera::observe_abort([](ExitCode code, const std::string& reason) {
+           std::cout << "ended with " << static_cast<int>(code) << ": " << reason << std::endl;
+         });
+         tessera::abort_job(ExitCode::timeout, "too late");
+       }},
+  };
+  return tessera::run_main(argc, argv, scenarios.at(scenario),
+                           scenario == "others-wait" ? 0.5 : 30);
+}

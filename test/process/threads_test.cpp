@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/process/threads.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+using Sets = std::vector<std::vector<int>>;
+
+TEST(Threads, OfACoreCountOnce) {
+  const auto siblings = [](int processor) -> std::string {
+    const std::map<int, std::string> cores = {{0, "0,4"}, {4, "0,4"}, {1, "1,5"}, {5, "1,5"}};
+    const auto found = cores.find(processor);
+    return found == cores.end() ? "" : found->second;
+  };
+  EXPECT_EQ(cores_of(std::vector{0, 1, 4, 5, 8}, siblings), (std::vector{0, 1, 8}));
+  EXPECT_EQ(cores_of(std::vector{5}, siblings), std::vector{5});
+  EXPECT_EQ(cores_of({}, siblings), std::vector<int>{});
+}
+
+TEST(Threads, AreTheCoresThatARankHasToItself) {
+  EXPECT_EQ(threads_of_rank(0, Sets{{0, 1, 2, 3}}), 4);
+  const Sets bound = {{0, 1}, {2, 3, 4}};
+  EXPECT_EQ(threads_of_rank(0, bound), 2);
+  EXPECT_EQ(threads_of_rank(1, bound), 3);
+}
+
+TEST(Threads, OfRanksThatShareCoresDoNotExceedThem) {
+  const std::vector<int> node = {0, 1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(threads_of_rank(2, Sets(3, node)), 2);
+  EXPECT_EQ(threads_of_rank(0, Sets(8, node)), 1);
+  EXPECT_EQ(threads_of_rank(0, Sets{{0, 1, 2, 3}, {2, 3}, {6}}), 2);
+  EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1);  // where the system does not tell
+}
+
+TEST(Threads, StayWithinTheQuotaOfAContainer) {
+  const std::vector<int> node = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(threads_of_rank(0, Sets(1, node), 2.5), 2);
+  EXPECT_EQ(threads_of_rank(1, Sets(2, node), 6.0), 3);
+  EXPECT_EQ(threads_of_rank(1, Sets(4, node), 1.5), 1);
+  EXPECT_EQ(threads_of_rank(0, Sets(2, node), 64.0), 4);
+}
+
+std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,
+                                 const std::map<std::string, std::string>& variables) {
+  return asked_threads(arguments, [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Threads, AreWhatTheUserAsksForFirst) {
+  EXPECT_FALSE(asked({"run"}, {}));
+  EXPECT_EQ(asked({}, {{"OMP_NUM_THREADS", "4,2"}})->number, 4);
+  const std::map<std::string, std::string> both = {{"OMP_NUM_THREADS", "4"},
+                                                   {"KOKKOS_NUM_THREADS", "3"}};
+  EXPECT_EQ(asked({}, both)->name, "KOKKOS_NUM_THREADS");
+  EXPECT_EQ(asked({"--kokkos-num-threads=2"}, both)->number, 2);
+  EXPECT_FALSE(asked({}, {{"OMP_NUM_THREADS", "-1"}}));
+  EXPECT_EQ(test::error_of([] {
+              asked({}, {{"KOKKOS_NUM_THREADS", "many"}});
+            }),
+            "KOKKOS_NUM_THREADS = many: must be a positive number");
+}
+
+TEST(Threads, MoreThanProcessorsAreRejected) {
+  const std::vector<int> two = {2, 3};
+  check_threads({"OMP_NUM_THREADS", 2}, two, true);
+  check_threads({"OMP_NUM_THREADS", 8}, {}, true);
+  EXPECT_EQ(test::error_of([&] {
+              check_threads({"OMP_NUM_THREADS", 8}, two, true);
+            }),
+            "OMP_NUM_THREADS = 8: each rank may run on only 2 processors (2-3); ask for at most 2 "
+            "threads, or give ranks more (mpirun --map-by slot:PE=8 --bind-to core; srun "
+            "--cpus-per-task=8)");
+}
+
+TEST(Threads, OfAKokkosWithoutThemAreRejected) {
+  const std::vector<int> two = {2, 3};
+  check_threads({"OMP_NUM_THREADS", 8}, two, false);
+  check_threads({"KOKKOS_NUM_THREADS", 1}, two, false);
+  EXPECT_EQ(test::error_of([&] {
+              check_threads({"KOKKOS_NUM_THREADS", 2}, two, false);
+            }),
+            "KOKKOS_NUM_THREADS = 2: this Kokkos was built without OpenMP, so each rank runs 1 "
+            "thread; build one with OpenMP: scripts/kokkos.sh --backend openmp");
+}
+
+}  // namespace
+}  // namespace tessera
