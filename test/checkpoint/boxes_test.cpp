@@ -12,7 +12,7 @@ namespace {
 std::vector<Size> places_in(const std::vector<Hyperslab>& boxes, const Shape& whole) {
   std::vector<Size> places;
   for (const Hyperslab& box : boxes) {
-    const detail::GlobalIndex place(whole, {box.first, box.count});
+    const GlobalIndex place(whole, {box.first, box.count});
     for (Size i = 0; i < num_elements(box.count); ++i) places.push_back(place(i));
   }
   return places;
@@ -20,7 +20,7 @@ std::vector<Size> places_in(const std::vector<Hyperslab>& boxes, const Shape& wh
 
 /// Every range of a block: its boxes and its runs have its elements, in order.
 void expect_all_ranges(const Shape& whole, const Block& block) {
-  const detail::GlobalIndex place_of(whole, block);
+  const GlobalIndex place_of(whole, block);
   const Size all = num_elements(block.extent);
   for (Size begin = 0; begin <= all; ++begin)
     for (Size end = begin; end <= all; ++end) {
