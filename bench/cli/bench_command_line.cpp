@@ -71,15 +71,8 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
-  run.add_option_function<std::string>(
-         "--calibration",
-         [&](const std::string& file) { options.calibration = absolute_path(file).string(); },
-         "Calibration to use and extend, instead of calibration.json in the results directory")
-      ->type_name("FILE");
-  run.add_option(
-         "--machine", options.machine,
-         "Machine file (TOML) to predict each case from as well, so that the report can rate its "
-         "advice")
+  run.add_option("--machine", options.machine,
+                 "Machine file (TOML) to predict each case from, instead of measuring this machine")
       ->type_name("FILE");
   run.add_option(
          "--give-up", options.give_up,

@@ -11,7 +11,6 @@ namespace {
 
 constexpr Size width = 64, products = 16;
 constexpr Size elements = Size{1} << 21;  // 16 MiB of both Views
-constexpr Size gemm_width = 192;
 constexpr Size repetitions = 5;
 
 /// c += a b, a row each: as long as its memory is in the first cache, nothing but the core counts.
@@ -33,24 +32,12 @@ void sweep(const Vector<float>& from, const Vector<float>& to) {
 
 }  // namespace
 
-MachineSpeed typical(const std::vector<MachineSpeed>& speeds) {
-  std::vector<double> product, memory, gemm;
-  for (const MachineSpeed& speed : speeds) {
-    product.push_back(speed.product_seconds);
-    memory.push_back(speed.memory_seconds);
-    gemm.push_back(speed.gemm_seconds);
-  }
-  return {median(product), median(memory), median(gemm)};
-}
-
 MachineProbe::MachineProbe()
     : a_("tessera::bench::probe_a", width, width),
       b_("tessera::bench::probe_b", width, width),
       c_("tessera::bench::probe_c", width, width),
       from_("tessera::bench::probe_from", elements),
-      to_("tessera::bench::probe_to", elements),
-      left_("tessera::bench::probe_left", gemm_width, gemm_width),
-      right_("tessera::bench::probe_right", gemm_width, gemm_width) {
+      to_("tessera::bench::probe_to", elements) {
   Kokkos::deep_copy(a_, 0.01F);
   Kokkos::deep_copy(b_, 0.01F);
   Kokkos::deep_copy(from_, 1.0F);
@@ -63,8 +50,7 @@ MachineSpeed MachineProbe::measure(const Communicator& ranks) const {
   return {typical([&] {
             for (Size i = 0; i < products; ++i) multiply(a_, b_, c_);
           }),
-          typical([&] { sweep(from_, to_); }),
-          typical([&] { gemm_(Trans::no, Trans::no, left_, left_, 0, right_); })};
+          typical([&] { sweep(from_, to_); })};
 }
 
 }  // namespace tessera::bench

@@ -3,13 +3,10 @@
 // every block of steps on the same ranks, show by how much.
 #pragma once
 
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/view.hpp>
 #include <tessera/comm/communicator.hpp>
-#include <tessera/nn/products/gemm.hpp>
 
 namespace tessera::bench {
 
@@ -17,19 +14,11 @@ namespace tessera::bench {
 struct MachineSpeed {
   double product_seconds = 0;  ///< of small matrix products of our own: no library's version counts
   double memory_seconds = 0;   ///< of a sweep through memory that is larger than most caches
-  /// Of a product as steps make it, which a busy neighbour slows down more than the one above: to
-  /// bring predictions to the present speed, not to compare programs.
-  double gemm_seconds = 0;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MachineSpeed, product_seconds, memory_seconds,
-                                                gemm_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineSpeed, product_seconds, memory_seconds)
 inline MachineSpeed mean(const MachineSpeed& a, const MachineSpeed& b) {
-  return {(a.product_seconds + b.product_seconds) / 2, (a.memory_seconds + b.memory_seconds) / 2,
-          (a.gemm_seconds + b.gemm_seconds) / 2};
+  return {(a.product_seconds + b.product_seconds) / 2, (a.memory_seconds + b.memory_seconds) / 2};
 }
-
-/// The medians.
-MachineSpeed typical(const std::vector<MachineSpeed>& speeds);
 
 /// The kernels and their memory, of this rank.
 class MachineProbe {
@@ -41,8 +30,6 @@ class MachineProbe {
  private:
   Matrix<float> a_, b_, c_;
   Vector<float> from_, to_;
-  Matrix<float> left_, right_;
-  Gemm<float> gemm_;
 };
 
 }  // namespace tessera::bench

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/base/text.hpp>
-#include <tessera/comm/backend.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/predict/wire_model.hpp>
 
@@ -21,7 +19,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr Size swept = Size{1} << 26;  // elements: 512 MiB of both Views, beyond most caches
+constexpr Size swept = Size{1} << 25;  // elements: 256 MiB of both Views, beyond most caches
 constexpr Size short_call = 2;         // elements
 constexpr Size middle_call = Size{1} << 13;
 constexpr double middle_bytes = static_cast<double>(middle_call) * sizeof(float);  // 32 KiB
@@ -180,52 +178,51 @@ double measure_overlap(const Communicator& ranks) {
   return std::clamp((call + products - both) / std::min(call, products), 0.0, 1.0);
 }
 
-/// To as many digits as a measurement has.
+/// Rounds to as many digits as a measurement has.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
-/// Of the node or the GPU, divided by the ranks that use it. A rank may see its own GPU alone, or
-/// those of others, too: what ranks use is counted. Collective over all ranks.
-Size memory_of_rank([[maybe_unused]] Size ranks_of_node) {
+/// Returns the bytes of the node or the GPU, divided by the ranks that use it.
+Size memory_of_rank([[maybe_unused]] const BackendFacts& facts,
+                    [[maybe_unused]] Size ranks_of_node) {
 #ifdef KOKKOS_ENABLE_CUDA
-  return static_cast<Size>(Kokkos::Cuda().cuda_device_prop().totalGlobalMem) /
-         backend_facts().ranks_per_gpu;
+  return static_cast<Size>(Kokkos::Cuda().cuda_device_prop().totalGlobalMem) / facts.ranks_per_gpu;
 #else
   return static_cast<Size>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / ranks_of_node;
 #endif
 }
 
-}  // namespace
-
-Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
-                        Size gemm_size) {
+std::vector<NetworkLevel> measure_network(const Communicator& ranks,
+                                          const std::vector<Size>& node_of_rank) {
+  if (ranks.size() == 1) return {};
   const Topology topology(node_of_rank);
-  if (ranks.size() < 2)
-    throw Error(ExitCode::usage, "calibrate needs 2 ranks or more, to measure links between them");
-  if (!topology.per_node())
-    throw Error(ExitCode::usage,
-                "calibrate needs the same number of ranks on every node; the launch has nodes: {}",
-                nodes_text(topology));
+  if (!topology.per_node()) return {measure_node(ranks, ranks)};
   const Size per_node = *topology.per_node();
-  Machine machine;
-  for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-    machine.flops_per_second[std::string(name_of(type))] = gemm_peak(ranks, {type}, gemm_size, 5);
-  if (has_native_tf32())
-    machine.flops_per_second["tf32"] =
-        gemm_peak(ranks, {DType::float32, MatmulPrecision::tf32}, gemm_size, 5);
-  machine.memory_bytes = memory_of_rank(per_node);
-  machine.memory_bytes_per_second = memory_rate(ranks);
-  machine.kernel_seconds = kernel_seconds(ranks);
-  machine.product_overlap = measure_product_overlap(ranks, machine);
-  machine.overlap = measure_overlap(ranks);
-
   const auto me = static_cast<std::size_t>(ranks.rank());
   const int node = static_cast<int>(node_of_rank[me]);
   const auto place = static_cast<int>(
       std::count(node_of_rank.begin(), node_of_rank.begin() + ranks.rank(), node_of_rank[me]));
-  if (per_node > 1)
-    machine.network.push_back(measure_node(ranks, ranks.split(node, place, "node")));
+  std::vector<NetworkLevel> levels;
+  if (per_node > 1) levels.push_back(measure_node(ranks, ranks.split(node, place, "node")));
   if (topology.num_nodes() > 1)
-    machine.network.push_back(measure_links(ranks, ranks.split(place, node, "cluster"), per_node));
+    levels.push_back(measure_links(ranks, ranks.split(place, node, "cluster"), per_node));
+  return levels;
+}
+
+}  // namespace
+
+Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
+                        const BackendFacts& facts, Size gemm_size, ProductRates rates) {
+  const std::string float32(name_of(DType::float32));
+  if (rates.count(float32) == 0) rates[float32] = gemm_peak(ranks, {DType::float32}, gemm_size, 5);
+  Machine machine;
+  machine.flops_per_second = std::move(rates);
+  machine.memory_bytes = memory_of_rank(
+      facts, std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank.front()));
+  machine.memory_bytes_per_second = memory_rate(ranks);
+  machine.kernel_seconds = kernel_seconds(ranks);
+  machine.product_overlap = measure_product_overlap(ranks, machine);
+  if (ranks.size() > 1) machine.overlap = measure_overlap(ranks);
+  machine.network = measure_network(ranks, node_of_rank);
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
   for (double Machine::*value : {&Machine::memory_bytes_per_second, &Machine::product_overlap,
                                  &Machine::kernel_seconds, &Machine::overlap})

@@ -6,17 +6,6 @@
 #include <tessera/base/timer.hpp>
 
 namespace tessera::bench {
-namespace {
-
-std::vector<double> reduced(const Communicator& ranks, const std::vector<double>& mine,
-                            ReduceOp op) {
-  const Kokkos::View<double*, Kokkos::HostSpace> seconds("tessera::bench::seconds", mine.size());
-  std::copy(mine.begin(), mine.end(), seconds.data());
-  ranks.all_reduce(seconds, op);
-  return {seconds.data(), seconds.data() + seconds.extent(0)};
-}
-
-}  // namespace
 
 std::vector<double> repeat(const Communicator& ranks, Size warm_up, Size times,
                            const std::function<void()>& work) {
@@ -34,13 +23,10 @@ std::vector<double> repeat(const Communicator& ranks, Size warm_up, Size times,
 }
 
 std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine) {
-  return reduced(ranks, mine, ReduceOp::max);
-}
-
-std::vector<double> mean_over(const Communicator& ranks, const std::vector<double>& mine) {
-  std::vector<double> seconds = reduced(ranks, mine, ReduceOp::sum);
-  for (double& one : seconds) one /= ranks.size();
-  return seconds;
+  const Kokkos::View<double*, Kokkos::HostSpace> seconds("tessera::bench::seconds", mine.size());
+  std::copy(mine.begin(), mine.end(), seconds.data());
+  ranks.all_reduce(seconds, ReduceOp::max);
+  return {seconds.data(), seconds.data() + seconds.extent(0)};
 }
 
 }  // namespace tessera::bench

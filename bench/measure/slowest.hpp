@@ -16,7 +16,4 @@ std::vector<double> repeat(const Communicator& ranks, Size warm_up, Size times,
 /// For each repetition the seconds of the slowest rank. Collective.
 std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine);
 
-/// For each repetition the mean over ranks. Collective.
-std::vector<double> mean_over(const Communicator& ranks, const std::vector<double>& mine);
-
 }  // namespace tessera::bench

@@ -97,18 +97,11 @@ Json result_skeleton(const Study& study, const Case& point) {
               {"factors", point.factors},
               {"case", case_json(point)},
               {"config", config_as_json(point.config)}};
-  for (const char* key : {"status",       "simulated",
-                          "reason",       "exit_code",
-                          "attempt",      "launch",
-                          "started",      "finished",
-                          "wall_seconds", "loss",
-                          "rounds",       "launches",
-                          "step_seconds", "samples_per_second",
-                          "breakdown",    "traffic",
-                          "memory",       "pipeline",
-                          "compute",      "machine_prediction",
-                          "prediction",   "explanation",
-                          "checkpoint"})
+  for (const char* key :
+       {"status",       "simulated",          "reason",       "exit_code", "attempt", "launch",
+        "started",      "finished",           "wall_seconds", "loss",      "rounds",  "launches",
+        "step_seconds", "samples_per_second", "breakdown",    "traffic",   "memory",  "pipeline",
+        "compute",      "prediction",         "explanation",  "checkpoint"})
     result[key] = nullptr;
   return result;
 }

@@ -34,7 +34,7 @@ LargestMemory largest_memory(const Plan& plan);
 nlohmann::json compute_json(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
                             std::optional<double> seconds);
 
-/// What a launch keeps of the machine file that it was given.
+/// The machine as documents of launches have it: its name and the text of its file.
 nlohmann::json machine_json(const Machine& machine);
 
 nlohmann::json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times);

@@ -35,7 +35,6 @@ void check_factors(const StoredDocument& factors) {
 
 void check_machine(const StoredDocument& machine) {
   for (const char* kernel : {"product_seconds", "memory_seconds"}) machine[kernel].positive();
-  if (const StoredDocument gemm = machine["gemm_seconds"]; !gemm.is_missing()) gemm.number();
 }
 
 void check_rounds(const StoredDocument& rounds) {
@@ -118,21 +117,6 @@ void check_reference(const StoredDocument& reference) {
   losses["steps"].check_numbers_or_null();
   check_losses_if_known(losses["epochs"]);
   check_losses_if_known(losses["validations"]);
-}
-
-void check_calibrations(const StoredDocument& calibrations) {
-  for (const StoredDocument& one : calibrations["calibrations"].list()) {
-    one["ranks"].integer(1, most_ranks);
-    one["identity"].parts();
-    check_machine(one["machine"]);
-    for (const StoredDocument& curve : one["curves"].parts())
-      for (const StoredDocument& point : curve.list()) {
-        point["size"].integer(0, most_samples);
-        point["seconds"].number();
-        point["lag_seconds"].number();
-        check_number_if_known(point["exposed_seconds"]);
-      }
-  }
 }
 
 }  // namespace tessera::bench

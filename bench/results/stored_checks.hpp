@@ -18,6 +18,5 @@ void check_launch(const StoredDocument& launch);
 void check_result(const StoredDocument& result, const std::string& id);
 void check_steps(const StoredDocument& steps);
 void check_reference(const StoredDocument& reference);
-void check_calibrations(const StoredDocument& calibrations);
 
 }  // namespace tessera::bench

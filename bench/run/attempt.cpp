@@ -12,6 +12,7 @@
 
 #include "results/documents.hpp"
 #include "results/summary.hpp"
+#include "run/explanation.hpp"
 #include "run/group.hpp"
 #include "run/pipeline_result.hpp"
 #include "run/references.hpp"
@@ -20,6 +21,14 @@ namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
+
+/// The parts of a launch's provenance that tell one program from another.
+Json program_of(const Json& provenance) {
+  Json program;
+  for (const char* key : {"git_revision", "git_dirty", "compiler", "build_type"})
+    program[key] = provenance.value(key, Json());
+  return program;
+}
 
 /// What earlier launches of this program have measured of a case that is to be continued.
 Json kept_rounds(const ResultsDirectory& results, const std::string& id, const Json& launch) {
@@ -88,11 +97,19 @@ void Attempt::begin(const Json& taken) {
   const MemoryPlan memory = largest_memory(plan).memory;
   result["memory"] = memory_json(memory, limits);
   result["pipeline"] = pipeline_json(plan);
-  result["machine_prediction"] = context_->launch.machine_prediction(*point_);
-  if (fits(memory.total(), limits)) return;
+  if (fits(memory.total(), limits)) return predict(plan);
   state_.is_done = true;
   end_case(result, ExitCode::out_of_memory, too_large(memory.total(), limits));
   write();
+}
+
+void Attempt::predict(const Plan& plan) {
+  if (context_->world.rank() > 0) return;
+  const Machine* const machine = context_->launch.machine(*point_);
+  if (machine == nullptr) return;
+  state_.predicted = simulate(plan, cost_on(*machine, plan));
+  state_.result["prediction"] = prediction_json(*state_.predicted, machine->name,
+                                                context_->launch.is_oversubscribed(*point_));
 }
 
 /// The ranks that have nothing to do sleep.

@@ -25,6 +25,7 @@ class Attempt {
 
  private:
   void begin(const nlohmann::json& taken);
+  void predict(const Plan& plan);
   void measure(const nlohmann::json& reference);
   void write() const;
 

@@ -15,9 +15,9 @@ struct CalibrateOptions {
   Size gemm_size = peak_gemm_size;
 };
 
-/// Measures the launch's ranks and writes what they can do as a file for `simulate` and `tessera
-/// plan --machine`. Throws Error (usage) like measure_machine(), and for a file that exists or
-/// cannot be written. Collective.
+/// Measures the launch's ranks and writes a machine file for `simulate` and `tessera plan
+/// --machine`. Throws Error (usage) on all ranks for a single rank, which has no links, for nodes
+/// with different numbers of ranks, and for a file that exists or cannot be written. Collective.
 ExitCode calibrate_machine(const CalibrateOptions& options);
 
 }  // namespace tessera::bench

@@ -137,39 +137,12 @@ bool verify(CaseRun<T>& run, const Config& config, const CaseContext& context,
   return problem.empty();
 }
 
-/// The machine as it was beside these rounds.
-MachineSpeed machine_of(const std::vector<Round>& rounds) {
-  std::vector<MachineSpeed> speeds;
-  for (const Round& round : rounds) speeds.push_back(round.machine);
-  return typical(speeds);
-}
-
-SimulatedStep predicted(const Case& point, const Plan& plan, const AttemptContext& attempt,
-                        const MachineSpeed& now) {
-  return predict({plan, point.config.training}, attempt.launch.calibration(point), now,
-                 attempt.launch.threads_per_processor(point));
-}
-
-/// What the plan predicts at the machine's speed `now`, on rank 0, which writes it.
-/// Collective over the ranks of the case.
-void add_prediction(const Case& point, const Plan& plan, const AttemptContext& attempt,
-                    const Communicator& ranks, const MachineSpeed& now, Json& result) {
-  collectively(ranks, [&] {
-    if (ranks.rank() != 0) return;
-    result["prediction"] = prediction_json(predicted(point, plan, attempt, now));
-    result["prediction"]["oversubscribed"] = attempt.launch.threads_per_processor(point) > 1;
-  });
-}
-
 /// The instrumented steps, and how they compare with what was predicted of their parts.
 template <class T>
 void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
              const CaseContext& context, Json& result) {
   const Size steps = context.study.measure.instrumented_steps;
-  const MachineProbe& probe = attempt.launch.probe();
-  const MachineSpeed before = probe.measure(context.ranks);
   const std::vector<RankTrace> traces = run.instrument(steps);
-  const MachineSpeed now = mean(before, probe.measure(context.ranks));
   collectively(context.ranks, [&] {
     if (context.ranks.rank() != 0) return;
     const Breakdown breakdown = break_down(traces, steps);
@@ -179,8 +152,8 @@ void explain(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
     if (run.plan().input.has_stages())
       result["pipeline"]["timeline"] = timeline_json(run.plan(), traces);
     result["breakdown"] = breakdown;
-    result["explanation"] =
-        explanation_json(predicted(point, run.plan(), attempt, now), breakdown, run.plan());
+    if (const auto& predicted = context.state.predicted)
+      result["explanation"] = explanation_json(*predicted, breakdown, run.plan());
     add_call_times(result["traffic"], run.plan(), breakdown);
   });
 }
@@ -191,8 +164,6 @@ bool begin(CaseRun<T>& run, const Case& point, const AttemptContext& attempt,
            const CaseContext& context, const Json& reference, Json& result) {
   const MeasureRules& rules = context.study.measure;
   result["compute"] = rates_json(run.plan(), context, std::nullopt);
-  add_prediction(point, run.plan(), attempt, context.ranks,
-                 attempt.launch.calibration(point).machine, result);
   attempt.last_word.enter("verification");
   if (!verify(run, point.config, context, reference, reference_name(point.config), result))
     return false;
@@ -236,7 +207,6 @@ void run_typed(CaseRun<T>& run, bool is_new, const Case& point, const AttemptCon
   result["step_seconds"] = statistics_json(statistics, attempt.study.measure);
   result["samples_per_second"] = static_cast<double>(point.batch()) / statistics.median;
   result["compute"] = rates_json(run.plan(), context, statistics.median);
-  add_prediction(point, run.plan(), attempt, context.ranks, machine_of(state.rounds), result);
   // What nothing was held against is not called right.
   const bool is_verified = result.at("loss").at("verdict") == "equal";
   result["status"] = is_verified ? "ok" : "unverified";

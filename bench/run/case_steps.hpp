@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/predict/simulate.hpp>
 
 #include "measure/case_run.hpp"
 #include "measure/rounds.hpp"
@@ -36,6 +38,7 @@ using AnyCaseRun =
 /// A case between its rounds, on a rank of its group.
 struct CaseState {
   nlohmann::json result;                   ///< whole on rank 0
+  std::optional<SimulatedStep> predicted;  ///< on rank 0, if there is a machine to predict by
   double gemm_peak = 0;                    ///< FLOP/s of a rank
   std::vector<Round> rounds;               ///< of earlier launches and this one
   std::vector<std::vector<double>> steps;  ///< of each round

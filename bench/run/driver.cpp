@@ -182,8 +182,7 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 
 /// Round after round, each of all cases in an order of its own: what the machine does in the
 /// meantime hits all of them alike.
-void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context,
-               LaunchState& launch) {
+void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   ProgressLine progress(is_first && progress_is_visible());
@@ -194,7 +193,6 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   for (Size round = 0; round < rules.rounds; ++round) {
-    launch.calibrate(context.study.limits);
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::unique_ptr<Attempt>& attempt = attempts[order[i]];
@@ -210,9 +208,7 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
         write_summary(context.results);
       }
     }
-    if (!is_first) continue;
-    launch.write(context.results);
-    if (round > 0) write_summary(context.results);
+    if (is_first && round > 0) write_summary(context.results);
   }
 }
 
@@ -254,15 +250,17 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const Json choice = choose(world, work, options, results, capacity);
   std::vector<const Case*> order;
   for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
-  LaunchState launch(runtime, work.study, world, capacity, order, results, options);
+  LaunchState launch(runtime, work.study, world, capacity, order, options);
   begin_results(world, work, options, results, choice, launch);
 
   LastWord last_word(results);
   References references(work.study, results, options);
   references.make(order, world, last_word);
   launch.set_reference_seconds(references.seconds());
-  run_cases(order, {work.study, world, capacity, launch, references, results, last_word, options},
-            launch);
+  collectively(world, [&] {
+    if (world.rank() == 0) launch.write(results);
+  });
+  run_cases(order, {work.study, world, capacity, launch, references, results, last_word, options});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)

@@ -22,13 +22,15 @@ double difference(const Json& part) {
 
 }  // namespace
 
-Json prediction_json(const SimulatedStep& step) {
-  return {{"step_seconds", step.step_seconds},
+Json prediction_json(const SimulatedStep& step, const std::string& machine, bool oversubscribed) {
+  return {{"machine", machine},
+          {"step_seconds", step.step_seconds},
           {"product_seconds", step.products},
           {"kernel_seconds", step.kernels},
           {"optimizer_seconds", step.update},
           {"communication_seconds", step.communication()},
-          {"idle_seconds", step.waiting()}};
+          {"idle_seconds", step.waiting()},
+          {"oversubscribed", oversubscribed}};
 }
 
 Json explanation_json(const SimulatedStep& step, const Breakdown& measured, const Plan& plan) {

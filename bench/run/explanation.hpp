@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 #include <tessera/predict/simulate.hpp>
@@ -9,12 +11,14 @@
 
 namespace tessera::bench {
 
-/// Seconds of a predicted step and its parts.
-nlohmann::json prediction_json(const SimulatedStep& step);
+/// The prediction of a result: seconds of the step and its parts. `oversubscribed`: the ranks share
+/// processors, so that the prediction is coarse.
+nlohmann::json prediction_json(const SimulatedStep& step, const std::string& machine,
+                               bool oversubscribed);
 
-/// Part by part what was predicted and what the instrumented steps took, as lines of
-/// {"part", "predicted_seconds", "measured_seconds"}, those of calls with "calls" and
-/// "payload_bytes" of a step; the largest difference first.
+/// The explanation of a result: a line {"part", "predicted_seconds", "measured_seconds"} for each
+/// part of the step, with "calls" and "payload_bytes" for calls. The line with the largest
+/// difference comes first.
 nlohmann::json explanation_json(const SimulatedStep& step, const Breakdown& measured,
                                 const Plan& plan);
 

@@ -11,7 +11,7 @@
 
 namespace tessera::bench {
 
-/// The time that a launch takes beside its cases: start of the ranks, peaks, most of calibration.
+/// The time that a launch takes beside its cases: start of the ranks, GEMM peaks and machine.
 inline constexpr double launch_seconds = 120;
 
 /// A machine on which cases are predicted, and by how much measured times may exceed predicted

@@ -3,21 +3,24 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/host_info.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/provenance.hpp>
 
+#include "measure/measure_machine.hpp"
 #include "results/documents.hpp"
-#include "run/predicted_time.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -31,8 +34,8 @@ std::string launch_name(const nlohmann::json& first_rank, std::string time) {
                      first_rank.at("process").get<int>());
 }
 
-/// How many processes wanted to run in the last minute, before this launch has done much; null
-/// where the system does not tell. Times of a machine that others use say little.
+/// Returns the load of rank 0's machine in the last minute, or null if the system does not tell it.
+/// Warns about a busy machine, on which times mean little.
 nlohmann::json load_average() {
   double load = 0;
   if (getloadavg(&load, 1) != 1) return nullptr;
@@ -44,8 +47,7 @@ nlohmann::json load_average() {
 }
 
 nlohmann::json first_document(const Runtime& runtime, const Study& study, const Communicator& world,
-                              const Topology& topology,
-                              const std::vector<nlohmann::json>& of_ranks) {
+                              const Topology& topology) {
   nlohmann::json document{
       {"schema_version", 1},
       {"ranks", world.size()},
@@ -54,9 +56,11 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
       {"load_average", load_average()},
       {"provenance",
        collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
-      {"calibration", nlohmann::json::array()}};
+      {"calibration", nlohmann::json::array()},
+      {"calibration_seconds", 0},
+      {"machines", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
-  provenance["placement"] = placement_json(of_ranks);
+  provenance["placement"] = placement_json(gather_json(world, collect_rank_provenance(runtime)));
   document["name"] = broadcast_json(world, launch_name(collect_rank_provenance(runtime),
                                                        provenance.at("time").get<std::string>()));
   return document;
@@ -66,84 +70,90 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
                          const Capacity& capacity, const std::vector<const Case*>& cases,
-                         const ResultsDirectory& results, const RunOptions& options)
-    : of_ranks_(gather_json(world, collect_rank_provenance(runtime))),
-      document_(first_document(runtime, study, world, capacity.topology, of_ranks_)),
+                         const RunOptions& options)
+    : document_(first_document(runtime, study, world, capacity.topology)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
-      facts_(*capacity.backend),
-      calibrations_(results, options.calibration, world, document_.at("provenance"), of_ranks_) {
-  predict_on(options.machine, study, world, cases);
-  for (const Case* point : cases) prepare(*point, study, world);
-  for (auto& [key, works] : works_by_group(cases, study.limits))
-    if (world.rank() < key.first)
-      calibrations_.prepare(key, groups_.at(key).ranks, probe_, std::move(works));
+      facts_(*capacity.backend) {
+  load_file(options.machine, world, cases);
+  for (const Case* point : cases) {
+    document_["order"].push_back(point->id);
+    make_group(*point, world);
+    measure_peak(*point, study, world);
+  }
+  if (options.machine.empty()) measure_machines(cases, study, world);
 }
 
-/// All of it before anything is measured: a machine file may lack what some case needs. It
-/// describes whole ranks, and has no prediction where a case asks for threads.
-void LaunchState::predict_on(const std::string& machine_file, const Study& study,
-                             const Communicator& world, const std::vector<const Case*>& cases) {
+/// Checks the file for all cases before anything is measured.
+void LaunchState::load_file(const std::string& file, const Communicator& world,
+                            const std::vector<const Case*>& cases) {
   collectively(world, [&] {
-    if (machine_file.empty() || world.rank() != 0) return;
-    const Machine machine = load_machine(machine_file);
-    document_["machine_file"] = machine_json(machine);
-    const PredictedTime time(study, machine);
+    if (file.empty() || world.rank() != 0) return;
+    given_machine_ = load_machine(file);
+    document_["machines"].push_back(machine_json(*given_machine_));
     for (const Case* point : cases)
-      if (!point->config.training.distributed.threads)
-        machine_predictions_[point->id] = {
-            {"machine", machine.name},
-            {"step_seconds", time.step_seconds(point->config, point->ranks())}};
+      if (machine(*point) != nullptr)
+        product_rate(*given_machine_, plan_of(point->config, point->ranks()).input);
   });
 }
 
-/// The plans of the cases that a group has memory for.
-std::map<GroupKey, std::vector<WorkOfCase>> LaunchState::works_by_group(
-    const std::vector<const Case*>& cases, const Limits& limits) const {
-  std::map<GroupKey, std::vector<WorkOfCase>> works;
-  for (const Case* point : cases) {
-    Plan plan = plan_of(point->config, point->ranks());
-    const Size bytes = largest_memory(plan).memory.total();
-    if (!fits(bytes, limits)) continue;
-    works[key_of(*point)].push_back({std::move(plan), point->config.training});
-  }
-  return works;
-}
-
-void LaunchState::calibrate(const Limits& limits) {
-  for (const auto& [key, group] : groups_) {
-    if (calibrations_.has(key)) calibrations_.pass(key);
-    sleep_until_all_arrive(limits);
-  }
-  document_["calibration_seconds"] = calibrations_.seconds();
-}
-
-/// Group and peak of a case, unless an earlier one had the same.
-void LaunchState::prepare(const Case& point, const Study& study, const Communicator& world) {
-  document_["order"].push_back(point.id);
-  const Size n = point.ranks();
-  const bool inside = world.rank() < n;
-  const int color = inside ? 0 : 1;
+void LaunchState::make_group(const Case& point, const Communicator& world) {
   const GroupKey key = key_of(point);
-  if (worlds_.count(key.second) == 0) {
+  if (groups_.count(key) > 0) return;
+  const auto& [ranks, backend] = key;
+  if (worlds_.count(backend) == 0) {
     CommOptions options = world.options();
-    options.backend = key.second;
-    worlds_.emplace(key.second, Communicator::world(options));
+    options.backend = backend;
+    worlds_.emplace(backend, Communicator::world(options));
   }
-  if (groups_.count(key) == 0)
-    groups_.emplace(key, Group{worlds_.at(key.second).split(color, world.rank(), "case"),
-                               split_raw(MPI_COMM_WORLD, color, world.rank())});
+  const int color = world.rank() < ranks ? 0 : 1;
+  groups_.emplace(key, Group{worlds_.at(backend).split(color, world.rank(), "case"),
+                             split_raw(MPI_COMM_WORLD, color, world.rank())});
+}
+
+void LaunchState::measure_peak(const Case& point, const Study& study, const Communicator& world) {
   const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
   if (!is_new) return;
-  if (inside)
-    peak->second = gemm_peak(groups_.at(key).ranks, gemm_type(point.config),
-                             study.measure.gemm_size, gemm_repetitions);
+  if (world.rank() < point.ranks())
+    peak->second = gemm_peak(group(point).ranks, gemm_type(point.config), study.measure.gemm_size,
+                             gemm_repetitions);
   sleep_until_all_arrive(study.limits);
-  document_["calibration"].push_back({{"ranks", n},
+  document_["calibration"].push_back({{"ranks", point.ranks()},
                                       {"dtype", name_of(point.config.model.dtype)},
                                       {"gemm_flops_per_second", peak->second}});
 }
 
-double LaunchState::threads_per_processor(const Case& point) const {
+void LaunchState::measure_machines(const std::vector<const Case*>& cases, const Study& study,
+                                   const Communicator& world) {
+  const Timer timer;
+  std::map<GroupKey, ProductRates> rates;
+  for (const Case* point : cases) {
+    const MatmulPrecision precision = point->config.model.matmul_precision;
+    const std::string type(precision == MatmulPrecision::strict
+                               ? name_of(compute_type(point->config))
+                               : name_of(precision));
+    rates[key_of(*point)][type] = peak(*point);
+  }
+  for (auto& [key, of_types] : rates) {
+    if (world.rank() < key.first) {
+      const Communicator& ranks = groups_.at(key).ranks;
+      Machine machine = measure_machine(ranks, node_of_ranks(ranks), facts_,
+                                        study.measure.gemm_size, std::move(of_types));
+      machine.name = fmt::format("measured-{}", counted(key.first, "rank"));
+      std::replace(machine.name.begin(), machine.name.end(), ' ', '-');
+      document_["machines"].push_back(machine_json(machine));
+      machines_.emplace(key, std::move(machine));
+    }
+    sleep_until_all_arrive(study.limits);
+  }
+  document_["calibration_seconds"] = timer.seconds();
+}
+
+const Machine* LaunchState::machine(const Case& point) const {
+  if (!given_machine_) return &machines_.at(key_of(point));
+  return point.config.training.distributed.threads ? nullptr : &*given_machine_;
+}
+
+bool LaunchState::is_oversubscribed(const Case& point) const {
   std::map<std::string, std::pair<Size, std::set<int>>> nodes;  // ranks, processors
   for (Size rank = 0; rank < point.ranks(); ++rank) {
     const nlohmann::json& one = processors_[rank];
@@ -151,19 +161,14 @@ double LaunchState::threads_per_processor(const Case& point) const {
     ++ranks;
     for (const int processor : one[1]) processors.insert(processor);
   }
-  double most = 1;
-  for (const auto& [host, node] : nodes) {
-    const auto& [ranks, processors] = node;
-    if (!processors.empty())
-      most = std::max(most, static_cast<double>(ranks * ExecSpace().concurrency()) /
-                                static_cast<double>(processors.size()));
-  }
-  return most;
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    const auto& [ranks, processors] = node.second;
+    return !processors.empty() && ranks * ExecSpace().concurrency() > std::ssize(processors);
+  });
 }
 
 void LaunchState::write(const ResultsDirectory& results) const {
   results.write("launches/" + name() + ".json", document_);
-  calibrations_.write();
 }
 
 }  // namespace tessera::bench

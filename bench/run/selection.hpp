@@ -16,12 +16,11 @@ namespace tessera::bench {
 struct RunOptions {
   StudySource source{};
   std::string directory{};
-  std::vector<std::string> only{};               ///< ids of the cases to run; none: all
-  bool resume = false;                           ///< go on with what is there
-  std::vector<std::string> retry{};              ///< statuses of cases that are run again
-  std::optional<Size> give_up{};                 ///< on cases in which so many launches ended
-  std::string calibration = "calibration.json";  ///< a path, or a name in the directory
-  std::string machine{};  ///< a machine file, whose predictions are held against what is measured
+  std::vector<std::string> only{};      ///< ids of the cases to run; none: all
+  bool resume = false;                  ///< go on with what is there
+  std::vector<std::string> retry{};     ///< statuses of cases that are run again
+  std::optional<Size> give_up{};        ///< on cases in which so many launches ended
+  std::string machine{};                ///< machine file to predict by; empty: measure the machine
   std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
   bool dry_run = false;
   bool traces = false;  ///< keep the traces of the instrumented steps

@@ -97,7 +97,7 @@ class Simulation {
     const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
     const Breakdown breakdown = breakdown_of(step);
     result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
-    result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1, 1}}};
+    result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1}}};
     result["samples_per_second"] = static_cast<double>(point.batch()) / step.step_seconds;
     result["breakdown"] = breakdown;
     result["traffic"] = planned_traffic(plan);
@@ -123,6 +123,7 @@ Json launch_document(const SimulateOptions& options, const Study& study, const M
                 {"order", Json::array()},
                 {"calibration", Json::array()},
                 {"calibration_seconds", 0},
+                {"machines", Json::array({machine_json(machine)})},
                 {"simulated", machine_json(machine)},
                 {"provenance", build_provenance(options.arguments)}};
   Size ranks = 0;

@@ -101,6 +101,7 @@ void check_ok(const std::string& id, const Json& r) {
               {"/compute/gemm_peak_flops_per_second", "n"},
               {"/compute/mfu", "n"},
               {"/compute/vendor_mfu", "n0"},
+              {"/prediction/machine", "s"},
               {"/prediction/step_seconds", "n"},
               {"/prediction/product_seconds", "n"},
               {"/prediction/kernel_seconds", "n"},
@@ -222,7 +223,7 @@ void check_case(const std::string& id, const Json& r) {
               {"/memory", "o0"},
               {"/compute", "o0"},
               {"/prediction", "o0"},
-              {"/machine_prediction", "o0"}});
+              {"/explanation", "a0"}});
   static const std::set<std::string> statuses{"ok",      "unverified", "invalid", "oom",
                                               "timeout", "failed",     "skipped"};
   const std::string status = r.value("status", "");
@@ -276,6 +277,7 @@ int main(int argc, char** argv) {
                 {"/provenance/placement", "a"},
                 {"/calibration", "a"},
                 {"/calibration_seconds", "n"},
+                {"/machines/0/file", "s"},
                 {"/order", "a"},
                 {"/seed", "i"}});
     std::size_t steps = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A machine file of the ranks of a launch: simulate takes it, and run keeps what it predicts beside what is measured.
+# calibrate writes a machine file of the ranks of a launch; simulate and run predict by it.
 # usage: calibrate_test.sh PROGRAM JSON_GET STUDY RANKS LAUNCHER...
 program=$1 json_get=$2 study=$3 ranks=$4
 shift 4
@@ -31,8 +31,8 @@ launch calibrate -o other.toml --gemm-size 0
 expect_code 1
 expect_files here.toml results
 
-# What run keeps of a case is what simulate says of it, and of which file.
-begin beside_measured
+# run predicts each case as simulate does, and names the machine.
+begin given_machine
 machine=$work/machine/here.toml
 launch run "$study" --machine "$machine" -o results
 expect_code 0
@@ -40,23 +40,38 @@ count=0
 for result in "$here"/results/cases/*/result.json; do
   count=$((count + 1))
   simulated=$work/machine/results/cases/$(basename "$(dirname "$result")")/result.json
-  said=$("$json_get" "$result" /machine_prediction/step_seconds)
-  [ "$said" = "$("$json_get" "$simulated" /step_seconds/median)" ] || fail "$result predicts $said, unlike $simulated"
-  [ "$("$json_get" "$result" /machine_prediction/machine)" = here ] || fail "$result does not name the machine"
-  [ "$("$json_get" "$result" /step_seconds/median)" != "$said" ] || fail "$result measured what was predicted"
+  predicted=$("$json_get" "$result" /prediction/step_seconds)
+  [ "$predicted" = "$("$json_get" "$simulated" /step_seconds/median)" ] || fail "$result predicts $predicted, unlike $simulated"
+  [ "$("$json_get" "$result" /prediction/machine)" = here ] || fail "$result does not name the machine"
+  [ "$("$json_get" "$result" /step_seconds/median)" != "$predicted" ] || fail "$result measured what was predicted"
+  "$json_get" "$result" /explanation/0/part > /dev/null || fail "$result has no explanation"
 done
 [ $count -eq 4 ] || fail "$count results"
-"$json_get" "$here"/results/launches/*.json /machine_file/file | grep -qF 'memory_bytes_per_second' ||
+"$json_get" "$here"/results/launches/*.json /machines/0/file | grep -qF 'memory_bytes_per_second' ||
   fail "the launch has no machine file"
 # A file that some case is too large for is no file for this study.
 sed "s/^ranks = $ranks/ranks = 1/" "$machine" > "$here/small.toml"
 launch run "$study" --machine small.toml -o smaller
 expect_code 1
 grep -qx 'tessera: error: mesh = data=2: needs 2 ranks; machine here has 1' "$err" || fail "stderr: $(cat "$err")"
-[ -z "$(find "$here/smaller" -name result.json)" ] || fail "a case was run all the same"
-launch run "$study" --machine missing.toml -o smaller --resume
+[ ! -e "$here/smaller" ] || fail "results were written all the same"
+launch run "$study" --machine missing.toml -o smaller
 expect_code 1
 grep -q '^tessera: error: missing.toml: cannot be read' "$err" || fail "stderr: $(cat "$err")"
+
+# Without a file, run measures the machine with the ranks of each case; simulate takes the file that it kept.
+begin measured_machine
+launch run "$study" -o results
+expect_code 0
+for n in 0 1; do
+  [ "$("$json_get" "$here"/results/launches/*.json /machines/$n/machine)" = measured-2-ranks ] || continue
+  "$json_get" "$here"/results/launches/*.json /machines/$n/file > "$here/measured.toml"
+done
+"$program" simulate "$study" --machine "$here/measured.toml" -o "$here/simulated" > "$out" || fail "cannot be simulated"
+for case in "$here"/results/cases/data-data2-*; do
+  [ "$("$json_get" "$case/result.json" /prediction/step_seconds)" = \
+    "$("$json_get" "$here/simulated/cases/${case##*/}/result.json" /step_seconds/median)" ] || fail "$case is not predicted as simulated"
+done
 
 launcher=()
 begin one_rank

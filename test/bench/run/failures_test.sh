@@ -14,8 +14,9 @@ study() {
   cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
 }
 
-# study_run ARGUMENTS...: runs it with a calibration that all of these tests share, which takes a while to measure.
-study_run() { launch run study.toml --calibration "$work/calibration.json" "$@"; }
+# study_run ARGUMENTS...: runs it on a machine from a file, which saves the time to measure this one.
+machine=$(cd "$(dirname "$0")/../../../inputs/machines" && pwd)/cpu_cluster.toml
+study_run() { launch run study.toml --machine "$machine" "$@"; }
 
 # id CASE: the whole id of a case of $here/study.toml.
 id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
@@ -67,20 +68,6 @@ study no_such_rank
 study_run -o results --inject slow@2:10%
 expect_code 1
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
-
-# A calibration is used again, by another study too; what is not a calibration is measured again.
-study calibrations
-launch run study.toml -o results --calibration kept.json
-expect_code 0
-launch run study.toml -o again --calibration kept.json
-expect_code 0
-[ "$("$json_get" "$here"/again/launches/*.json /calibration_seconds)" = 0.0 ] || fail "calibrated twice"
-[ ! -e "$here/again/calibration.json" ] || fail "two calibrations were written"
-echo '{"calibrations": 3}' > "$here/kept.json"
-launch run study.toml -o third --calibration kept.json
-expect_code 0
-grep -q 'kept.json: calibrations = 3: must be a list; measuring again' "$err" || fail "stderr: $(cat "$err")"
-"$json_get" "$here/kept.json" /calibrations/0/curves > /dev/null || fail "no calibration was written"
 
 # A rank stalls: the watchdog says which one, and where the others wait.
 study stalls
@@ -198,7 +185,7 @@ if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"
 study together
 shared=(--set measure.warm_up=300000 --set limits.case_seconds=500.0)
 launcher=()
-(cd "$here" && exec "$program" run study.toml --calibration "$work/calibration.json" -o results "${shared[@]}") > "$here/first.out" 2> "$here/first.err" &
+(cd "$here" && exec "$program" run study.toml --machine "$machine" -o results "${shared[@]}") > "$here/first.out" 2> "$here/first.err" &
 job=$!
 until grep -qs '"status": "running"' "$here"/results/cases/*/result.json; do
   kill -0 $job 2> /dev/null || { fail "the first launch ended: $(cat "$here/first.err")" && break; }
@@ -233,7 +220,7 @@ finished() {
 until finished; do
   attempt=$((attempt + 1))
   [ $attempt -le 60 ] || { fail "not finished after 60 launches" && break; }
-  (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --calibration "$work/calibration.json" -o results "${longer[@]}" --resume) \
+  (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --machine "$machine" -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
   # Once another case has begun, or two, at some point of it. Later from time to time: it must end.

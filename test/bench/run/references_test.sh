@@ -7,9 +7,9 @@ shift 2
 launcher=("$@")
 # shellcheck source=../../app/script_support.sh
 source "$(dirname "$0")/../../app/script_support.sh"
-small=$(dirname "$0")/small_study.toml
+small=$(dirname "$0")/small_study.toml machine=$(cd "$(dirname "$0")/../../../inputs/machines" && pwd)/cpu_cluster.toml
 
-study_run() { launch run "$small" -o results --calibration "$work/calibration.json" "$@"; }
+study_run() { launch run "$small" -o results --machine "$machine" "$@"; }
 # of_references POINTER: what all references but the trials say there.
 of_references() {
   for file in "$here"/results/references/[0-9a-f]*.json; do "$json_get" "$file" "$1"; done | sort -u

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/explanation.hpp"
+
+#include <gtest/gtest.h>
+
+#include "results/documents.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// The plan of the tutorial's network with a strategy on its usual mesh of 4 ranks.
+Plan tutorial(const std::string& strategy) {
+  Study study;
+  study.base.model.mlp.widths = {4, 64, 1};
+  study.base.training.batch_size = 32;
+  study.grids = {{{"strategy", {strategy}}, {"ranks", {4}}}};
+  return plan_of(make_cases(study).at(0).config, 4);
+}
+
+TEST(Explanation, NamesTheLargestDifferenceFirst) {
+  const Plan plan = tutorial("data");
+  const SimulatedStep step = simulate(plan, [](const Work&) { return Cost{1e-6}; });
+  Breakdown measured;
+  measured.products.mean_rank_seconds = step.products;
+  measured.compute.mean_rank_seconds = step.products + step.kernels + 1e-6;
+  measured.optimizer.mean_rank_seconds = step.update;
+  measured.calls = {{"data", Operation::all_reduce, 1, step.communication() + 5e-6, 0}};
+  const nlohmann::json parts = explanation_json(step, measured, plan);
+  EXPECT_EQ(parts[0].at("part"), "all_reduce on data");
+  EXPECT_EQ(parts[0].at("payload_bytes"), 1540);
+  EXPECT_EQ(parts[0].at("calls"), 1);
+  EXPECT_EQ(parts[1].at("part"), "kernels");
+}
+
+TEST(Documents, PartsOfMemoryAddUpToTheTotal) {
+  for (const char* strategy : {"data", "zero1", "zero2", "fsdp", "hybrid", "tensor"}) {
+    const auto document = memory_json(largest_memory(tutorial(strategy)).memory, Limits());
+    Size sum = 0;
+    for (const auto& [name, bytes] : document.at("parts").items()) sum += bytes.get<Size>();
+    EXPECT_EQ(sum, document.at("planned_bytes")) << strategy;
+  }
+}
+
+}  // namespace
+}  // namespace tessera::bench
