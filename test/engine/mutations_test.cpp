@@ -128,23 +128,21 @@ Seen run_changed(const Experiment& setup, const ChangePlan& change,
 
 std::vector<Action>& actions_of(Plan& plan) { return plan.stages.front().actions; }
 
-bool is(const Action& action, ActionKind kind) { return action.kind == kind; }
-
-/// Leaves out the actions of a kind, or those of one unit, layer or bucket only.
-ChangePlan without(ActionKind kind, Size index = -1) {
+/// Leaves out the actions of one operation, or those of one unit, layer or bucket only.
+ChangePlan without(StepOperation operation, Size index = -1) {
   return [=](Plan& plan) {
     const auto left_out = [&](const Action& a) {
-      return is(a, kind) && (index < 0 || a.index == index);
+      return a.is(operation) && (index < 0 || a.index == index);
     };
-    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << name_of(kind);
+    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << row_of(operation).name;
   };
 }
 
-ChangePlan twice(ActionKind kind) {
+ChangePlan twice(StepOperation operation) {
   return [=](Plan& plan) {
     const auto at = std::find_if(actions_of(plan).begin(), actions_of(plan).end(),
-                                 [&](const Action& a) { return is(a, kind); });
-    ASSERT_NE(at, actions_of(plan).end()) << name_of(kind);
+                                 [&](const Action& a) { return a.is(operation); });
+    ASSERT_NE(at, actions_of(plan).end()) << row_of(operation).name;
     const Action again = *at;
     actions_of(plan).insert(at, again);
   };
@@ -155,9 +153,9 @@ void activate_before_reduction(Plan& plan) {
   std::vector<Action>& actions = actions_of(plan);
   int swapped = 0;
   for (std::size_t i = 1; i + 1 < actions.size(); ++i)
-    if (is(actions[i], ActionKind::redistribute) && is(actions[i - 1], ActionKind::forward) &&
-        is(actions[i + 1], ActionKind::forward) &&
-        plan.stages.front().slots[actions[i].reads[0]].along_model.is_partial()) {
+    if (actions[i].is(StepOperation::redistribute) && actions[i - 1].is(StepOperation::forward) &&
+        actions[i + 1].is(StepOperation::forward) &&
+        plan.stages.front().slots[actions[i].operands.from].along_model.is_partial()) {
       std::swap(actions[i], actions[i + 1]);
       ++i, ++swapped;
     }
@@ -168,8 +166,9 @@ void activate_before_reduction(Plan& plan) {
 void without_gradient_sum(Plan& plan) {
   const std::vector<Slot>& slots = plan.stages.front().slots;
   const auto is_sum = [&](const Action& a) {
-    return is(a, ActionKind::redistribute) && slots[a.reads[0]].role == TensorRole::gradient &&
-           slots[a.reads[0]].along_model.is_partial();
+    return a.is(StepOperation::redistribute) &&
+           slots[a.operands.from].role == TensorRole::gradient &&
+           slots[a.operands.from].along_model.is_partial();
   };
   std::vector<Action>& actions = actions_of(plan);
   const auto first = std::find_if(actions.begin(), actions.end(), is_sum);
@@ -198,7 +197,7 @@ void keep_one_microbatch(Plan& plan) {
   for (StagePlan& stage : plan.stages) {
     std::set<Size> travel;
     for (const Action& action : stage.actions)
-      if (action.peer >= 0) travel.insert(stage.slots[action.index].storage);
+      if (action.peer >= 0) travel.insert(stage.slots[action.message()].storage);
     for (std::size_t s = 0; s < stage.storages.size(); ++s)
       if (stage.storages[s].copies > 1 && !travel.contains(static_cast<Size>(s))) {
         stage.storages[s].copies = 1;
@@ -241,7 +240,7 @@ TEST(Mutations, MissingReductionOfALayersInputGradientIsSeen) {
 TEST(Mutations, MissingReductionOverOneOfTwoDataAxesIsSeen) {
   if (ranks() % 2 != 0) GTEST_SKIP() << "needs two axes";
   const Axes axes = {{"data", 2}, {"fsdp", ranks() / 2}};
-  const Seen seen = run_changed(experiment(axes, "hybrid"), without(ActionKind::reduce));
+  const Seen seen = run_changed(experiment(axes, "hybrid"), without(StepOperation::reduce));
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_GT(seen.parameters, wide_margin / 10);
   EXPECT_FALSE(seen.traffic_as_planned);
@@ -254,7 +253,7 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
     SCOPED_TRACE(strategy);
     Experiment setup = experiment({{"data", ranks()}}, strategy);
     if (strategy != std::string("fsdp")) setup.training.distributed.bucket_bytes = 1;
-    const Seen seen = run_changed(setup, without(ActionKind::reduce_scatter, 1));
+    const Seen seen = run_changed(setup, without(StepOperation::reduce_scatter, 1));
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_FALSE(seen.traffic_as_planned);
   }
@@ -263,7 +262,8 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
 // Adam normalises and would train on as before; the count of calls tells in any case.
 TEST(Mutations, ExtraAllReduceIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no reduction";
-  const Seen seen = run_changed(experiment({{"data", ranks()}}, "data"), twice(ActionKind::reduce));
+  const Seen seen =
+      run_changed(experiment({{"data", ranks()}}, "data"), twice(StepOperation::reduce));
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_FALSE(seen.traffic_as_planned);
   EXPECT_TRUE(seen.replicas_equal) << "all ranks do the same wrong";
@@ -272,7 +272,7 @@ TEST(Mutations, ExtraAllReduceIsSeen) {
 TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
   if (ranks() == 1) GTEST_SKIP() << "no gather";
   const Seen seen =
-      run_changed(experiment({{"data", ranks()}}, "zero1"), twice(ActionKind::gather));
+      run_changed(experiment({{"data", ranks()}}, "zero1"), twice(StepOperation::gather));
   EXPECT_LE(seen.gradients, equal);
   EXPECT_LE(seen.parameters, equal);
   EXPECT_FALSE(seen.traffic_as_planned);
@@ -282,7 +282,7 @@ TEST(Mutations, StaleParametersAreSeen) {
   if (ranks() == 1) GTEST_SKIP() << "no gather";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.distributed.bucket_bytes = 1;
-  const Seen seen = run_changed(setup, without(ActionKind::gather, 1));
+  const Seen seen = run_changed(setup, without(StepOperation::gather, 1));
   EXPECT_GT(seen.gradients, wide_margin / 10);
   EXPECT_FALSE(seen.traffic_as_planned);
   EXPECT_FALSE(seen.replicas_equal);
@@ -295,7 +295,7 @@ TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
   setup.training.batch_size = setup.data.samples = 3 * ranks();  // a sample in each of them
   const Seen seen = run_changed(setup, [](Plan& plan) {
     std::erase_if(actions_of(plan), [](const Action& a) {
-      return is(a, ActionKind::reduce_scatter) && a.microbatch == 2;
+      return a.is(StepOperation::reduce_scatter) && a.microbatch == 2;
     });
   });
   EXPECT_GT(seen.gradients, wide_margin);

@@ -125,7 +125,7 @@ TEST(Vae, ComputingAgainAddsNoDivergence) {
     const StagePlan& stage = plan.stages.front();
     for_each_action(stage.actions, stage.repeated, [&](std::size_t number, Size) {
       const Action& action = stage.actions[number];
-      if (action.kind != ActionKind::forward ||
+      if (!action.is(StepOperation::forward) ||
           plan.input.model.layers[action.index].name != "latent/output")
         return;
       ++draws;

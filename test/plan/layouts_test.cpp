@@ -38,11 +38,11 @@ std::string transitions(const PlanInput& input) {
   const StagePlan& stage = plan.stages.front();
   std::string forward, backward;
   for (const Action& action : stage.actions) {
-    if (action.kind != ActionKind::redistribute) continue;
-    const Slot& from = stage.slots[action.reads[0]];
+    if (!action.is(StepOperation::redistribute)) continue;
+    const Slot& from = stage.slots[action.operands.from];
     std::string name = from.path.substr(0, from.path.find('/'));
     if (name.find("layer") == 0) name = name.substr(5);
-    const Slot& to = stage.slots[action.writes[0]];
+    const Slot& to = stage.slots[action.operands.to];
     const bool is_gradient = from.role == TensorRole::gradient;
     std::string& text = is_gradient ? backward : forward;
     text += (text.empty() ? "" : ", ") + name + " " +

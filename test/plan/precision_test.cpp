@@ -107,7 +107,7 @@ TEST(PlanPrecision, OnlyFloat16LooksForInfinities) {
   const auto looks = [&] {
     const Plan plan = make_plan(input);
     for (const Action& action : plan.stages[0].actions)
-      if (action.kind == ActionKind::check_finite) return true;
+      if (action.is(StepOperation::check_finite)) return true;
     return false;
   };
   EXPECT_FALSE(looks());

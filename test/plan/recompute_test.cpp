@@ -54,8 +54,8 @@ TEST(Recomputation, GathersWhatIsComputedAgain) {
   const Plan plan = make_plan(input);
   std::string text;
   for (const Action& action : plan.stages.front().actions)
-    if (action.kind == ActionKind::gather || action.kind == ActionKind::reduce_scatter)
-      text += (action.kind == ActionKind::gather ? "g" : "r") + std::to_string(action.index + 1);
+    if (action.is(StepOperation::gather) || action.is(StepOperation::reduce_scatter))
+      text += (action.is(StepOperation::gather) ? "g" : "r") + std::to_string(action.index + 1);
   EXPECT_EQ(text, "g1g2g3g4r4g3r3g1g2r2g1r1");
 }
 

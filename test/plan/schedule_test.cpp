@@ -2,8 +2,10 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/plan/plan_text.hpp>
 
 #include "plan/plan_support.hpp"
@@ -32,19 +34,26 @@ TEST(Schedule, ActionsNameTheirOperands) {
   const Plan plan = make_plan(tutorial());
   const StagePlan& stage = plan.stages.front();
   const auto operands = [&](const Action& action) {
-    std::string text;
-    for (const SlotId id : action.reads) text += (id < 0 ? "-" : stage.slots[id].path) + " ";
-    text += "->";
-    for (const SlotId id : action.writes) text += " " + (id < 0 ? "-" : stage.slots[id].path);
-    return text;
+    std::vector<std::string> names;
+    const auto add = [&](const char* name, SlotId id) {
+      if (id != no_slot) names.push_back(fmt::format("{} {}", name, stage.slots[id].path));
+    };
+    for (const SlotId id : action.operands.inputs) add("input", id);
+    add("output", action.operands.output);
+    add("output_gradient", action.operands.output_gradient);
+    for (const SlotId id : action.operands.input_gradients) add("input_gradient", id);
+    return join(names);
   };
-  EXPECT_EQ(operands(stage.actions[0]), "batch/x -> layer1/product");
-  EXPECT_EQ(operands(stage.actions[1]), "layer1/product -> layer1/output");
-  EXPECT_EQ(operands(stage.actions[4]), "layer2/output batch/y -> layer2/output.gradient");
-  EXPECT_EQ(operands(stage.actions[5]), "layer2/output.gradient - - - -> layer2/output.gradient");
+  EXPECT_EQ(operands(stage.actions[0]), "input batch/x, output layer1/product");
+  EXPECT_EQ(operands(stage.actions[1]), "input layer1/product, output layer1/output");
+  EXPECT_EQ(operands(stage.actions[4]),
+            "input layer2/output, input batch/y, output_gradient layer2/output.gradient");
+  EXPECT_EQ(operands(stage.actions[5]),
+            "output_gradient layer2/output.gradient, input_gradient layer2/output.gradient");
   EXPECT_EQ(operands(stage.actions[6]),
-            "layer2/output.gradient layer1/output - - -> layer1/output.gradient");
-  EXPECT_EQ(operands(stage.actions[8]), "layer1/product.gradient batch/x - - -> -")
+            "input layer1/output, output_gradient layer2/output.gradient, input_gradient "
+            "layer1/output.gradient");
+  EXPECT_EQ(operands(stage.actions[8]), "input batch/x, output_gradient layer1/product.gradient")
       << "nobody needs the gradient of data";
 }
 

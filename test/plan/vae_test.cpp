@@ -85,16 +85,16 @@ TEST(VaeTraffic, StagesAddUpTheirTermsOfTheLoss) {
   const std::string text = traffic_of(input, {.epochs = 1});
   EXPECT_EQ(text, "pipeline all_reduce 1 x, 16 B");
   const Plan plan = make_plan(input);
-  const auto has = [&](std::size_t stage, ActionKind kind, const char* layer) {
+  const auto has = [&](std::size_t stage, StepOperation operation, const char* layer) {
     for (const Action& action : plan.stages[stage].actions)
-      if (action.kind == kind &&
-          (kind == ActionKind::loss || plan.input.model.layers[action.index].name == layer))
+      if (action.is(operation) &&
+          (operation == StepOperation::loss || plan.input.model.layers[action.index].name == layer))
         return true;
     return false;
   };
-  EXPECT_TRUE(has(0, ActionKind::forward, "latent/output"));
-  EXPECT_FALSE(has(1, ActionKind::forward, "latent/output"));
-  EXPECT_TRUE(has(1, ActionKind::loss, ""));
+  EXPECT_TRUE(has(0, StepOperation::forward, "latent/output"));
+  EXPECT_FALSE(has(1, StepOperation::forward, "latent/output"));
+  EXPECT_TRUE(has(1, StepOperation::loss, ""));
 }
 
 }  // namespace

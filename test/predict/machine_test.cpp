@@ -70,8 +70,8 @@ TEST(RankKinds, StandForAllTheirRanks) {
       EXPECT_EQ(apart.size(), static_cast<std::size_t>(ranks));
       EXPECT_EQ(alike.size(), kinds);
       const CostOf cost = [](const Work& work) {
-        const double size = static_cast<double>(work.size);
-        return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+        const double size = work.bytes;
+        return work.call ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
       };
       const SimulatedStep few = simulate(plan, cost, alike), all = simulate(plan, cost, apart);
       EXPECT_NEAR(few.step_seconds, all.step_seconds, 1e-9 * all.step_seconds);
@@ -132,9 +132,7 @@ TEST(Machine, ProductsHideAPartOfTheirTraffic) {
 
 Work call(RankSet ranks, Operation operation, double bytes) {
   Work work;
-  work.kind = WorkKind::all_reduce;
-  work.ranks = ranks;
-  work.operation = operation;
+  work.call = ActionCall{.ranks = ranks, .operation = operation};
   work.bytes = bytes;
   return work;
 }

@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
@@ -26,7 +27,7 @@ SimulatedStep simulated(const PlanInput& input, const CostOf& cost) {
 }
 
 bool is_backward_product(const Work& work) {
-  return work.kind == WorkKind::backward && work.has_products;
+  return work.operation == StepOperation::backward && work.has_products;
 }
 
 /// With a list that has all microbatches.
@@ -41,8 +42,8 @@ Plan written_out(Plan plan) {
 // A step of many equal microbatches is added up from a few of them.
 TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
   const CostOf cost = [](const Work& work) {
-    const double size = static_cast<double>(work.size);
-    return work.ranks ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
+    const double size = work.bytes;
+    return work.call ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
   };
   for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
     for (const Size microbatches : {1, 2, 3, 7, 64, 65, 500}) {
@@ -76,7 +77,7 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
   input.bucket_bytes = 1;  // one for each layer
   const auto cost = [&](double exposed) {
     return [=](const Work& work) -> Cost {
-      if (work.ranks) return {3, 0, exposed};
+      if (work.call) return {3, 0, exposed};
       return {is_backward_product(work) ? 1.0 : 0.0};
     };
   };
@@ -94,8 +95,8 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
 TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   PlanInput input = on("fsdp=2", 2, Strategy::fsdp);
   const auto cost = [](const Work& work) -> Cost {
-    if (work.kind == WorkKind::all_gather) return {2};
-    return {work.kind == WorkKind::forward && work.has_products ? 3.0 : 0.0};
+    if (work.operation == StepOperation::gather) return {2};
+    return {work.operation == StepOperation::forward && work.has_products ? 3.0 : 0.0};
   };
   input.keep_last_unit = input.reshard_after_forward = true;
   const double with_prefetch = simulated(input, cost).step_seconds;
@@ -108,14 +109,15 @@ TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
 
 TEST(Simulate, RanksWaitForTheOneWithMostRows) {
   PlanInput input = on("data=3", 3, Strategy::data);  // 11, 11 and 10 rows
-  const auto cost = [](const Work& work) -> Cost {
-    if (work.ranks) return {1};
-    return {work.has_products ? static_cast<double>(work.size) : 0.0};
+  const double flops_of_a_row = make_plan(input).flops.total() / 32;
+  const auto cost = [&](const Work& work) -> Cost {
+    if (work.call) return {1};
+    return {work.flops / flops_of_a_row};
   };
   const SimulatedStep step = simulated(input, cost);
-  EXPECT_DOUBLE_EQ(step.step_seconds, 4 * 11 + 1);
-  EXPECT_DOUBLE_EQ(step.products, 4 * 32 / 3.0);
-  EXPECT_DOUBLE_EQ(step.waiting(), 4 / 3.0);
+  EXPECT_NEAR(step.step_seconds, 11 + 1, 1e-9);
+  EXPECT_NEAR(step.products, 32 / 3.0, 1e-9);
+  EXPECT_NEAR(step.waiting(), 1 / 3.0, 1e-9);
   EXPECT_DOUBLE_EQ(step.communication(), 1);
 }
 
@@ -123,7 +125,7 @@ TEST(Simulate, WhatTheSlowestRankLagsBehindIsWaitedForOnce) {
   PlanInput input = on("data=2", 2, Strategy::data);
   input.bucket_bytes = 1;
   const SimulatedStep step = simulated(input, [](const Work& work) -> Cost {
-    if (work.ranks) return {1};
+    if (work.call) return {1};
     return {work.has_products ? 2.0 : 0.0, work.has_products ? 0.5 : 0.0};
   });
   EXPECT_DOUBLE_EQ(step.waiting(), 4 * 0.5);
@@ -135,7 +137,7 @@ TEST(Simulate, GroupsOfAnAxisCallApart) {
   PlanInput input = on("data=2,model=2", 4, Strategy::data);
   input.model = plan_test::three_layers();
   const SimulatedStep step =
-      simulated(input, [](const Work& work) { return Cost{work.ranks ? 1.0 : 0.0}; });
+      simulated(input, [](const Work& work) { return Cost{work.call ? 1.0 : 0.0}; });
   double calls = 0;
   for (const SimulatedStep::Call& call : step.calls) calls += call.calls;
   EXPECT_DOUBLE_EQ(step.step_seconds, calls);
@@ -175,33 +177,42 @@ TEST(Simulate, NoCostsTakeNoTimeAndCallsAreThePlans) {
     }
 }
 
-TEST(Work, NamesWhatItsTimeDependsOn) {
+TEST(Work, CountsTheBytesOfEveryAction) {
   const Plan plan = make_plan(on("data=2", 2, Strategy::data));
   const WorkSizes sizes = work_sizes(plan, 0);
-  std::vector<std::string> names;
+  std::vector<std::string> found;
   for (const Action& action : plan.stages.front().actions)
     for (const Work& work : work_of(action, plan, sizes))
-      names.push_back(work.name() + " " + std::to_string(work.size));
-  const std::vector<std::string> expected{"forward linear 4x64 float32 16",
-                                          "forward pointwise 64x64 relu in place float32 16",
-                                          "forward linear 64x1 float32 16",
-                                          "forward pointwise 1x1 in place float32 16",
-                                          "loss float32 16",
-                                          "backward pointwise 1x1 in place float32 16",
-                                          "backward linear 64x1 float32 16",
-                                          "backward pointwise 64x64 relu in place float32 16",
-                                          "backward linear 4x64 without gradient 0 float32 16",
-                                          "all_reduce float32 1540",
-                                          "update float32 385"};
-  EXPECT_EQ(names, expected);
+      found.push_back(fmt::format("{} {} B{}", name_of(action), work.bytes,
+                                  work.has_products ? fmt::format(", {} FLOP", work.flops) : ""));
+  // 16 rows of 4, 64 and 1 columns; 385 parameters.
+  const Size x = 4 * 16 * 4, hidden = 4 * 16 * 64, y = 4 * 16;
+  const Size w1 = 4 * 4 * 64, w2 = 4 * 64, b1 = 4 * 64, b2 = 4;
+  const auto product = [](const char* name, Size bytes, Size flops) {
+    return fmt::format("{} {} B, {} FLOP", name, bytes, flops);
+  };
+  const auto kernel = [](const char* name, Size bytes) {
+    return fmt::format("{} {} B", name, bytes);
+  };
+  const std::vector<std::string> expected{
+      product("forward", x + w1 + hidden, 2 * 16 * 4 * 64),
+      kernel("forward", 2 * hidden + b1),
+      product("forward", hidden + w2 + y, 2 * 16 * 64),
+      kernel("forward", 2 * y + b2),
+      kernel("loss", 3 * y),
+  };
+  ASSERT_EQ(found.size(), 11u);
+  EXPECT_EQ(std::vector(found.begin(), found.begin() + 5), expected);
+  EXPECT_EQ(found[9], kernel("reduce", 4 * 385));
+  EXPECT_EQ(found[10], kernel("update", 4 * 385 * (3 + 2 * plan.input.moments)));
 }
 
 /// Layers of one second forward and two backward; messages of `message` seconds.
 CostOf layers_and_messages(double message) {
   return [=](const Work& work) -> Cost {
-    if (work.kind == WorkKind::message) return {message};
+    if (work.is_message()) return {message};
     if (!work.has_products) return {};
-    return {work.kind == WorkKind::forward ? 1.0 : 2.0};
+    return {work.operation == StepOperation::forward ? 1.0 : 2.0};
   };
 }
 

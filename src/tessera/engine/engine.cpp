@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step: its actions on gradients. The operands of layers are in engine_operands.cpp, losses in
-// engine_loss.cpp, and what moves between ranks in engine_calls.cpp.
-
+// The step and the dispatch of its actions. Actions on tensors between layers are in
+// engine_tensors.cpp.
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
@@ -48,45 +47,26 @@ StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
     : plan_(plan),
-      stage_(&plan_.stage(mesh.rank())),
-      layers_(plan.local_layers(mesh.rank())),
+      stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
-      sums_plan_(plan_sums(plan_.input, *stage_)),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
       used_(used_parameters<Compute>(state_, parameters_)),
       gradients_(StateArena<State>::gradients(state_)),
-      incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
-      arriving_(allocate_vector<State>("tessera::arriving_gradients", state_.arriving)),
       frame_(plan_, mesh.rank()),
-      views_(layers_.size()),
-      padding_(state_.buckets.size()),
+      operands_(plan_, mesh.rank(), frame_, used_, gradients_),
+      buckets_(plan_, mesh.rank(), communicators_, used_, gradients_),
+      messages_(stage_),
+      sums_(plan_.input, stage_, communicators_),
       optimizer_(options.optimizer, state_.moments()),
       runs_(runs_of(state_, parameters_, gradients_)),
       unique_(plan.unique_gradients(mesh.rank())),
-      gemm_(plan.input.precision, matmul_scratch(plan, mesh.rank())),
-      scratch_(allocate_vector<State>("tessera::layer_scratch", layer_scratch(plan, mesh.rank()))),
-      operands_(stage_->actions.size()),
-      evaluation_operands_(stage_->evaluation.size()),
-      sums_(allocate_zeros<double>("tessera::sums", sums_plan_.total())),
-      host_sums_(Kokkos::create_mirror_view(sums_)),
-      reductions_(state_.buckets.size()),
+      step_calls_(stage_.actions.size()),
+      evaluation_calls_(stage_.evaluation.size()),
       loss_scale_(plan.input.scales_loss()) {
-  const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
-  for (const ParameterPlan& parameter : layout.parameters) {
-    const Size bucket = parameter.bucket;
-    const Size elements = num_elements(plan.block(mesh.rank(), parameter).extent);
-    views_[parameter.layer].push_back({bucket, {parameter.place.begin, elements}});
-    if (const Size rest = parameter.place.count - elements; rest > 0)
-      padding_[bucket].push_back({parameter.place.begin + elements, rest});
-  }
-  for (const Action& action : stage_->actions)
-    if (action.peer >= 0)
-      for (Size c = 0; c < stage_->storages[stage_->slots[action.index].storage].copies; ++c)
-        messages_.try_emplace({action.index, c});
   if (plan.input.has_stages())
-    for (const PassSpan& span : stage_->passes)
+    for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
   draw_parameters(plan, mesh.rank(), parameters_, state_.parameters_in_shares());
   if (!state_.has_copies) return;
@@ -95,26 +75,43 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
 }
 
 template <class T>
-void Engine<T>::step(const Batch<State>& batch, Size slot, double learning_rate) {
+void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rate) {
   const Region region("tessera::step");
   gradient_scale_ = static_cast<State>(1 / loss_scale_.value());
   overflows_ = false;
   ++steps_;
-  Microbatch<State> part = microbatch_of(batch, 0);
+  Now now{microbatch_of(batch, 0), number, learning_rate};
   std::size_t pass = 0;
   std::optional<Region> of_pass;
-  for_each_action(stage_->actions, stage_->repeated, [&](std::size_t number, Size microbatch) {
+  for_each_action(stage_.actions, stage_.repeated, [&](std::size_t i, Size microbatch) {
     if (pass < pass_names_.size()) {
-      const Range span = stage_->passes[pass].actions;
-      if (static_cast<Size>(number) == span.end()) of_pass.reset(), ++pass;
-      if (pass < pass_names_.size() &&
-          static_cast<Size>(number) == stage_->passes[pass].actions.begin)
+      if (static_cast<Size>(i) == stage_.passes[pass].actions.end()) of_pass.reset(), ++pass;
+      if (pass < pass_names_.size() && static_cast<Size>(i) == stage_.passes[pass].actions.begin)
         of_pass.emplace(pass_names_[pass].c_str());
     }
-    if (microbatch != part.number) part = microbatch_of(batch, microbatch);
-    act(stage_->actions[number], operands_[number], part, slot, learning_rate);
-    if (in_flight_ > 0) poll();
+    if (microbatch != now.batch.number) now.batch = microbatch_of(batch, microbatch);
+    act(stage_.actions[i], step_calls_[i], now);
+    // MPI makes progress on non-blocking calls only inside MPI calls.
+    if (buckets_.in_flight() > 0) buckets_.poll();
+    if (messages_.in_flight() > 0) messages_.poll();
   });
+}
+
+template <class T>
+void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePrediction& take) {
+  const Region region("tessera::evaluate");
+  Now now{.number = number};
+  for_each_action(stage_.evaluation, stage_.evaluation_repeated,
+                  [&](std::size_t i, Size microbatch) {
+                    const Action& action = stage_.evaluation[i];
+                    now.batch = microbatch_of(batch, microbatch);
+                    if (!action.is(StepOperation::loss))
+                      return act(action, evaluation_calls_[i], now);
+                    loss(action, now, false);
+                    if (sums_.places().errors > 0 && number >= plan_.steps_per_epoch())
+                      add_error(action, now.batch);
+                    if (take) take(now.batch, frame_.read(action.operands.inputs[0], now.batch));
+                  });
 }
 
 template <class T>
@@ -134,78 +131,81 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
 }
 
 template <class T>
-void Engine<T>::act(const Action& action, Operands& operands, const Microbatch<State>& batch,
-                    Size slot, double rate) {
-  const Size index = action.index;
-  switch (action.kind) {
-    case ActionKind::gather:
-      return gather(index);
-    case ActionKind::start_gather:
-      return start_gather(index);
-    case ActionKind::finish_gather:
-      return finish(gather_in_flight_);
-    case ActionKind::redistribute:
-      return redistribute(action, batch);
-    case ActionKind::accumulate:
-      return accumulate_slots(action, batch);
-    case ActionKind::forward: {
-      const Region region("tessera::forward");
-      const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
-      MemoryGuard guard;
-      close_arenas(guard);
-      for_each_operand(call, [&](const auto& view) { guard.open(view); });
-      return forward(call);
-    }
-    case ActionKind::loss_terms:
-      return loss_terms(action, batch);
-    case ActionKind::loss:
-      return loss(action, batch, slot, true);
-    case ActionKind::backward:
-    case ActionKind::backward_inputs:
-    case ActionKind::backward_weights: {
-      const Region region("tessera::backward");
-      const LayerCall<Compute>& call = operands_of(action, operands, batch, slot);
-      MemoryGuard guard;
-      close_arenas(guard);
-      for_each_operand(call, [&](const auto& view) { guard.open(view); });
-      return backward(call);
-    }
-    case ActionKind::start_receive:
-    case ActionKind::start_send:
-      return start_message(action, batch);
-    case ActionKind::finish_receive:
-    case ActionKind::finish_send:
-      return finish(message_of(action, batch));
-    case ActionKind::reduce_scatter:
-      return reduce_scatter(index, batch.number);
-    case ActionKind::start_reduce_scatter:
-      return start_reduce_scatter(index, batch.number);
-    case ActionKind::finish_reduce_scatter:
-      return finish_reduce_scatter(index, batch.number);
-    case ActionKind::reduce:
-      return communicators_[RankSet::replica].all_reduce(gradients_.range(state_.gradient(index)));
-    case ActionKind::start_reduce:
-      return start_reduce(index);
-    case ActionKind::finish_reduce:
-      return finish(reductions_[index]);
-    case ActionKind::reduce_rows:
-      return reduce_rows(index);
-    case ActionKind::check_finite:
+void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now) {
+  switch (action.operation) {
+    case StepOperation::gather:
+      return buckets_.gather(action.phase, action.index);
+    case StepOperation::redistribute:
+      return redistribute(action, now.batch);
+    case StepOperation::accumulate:
+      return accumulate_tensors(action, now.batch);
+    case StepOperation::forward:
+    case StepOperation::backward:
+      return layer(action, call, now);
+    case StepOperation::loss_terms:
+      return loss_terms(action, now.batch);
+    case StepOperation::loss:
+      return loss(action, now, true);
+    case StepOperation::receive:
+    case StepOperation::send:
+      return message(action, now.batch);
+    case StepOperation::reduce_scatter:
+      return buckets_.reduce_scatter(action.phase, action.index, now.batch.number);
+    case StepOperation::reduce:
+      return buckets_.reduce(action.phase, action.index);
+    case StepOperation::reduce_rows:
+      return buckets_.reduce_rows(action.index);
+    case StepOperation::check_finite:
       return check_finite();
-    case ActionKind::clip:
+    case StepOperation::clip:
       return clip();
-    case ActionKind::update:
-      return update(static_cast<State>(rate));
+    case StepOperation::update:
+      return update(static_cast<State>(now.learning_rate));
   }
+}
+
+template <class T>
+void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& made,
+                      const Now& now) const {
+  const bool is_forward = action.is(StepOperation::forward);
+  const Region region(is_forward ? "tessera::forward" : "tessera::backward");
+  LayerCall<Compute>& call = operands_.of(action, made, now.batch);
+  if (row_of(call.layer).reads_batch) call.batch = facts_of(action, now);
+  MemoryGuard guard;
+  close_arenas(guard);
+  for_each_operand(call, [&](const auto& view) { guard.open(view); });
+  is_forward ? forward(call) : backward(call);
+}
+
+template <class T>
+auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
+  BatchFacts<State> facts{now.batch.x, now.batch.first, steps_};
+  facts.from_prior = now.batch.from_prior;
+  if (action.is(StepOperation::forward) && !action.again &&
+      row_of(operands_.layer(action.index)).adds_loss)
+    facts.loss = sums_.all().data() + sums_.at(now.number, now.batch.number) + 1;
+  facts.gradient_scale =
+      static_cast<State>(loss_scale_.value()) / static_cast<State>(loss_divisor(now.batch));
+  return facts;
+}
+
+/// Closes all memory that tensors share; the caller opens its operands. No call of MPI may follow
+/// before the guard ends: messages of other tensors may arrive in it.
+template <class T>
+void Engine<T>::close_arenas(MemoryGuard& guard) const {
+  guard.close(frame_.memory()), guard.close(operands_.scratch());
+  for (const StateArena<State>* arena : {&parameters_, &gradients_})
+    guard.close(arena->flat()), guard.close(arena->buffer());
+  guard.close(used_.flat()), guard.close(used_.buffer());
 }
 
 template <class T>
 void Engine<T>::check_finite() {
   const Region region("tessera::check_finite");
-  const Size slot = sums_plan_.first_finite();
-  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_, slot), 0.0);
-  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_, slot);
-  overflows_ = sum_over(communicators_[RankSet::mesh], slot, ReduceOp::max) > 0;
+  const Size flag = sums_.places().first_finite();
+  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_.all(), flag), 0.0);
+  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.all(), flag);
+  overflows_ = sums_.reduce(communicators_[RankSet::mesh], flag, ReduceOp::max) > 0;
   if (overflows_ && !loss_scale_.can_shrink())
     throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
                 steps_);
@@ -219,12 +219,13 @@ void Engine<T>::clip() {
   if (options_.clip.value)
     clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value * scale));
   if (!options_.clip.global_norm) return;
-  const Size first = sums_plan_.first_norm();
-  Size slot = first;
-  for (const Range& range : unique_) sum_of_squares<State>(gradients_.range(range), sums_, slot++);
-  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_, slot++);
-  if (slot > first + 1) add_up(sums_, first, slot - first);
-  const double squared_norm = sum_over(communicators_[RankSet::split], first, ReduceOp::sum);
+  const Size first = sums_.places().first_norm();
+  Size next = first;
+  for (const Range& range : unique_)
+    sum_of_squares<State>(gradients_.range(range), sums_.all(), next++);
+  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_.all(), next++);
+  if (next > first + 1) add_up(sums_.all(), first, next - first);
+  const double squared_norm = sums_.reduce(communicators_[RankSet::split], first, ReduceOp::sum);
   gradient_scale_ =
       static_cast<State>(clip_scale(options_.clip, squared_norm / (scale * scale)) / scale);
 }
@@ -247,11 +248,10 @@ void Engine<T>::renew_copies() {
 }
 
 template <class T>
-double Engine<T>::sum_over(const Communicator& ranks, Size slot, ReduceOp op) {
-  ranks.all_reduce(alias_vector(sums_.data() + slot, 1), op);
-  double value = 0;
-  Kokkos::deep_copy(value, Kokkos::subview(sums_, slot));
-  return value;
+Size Engine<T>::change_samples(Size samples, Size validation_samples) {
+  plan_.input.samples = samples;
+  plan_.input.validation_samples = validation_samples;
+  return sums_.resize(stage_);
 }
 
 template <class T>
@@ -260,17 +260,11 @@ void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
   steps_ = steps;
   optimizer_.set_steps(steps - loss_scale.skipped_steps);
   loss_scale_.set_state(loss_scale);
-  // A sum that one rank has, and the others zero, comes out of losses() as it went in.
-  if (communicators_[RankSet::loss].rank() == 0) {
-    const Size of_step = loss_sums(plan_.input, 1);
-    Kokkos::deep_copy(host_sums_, sums_);
-    for (std::size_t s = 0; s < losses_so_far.size(); ++s)
-      host_sums_(static_cast<Size>(s) * of_step) = losses_so_far[s];
-    Kokkos::deep_copy(sums_, host_sums_);
-  }
+  sums_.set_losses(losses_so_far);
   renew_copies();
   if (state_.has_copies && state_.sharding.moments && !state_.sharding.parameters)
-    for (Size b = 0; b < static_cast<Size>(state_.buckets.size()); ++b) gather(b);
+    for (Size b = 0; b < static_cast<Size>(state_.buckets.size()); ++b)
+      buckets_.gather(Phase::whole, b);
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

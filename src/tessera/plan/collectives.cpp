@@ -15,29 +15,30 @@ class Collector {
   explicit Collector(const Plan& plan) : plan_(plan) {}
 
   /// An axis of size 1 issues no call.
-  void add(const PlannedCall& call, Cadence cadence, Size times = 1) {
-    const std::string axis = plan_.input.mesh.group_name(axes_of(call.ranks, plan_.input));
+  void add(RankSet ranks, Operation operation, Size bytes, std::string_view what, Cadence cadence,
+           Size times = 1) {
+    const std::string axis = plan_.input.mesh.group_name(axes_of(ranks, plan_.input));
     if (axis.empty()) return;
     for (CollectivePlan& row : rows_) {
-      if (row.axis != axis || row.operation != call.operation || row.cadence != cadence ||
-          row.what != call.what)
+      if (row.axis != axis || row.operation != operation || row.cadence != cadence ||
+          row.what != what)
         continue;
       row.calls += times;
-      row.payload_bytes += times * call.payload_bytes;
+      row.payload_bytes += times * bytes;
       return;
     }
-    rows_.push_back(
-        {axis, call.operation, times, times * call.payload_bytes, cadence, std::string(call.what)});
+    rows_.push_back({axis, operation, times, times * bytes, cadence, std::string(what)});
   }
 
   /// The calls of a list of actions.
   void add(const std::vector<Action>& list, const Repetition& repeated, const CallSizes& sizes,
            Cadence cadence) {
-    for_each_distinct(
-        list, repeated, sizes, [&](const Action& action, Size microbatch, Size times) {
-          if (const auto call = call_of(on_microbatch(action, microbatch), plan_, sizes))
-            add(*call, cadence, times);
-        });
+    for_each_distinct(list, repeated, sizes,
+                      [&](const Action& action, Size microbatch, Size times) {
+                        if (const auto bytes = payload_bytes(action, microbatch, plan_, sizes))
+                          add(action.call->ranks, action.call->operation, *bytes, action.call->what,
+                              cadence, times);
+                      });
   }
 
   const std::vector<CollectivePlan>& rows() const { return rows_; }
@@ -46,10 +47,6 @@ class Collector {
   const Plan& plan_;
   std::vector<CollectivePlan> rows_;
 };
-
-std::string_view what_is(const Slot& slot) {
-  return slot.role == TensorRole::gradient ? "activation gradients" : "activations";
-}
 
 }  // namespace
 
@@ -74,88 +71,44 @@ Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Si
                           .extent);
 }
 
-std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
-  switch (ranks) {
-    case RankSet::batch:
-      return batch_axes(input.mesh);
-    case RankSet::shard:
-      return shard_axes(input.strategy, input.mesh);
-    case RankSet::replica:
-      return replica_axes(input.strategy, input.mesh);
-    case RankSet::model:
-      return {"model"};
-    case RankSet::pipeline:
-      return {"pipeline"};
-    case RankSet::split: {
-      std::vector<std::string> axes = shard_axes(input.strategy, input.mesh);
-      axes.insert(axes.end(), {"model", "pipeline"});
-      return axes;
+namespace {
+
+Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
+                      const CallSizes& sizes) {
+  const StagePlan& stage = plan.stages[sizes.stage];
+  const Operands& operands = action.operands;
+  switch (action.call->payload) {
+    case Payload::bucket:
+      return stage.parameters.buckets[action.index].elements;
+    case Payload::own_gradient:
+      return sizes.state.gradient(action.index).count;
+    case Payload::own_rows: {
+      const UnitPlan& unit = stage.parameters.units[action.index];
+      return sizes.state.owned_gradients(unit.bucket, unit.own_rows).count;
     }
-    case RankSet::loss: {
-      std::vector<std::string> axes = batch_axes(input.mesh);
-      axes.push_back("pipeline");
-      return axes;
+    case Payload::tensor: {
+      const Slot& from = stage.slots[operands.from];
+      return sizes.rows(microbatch) * from.positions * from.shape[1];
     }
-    case RankSet::mesh:
-      return input.mesh.axis_names();
+    case Payload::own_tensor: {
+      const SlotId id = operands.from != no_slot ? operands.from : operands.to;
+      return own_elements(stage.slots[id], plan, sizes, microbatch);
+    }
+    case Payload::scalar:
+      return 1;
   }
-  return {};
+  return 0;
 }
 
-std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes) {
-  const StagePlan& stage = plan.stages[sizes.stage];
-  const Size bytes = size_of(plan.input.state_type);
-  const Size scalar = size_of(DType::float64);
-  switch (action.kind) {
-    case ActionKind::gather:
-    case ActionKind::start_gather:
-      return PlannedCall{
-          RankSet::shard, Operation::all_gather,
-          stage.parameters.buckets[action.index].elements * size_of(plan.input.compute_type),
-          "parameters"};
-    case ActionKind::reduce_scatter:
-    case ActionKind::start_reduce_scatter:
-      return PlannedCall{RankSet::shard, Operation::reduce_scatter,
-                         stage.parameters.buckets[action.index].elements * bytes, "gradients"};
-    case ActionKind::reduce:
-    case ActionKind::start_reduce:
-      return PlannedCall{RankSet::replica, Operation::all_reduce,
-                         sizes.state.gradient(action.index).count * bytes, "gradients"};
-    case ActionKind::reduce_rows: {
-      const UnitPlan& unit = stage.parameters.units[action.index];
-      const Range own = sizes.state.owned_gradients(unit.bucket, unit.own_rows);
-      if (own.count == 0) return std::nullopt;
-      return PlannedCall{RankSet::model, Operation::all_reduce, own.count * bytes,
-                         "gradients of split rows"};
-    }
-    case ActionKind::redistribute: {
-      const Slot& from = stage.slots[action.reads[0]];
-      const Transition change =
-          transition(from.along_model, stage.slots[action.writes[0]].along_model);
-      const std::optional<Operation> operation = operation_of(change);
-      if (!operation) return std::nullopt;
-      // An all-to-all has no buffer that all ranks share.
-      const Size elements = change == Transition::all_to_all
-                                ? own_elements(from, plan, sizes, action.microbatch)
-                                : sizes.rows(action.microbatch) * from.positions * from.shape[1];
-      return PlannedCall{RankSet::model, *operation, elements * size_of(from.type), what_is(from)};
-    }
-    case ActionKind::start_send:
-    case ActionKind::start_receive: {
-      const bool sends = action.kind == ActionKind::start_send;
-      const Slot& slot = stage.slots[action.index];
-      return PlannedCall{RankSet::pipeline, sends ? Operation::send : Operation::receive,
-                         own_elements(slot, plan, sizes, action.microbatch) * size_of(slot.type),
-                         what_is(slot)};
-    }
-    case ActionKind::check_finite:
-      return PlannedCall{RankSet::mesh, Operation::all_reduce, scalar, "finite flag"};
-    case ActionKind::clip:
-      if (!plan.input.clips_by_norm) return std::nullopt;
-      return PlannedCall{RankSet::split, Operation::all_reduce, scalar, "gradient norm"};
-    default:
-      return std::nullopt;
-  }
+}  // namespace
+
+std::optional<Size> payload_bytes(const Action& action, Size microbatch, const Plan& plan,
+                                  const CallSizes& sizes) {
+  if (!action.issues_call()) return std::nullopt;
+  const Size elements = payload_elements(action, microbatch, plan, sizes);
+  // All ranks of `model` have as many of these rows: none of them makes the call.
+  if (action.call->payload == Payload::own_rows && elements == 0) return std::nullopt;
+  return elements * size_of(action.call->type);
 }
 
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
@@ -163,24 +116,24 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   Collector collector(plan);
   const StagePlan& stage = plan.stage(rank);
   collector.add(stage.actions, stage.repeated, sizes, Cadence::step);
-  const Size scalar = size_of(DType::float64);
-  const PlannedCall losses{RankSet::loss, Operation::all_reduce,
-                           loss_sums(plan.input, plan.steps_per_epoch()) * scalar, "loss sums"};
-  collector.add(losses, Cadence::epoch);
+  const auto add_sums = [&](Size sums, std::string_view what, Cadence cadence) {
+    collector.add(RankSet::loss, Operation::all_reduce, sums * size_of(DType::float64), what,
+                  cadence);
+  };
+  const Size epoch_losses = loss_sums(plan.input, plan.steps_per_epoch());
+  add_sums(epoch_losses, "loss sums", Cadence::epoch);
   if (plan.input.validation_samples > 0) {
     collector.add(stage.evaluation, stage.evaluation_repeated, sizes, Cadence::evaluated_batch);
-    const auto add = [&](Size sums, std::string_view what) {
-      collector.add({RankSet::loss, Operation::all_reduce, sums * scalar, what},
-                    Cadence::validation);
-    };
-    add(loss_sums(plan.input, plan.input.validation_batches()), "loss sums");
-    if (plan.input.compares_solutions()) add(plan_sums(plan.input, stage).errors, "errors");
+    add_sums(loss_sums(plan.input, plan.input.validation_batches()), "loss sums",
+             Cadence::validation);
+    if (plan.input.compares_solutions())
+      add_sums(plan_sums(plan.input, stage).errors, "errors", Cadence::validation);
   }
   if (plan.input.check_replicas_every > 0)
     for (const CheckCall& call : plan_replica_check(plan, rank))
-      collector.add({call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums"},
+      collector.add(call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums",
                     Cadence::check);
-  if (plan.input.writes_checkpoints) collector.add(losses, Cadence::checkpoint);
+  if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
   return collector.rows();
 }
 

@@ -10,6 +10,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/comm/ledger.hpp>
+#include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/plan_input.hpp>
@@ -17,23 +18,6 @@
 namespace tessera {
 
 struct Plan;
-
-/// The ranks that a collective of a step runs over.
-enum class RankSet : std::uint8_t {
-  batch,     ///< all that have different rows
-  shard,     ///< those of them that share one replica of the training state
-  replica,   ///< those of them that hold the same state
-  model,     ///< those that split layers
-  pipeline,  ///< the stages: messages only
-  split,     ///< all that together hold each parameter's state once: shard, model and pipeline
-  loss,      ///< all that hold terms of the loss, or nothing: batch and pipeline
-  mesh,      ///< all
-};
-inline constexpr std::array rank_sets{RankSet::batch, RankSet::shard,    RankSet::replica,
-                                      RankSet::model, RankSet::pipeline, RankSet::split,
-                                      RankSet::loss,  RankSet::mesh};
-/// The mesh axes of a set; those of size 1 do not count.
-std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
 
 /// How often a planned collective happens.
 enum class Cadence : std::uint8_t { step, epoch, check, evaluated_batch, validation, checkpoint };
@@ -53,14 +37,6 @@ struct CollectivePlan {
   friend bool operator==(const CollectivePlan&, const CollectivePlan&) = default;
 };
 
-/// The call that an action makes.
-struct PlannedCall {
-  RankSet ranks = RankSet::batch;
-  Operation operation = Operation::all_reduce;
-  Size payload_bytes = 0;
-  std::string_view what;
-};
-
 /// What the size of a rank's calls depends on, worked out once for a rank.
 struct CallSizes {
   StatePlan state;
@@ -75,8 +51,10 @@ struct CallSizes {
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 
-/// None for an action that only computes, or only waits. `sizes`: of the rank that asks.
-std::optional<PlannedCall> call_of(const Action& action, const Plan& plan, const CallSizes& sizes);
+/// Bytes of the full logical buffer of the call that the action issues on the rank of `sizes`; none
+/// if it issues no call there.
+std::optional<Size> payload_bytes(const Action& action, Size microbatch, const Plan& plan,
+                                  const CallSizes& sizes);
 
 /// What a rank itself holds of a tensor of the pass.
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);

@@ -62,16 +62,13 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
   for (Storage& storage : stage.storages) storage.alive.resize(listed);
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
     const Action& action = stage.actions[now];
-    const auto touch = [&](SlotId id) {
-      if (id == no_slot || !stage.slots[id].in_frame()) return;
+    for_each_slot(action.operands, [&](SlotId id) {
+      if (!stage.slots[id].in_frame()) return;
       Range& alive =
           stage.storages[stage.slots[id].storage].alive[std::min(action.microbatch, listed - 1)];
       if (alive.count == 0) alive.begin = static_cast<Size>(now);
       alive.count = static_cast<Size>(now) + 1 - alive.begin;
-    };
-    std::for_each(action.reads.begin(), action.reads.end(), touch);
-    std::for_each(action.writes.begin(), action.writes.end(), touch);
-    touch(action.scratch);
+    });
   }
   stage.frame_bytes = place_in_memory(stage.storages);
 }
@@ -191,7 +188,8 @@ std::vector<CollectivePlan> Plan::collectives(Size rank) const {
 }
 
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage) {
-  const ActionRow& row = row_of(action.kind);
+  const StepOperationRow& row = row_of(action.operation);
+  const Operands& operands = action.operands;
   std::vector<std::string> details;
   if (row.subject == ActionSubject::layer)
     details.push_back(plan.input.model.layers[action.index].name);
@@ -199,15 +197,16 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
     details.push_back(stage.parameters.units[action.index].name);
   if (row.subject == ActionSubject::bucket)
     details.push_back(name_of(stage.parameters.buckets[action.index], stage.parameters.units));
-  if (row.subject == ActionSubject::slot) details.push_back(stage.slots[action.index].path);
-  if (action.kind == ActionKind::redistribute)
-    details.emplace_back(name_of(transition(stage.slots[action.reads[0]].along_model,
-                                            stage.slots[action.writes[0]].along_model)));
+  if (row.subject == ActionSubject::tensor)
+    details.push_back(stage.slots[operands.to != no_slot ? operands.to : operands.from].path);
+  if (action.is(StepOperation::redistribute))
+    details.emplace_back(name_of(
+        transition(stage.slots[operands.from].along_model, stage.slots[operands.to].along_model)));
   if (action.peer >= 0) details.push_back(fmt::format("stage {}", action.peer));
   if (row.of_microbatch && plan.input.microbatches > 1)
     details.push_back(fmt::format("m{}", action.microbatch));
-  if (details.empty()) return std::string(row.name);
-  return fmt::format("{}({})", row.name, join(details));
+  if (details.empty()) return name_of(action);
+  return fmt::format("{}({})", name_of(action), join(details));
 }
 
 Size loss_sums(const PlanInput& input, Size batches) {

@@ -306,7 +306,7 @@ nlohmann::json to_json(const Plan& plan, const Topology& topology) {
   nlohmann::json actions = nlohmann::json::array();
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
     list_actions(plan.stages[stage], [&](const Action& action, Size times) {
-      actions.push_back({{"kind", name_of(action.kind)},
+      actions.push_back({{"kind", name_of(action)},
                          {"text", to_string(action, plan, plan.stages[stage])},
                          {"stage", stage},
                          {"microbatch", action.microbatch}});

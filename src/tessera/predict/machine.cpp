@@ -56,10 +56,9 @@ class MachineCost {
   }
 
   Cost operator()(const Work& work) const {
-    if (work.ranks) {
-      const Path& path =
-          work.kind == WorkKind::message ? to_stage_[work.peer] : paths_.at(*work.ranks);
-      const double seconds = path.seconds(work.operation, work.bytes);
+    if (work.call) {
+      const Path& path = work.is_message() ? to_stage_[work.peer] : paths_.at(work.call->ranks);
+      const double seconds = path.seconds(work.call->operation, work.bytes);
       return {seconds, 0, (1 - machine_.overlap) * seconds};
     }
     const double arithmetic = work.flops / flops_per_second_;

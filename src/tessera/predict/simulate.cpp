@@ -127,7 +127,7 @@ class Simulator {
           costs.assign(works.size(), std::vector<Cost>(sizes_.size()));
         }
         for (std::size_t i = 0; i < works.size(); ++i)
-          if (works[i].size > 0) costs[i][c] = cost_(works[i]);
+          if (!works[i].is_empty()) costs[i][c] = cost_(works[i]);
       }
       for (std::size_t i = 0; i < first.size(); ++i)
         all.push_back({first[i], std::move(costs[i]), meets_other_stages(first[i])});
@@ -162,35 +162,35 @@ class Simulator {
   }
 
   bool meets_other_stages(const Work& work) const {
-    if (of_stage_.size() == 1 || !work.ranks || work.kind == WorkKind::message) return false;
-    const std::vector<std::string> axes = axes_of(*work.ranks, plan_.input);
+    if (of_stage_.size() == 1 || !work.call || work.is_message()) return false;
+    const std::vector<std::string> axes = axes_of(work.call->ranks, plan_.input);
     return std::find(axes.begin(), axes.end(), "pipeline") != axes.end();
   }
   bool has_arrived(const Work& work, std::size_t stage) const {
-    return work.kind != WorkKind::message || work.phase != Work::Phase::finishes ||
-           messages_.contains({stage, work.bucket});
+    return !work.is_message() || work.phase != Phase::finish ||
+           messages_.contains({stage, work.number});
   }
 
   /// `costs`: of each kind.
   void work(const Work& work, const std::vector<Cost>& costs, const Members& members,
             std::size_t stage) {
-    if (!work.ranks) return compute(work, costs, members);
-    if (work.kind == WorkKind::message)
-      return work.phase == Work::Phase::started ? send(work, costs, stage) : receive(work, stage);
+    if (!work.call) return compute(work, costs, members);
+    if (work.is_message())
+      return work.phase == Phase::start ? send(work, costs, stage) : receive(work, stage);
     switch (work.phase) {
-      case Work::Phase::whole:
+      case Phase::whole:
         return communicate(work, costs, members);
-      case Work::Phase::started:
+      case Phase::start:
         return start(work, costs, members);
-      case Work::Phase::finishes:
+      case Phase::finish:
         return finish(work, members);
     }
   }
 
   void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
-    double& part = work.has_products               ? state_.result.products
-                   : work.kind == WorkKind::update ? state_.result.update
-                                                   : state_.result.kernels;
+    double& part = work.has_products                         ? state_.result.products
+                   : work.operation == StepOperation::update ? state_.result.update
+                                                             : state_.result.kernels;
     for (const std::size_t k : members) {
       state_.now[k] += costs[k].seconds;
       state_.lag[k] += costs[k].lag;
@@ -204,10 +204,10 @@ class Simulator {
   }
 
   SimulatedStep::Call& row(const Work& work) {
-    const std::string axis = plan_.input.mesh.group_name(axes_of(*work.ranks, plan_.input));
+    const std::string axis = plan_.input.mesh.group_name(axes_of(work.call->ranks, plan_.input));
     for (SimulatedStep::Call& call : state_.result.calls)
-      if (call.axis == axis && call.operation == work.operation) return call;
-    return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.operation});
+      if (call.axis == axis && call.operation == work.call->operation) return call;
+    return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.call->operation});
   }
 
   struct Begin {
@@ -217,11 +217,11 @@ class Simulator {
   /// When each group's call begins, which lasts as long as on the rank where it lasts longest.
   std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
                             const Members& members) {
-    Seconds& busy_until = state_.links[*work.ranks];
+    Seconds& busy_until = state_.links[work.call->ranks];
     busy_until.resize(kinds_.size());
     std::vector<Begin> begins(kinds_.size());
     for (const std::size_t k : members) {
-      const std::size_t its = group(*work.ranks, k);
+      const std::size_t its = group(work.call->ranks, k);
       Begin& begin = begins[its];
       begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[its]});
       state_.lag[k] = 0;
@@ -235,12 +235,12 @@ class Simulator {
     const std::vector<Begin> begin = begins(work, costs, members);
     SimulatedStep::Call& total = row(work);
     for (const std::size_t k : members) {
-      const Begin& mine = begin[group(*work.ranks, k)];
+      const Begin& mine = begin[group(work.call->ranks, k)];
       if (mine.cost.seconds == 0) continue;
       total.calls += kinds_.share[k];
       total.seconds += mine.cost.seconds * kinds_.share[k];
       total.waiting += (mine.at - state_.now[k]) * kinds_.share[k];
-      state_.now[k] = state_.links[*work.ranks][k] = mine.at + mine.cost.seconds;
+      state_.now[k] = state_.links[work.call->ranks][k] = mine.at + mine.cost.seconds;
     }
   }
 
@@ -248,8 +248,8 @@ class Simulator {
 
   void start(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     const std::vector<Begin> begin = begins(work, costs, members);
-    Seconds& busy_until = state_.links[*work.ranks];
-    std::vector<Begin>& flight = in_flight_[{*work.ranks, work.bucket}];
+    Seconds& busy_until = state_.links[work.call->ranks];
+    std::vector<Begin>& flight = in_flight_[{work.call->ranks, work.number}];
     flight.resize(kinds_.size());
     for (const std::size_t k : members) {  // read where a kind stands for its group only
       busy_until[k] = begin[k].at + begin[k].cost.seconds;
@@ -259,8 +259,8 @@ class Simulator {
   }
 
   void finish(const Work& work, const Members& members) {
-    const std::vector<Begin>& flight = in_flight_.at({*work.ranks, work.bucket});
-    for (const std::size_t k : members) arrive(k, flight[group(*work.ranks, k)], row(work));
+    const std::vector<Begin>& flight = in_flight_.at({work.call->ranks, work.number});
+    for (const std::size_t k : members) arrive(k, flight[group(work.call->ranks, k)], row(work));
   }
 
   /// The rank waits for what others have started, and takes the exposed part itself.
@@ -276,7 +276,7 @@ class Simulator {
 
   /// Each rank of the stage to the one with its coordinates on the other.
   void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
-    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.bucket}];
+    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.number}];
     flight.resize(kinds_.size());
     for (const std::size_t k : of_stage_[stage]) {
       flight[group(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
@@ -287,7 +287,7 @@ class Simulator {
   }
 
   void receive(const Work& work, std::size_t stage) {
-    const auto flight = messages_.extract({stage, work.bucket});
+    const auto flight = messages_.extract({stage, work.number});
     for (const std::size_t k : of_stage_[stage])
       arrive(k, flight.mapped()[group(RankSet::pipeline, k)], row(work));
   }

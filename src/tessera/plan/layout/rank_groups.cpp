@@ -44,10 +44,9 @@ void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layo
 /// coordinate there: buckets and frames are equal on all its ranks.
 bool depends_on_model_coordinate(const StagePlan& stage) {
   return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
-    if (action.peer >= 0) return stage.slots[action.index].along_model.is_shard();
-    return action.kind == ActionKind::redistribute &&
-           transition(stage.slots[action.reads[0]].along_model,
-                      stage.slots[action.writes[0]].along_model) == Transition::all_to_all;
+    if (!action.call || action.call->payload != Payload::own_tensor) return false;
+    return action.call->operation == Operation::all_to_all ||
+           stage.slots[action.message()].along_model.is_shard();
   });
 }
 

@@ -41,4 +41,9 @@ struct Slot {
   bool in_frame() const { return storage >= 0; }
 };
 
+/// For people: what a message with this tensor carries.
+inline std::string_view content_of(const Slot& slot) {
+  return slot.role == TensorRole::gradient ? "activation gradients" : "activations";
+}
+
 }  // namespace tessera

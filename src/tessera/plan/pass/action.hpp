@@ -1,124 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
+// The vocabulary of a step. The plan fills in every field of an action; engine, traffic, memory,
+// prediction and printing read them.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include <tessera/mesh/transition.hpp>
+#include <tessera/comm/operation.hpp>
+#include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/slot.hpp>
 
 namespace tessera {
 
-/// What a rank does. Each kind makes at most one collective call.
-enum class ActionKind : std::uint8_t {
-  gather,         ///< a bucket's parameters from all their shares, to the end
-  start_gather,   ///< the same, started only
-  finish_gather,  ///< waits for a started gather
-
-  redistribute,      ///< a tensor with other placements along `model`
-  accumulate,        ///< adds one tensor to another, or copies it
-  forward,           ///< one layer on one microbatch
-  loss_terms,        ///< what ranks that have some columns of a prediction tell each other
-  loss,              ///< local loss sum and the gradient of the prediction
-  backward,          ///< one layer: gradients of its parameters, and of the inputs that need one
-  backward_inputs,   ///< only those of the inputs
-  backward_weights,  ///< only those of the parameters
-
-  start_receive,   ///< a tensor from a neighbouring pipeline stage
-  finish_receive,  ///< waits for it
-  start_send,      ///< a tensor to a neighbouring pipeline stage
-  finish_send,     ///< waits until its memory may be written again
-
-  reduce_scatter,         ///< a bucket's gradient, of which each rank keeps its share
-  start_reduce_scatter,   ///< the same, started only
-  finish_reduce_scatter,  ///< waits for a started one
-  reduce,         ///< a bucket's gradient, or the share of it, over the replicas, to the end
-  start_reduce,   ///< the same, started only
-  finish_reduce,  ///< waits for a started one
-  reduce_rows,    ///< a unit's gradients of which each rank of `model` saw its own rows only
-
-  check_finite,  ///< all ranks learn whether the gradient is finite everywhere
-  clip,          ///< gradients by value or by global norm
-  update,        ///< the optimizer on what this rank owns
+/// An operation of a training step. Each makes at most one collective call.
+enum class StepOperation : std::uint8_t {
+  gather,          ///< a bucket's parameters from all their shares
+  redistribute,    ///< a tensor to another placement along `model`
+  accumulate,      ///< adds one tensor to another, or copies or converts it
+  forward,         ///< one layer on one microbatch
+  loss_terms,      ///< terms of a softmax whose columns are split over ranks
+  loss,            ///< local loss sum and the gradient of the prediction
+  backward,        ///< one layer: gradients of its parameters and inputs
+  receive,         ///< a tensor from a neighbouring pipeline stage
+  send,            ///< a tensor to a neighbouring pipeline stage
+  reduce_scatter,  ///< a bucket's gradient: each rank keeps its share of the sum
+  reduce,          ///< a bucket's gradient, or the rank's share of it, over the replicas
+  reduce_rows,     ///< gradients of a unit to which each rank of `model` added its own rows
+  check_finite,    ///< all ranks learn whether the gradient is finite everywhere
+  clip,            ///< gradients by value or by global norm
+  update,          ///< the optimizer on the parameters that this rank owns
 };
 
-/// What Action::index counts.
-enum class ActionSubject : std::uint8_t { none, layer, unit, bucket, slot };
+/// A whole operation returns when it is complete. A started one runs beside later actions until its
+/// finish.
+enum class Phase : std::uint8_t { whole, start, finish };
 
-struct ActionRow {
+/// What Action::index counts.
+enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
+
+struct StepOperationRow {
   std::string_view name;
   ActionSubject subject;
-  bool of_microbatch;  ///< not of the step as a whole
+  bool of_microbatch;  ///< once for each microbatch, not once for the step
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<ActionRow, 25> action_rows{{
+inline constexpr std::array<StepOperationRow, 15> step_operation_rows{{
     {"gather", ActionSubject::bucket, false},
-    {"start_gather", ActionSubject::bucket, false},
-    {"finish_gather", ActionSubject::bucket, false},
-    {"redistribute", ActionSubject::slot, true},
-    {"accumulate", ActionSubject::slot, true},
+    {"redistribute", ActionSubject::tensor, true},
+    {"accumulate", ActionSubject::tensor, true},
     {"forward", ActionSubject::layer, true},
-    {"loss_terms", ActionSubject::none, true},
-    {"loss", ActionSubject::none, true},
+    {"loss_terms", ActionSubject::step, true},
+    {"loss", ActionSubject::step, true},
     {"backward", ActionSubject::layer, true},
-    {"backward_inputs", ActionSubject::layer, true},
-    {"backward_weights", ActionSubject::layer, true},
-    {"start_receive", ActionSubject::slot, true},
-    {"finish_receive", ActionSubject::slot, true},
-    {"start_send", ActionSubject::slot, true},
-    {"finish_send", ActionSubject::slot, true},
+    {"receive", ActionSubject::tensor, true},
+    {"send", ActionSubject::tensor, true},
     {"reduce_scatter", ActionSubject::bucket, false},
-    {"start_reduce_scatter", ActionSubject::bucket, false},
-    {"finish_reduce_scatter", ActionSubject::bucket, false},
     {"reduce", ActionSubject::bucket, false},
-    {"start_reduce", ActionSubject::bucket, false},
-    {"finish_reduce", ActionSubject::bucket, false},
     {"reduce_rows", ActionSubject::unit, false},
-    {"check_finite", ActionSubject::none, false},
-    {"clip", ActionSubject::none, false},
-    {"update", ActionSubject::none, false},
+    {"check_finite", ActionSubject::step, false},
+    {"clip", ActionSubject::step, false},
+    {"update", ActionSubject::step, false},
 }};
 
-constexpr const ActionRow& row_of(ActionKind kind) {
-  return action_rows[static_cast<std::size_t>(kind)];
+constexpr const StepOperationRow& row_of(StepOperation operation) {
+  return step_operation_rows[static_cast<std::size_t>(operation)];
 }
-constexpr std::string_view name_of(ActionKind kind) { return row_of(kind).name; }
 
-/// One entry of a step's schedule, with its operands.
+/// The slots that an action reads and writes; no_slot if it has no such operand.
+struct Operands {
+  std::vector<SlotId> inputs{};  ///< of a layer, as far as read; prediction and targets of the loss
+  SlotId output = no_slot;       ///< of a layer
+  SlotId kept = no_slot;         ///< by a layer's forward pass for its backward pass
+  SlotId output_gradient = no_slot;
+  std::vector<SlotId> input_gradients{};  ///< of a layer, one for each input
+  SlotId terms = no_slot;                 ///< of the loss, if its columns are split
+  SlotId from = no_slot, to = no_slot;    ///< of a tensor that is moved, added or sent
+  SlotId scratch = no_slot;               ///< of a redistribution that packs its messages
+
+  friend bool operator==(const Operands&, const Operands&) = default;
+};
+
+/// Calls visit(slot) for every operand that there is.
+template <class Visit>
+void for_each_slot(const Operands& operands, const Visit& visit) {
+  const auto visit_one = [&](SlotId id) {
+    if (id != no_slot) visit(id);
+  };
+  for (const SlotId id : operands.inputs) visit_one(id);
+  for (const SlotId id : operands.input_gradients) visit_one(id);
+  for (const SlotId id : {operands.output, operands.kept, operands.output_gradient, operands.terms,
+                          operands.from, operands.to, operands.scratch})
+    visit_one(id);
+}
+
+/// The elements of a call's full logical buffer, as a rule that payload_bytes() applies on a rank.
+enum class Payload : std::uint8_t {
+  bucket,        ///< all elements of the bucket, with padding
+  own_gradient,  ///< the rank's part of the bucket's gradient
+  own_rows,      ///< the rank's part of the gradients that a unit reduces over `model`
+  tensor,        ///< the block of `from` that the ranks of the call hold together
+  own_tensor,    ///< the rank's own block of a tensor
+  scalar,
+};
+
+/// The collective call or message of an action.
+struct ActionCall {
+  RankSet ranks = RankSet::batch;
+  Operation operation = Operation::all_reduce;
+  Payload payload = Payload::scalar;
+  DType type = DType::float64;
+  std::string_view what{};  ///< for people: "gradients"
+
+  friend bool operator==(const ActionCall&, const ActionCall&) = default;
+};
+
+/// The gradients that a backward pass computes.
+enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };
+
+/// One entry of a step's schedule.
 struct Action {
-  ActionKind kind = ActionKind::forward;
-  Size index = 0;  ///< a layer, a unit, a bucket, or the slot that is written, as the kind says
+  StepOperation operation = StepOperation::forward;
+  Phase phase = Phase::whole;
+  Size index = 0;  ///< of a layer, a unit or a bucket
   Size microbatch = 0;
-  /// forward: the inputs. backward: the output's gradient, the inputs, the output, what forward
-  /// kept (no_slot for what it does not read). loss_terms: prediction and target. loss: the same,
-  /// and the terms of all ranks, if they have columns apart. Else the tensor that is moved.
-  std::vector<SlotId> reads{};
-  /// forward: the output, what is kept. backward: the inputs' gradients, no_slot where none is
-  /// wanted. Else the one tensor that is made.
-  std::vector<SlotId> writes{};
-  SlotId scratch = no_slot;  ///< of a redistribution whose messages are packed
-  bool adds = false;         ///< to what is in `writes`
-  bool again = false;        ///< of forward: for a backward pass, and not for the first time
-  Size peer = -1;            ///< of a message: the other stage
-  Size tag = 0;              ///< of a message: the same for its tensor in every microbatch
+  Operands operands{};
+  std::optional<ActionCall> call{};
+  Gradients gradients = Gradients::all;
+  bool adds = false;   ///< to the values in the tensors that it writes
+  bool again = false;  ///< a forward pass that is repeated for the backward pass
+  Size peer = -1;      ///< of a message: the other stage
+  Size tag = 0;        ///< of a message: the same for its tensor in every microbatch
+
+  bool is(StepOperation other) const { return operation == other; }
+  /// Whether this action issues its call, and does not only wait for it.
+  bool issues_call() const { return call && phase != Phase::finish; }
+  /// The tensor of a message.
+  SlotId message() const { return operation == StepOperation::send ? operands.from : operands.to; }
 
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// The first actions of a list are those of microbatch 0. So many microbatches go through them, one
-/// after another, before the rest of the list begins: a list is as long for a million microbatches
-/// as for three.
+/// "forward", "start_reduce", "backward_inputs"
+std::string name_of(const Action& action);
+
+/// The first `actions` actions of a list belong to microbatch 0. `times` microbatches go through
+/// them, one after another, before the rest of the list: a list is as long for a million
+/// microbatches as for three.
 struct Repetition {
   Size actions = 0;
   Size times = 1;
 };
 
-/// Calls act(number, microbatch) for all actions of a list in their order, with the position of
-/// each.
+/// Calls act(number, microbatch) for all actions of a list in order, with the position of each.
 template <class Act>
 void for_each_action(const std::vector<Action>& list, const Repetition& repeated, const Act& act) {
   for (Size m = 0; m < repeated.times; ++m)

@@ -164,16 +164,15 @@ void ForwardPass::forward(Size l) {
     inputs.push_back(again ? input_again(l, i)
                            : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
   made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
-  std::vector<SlotId> writes{made_[l]};
   if (row.kept_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
     kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation,
                         {layer.positions, row.kept_columns}, rows, input_.state_type);
-    writes.push_back(kept_[l]);
   }
-  Action action{ActionKind::forward, l, 0, std::move(inputs), std::move(writes)};
-  action.again = again;
-  emit(std::move(action));
+  emit({.operation = StepOperation::forward,
+        .index = l,
+        .operands = {.inputs = std::move(inputs), .output = made_[l], .kept = kept_[l]},
+        .again = again});
 }
 
 /// An input as forward has read it. One that was redistributed is made again, unless it was the
@@ -194,16 +193,18 @@ SlotId ForwardPass::loss() {
   const SlotId prediction = in_placement(size() - 1, of_loss());
   const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
                                    extent_of(slot(prediction)), of_loss());
-  Action action{ActionKind::loss, 0, 0, {prediction, slot_of_y}, {gradient}};
+  Action action{.operation = StepOperation::loss,
+                .operands = {.inputs = {prediction, slot_of_y}, .output_gradient = gradient}};
   if (of_loss().is_shard()) {
     const Extent terms{slot(prediction).positions, 3 * input_.mesh.size_of("model")};
     const auto add_terms = [&](Placement placement) {
       return add_slot("loss/terms", TensorRole::activation, terms, placement, input_.state_type);
     };
     const SlotId own = add_terms(Placement::shard(1)), all = add_terms(whole);
-    emit({ActionKind::loss_terms, 0, 0, {prediction, slot_of_y}, {own}});
+    emit({.operation = StepOperation::loss_terms,
+          .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
     redistribute(own, all, false);
-    action.reads.push_back(all);
+    action.operands.terms = all;
   }
   emit(std::move(action));
   return gradient;

@@ -74,7 +74,9 @@ class PassBuilder : detail::ForwardPass {
   }
 
   void accumulate(SlotId from, SlotId to, bool adds) {
-    emit({ActionKind::accumulate, to, 0, {from}, {to}, no_slot, adds});
+    emit({.operation = StepOperation::accumulate,
+          .operands = {.from = from, .to = to},
+          .adds = adds});
   }
 
   /// All contributions in one tensor with the placement that the layer's backward needs.
@@ -120,25 +122,28 @@ class PassBuilder : detail::ForwardPass {
     contributions_[l].clear();
 
     const bool weights_apart = has_weights_apart(layer);
-    Action action{weights_apart ? ActionKind::backward_inputs : ActionKind::backward, l, 0, {dy}};
+    Action action{.operation = StepOperation::backward,
+                  .index = l,
+                  .operands = {.output_gradient = dy},
+                  .gradients = weights_apart ? Gradients::of_inputs : Gradients::all};
+    Operands& operands = action.operands;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      action.reads.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
-                                                                       : no_slot);
-    const SlotId kept_beside = kept(l);
-    action.reads.push_back(row.reads_output(layer) ? made(l) : no_slot);
-    action.reads.push_back(kept_beside);
+      operands.inputs.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
+                                                                          : no_slot);
+    operands.kept = kept(l);
+    if (row.reads_output(layer)) operands.output = made(l);
 
     std::vector<Size> passed_to;
     std::optional<std::pair<Size, SlotId>> added;  // a gradient that could not be added to in place
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size producer = layer.inputs[i];
       if (producer == LayerSpec::data || !trains_[producer]) {
-        action.writes.push_back(no_slot);
+        operands.input_gradients.push_back(no_slot);
         continue;
       }
       const Placement placement = layouts_[l].input_gradients[i];
       if (row.passes_gradient(layer)) {
-        action.writes.push_back(dy);
+        operands.input_gradients.push_back(dy);
         passed_to.push_back(producer);
         continue;
       }
@@ -146,19 +151,20 @@ class PassBuilder : detail::ForwardPass {
       const SlotId there = held ? contributions_[producer][*held].slot : no_slot;
       if (held && row.adds_gradient && there != dy && belongs_to(there, producer)) {
         action.adds = true;
-        action.writes.push_back(there);
+        operands.input_gradients.push_back(there);
         continue;
       }
       const bool in_place = row.gradient_in_place && belongs_to(dy, l);
       const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
-      action.writes.push_back(dx);
+      operands.input_gradients.push_back(dx);
       if (held)
         added = {producer, dx};
       else
         give(producer, {dx, placement});
     }
-    const bool wants_inputs = std::any_of(action.writes.begin(), action.writes.end(),
-                                          [](SlotId id) { return id != no_slot; });
+    const bool wants_inputs =
+        std::any_of(operands.input_gradients.begin(), operands.input_gradients.end(),
+                    [](SlotId id) { return id != no_slot; });
     if (weights_apart ? wants_inputs : !layer.parameters.empty() || !row.passes_gradient(layer))
       emit(std::move(action));
     if (weights_apart) backward_weights(l, dy);
@@ -176,12 +182,15 @@ class PassBuilder : detail::ForwardPass {
 
   void backward_weights(Size l, SlotId dy) {
     emit_to_ = &ChunkPass::weights;
-    Action action{ActionKind::backward_weights, l, 0, {dy}};
+    Operands operands{.output_gradient = dy};
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      action.reads.push_back(input_again(l, i));
-    action.reads.insert(action.reads.end(), {no_slot, kept(l)});
-    action.writes.assign(layers_[l].inputs.size(), no_slot);
-    emit(std::move(action));
+      operands.inputs.push_back(input_again(l, i));
+    operands.kept = kept(l);
+    operands.input_gradients.assign(layers_[l].inputs.size(), no_slot);
+    emit({.operation = StepOperation::backward,
+          .index = l,
+          .operands = std::move(operands),
+          .gradients = Gradients::of_parameters});
     emit_to_ = &ChunkPass::backward;
   }
 

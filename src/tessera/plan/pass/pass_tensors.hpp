@@ -84,10 +84,25 @@ class PassTensors {
     if (packed_elements(before, after, group, input_.mesh.size_of("model"), 0) > 0)
       scratch = add_slot(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)),
                          packed_placement(before, after), slot(from).type);
-    emit({ActionKind::redistribute, to, 0, {from}, {to}, scratch});
+    emit({.operation = StepOperation::redistribute,
+          .operands = {.from = from, .to = to, .scratch = scratch},
+          .call = call_between(slot(from), after)});
   }
 
-  void copy(SlotId from, SlotId to) { emit({ActionKind::accumulate, to, 0, {from}, {to}}); }
+  void copy(SlotId from, SlotId to) {
+    emit({.operation = StepOperation::accumulate, .operands = {.from = from, .to = to}});
+  }
+
+  /// The call that gives a tensor another placement along `model`, if it takes one. An all-to-all
+  /// has no buffer that all ranks share.
+  static std::optional<ActionCall> call_between(const Slot& from, Placement after) {
+    const Transition change = transition(from.along_model, after);
+    const std::optional<Operation> operation = operation_of(change);
+    if (!operation) return std::nullopt;
+    return ActionCall{RankSet::model, *operation,
+                      change == Transition::all_to_all ? Payload::own_tensor : Payload::tensor,
+                      from.type, content_of(from)};
+  }
 
   /// What the first ranks along `model`, which have the largest blocks, hold together.
   Shape group_of(const Slot& of) const {

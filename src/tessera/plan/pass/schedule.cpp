@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-using enum ActionKind;
+using enum StepOperation;
 
 /// Writes the schedule of one step down, action by action.
 class Scheduler {
@@ -30,7 +30,7 @@ class Scheduler {
     last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
     for (const ChunkPass& chunk : pass.chunks)
       for (const Action& action : chunk.weights)
-        if (action.kind == backward_weights)
+        if (action.gradients == Gradients::of_parameters)
           last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
   }
 
@@ -38,7 +38,7 @@ class Scheduler {
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
-      add(input_.overlap ? finish_reduce : reduce, b);
+      add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
     if (input_.mesh.size_of("model") > 1)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].own_rows.count > 0) add(reduce_rows, u);
@@ -83,9 +83,9 @@ class Scheduler {
     const PlacedPass at{stage_, action.pass};
     switch (action.step) {
       case PipelineStep::start_receive:
-        return add_messages_of(start_receive, pass_before(at, shape_), received(action.pass));
+        return add_messages(receive, Phase::start, pass_before(at, shape_), received(action.pass));
       case PipelineStep::finish_receive:
-        return add_messages_of(finish_receive, pass_before(at, shape_), received(action.pass));
+        return add_messages(receive, Phase::finish, pass_before(at, shape_), received(action.pass));
       case PipelineStep::compute: {
         const Size begin = static_cast<Size>(actions_.size());
         pass(action.pass);
@@ -93,9 +93,9 @@ class Scheduler {
         return;
       }
       case PipelineStep::start_send:
-        return add_messages_of(start_send, pass_behind(at, shape_), sent(action.pass));
+        return add_messages(send, Phase::start, pass_behind(at, shape_), sent(action.pass));
       case PipelineStep::finish_send:
-        return add_messages_of(finish_send, pass_behind(at, shape_), sent(action.pass));
+        return add_messages(send, Phase::finish, pass_behind(at, shape_), sent(action.pass));
     }
   }
 
@@ -107,19 +107,59 @@ class Scheduler {
     return pass.kind == PassKind::forward ? chunk(pass).outputs : chunk(pass).input_gradients;
   }
 
-  void add_messages_of(ActionKind kind, const std::optional<PlacedPass>& other,
-                       const std::vector<BoundaryTensor>& tensors) {
+  void add_messages(StepOperation operation, Phase phase, const std::optional<PlacedPass>& other,
+                    const std::vector<BoundaryTensor>& tensors) {
     for (const BoundaryTensor& tensor : tensors) {
-      Action action{kind, tensor.slot, microbatch_};
-      const bool receives = kind == start_receive || kind == finish_receive;
-      (receives ? action.writes : action.reads).push_back(tensor.slot);
-      action.peer = other->stage;
-      action.tag = tensor.tag;
-      actions_.push_back(std::move(action));
+      const Slot& slot = pass_.slots[tensor.slot];
+      Operands operands;
+      (operation == send ? operands.from : operands.to) = tensor.slot;
+      actions_.push_back(
+          {.operation = operation,
+           .phase = phase,
+           .microbatch = microbatch_,
+           .operands = std::move(operands),
+           .call = ActionCall{RankSet::pipeline,
+                              operation == send ? Operation::send : Operation::receive,
+                              Payload::own_tensor, slot.type, content_of(slot)},
+           .peer = other->stage,
+           .tag = tensor.tag});
     }
   }
 
-  void add(ActionKind kind, Size index = 0) { actions_.push_back({kind, index, microbatch_}); }
+  void add(StepOperation operation, Size index = 0, Phase phase = Phase::whole) {
+    actions_.push_back({.operation = operation,
+                        .phase = phase,
+                        .index = index,
+                        .microbatch = microbatch_,
+                        .call = call_of(operation)});
+  }
+
+  /// The call of an operation on parameters and gradients.
+  std::optional<ActionCall> call_of(StepOperation operation) const {
+    const DType state = input_.state_type;
+    switch (operation) {
+      case gather:
+        return ActionCall{RankSet::shard, Operation::all_gather, Payload::bucket,
+                          input_.compute_type, "parameters"};
+      case reduce_scatter:
+        return ActionCall{RankSet::shard, Operation::reduce_scatter, Payload::bucket, state,
+                          "gradients"};
+      case reduce:
+        return ActionCall{RankSet::replica, Operation::all_reduce, Payload::own_gradient, state,
+                          "gradients"};
+      case reduce_rows:
+        return ActionCall{RankSet::model, Operation::all_reduce, Payload::own_rows, state,
+                          "gradients of split rows"};
+      case check_finite:
+        return ActionCall{.ranks = RankSet::mesh, .what = "finite flag"};
+      case clip:
+        if (!input_.clips_by_norm) return std::nullopt;
+        return ActionCall{.ranks = RankSet::split, .what = "gradient norm"};
+      default:
+        return std::nullopt;
+    }
+  }
+
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
 
   const std::vector<Action>& actions_of(const StagePass& pass) const {
@@ -129,8 +169,8 @@ class Scheduler {
 
   /// The bucket of an action on a layer, or none.
   Size bucket_of(const Action& action) const {
-    return row_of(action.kind).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
-                                                               : none;
+    return row_of(action.operation).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
+                                                                    : none;
   }
 
   void pass(const StagePass& of) {
@@ -138,7 +178,7 @@ class Scheduler {
     const std::vector<Action>& planned = actions_of(of);
     std::map<Size, std::size_t> last;  // action that adds to the gradient of a bucket
     for (std::size_t i = 0; i < planned.size(); ++i)
-      if (planned[i].kind != forward) last[bucket_of(planned[i])] = i;
+      if (!planned[i].is(forward)) last[bucket_of(planned[i])] = i;
     Size in_use = none, complete = none;
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Size bucket = bucket_of(planned[i]);
@@ -176,23 +216,23 @@ class Scheduler {
     if (!sharding_.parameters) return;
     if (input_.has_stages()) return need_once(bucket);
     if (!backwards || !kept(bucket)) {
-      add(in_flight_ == bucket ? finish_gather : gather, bucket);
+      add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
       if (in_flight_ == bucket) in_flight_ = none;
     }
     if (!input_.prefetch || next == none || (backwards && kept(next))) return;
     if ((next - bucket) % 2 == 0) return;
-    add(start_gather, next);
+    add(gather, next, Phase::start);
     in_flight_ = next;
   }
 
   /// With a pipeline, microbatches take turns: what has been gathered stays to the end of the step.
   void need_once(Size bucket) {
     if (bucket < gathered_) return;
-    add(in_flight_ == bucket ? finish_gather : gather, bucket);
+    add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
     in_flight_ = none;
     gathered_ = bucket + 1;
     if (!input_.prefetch || gathered_ == size()) return;
-    add(start_gather, gathered_);
+    add(gather, gathered_, Phase::start);
     in_flight_ = gathered_;
   }
 
@@ -202,10 +242,10 @@ class Scheduler {
     if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
       if (!input_.overlap) return add(reduce_scatter, bucket);
       finish_scatter();
-      add(start_reduce_scatter, bucket);
+      add(reduce_scatter, bucket, Phase::start);
       scattering_ = bucket;
     } else if (!sharding_.moments && has_replicas_ && input_.overlap && last_microbatch()) {
-      add(start_reduce, bucket);
+      add(reduce, bucket, Phase::start);
     }
   }
 
@@ -213,8 +253,8 @@ class Scheduler {
   /// pass.
   void finish_scatter() {
     if (scattering_ == none) return;
-    add(finish_reduce_scatter, scattering_);
-    if (has_replicas_ && last_microbatch()) add(start_reduce, scattering_);
+    add(reduce_scatter, scattering_, Phase::finish);
+    if (has_replicas_ && last_microbatch()) add(reduce, scattering_, Phase::start);
     scattering_ = none;
   }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/region.hpp>
+#include <tessera/engine/bucket_traffic.hpp>
+#include <tessera/optim/clipping.hpp>
+
+namespace tessera {
+
+template <class T>
+BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunicators& communicators,
+                                const StateArena<T>& used, const StateArena<State>& gradients)
+    : stage_(plan.stage(rank)),
+      state_(plan.state(rank)),
+      communicators_(communicators),
+      used_(used),
+      gradients_(gradients),
+      incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
+      arriving_(allocate_vector<State>("tessera::arriving_gradients", state_.arriving)),
+      padding_(state_.buckets.size()),
+      reductions_(state_.buckets.size()) {
+  for (const ParameterPlan& parameter : stage_.parameters.parameters) {
+    const Size elements = num_elements(plan.block(rank, parameter).extent);
+    if (const Size rest = parameter.place.count - elements; rest > 0)
+      padding_[parameter.bucket].push_back({parameter.place.begin + elements, rest});
+  }
+}
+
+template <class T>
+void BucketTraffic<T>::gather(Phase phase, Size bucket) {
+  if (phase == Phase::finish) return finish(gather_);
+  const Communicator& ranks = communicators_[RankSet::shard];
+  const auto share = used_.share(bucket), whole = used_.whole(bucket);
+  if (phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
+  const Region region("tessera::gather");
+  ranks.all_gather(share, whole);
+}
+
+template <class T>
+void BucketTraffic<T>::reduce_scatter(Phase phase, Size bucket, Size microbatch) {
+  const bool in_place = !state_.sharding.gradients;
+  if (phase == Phase::finish) {
+    finish(scatter_);
+    return add_incoming(bucket, microbatch);
+  }
+  const Communicator& ranks = communicators_[RankSet::shard];
+  const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
+  if (phase == Phase::start) {
+    const Scratch room{arriving_};
+    clear_padding(bucket);
+    return started(scatter_, in_place ? ranks.ireduce_scatter(whole, room)
+                                      : ranks.ireduce_scatter(whole, share, room));
+  }
+  const Region region("tessera::reduce_scatter");
+  clear_padding(bucket);
+  if (in_place) return ranks.reduce_scatter(whole);
+  ranks.reduce_scatter(whole, share);
+  add_incoming(bucket, microbatch);
+}
+
+template <class T>
+void BucketTraffic<T>::reduce(Phase phase, Size bucket) {
+  if (phase == Phase::finish) return finish(reductions_[bucket]);
+  const Communicator& ranks = communicators_[RankSet::replica];
+  const Vector<State> gradient = gradients_.range(state_.gradient(bucket));
+  if (phase == Phase::start) return started(reductions_[bucket], ranks.iall_reduce(gradient));
+  ranks.all_reduce(gradient);
+}
+
+template <class T>
+void BucketTraffic<T>::reduce_rows(Size index) const {
+  const UnitPlan& unit = stage_.parameters.units[index];
+  const Range own = state_.owned_gradients(unit.bucket, unit.own_rows);
+  if (own.count > 0) communicators_[RankSet::model].all_reduce(gradients_.range(own));
+}
+
+/// The share of the first microbatch goes to where gradients are kept, later ones to a buffer.
+template <class T>
+auto BucketTraffic<T>::scattered(Size bucket, Size microbatch) const -> Vector<State> {
+  const Vector<State> share = gradients_.share(bucket);
+  if (!adds(microbatch)) return share;
+  return alias_vector(incoming_.data(), static_cast<Size>(share.extent(0)));
+}
+
+template <class T>
+void BucketTraffic<T>::add_incoming(Size bucket, Size microbatch) const {
+  if (state_.sharding.gradients && adds(microbatch))
+    accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
+}
+
+/// Buckets that take turns in one buffer, and reductions in place, leave values between parameters.
+template <class T>
+void BucketTraffic<T>::clear_padding(Size bucket) const {
+  for (const Range& range : padding_[bucket])
+    Kokkos::deep_copy(ExecSpace(), gradients_.part(bucket, range), State(0));
+}
+
+template <class T>
+void BucketTraffic<T>::started(Request& request, Request&& call) {
+  request = std::move(call);
+  ++in_flight_;
+}
+
+template <class T>
+void BucketTraffic<T>::finish(Request& request) {
+  request.wait();
+  --in_flight_;
+}
+
+template <class T>
+void BucketTraffic<T>::poll() {
+  gather_.test();
+  scatter_.test();
+  for (Request& request : reductions_) request.test();
+}
+
+TESSERA_INSTANTIATE_CLASS(BucketTraffic);
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <tessera/base/view.hpp>
+#include <tessera/comm/request.hpp>
+#include <tessera/engine/arenas.hpp>
+#include <tessera/engine/plan_communicators.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// Moves buckets of parameters and gradients between ranks. A started call runs until its finish;
+/// at most one gather and one reduce-scatter run at a time, and any number of reductions. The
+/// communicators and the plan must outlive it. T: the compute type.
+template <class T>
+class BucketTraffic {
+ public:
+  using State = StateOf<T>;
+
+  /// `used` are the parameters that layers read and ranks gather. Allocates receive buffers.
+  BucketTraffic(const Plan& plan, Size rank, const PlanCommunicators& communicators,
+                const StateArena<T>& used, const StateArena<State>& gradients);
+
+  /// Gathers a bucket's parameters from the shares of all ranks.
+  void gather(Phase phase, Size bucket);
+  /// Reduces a bucket's gradient; the rank's share of it remains. If gradients are reduced in every
+  /// microbatch, adds the share to that of earlier microbatches.
+  void reduce_scatter(Phase phase, Size bucket, Size microbatch);
+  /// Reduces a bucket's gradient, or the rank's share of it, over the replicas.
+  void reduce(Phase phase, Size bucket);
+  /// Sums the gradients of parameters that are whole along `model` although their layer's rows are
+  /// split there.
+  void reduce_rows(Size unit) const;
+
+  /// Calls that are started and not finished.
+  Size in_flight() const { return in_flight_; }
+  void poll();
+
+ private:
+  bool adds(Size microbatch) const { return microbatch > 0 && state_.reduces_every_microbatch; }
+  Vector<State> scattered(Size bucket, Size microbatch) const;
+  void add_incoming(Size bucket, Size microbatch) const;
+  void clear_padding(Size bucket) const;
+  void started(Request& request, Request&& call);
+  void finish(Request& request);
+
+  const StagePlan& stage_;
+  StatePlan state_;
+  const PlanCommunicators& communicators_;
+  StateArena<T> used_;
+  StateArena<State> gradients_;
+  Vector<State> incoming_;  ///< share of a microbatch's gradient, to be added to the others
+  Vector<State> arriving_;  ///< other ranks' shares while a reduction is in flight
+  std::vector<std::vector<Range>> padding_;  ///< by bucket: elements of no parameter
+  Request gather_, scatter_;
+  std::vector<Request> reductions_;  ///< by bucket
+  Size in_flight_ = 0;
+};
+
+}  // namespace tessera

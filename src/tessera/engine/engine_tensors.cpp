@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of a step on tensors between layers: redistributions, sums, messages and losses.
+#include <tessera/base/alias.hpp>
+#include <tessera/base/region.hpp>
+#include <tessera/engine/engine.hpp>
+#include <tessera/mesh/redistribute_along.hpp>
+#include <tessera/nn/loss.hpp>
+#include <tessera/nn/products/convert.hpp>
+#include <tessera/optim/clipping.hpp>
+
+namespace tessera {
+namespace {
+
+/// All elements in the order of memory.
+template <class T>
+Vector<T> flat(const Matrix<T>& matrix) {
+  return alias_vector(matrix.data(), static_cast<Size>(matrix.extent(0) * matrix.extent(1)));
+}
+
+}  // namespace
+
+template <class T>
+void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batch) const {
+  const Region region("tessera::redistribute");
+  const SlotId from = action.operands.from, to = action.operands.to,
+               scratch = action.operands.scratch;
+  const Slot& slot = stage_.slots[from];
+  const auto run = [&](const auto& source, const auto& tensor) {
+    using E = typename std::decay_t<decltype(source)>::non_const_value_type;
+    // Only a reduction writes to its source; but packing takes Views of one type in both
+    // directions.
+    const Vector<E> data =
+        flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
+                          static_cast<Size>(source.extent(1))));
+    redistribute_along(communicators_[RankSet::model], slot.along_model,
+                       stage_.slots[to].along_model,
+                       {batch.samples * slot.positions, slot.shape[1]}, data, flat(tensor(to)),
+                       scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
+  };
+  if (frame_.holds_sums(from))
+    run(frame_.read_sums(from, batch), [&](SlotId id) { return frame_.sums(id, batch); });
+  else
+    run(frame_.read(from, batch), [&](SlotId id) { return frame_(id, batch); });
+}
+
+template <class T>
+void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>& batch) const {
+  const SlotId from = action.operands.from, to = action.operands.to;
+  const auto combine = [&](const auto& source, const auto& target) {
+    using E = typename std::decay_t<decltype(target)>::value_type;
+    if (action.adds)
+      accumulate<E>(source, target);
+    else
+      Kokkos::deep_copy(ExecSpace(), target, source);
+  };
+  if constexpr (!std::is_same_v<State, Compute>) {
+    const bool holds_sums = frame_.holds_sums(from);
+    if (holds_sums && frame_.holds_sums(to))
+      return combine(flat(frame_.sums(from, batch)), flat(frame_.sums(to, batch)));
+    if (holds_sums)
+      return convert<State, Compute>(flat(frame_.read_sums(from, batch)), flat(frame_(to, batch)));
+  }
+  combine(flat(frame_(from, batch)), flat(frame_(to, batch)));
+}
+
+template <class T>
+void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
+  if (action.phase == Phase::finish) return messages_.finish(action, batch.number);
+  messages_.start(action, batch.number, communicators_[RankSet::pipeline],
+                  flat(frame_(action.message(), batch)));
+}
+
+/// A prediction, or targets, as a matrix with one row for each row that the loss counts.
+template <class T>
+template <class E>
+Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
+                                         const Microbatch<State>& batch) const {
+  const LossShape shape =
+      loss_shape(plan_.input.loss, batch.samples, plan_.input.model.output_positions(),
+                 static_cast<Size>(all.extent(1)));
+  return alias_matrix(all.data(), shape.rows, shape.cols);
+}
+
+/// The number that the batch's sum of losses is divided by.
+template <class T>
+Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
+  return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);
+}
+
+template <class T>
+void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
+  const auto prediction = frame_.read(action.operands.inputs[0], batch);
+  const auto terms = frame_.sums(action.operands.terms, batch);
+  MemoryGuard guard;
+  close_arenas(guard);
+  guard.open(prediction), guard.open(terms);
+  cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().first, terms);
+}
+
+template <class T>
+void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) const {
+  const Region region("tessera::loss");
+  const Operands& operands = action.operands;
+  const Microbatch<State>& batch = now.batch;
+  const auto prediction = in_loss_shape(frame_.read(operands.inputs[0], batch), batch);
+  LossDetails<State> details{loss_scale_.value(), options_.boundary_weight};
+  if (operands.terms != no_slot) {
+    details.first_class = operands_.layers().back().first;
+    details.classes = plan_.input.model.output_width();
+    details.terms = frame_.sums(operands.terms, batch);
+  }
+  const Matrix<Compute> gradient =
+      wants_gradient ? frame_(operands.output_gradient, batch) : Matrix<Compute>();
+  MemoryGuard guard;
+  close_arenas(guard);
+  guard.open(prediction), guard.open(details.terms), guard.open(gradient);
+  loss_and_gradient<Compute>(plan_.input.loss, prediction, in_loss_shape(batch.y, batch),
+                             loss_divisor(batch), sums_.all(), sums_.at(now.number, batch.number),
+                             gradient, details);
+}
+
+template <class T>
+void Engine<T>::add_error(const Action& action, const Microbatch<State>& batch) const {
+  add_solution_error<Compute>(in_loss_shape(frame_.read(action.operands.inputs[0], batch), batch),
+                              in_loss_shape(batch.y, batch), sums_.all(),
+                              sums_.places().first_error());
+}
+
+TESSERA_INSTANTIATE_CLASS(Engine);
+
+}  // namespace tessera

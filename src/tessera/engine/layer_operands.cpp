@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/base/alias.hpp>
+#include <tessera/engine/layer_operands.hpp>
+
+namespace tessera {
+
+template <class T>
+LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame,
+                                const StateArena<T>& used, const StateArena<State>& gradients)
+    : stage_(plan.stage(rank)),
+      frame_(frame),
+      used_(used),
+      gradients_(gradients),
+      layers_(plan.local_layers(rank)),
+      adds_microbatches_(!plan.state(rank).reduces_every_microbatch),
+      views_(layers_.size()),
+      gemm_(plan.input.precision, matmul_scratch(plan, rank)),
+      scratch_(allocate_vector<State>("tessera::layer_scratch", layer_scratch(plan, rank))) {
+  for (const ParameterPlan& parameter : stage_.parameters.parameters)
+    views_[parameter.layer].push_back(
+        {parameter.bucket,
+         {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)}});
+}
+
+template <class T>
+LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall<T>>& call,
+                                   const Microbatch<State>& batch) const {
+  if (!call || call->samples != batch.samples) call.emplace(make(action, batch));
+  if (action.is(StepOperation::backward))
+    call->add_parameter_gradients = batch.number > 0 && adds_microbatches_;
+  // Every step and microbatch has its batch in another place.
+  const std::vector<SlotId>& inputs = action.operands.inputs;
+  if constexpr (std::is_same_v<State, T>)
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i] == slot_of_x) call->inputs[i] = batch.x;
+  return *call;
+}
+
+template <class T>
+LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State>& batch) const {
+  LayerCall<T> call{layers_[action.index], gemm_, batch.samples};
+  call.scratch = scratch_;
+  const std::vector<ParameterView>& views = views_[action.index];
+  for (std::size_t p = 0; p < views.size(); ++p)
+    call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
+  const std::vector<SlotId>& inputs = action.operands.inputs;
+  const bool reads_batch = row_of(layers_[action.index]).reads_batch;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    // A layer that reads the batch itself finds x there, whose type may differ.
+    if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_batch))
+      call.inputs[i] = frame_.read(inputs[i], batch);
+  if (action.operands.kept != no_slot) call.kept = frame_.sums(action.operands.kept, batch);
+  if (action.is(StepOperation::forward))
+    add_outputs(call, action, batch);
+  else
+    add_gradients(call, action, batch);
+  return call;
+}
+
+template <class T>
+void LayerOperands<T>::add_outputs(LayerCall<T>& call, const Action& action,
+                                   const Microbatch<State>& batch) const {
+  const SlotId output = action.operands.output;
+  if (frame_.holds_sums(output))
+    call.output_terms = frame_.sums(output, batch);
+  else
+    call.output = frame_(output, batch);
+}
+
+template <class T>
+void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Action& action,
+                                     const Microbatch<State>& batch) const {
+  const Operands& operands = action.operands;
+  call.output_gradient = frame_.read(operands.output_gradient, batch);
+  if (operands.output != no_slot) call.output = frame_(operands.output, batch);
+  for (std::size_t i = 0; i < operands.input_gradients.size(); ++i) {
+    const SlotId gradient = operands.input_gradients[i];
+    if (gradient == no_slot) continue;
+    if (frame_.holds_sums(gradient))
+      call.input_gradient_terms[i] = frame_.sums(gradient, batch);
+    else
+      call.input_gradients[i] = frame_(gradient, batch);
+  }
+  call.add_input_gradients = action.adds;
+  if (action.gradients == Gradients::of_inputs) return;
+  const std::vector<ParameterView>& views = views_[action.index];
+  for (std::size_t p = 0; p < views.size(); ++p)
+    call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
+}
+
+TESSERA_INSTANTIATE_CLASS(LayerOperands);
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <tessera/base/view.hpp>
+#include <tessera/engine/arenas.hpp>
+#include <tessera/engine/frame.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/products/gemm.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// Turns the operands of actions on layers into Views: parameters from the arenas, activations from
+/// the frame. The plan, the frame and the arenas must outlive it. T: the compute type.
+template <class T>
+class LayerOperands {
+ public:
+  using State = StateOf<T>;
+
+  /// `used` are the parameters that layers read. Allocates the scratch memory of layers.
+  LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame, const StateArena<T>& used,
+                const StateArena<State>& gradients);
+
+  /// The layer's call, made once and kept in `call` until a microbatch has another number of rows.
+  /// Leaves LayerCall::batch as it is.
+  LayerCall<T>& of(const Action& action, std::optional<LayerCall<T>>& call,
+                   const Microbatch<State>& batch) const;
+
+  const LayerSpec& layer(Size index) const { return layers_[index]; }
+  const std::vector<LayerSpec>& layers() const { return layers_; }
+  /// Memory that all layers share.
+  const Vector<State>& scratch() const { return scratch_; }
+
+ private:
+  /// A parameter as a layer finds it.
+  struct ParameterView {
+    Size bucket;
+    Range elements;  ///< of the bucket, without padding
+  };
+
+  LayerCall<T> make(const Action& action, const Microbatch<State>& batch) const;
+  void add_outputs(LayerCall<T>& call, const Action& action, const Microbatch<State>& batch) const;
+  void add_gradients(LayerCall<T>& call, const Action& action,
+                     const Microbatch<State>& batch) const;
+
+  const StagePlan& stage_;
+  const Frame<T>& frame_;
+  const StateArena<T>& used_;
+  const StateArena<State>& gradients_;
+  std::vector<LayerSpec> layers_;                  ///< with this rank's extents
+  bool adds_microbatches_;                         ///< to one gradient, which is reduced at the end
+  std::vector<std::vector<ParameterView>> views_;  ///< by layer
+  Gemm<T> gemm_;
+  Vector<State> scratch_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/engine/loss_sums.hpp>
+
+namespace tessera {
+
+LossSums::LossSums(const PlanInput& input, const StagePlan& stage,
+                   const PlanCommunicators& communicators)
+    : input_(input),
+      ranks_(communicators[RankSet::loss]),
+      places_(plan_sums(input, stage)),
+      sums_(allocate_zeros<double>("tessera::sums", places_.total())),
+      host_(Kokkos::create_mirror_view(sums_)) {}
+
+Size LossSums::resize(const StagePlan& stage) {
+  const Size before = places_.total();
+  places_ = plan_sums(input_, stage);
+  if (places_.total() == before) return 0;
+  sums_ = {};
+  sums_ = allocate_zeros<double>("tessera::sums", places_.total());
+  host_ = Kokkos::create_mirror_view(sums_);
+  return (places_.total() - before) * size_of(DType::float64);
+}
+
+Vector<double> LossSums::run(Size first, Size count) const {
+  return alias_vector(sums_.data() + first, count);
+}
+
+void LossSums::fetch(const Vector<double>& sums) {
+  ranks_.all_reduce(sums);
+  Kokkos::deep_copy(host_, sums_);
+}
+
+void LossSums::clear(const Vector<double>& sums) { Kokkos::deep_copy(ExecSpace(), sums, 0.0); }
+
+std::vector<double> LossSums::take_losses(const std::vector<Size>& global_samples, Size first) {
+  const auto batches = static_cast<Size>(global_samples.size());
+  const Vector<double> sums = run(first * per_batch(), batches * per_batch());
+  fetch(sums);
+  std::vector<double> losses(global_samples.size());
+  for (Size b = 0; b < batches; ++b) {
+    for (Size i = 0; i < per_batch(); ++i) losses[b] += host_((first + b) * per_batch() + i);
+    losses[b] /= static_cast<double>(input_.loss_count(global_samples[b]));
+  }
+  clear(sums);
+  return losses;
+}
+
+std::vector<double> LossSums::losses_so_far(Size steps) const {
+  const Vector<double> sums = allocate_vector<double>("tessera::losses_so_far", places_.losses);
+  Kokkos::deep_copy(sums, run(0, places_.losses));
+  ranks_.all_reduce(sums);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
+  std::vector<double> losses(steps);
+  for (Size s = 0; s < steps; ++s)
+    for (Size i = 0; i < per_batch(); ++i) losses[s] += host(s * per_batch() + i);
+  return losses;
+}
+
+void LossSums::set_losses(const std::vector<double>& losses_so_far) {
+  // A sum that one rank has, and the others zero, comes out of take_losses() as it went in.
+  if (ranks_.rank() != 0) return;
+  Kokkos::deep_copy(host_, sums_);
+  for (std::size_t s = 0; s < losses_so_far.size(); ++s)
+    host_(static_cast<Size>(s) * per_batch()) = losses_so_far[s];
+  Kokkos::deep_copy(sums_, host_);
+}
+
+double LossSums::take_solution_error() {
+  const Size first = places_.first_error();
+  const Vector<double> sums = run(first, places_.errors);
+  fetch(sums);
+  const double error = std::sqrt(host_(first) / host_(first + 1));
+  clear(sums);
+  return error;
+}
+
+double LossSums::reduce(const Communicator& ranks, Size position, ReduceOp op) const {
+  ranks.all_reduce(run(position, 1), op);
+  double value = 0;
+  Kokkos::deep_copy(value, Kokkos::subview(sums_, position));
+  return value;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/layout/rank_set.hpp>
+#include <tessera/plan/plan_input.hpp>
+
+namespace tessera {
+
+std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
+  const auto with = [](std::vector<std::string> axes, std::vector<std::string> more) {
+    axes.insert(axes.end(), more.begin(), more.end());
+    return axes;
+  };
+  switch (ranks) {
+    case RankSet::batch:
+      return batch_axes(input.mesh);
+    case RankSet::shard:
+      return shard_axes(input.strategy, input.mesh);
+    case RankSet::replica:
+      return replica_axes(input.strategy, input.mesh);
+    case RankSet::model:
+      return {"model"};
+    case RankSet::pipeline:
+      return {"pipeline"};
+    case RankSet::split:
+      return with(shard_axes(input.strategy, input.mesh), {"model", "pipeline"});
+    case RankSet::loss:
+      return with(batch_axes(input.mesh), {"pipeline"});
+    case RankSet::mesh:
+      return input.mesh.axis_names();
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct PlanInput;
+
+/// The ranks that take part in a call.
+enum class RankSet : std::uint8_t {
+  batch,     ///< ranks with different rows of the batch
+  shard,     ///< ranks of `batch` that share one replica of the training state
+  replica,   ///< ranks of `batch` that hold the same state
+  model,     ///< ranks that split layers
+  pipeline,  ///< the stages: messages only
+  split,     ///< ranks that together hold each parameter's state once: shard, model and pipeline
+  loss,      ///< ranks that hold terms of the loss, or none: batch and pipeline
+  mesh,      ///< all ranks
+};
+inline constexpr std::array rank_sets{RankSet::batch, RankSet::shard,    RankSet::replica,
+                                      RankSet::model, RankSet::pipeline, RankSet::split,
+                                      RankSet::loss,  RankSet::mesh};
+
+/// The mesh axes of a set. Axes of size 1 may be among them.
+std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input);
+
+}  // namespace tessera
