@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/pass/forward_pass.hpp>
@@ -11,13 +10,13 @@ namespace tessera::detail {
 void ForwardPass::add_batch() {
   const DType type = input_.state_type;
   const ModelSpec& model = input_.model;
-  add_slot("batch/x", TensorRole::batch, extent_of_x(), whole, type);
-  add_slot("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()}, whole,
-           type);
+  tensors_.add("batch/x", TensorRole::batch, extent_of_x(), whole, type);
+  tensors_.add("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()},
+               whole, type);
 }
 
 /// The batch comes in the state type.
-void ForwardPass::shorten_x(Range layers) {
+void ForwardPass::convert_x(Range layers) {
   x_ = slot_of_x;
   const auto begin = layers_.begin() + layers.begin;
   const bool is_read = std::any_of(begin, begin + layers.count, [](const LayerSpec& layer) {
@@ -25,8 +24,8 @@ void ForwardPass::shorten_x(Range layers) {
            std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
-  x_ = add_slot("x", TensorRole::activation, extent_of_x(), whole);
-  copy(slot_of_x, x_);
+  x_ = tensors_.add("x", TensorRole::activation, extent_of_x(), whole);
+  tensors_.accumulate(slot_of_x, x_, false);
 }
 
 /// The last segment of the model is needed again at once, and has none.
@@ -43,28 +42,11 @@ void ForwardPass::find_segments(Range layers) {
     std::replace(segment_of_.begin(), segment_of_.end(), last, no_segment);
 }
 
-/// What only the own segment reads is not kept: made() computes it again.
-void ForwardPass::forget(Range layers) {
-  for (Size l = layers.begin; l < layers.end(); ++l) {
-    if (segment_of_[l] == no_segment) continue;
-    kept_[l] = no_slot;
-    bool is_kept = false;
-    for (Size reader = l + 1; reader < layers.end(); ++reader) {
-      const std::vector<Size>& inputs = layers_[reader].inputs;
-      is_kept = is_kept || (segment_of_[reader] != segment_of_[l] &&
-                            std::find(inputs.begin(), inputs.end(), l) != inputs.end());
-    }
-    if (is_kept) continue;
-    made_[l] = no_slot;
-    copies_[l].clear();
-  }
-}
-
 /// In the backward pass, even if only gradients of weights, which come later, should need it.
 void ForwardPass::compute_again(Size l) {
-  const auto emit_to = std::exchange(emit_to_, &ChunkPass::backward);
-  forward(l);
-  emit_to_ = emit_to;
+  const PassTensors::List before = tensors_.emit_to(&ChunkPass::backward);
+  lower_layer(l);
+  tensors_.emit_to(before);
 }
 
 /// The layers before `boundary` whose outputs those behind it read.
@@ -111,32 +93,32 @@ SlotId ForwardPass::made(Size producer) {
 /// The output of `producer` with the placement that a reader needs, made if it is not there.
 SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   const SlotId raw = made(producer);
-  if (as_needed(raw, needed)) return raw;
+  if (tensors_.as_needed(raw, needed)) return raw;
   auto& copies = producer == LayerSpec::data ? copies_of_x_ : copies_[producer];
   for (const SlotId copy : copies)
-    if (slot(copy).along_model == needed) return copy;
+    if (tensors_.slot(copy).along_model == needed) return copy;
   const std::vector<Placement> readers = readers_of(producer);
-  const bool in_place = slot(raw).along_model.is_partial() && needed.is_replicate() &&
+  const bool in_place = tensors_.slot(raw).along_model.is_partial() && needed.is_replicate() &&
                         std::count(readers.begin(), readers.end(), needed) ==
                             static_cast<std::ptrdiff_t>(readers.size());
-  const bool same_memory = in_place && type_of(needed) == slot(raw).type;
+  const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
   // What is made of a sum may have taken its terms.
-  const bool is_formed = slot(raw).along_model.is_partial() && !copies.empty();
+  const bool is_formed = tensors_.slot(raw).along_model.is_partial() && !copies.empty();
   const SlotId copy = copy_of(raw, needed, same_memory ? raw : no_slot);
-  redistribute(is_formed ? copies.front() : raw, copy, in_place);
+  tensors_.redistribute(is_formed ? copies.front() : raw, copy, in_place);
   copies.push_back(copy);
   if (!in_place) last_copy_ = copy;
   return copy;
 }
 
 SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_of) {
-  return add_slot(layers_[l].name, TensorRole::activation, output_of(layers_[l]), along_model,
-                  in_memory_of);
+  return tensors_.add(layers_[l].name, TensorRole::activation, PassTensors::output_of(layers_[l]),
+                      along_model, in_memory_of);
 }
 
 SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
-  return add_slot(slot(raw).path, TensorRole::activation, extent_of(slot(raw)), needed,
-                  in_memory_of);
+  return tensors_.add(tensors_.slot(raw).path, TensorRole::activation,
+                      PassTensors::extent_of(tensors_.slot(raw)), needed, in_memory_of);
 }
 
 /// The input whose memory the output of layer `l` takes, if nobody reads it again.
@@ -150,29 +132,30 @@ SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) co
       segment_of_[producer] != segment_of_[l])
     return no_slot;
   const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
-  const bool same_shape = layer.in == layer.out && layer.in_positions == layer.positions &&
-                          (!splits_layers_ || layouts_[l].inputs[i] == layouts_[l].output);
+  const bool same_shape =
+      layer.in == layer.out && layer.in_positions == layer.positions &&
+      (!tensors_.splits_layers() || layouts_[l].inputs[i] == layouts_[l].output);
   return read_again || !same_shape ? no_slot : inputs[i];
 }
 
-void ForwardPass::forward(Size l) {
+void ForwardPass::lower_layer(Size l) {
   const LayerSpec& layer = layers_[l];
   const LayerRow& row = row_of(layer);
   std::vector<SlotId> inputs;
-  const bool again = emit_to_ != &ChunkPass::forward;
+  const bool again = !tensors_.emits_to(&ChunkPass::forward);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs.push_back(again ? input_again(l, i)
                            : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
   made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
   if (row.kept_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
-    kept_[l] = add_slot(layer.name + ".kept", TensorRole::activation,
-                        {layer.positions, row.kept_columns}, rows, input_.state_type);
+    kept_[l] = tensors_.add(layer.name + ".kept", TensorRole::activation,
+                            {layer.positions, row.kept_columns}, rows, input_.state_type);
   }
-  emit({.operation = StepOperation::forward,
-        .index = l,
-        .operands = {.inputs = std::move(inputs), .output = made_[l], .kept = kept_[l]},
-        .again = again});
+  tensors_.emit({.operation = StepOperation::forward,
+                 .index = l,
+                 .operands = {.inputs = std::move(inputs), .output = made_[l], .kept = kept_[l]},
+                 .again = again});
 }
 
 /// An input as forward has read it. One that was redistributed is made again, unless it was the
@@ -180,33 +163,36 @@ void ForwardPass::forward(Size l) {
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
   const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
-  if (storage_of(read) == storage_of(raw) || slot(raw).along_model.is_partial() ||
-      read == last_input_copy_ || read >= first_of_backward_)
+  if (tensors_.storage_of(read) == tensors_.storage_of(raw) ||
+      tensors_.slot(raw).along_model.is_partial() || read == last_input_copy_ ||
+      read >= first_of_backward_)
     return read;
   const SlotId again = copy_of(raw, layouts_[l].inputs[i]);
-  redistribute(raw, again, false);
+  tensors_.redistribute(raw, again, false);
   return again;
 }
 
 /// Of columns that ranks have apart, each makes terms, which are gathered.
-SlotId ForwardPass::loss() {
+SlotId ForwardPass::lower_loss() {
   const SlotId prediction = in_placement(size() - 1, of_loss());
-  const SlotId gradient = add_slot(slot(prediction).path + ".gradient", TensorRole::gradient,
-                                   extent_of(slot(prediction)), of_loss());
+  const SlotId gradient =
+      tensors_.add(tensors_.slot(prediction).path + ".gradient", TensorRole::gradient,
+                   PassTensors::extent_of(tensors_.slot(prediction)), of_loss());
   Action action{.operation = StepOperation::loss,
                 .operands = {.inputs = {prediction, slot_of_y}, .output_gradient = gradient}};
   if (of_loss().is_shard()) {
-    const Extent terms{slot(prediction).positions, 3 * input_.mesh.size_of("model")};
+    const Extent terms{tensors_.slot(prediction).positions, 3 * input_.mesh.size_of("model")};
     const auto add_terms = [&](Placement placement) {
-      return add_slot("loss/terms", TensorRole::activation, terms, placement, input_.state_type);
+      return tensors_.add("loss/terms", TensorRole::activation, terms, placement,
+                          input_.state_type);
     };
     const SlotId own = add_terms(Placement::shard(1)), all = add_terms(whole);
-    emit({.operation = StepOperation::loss_terms,
-          .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
-    redistribute(own, all, false);
+    tensors_.emit({.operation = StepOperation::loss_terms,
+                   .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
+    tensors_.redistribute(own, all, false);
     action.operands.terms = all;
   }
-  emit(std::move(action));
+  tensors_.emit(std::move(action));
   return gradient;
 }
 
@@ -215,31 +201,43 @@ SlotId ForwardPass::kept(Size layer) {
   return kept_[layer];
 }
 
-SlotId ForwardPass::forward_chunk(Range layers) {
+SlotId ForwardPass::lower(Range layers) {
   find_segments(layers);
   made_.assign(layers_.size(), no_slot);
   kept_.assign(layers_.size(), no_slot);
   copies_.assign(layers_.size(), {});
   copies_of_x_.clear();
   last_copy_ = no_slot;
-  pass_.chunks.emplace_back();
-  emit_to_ = &ChunkPass::forward;
-  shorten_x(layers);
+  tensors_.begin_chunk();
+  convert_x(layers);
   for (const Size l : crossing(layers.begin))
-    chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
-                              tag_of(l, layers.begin, false)});
-  for (Size l = layers.begin; l < layers.end(); ++l) forward(l);
+    tensors_.chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
+                                       tag_of(l, layers.begin, false)});
+  for (Size l = layers.begin; l < layers.end(); ++l) lower_layer(l);
   for (const Size l : crossing(layers.end()))
-    chunk().outputs.push_back(
+    tensors_.chunk().outputs.push_back(
         {in_placement(l, sent_placement(l, layers.end())), tag_of(l, layers.end(), false)});
   last_input_copy_ = last_copy_;
-  return layers.end() == size() ? loss() : no_slot;
+  return layers.end() == size() ? lower_loss() : no_slot;
 }
 
 void ForwardPass::begin_backward(Range layers) {
-  emit_to_ = &ChunkPass::backward;
-  first_of_backward_ = static_cast<SlotId>(pass_.slots.size());
-  forget(layers);
+  tensors_.emit_to(&ChunkPass::backward);
+  first_of_backward_ = tensors_.next_slot();
+  for (Size l = layers.begin; l < layers.end(); ++l) {
+    if (segment_of_[l] == no_segment) continue;
+    kept_[l] = no_slot;
+    // Outputs that later segments read stay; made() recomputes the others.
+    bool is_kept = false;
+    for (Size reader = l + 1; reader < layers.end(); ++reader) {
+      const std::vector<Size>& inputs = layers_[reader].inputs;
+      is_kept = is_kept || (segment_of_[reader] != segment_of_[l] &&
+                            std::find(inputs.begin(), inputs.end(), l) != inputs.end());
+    }
+    if (is_kept) continue;
+    made_[l] = no_slot;
+    copies_[l].clear();
+  }
 }
 
 }  // namespace tessera::detail

@@ -17,11 +17,18 @@ struct Contribution {
   Placement placement;
 };
 
-/// The backward half: gradients, and who still needs the memory where they are.
-class PassBuilder : detail::ForwardPass {
+/// Lowers the backward half of a pass: gradients, and which layers still need the memory that holds
+/// them.
+class BackwardPass {
  public:
-  PassBuilder(const PlanInput& input, const std::vector<Layout>& layouts)
-      : ForwardPass(input, layouts), trains_(layers_.size()) {
+  BackwardPass(const PlanInput& input, const std::vector<Layout>& layouts,
+               detail::PassTensors& tensors, detail::ForwardPass& outputs)
+      : input_(input),
+        layers_(input.model.layers),
+        layouts_(layouts),
+        tensors_(tensors),
+        outputs_(outputs),
+        trains_(layers_.size()) {
     for (Size l = 0; l < size(); ++l) {
       const std::vector<Size>& inputs = layers_[l].inputs;
       trains_[l] = !layers_[l].parameters.empty() ||
@@ -30,36 +37,31 @@ class PassBuilder : detail::ForwardPass {
     }
   }
 
-  PassPlan build(const std::vector<Range>& chunks) {
-    add_batch();
-    for (const Range& layers : chunks) {
-      contributions_.assign(layers_.size(), {});
-      const SlotId gradient = forward_chunk(layers);
-      begin_backward(layers);
-      if (gradient != no_slot) give(size() - 1, {gradient, of_loss()});
-      backward_chunk(layers);
-    }
-    return std::move(pass_);
-  }
-
- private:
-  void backward_chunk(Range layers) {
-    for (const Size l : crossing(layers.end())) {
+  /// Lowers the layers of a chunk. `gradient`: of the prediction, or no_slot if another chunk has
+  /// the loss.
+  void lower(Range layers, SlotId gradient) {
+    contributions_.assign(layers_.size(), {});
+    if (gradient != no_slot) give(size() - 1, {gradient, outputs_.of_loss()});
+    for (const Size l : outputs_.crossing(layers.end())) {
       if (!trains_[l]) continue;
       const Placement placement = layouts_[l].output_gradient;
       const SlotId gradient = new_gradient(l, placement);
-      chunk().output_gradients.push_back({gradient, tag_of(l, layers.end(), true)});
+      tensors_.chunk().output_gradients.push_back(
+          {gradient, outputs_.tag_of(l, layers.end(), true)});
       give(l, {gradient, placement});
     }
     for (Size l = layers.end() - 1; l >= layers.begin; --l)
       if (trains_[l]) backward(l);
-    for (const Size l : crossing(layers.begin))
+    for (const Size l : outputs_.crossing(layers.begin))
       if (trains_[l])
-        chunk().input_gradients.push_back(
-            {gradient_of(l, layouts_[l].output_gradient), tag_of(l, layers.begin, true)});
+        tensors_.chunk().input_gradients.push_back(
+            {gradient_of(l, layouts_[l].output_gradient), outputs_.tag_of(l, layers.begin, true)});
   }
 
-  std::set<Size>& owners(SlotId id) { return owners_[storage_of(id)]; }
+ private:
+  Size size() const { return static_cast<Size>(layers_.size()); }
+
+  std::set<Size>& owners(SlotId id) { return owners_[tensors_.storage_of(id)]; }
   /// Nobody but `layer` still needs what is there.
   bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
 
@@ -69,14 +71,8 @@ class PassBuilder : detail::ForwardPass {
   }
 
   SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
-    return add_slot(layers_[producer].name + ".gradient", TensorRole::gradient,
-                    output_of(layers_[producer]), placement, in_memory_of);
-  }
-
-  void accumulate(SlotId from, SlotId to, bool adds) {
-    emit({.operation = StepOperation::accumulate,
-          .operands = {.from = from, .to = to},
-          .adds = adds});
+    return tensors_.add(layers_[producer].name + ".gradient", TensorRole::gradient,
+                        detail::PassTensors::output_of(layers_[producer]), placement, in_memory_of);
   }
 
   /// All contributions in one tensor with the placement that the layer's backward needs.
@@ -87,20 +83,23 @@ class PassBuilder : detail::ForwardPass {
     SlotId sum = no_slot;
     for (const Contribution& one : given) {
       SlotId id = one.slot;
-      if (!as_needed(id, needed)) {
+      if (!tensors_.as_needed(id, needed)) {
         const bool in_place =
             one.placement.is_partial() && needed.is_replicate() && belongs_to(id, l);
-        id = new_gradient(l, needed, in_place && type_of(needed) == slot(id).type ? id : no_slot);
-        redistribute(one.slot, id, in_place);
+        id = new_gradient(
+            l, needed,
+            in_place && tensors_.type_of(needed) == tensors_.slot(id).type ? id : no_slot);
+        tensors_.redistribute(one.slot, id, in_place);
         owners(id).insert(l);
       }
       if (sum == no_slot) {
         sum = id;
       } else {
         sum = owned(l, sum, needed);
-        accumulate(id, sum, true);
+        tensors_.accumulate(id, sum, true);
       }
-      if (id != one.slot && storage_of(id) != storage_of(one.slot)) owners(one.slot).erase(l);
+      if (id != one.slot && tensors_.storage_of(id) != tensors_.storage_of(one.slot))
+        owners(one.slot).erase(l);
     }
     return sum;
   }
@@ -109,7 +108,7 @@ class PassBuilder : detail::ForwardPass {
   SlotId owned(Size l, SlotId id, Placement placement) {
     if (belongs_to(id, l)) return id;
     const SlotId copy = new_gradient(l, placement);
-    accumulate(id, copy, false);
+    tensors_.accumulate(id, copy, false);
     owners(id).erase(l);
     owners(copy).insert(l);
     return copy;
@@ -128,10 +127,10 @@ class PassBuilder : detail::ForwardPass {
                   .gradients = weights_apart ? Gradients::of_inputs : Gradients::all};
     Operands& operands = action.operands;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      operands.inputs.push_back(row.reads_inputs(layer) && !weights_apart ? input_again(l, i)
-                                                                          : no_slot);
-    operands.kept = kept(l);
-    if (row.reads_output(layer)) operands.output = made(l);
+      operands.inputs.push_back(
+          row.reads_inputs(layer) && !weights_apart ? outputs_.input_again(l, i) : no_slot);
+    operands.kept = outputs_.kept(l);
+    if (row.reads_output(layer)) operands.output = outputs_.made(l);
 
     std::vector<Size> passed_to;
     std::optional<std::pair<Size, SlotId>> added;  // a gradient that could not be added to in place
@@ -166,7 +165,7 @@ class PassBuilder : detail::ForwardPass {
         std::any_of(operands.input_gradients.begin(), operands.input_gradients.end(),
                     [](SlotId id) { return id != no_slot; });
     if (weights_apart ? wants_inputs : !layer.parameters.empty() || !row.passes_gradient(layer))
-      emit(std::move(action));
+      tensors_.emit(std::move(action));
     if (weights_apart) backward_weights(l, dy);
 
     for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
@@ -181,23 +180,23 @@ class PassBuilder : detail::ForwardPass {
   }
 
   void backward_weights(Size l, SlotId dy) {
-    emit_to_ = &ChunkPass::weights;
+    tensors_.emit_to(&ChunkPass::weights);
     Operands operands{.output_gradient = dy};
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      operands.inputs.push_back(input_again(l, i));
-    operands.kept = kept(l);
+      operands.inputs.push_back(outputs_.input_again(l, i));
+    operands.kept = outputs_.kept(l);
     operands.input_gradients.assign(layers_[l].inputs.size(), no_slot);
-    emit({.operation = StepOperation::backward,
-          .index = l,
-          .operands = std::move(operands),
-          .gradients = Gradients::of_parameters});
-    emit_to_ = &ChunkPass::backward;
+    tensors_.emit({.operation = StepOperation::backward,
+                   .index = l,
+                   .operands = std::move(operands),
+                   .gradients = Gradients::of_parameters});
+    tensors_.emit_to(&ChunkPass::backward);
   }
 
   std::optional<std::size_t> find_given(Size producer, Placement placement) const {
     const std::vector<Contribution>& given = contributions_[producer];
     for (std::size_t c = 0; c < given.size(); ++c)
-      if (!splits_layers_ || given[c].placement == placement) return c;
+      if (!tensors_.splits_layers() || given[c].placement == placement) return c;
     return std::nullopt;
   }
 
@@ -212,9 +211,14 @@ class PassBuilder : detail::ForwardPass {
   void join(Size producer, SlotId term, Placement placement) {
     Contribution& held = contributions_[producer][*find_given(producer, placement)];
     held.slot = owned(producer, held.slot, placement);
-    accumulate(term, held.slot, true);
+    tensors_.accumulate(term, held.slot, true);
   }
 
+  const PlanInput& input_;
+  const std::vector<LayerSpec>& layers_;
+  const std::vector<Layout>& layouts_;
+  detail::PassTensors& tensors_;
+  detail::ForwardPass& outputs_;
   std::map<Size, std::set<Size>> owners_;  ///< by storage: layers whose gradient is there
   std::vector<char> trains_;               ///< by layer: its output depends on parameters
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
@@ -235,7 +239,16 @@ Size first_microbatch_rows(const PlanInput& input) {
 
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks) {
-  return PassBuilder(input, layouts).build(chunks);
+  detail::PassTensors tensors(input);
+  detail::ForwardPass forward(input, layouts, tensors);
+  BackwardPass backward(input, layouts, tensors, forward);
+  forward.add_batch();
+  for (const Range& layers : chunks) {
+    const SlotId gradient = forward.lower(layers);
+    forward.begin_backward(layers);
+    backward.lower(layers, gradient);
+  }
+  return tensors.take();
 }
 
 }  // namespace tessera
