@@ -186,9 +186,6 @@ TYPED_TEST(MovingCollectives, BroadcastGivesEveryRankTheRootsValues) {
         const auto v = this->own(n, comm.rank());
         comm.broadcast(v, root);
         EXPECT_EQ(to_host(v), to_host(this->own(n, root)));
-        const auto w = this->own(n, comm.rank());
-        comm.ibroadcast(w, root).wait();
-        EXPECT_EQ(to_host(w), to_host(this->own(n, root)));
       }
     }
   }
@@ -214,9 +211,6 @@ TYPED_TEST(MovingCollectives, AllToAllExchangesUnevenParts) {
     const Vector<TypeParam> to("to", expected.size());
     comm.all_to_all(from, send_counts, to, receive_counts);
     EXPECT_EQ(to_host(to), expected);
-    Kokkos::deep_copy(to, TypeParam(0));
-    comm.iall_to_all(from, send_counts, to, receive_counts).wait();
-    EXPECT_EQ(to_host(to), expected);
   }
 }
 
@@ -236,7 +230,7 @@ TYPED_TEST(Collectives, MessagesMeetByRankAndTagAndDoNotDisturbCollectives) {
       comm.all_reduce(v);
       requests.push_back(comm.isend(this->own(n, comm.rank() + 10), next, 2));
       requests.push_back(comm.isend(this->own(n, comm.rank()), next, 1));
-      wait_all(requests);
+      for (Request& request : requests) request.wait();
       EXPECT_EQ(to_host(a), to_host(this->own(n, previous)));
       EXPECT_EQ(to_host(b), to_host(this->own(n, previous + 10)));
       if (comm.rank() % 2 == 0) {

@@ -76,17 +76,6 @@ TEST(Scratch, AllOfItIsUsedAndNothingElseIsTaken) {
   }
 }
 
-TEST(Scratch, IsWhatTheTransportWouldTakeItself) {
-  const Communicator comm = Communicator::world();
-  for (const Size n : extents(comm)) {
-    // Memory is kept for the next call; a communicator of its own has none yet.
-    const Communicator fresh = Communicator::world();
-    MpiSpy::reset();
-    fresh.ireduce_scatter(view_of(n, 1)).wait();
-    EXPECT_EQ(MpiSpy::count("MPI_Alloc_mem"), split_of(n, comm).needed > 0 ? 1 : 0) << n;
-  }
-}
-
 TEST(Scratch, OnesOfSeveralRequestsDoNotMeet) {
   const Communicator comm = Communicator::world();
   const Split split = split_of(100'003, comm);

@@ -41,14 +41,6 @@ TEST(Threads, OfRanksThatShareCoresDoNotExceedThem) {
   EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1);  // where the system does not tell
 }
 
-TEST(Threads, StayWithinTheQuotaOfAContainer) {
-  const std::vector<int> node = {0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(threads_of_rank(0, Sets(1, node), 2.5), 2);
-  EXPECT_EQ(threads_of_rank(1, Sets(2, node), 6.0), 3);
-  EXPECT_EQ(threads_of_rank(1, Sets(4, node), 1.5), 1);
-  EXPECT_EQ(threads_of_rank(0, Sets(2, node), 64.0), 4);
-}
-
 std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,
                                  const std::map<std::string, std::string>& variables) {
   return asked_threads(arguments, [&](const char* name) -> const char* {

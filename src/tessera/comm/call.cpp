@@ -25,8 +25,8 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
   return {};
 }
 
-/// `share` is this rank's part, `full` has everybody's. The share may lie in `full` where it
-/// belongs in an all_gather, and in a reduce_scatter that says so: all ranks must.
+/// `share` is this rank's part of `full`. An all_gather may be in place on some ranks; a
+/// reduce_scatter must be on all ranks or on none, so that it needs the flag.
 Problem share_problem(const Call& call, const Buffer& share, const Buffer& full, int size,
                       int rank) {
   if (!call.balanced) {

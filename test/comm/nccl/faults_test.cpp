@@ -86,7 +86,7 @@ TEST_F(Nccl, CallsOfTwoCommunicatorsMayStartInAnyOrder) {
   std::vector<Request> requests;
   for (const bool is_one : {one.rank() == 0, one.rank() != 0})
     requests.push_back(is_one ? one.iall_reduce(a) : other.iall_reduce(b));
-  wait_all(requests);
+  for (Request& request : requests) request.wait();
   EXPECT_EQ(to_host(a), std::vector<float>(5, static_cast<float>(one.size())));
   EXPECT_EQ(to_host(b), to_host(a));
 }
