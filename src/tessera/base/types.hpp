@@ -14,20 +14,20 @@ using Size = std::int64_t;
 
 // 16-bit floating-point numbers (half_float.hpp).
 template <class Format>
-class ShortFloat;
+class HalfFloat;
 namespace detail {
 struct BFloat16Format;
 struct Float16Format;
 }  // namespace detail
-using BFloat16 = ShortFloat<detail::BFloat16Format>;
-using Float16 = ShortFloat<detail::Float16Format>;
+using BFloat16 = HalfFloat<detail::BFloat16Format>;
+using Float16 = HalfFloat<detail::Float16Format>;
 template <class T>
-inline constexpr bool is_short_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
 /// For activations of type T: the type of the optimizer's parameters, of gradients and moments, and
 /// of sums over ranks.
 template <class T>
-using StateOf = std::conditional_t<is_short_v<T>, float, T>;
+using StateOf = std::conditional_t<is_half_v<T>, float, T>;
 
 /// Element types of tensors and messages.
 enum class DType : std::uint8_t { float32, float64, int32, int64, bfloat16, float16 };
@@ -35,7 +35,7 @@ enum class DType : std::uint8_t { float32, float64, int32, int64, bfloat16, floa
 template <class T>
 inline constexpr bool is_element_v =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-    std::is_same_v<T, std::int64_t> || is_short_v<T>;
+    std::is_same_v<T, std::int64_t> || is_half_v<T>;
 
 template <class T>
 constexpr DType dtype_of() {
@@ -48,11 +48,11 @@ constexpr DType dtype_of() {
   return DType::int64;
 }
 
-constexpr bool is_short(DType type) { return type == DType::bfloat16 || type == DType::float16; }
+constexpr bool is_half(DType type) { return type == DType::bfloat16 || type == DType::float16; }
 
 /// Returns the bytes of one element.
 constexpr Size size_of(DType type) {
-  if (is_short(type)) return 2;
+  if (is_half(type)) return 2;
   return type == DType::float32 || type == DType::int32 ? 4 : 8;
 }
 

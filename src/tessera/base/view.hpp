@@ -3,7 +3,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/base/short_float.hpp>
+#include <tessera/base/half_float.hpp>
 
 namespace tessera {
 

@@ -114,11 +114,11 @@ ncclResult_t submit(const char* function, cudaStream_t stream, std::function<voi
   return result;
 }
 
-bool is_short(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
+bool is_half(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
 
 /// Short numbers are only moved.
 MPI_Datatype type_of(ncclDataType_t type) {
-  return is_short(type)        ? MPI_UINT16_T
+  return is_half(type)         ? MPI_UINT16_T
          : type == ncclFloat32 ? MPI_FLOAT
          : type == ncclFloat64 ? MPI_DOUBLE
          : type == ncclInt32   ? MPI_INT32_T
@@ -126,7 +126,7 @@ MPI_Datatype type_of(ncclDataType_t type) {
 }
 
 std::size_t size_of(ncclDataType_t type) {
-  if (is_short(type)) return 2;
+  if (is_half(type)) return 2;
   return type == ncclFloat32 || type == ncclInt32 ? 4 : 8;
 }
 

@@ -28,10 +28,10 @@ KOKKOS_INLINE_FUNCTION std::uint32_t bits_of_float(float value) {
 /// implicitly, and arithmetic is done in float. Conversion rounds to nearest, ties to even (IEEE
 /// 754). A value that is too large becomes an infinity, and a NaN stays a NaN.
 template <class Format>
-class ShortFloat {
+class HalfFloat {
  public:
-  ShortFloat() = default;
-  KOKKOS_INLINE_FUNCTION ShortFloat(float value)
+  HalfFloat() = default;
+  KOKKOS_INLINE_FUNCTION HalfFloat(float value)
       : bits_(Format::from_bits(detail::bits_of_float(value))) {}
   KOKKOS_INLINE_FUNCTION operator float() const {
     return detail::float_of_bits(Format::to_bits(bits_));
