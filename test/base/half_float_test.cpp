@@ -33,8 +33,8 @@ TYPED_TEST(HalfFloatOf, EveryNumberSurvivesTheWayThroughFloat) {
   }
 }
 
-/// Neighbours differ by one bit; what lies between them goes to the nearer one, in the middle to
-/// the even one. The last neighbour of all is infinity.
+/// Consecutive numbers have consecutive bits. A value between two goes to the nearer one, the
+/// middle goes to the even one. Infinity follows the largest number.
 TYPED_TEST(HalfFloatOf, RoundsToTheNearestTiesToEven) {
   using T = TypeParam;
   for (std::uint16_t bits = 0; std::isfinite(static_cast<float>(from_bits<T>(bits))); ++bits)

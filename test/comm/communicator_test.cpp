@@ -214,21 +214,5 @@ TEST(Communicator, OptionsAreChecked) {
   }
 }
 
-#ifndef KOKKOS_ENABLE_CUDA
-TEST(Communicator, NcclNeedsACudaDevice) {
-  CommOptions options;
-  options.backend = Backend::nccl;
-  try {
-    Communicator::world(options);
-    FAIL() << "NCCL was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    expect_contains(error.what(), "distributed.backend = nccl: ");
-    expect_contains(error.what(), "; must be auto or mpi");
-  }
-  EXPECT_EQ(Communicator::world().backend().backend, Backend::mpi);
-}
-#endif
-
 }  // namespace
 }  // namespace tessera

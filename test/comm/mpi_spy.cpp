@@ -9,7 +9,7 @@
 
 namespace {
 
-/// The watchdog's thread calls MPI as well.
+/// The watchdog's thread also calls MPI.
 std::mutex mutex;
 
 std::map<std::string, int, std::less<>>& counts() {

@@ -30,7 +30,7 @@ Split split_of(Size count, const Communicator& comm) {
   return {count, share, reduce_scatter_scratch(count, share, comm.size(), DType::float64)};
 }
 
-/// Short, just long enough, not even, and of several pieces.
+/// Short calls, calls at the limit, unequal shares, several pieces.
 std::vector<Size> extents(const Communicator& comm) {
   return {0, 1, 32 * comm.size() - 1, 32 * comm.size(), 32 * comm.size() + 1, 300'001};
 }
@@ -48,7 +48,7 @@ std::vector<CommOptions> scratch_ways() {
   return ways;
 }
 
-// Every rank sends -1, so that what has arrived in the scratch is known.
+// Every rank sends -1, so the test knows what arrives in the scratch.
 TEST(Scratch, AllOfItIsUsedAndNothingElseIsTaken) {
   for (const CommOptions& way : scratch_ways()) {
     const Communicator comm = Communicator::world(way);

@@ -58,7 +58,7 @@ TEST(Provenance, TimeIsIso8601InUtc) {
   EXPECT_EQ(shape, "0000-00-00T00:00:00Z");
 }
 
-/// Of a program that was started with the argument "\xff", and with the variable OMP_X=\xfe.
+/// Collects it in a program with the argument "\xff" and the variable OMP_X=\xfe.
 nlohmann::json collected(std::optional<std::string> nccl = std::nullopt) {
   char program[] = "tessera", argument[] = "\xff";
   std::vector<char*> pointers = {program, argument, nullptr};

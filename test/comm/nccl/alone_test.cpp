@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator of one rank, which NCCL makes of any GPU: with the stand-in, and with NCCL itself
-// where there is one.
+// A communicator of one rank, with the stand-in, or with NCCL itself on a GPU.
 #include <tessera/comm/detail/transport.hpp>
 
 #include "comm/comm_test_support.hpp"
