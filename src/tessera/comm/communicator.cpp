@@ -143,7 +143,7 @@ void Communicator::run(const Call& call) const {
   state.transport->run(call);
 }
 
-Request Communicator::start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const {
+Request Communicator::start_call(const Call& call, std::any views) const {
   CommunicatorState& state = checked(state_);
   if (state.size == 1) {
     prepare(state, call);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <any>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 #include <tessera/base/site.hpp>
@@ -213,11 +215,11 @@ class Communicator {
   }
 
   void run(const Call& call) const;
-  Request start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const;
+  /// Keeps `views` alive until the call has finished.
+  Request start_call(const Call& call, std::any views) const;
   template <class... Views>
   Request start(const Call& call, const Views&... views) const {
-    return start(call, std::unique_ptr<detail::KeepAlive>(
-                           std::make_unique<detail::KeepViews<Views...>>(views...)));
+    return start_call(call, std::tuple<Views...>(views...));
   }
 
   std::shared_ptr<detail::CommunicatorState> state_;

@@ -2,24 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <tuple>
 
 namespace tessera {
 
 namespace detail {
 struct InFlight;
-
-/// Shares ownership of the Views of a call in flight.
-struct KeepAlive {
-  virtual ~KeepAlive() = default;
-};
-
-template <class... Views>
-struct KeepViews final : KeepAlive {
-  explicit KeepViews(const Views&... v) : views(v...) {}
-  std::tuple<Views...> views;
-};
-}  // namespace detail
+}
 
 /// A call of a communicator in flight. It keeps the Views of the call alive. They may be used again
 /// after wait(), or after test() has returned true.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <any>
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <mpi.h>
 
@@ -54,12 +56,12 @@ struct InFlight {
   /// never freed.
   void abandon() noexcept {
     if (pending) pending->abandon();
-    static_cast<void>(views.release());
+    static_cast<void>(new std::any(std::move(views)));
     static_cast<void>(pending.release());
   }
 
   std::shared_ptr<CommunicatorState> comm;
-  std::unique_ptr<KeepAlive> views;
+  std::any views;
   std::unique_ptr<PendingCall> pending;
   WatchedCall watched;  ///< in wait()
 };
