@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::string_view kokkos_prefix = "--kokkos-";
 
-constexpr std::array<std::string_view, 10> kokkos_flags = {
-    "help",       "disable-warnings", "print-configuration", "tune-internals",   "tools-help",
-    "tools-libs", "tools-args",       "num-threads",         "map-device-id-by", "device-id"};
+constexpr std::array<std::string_view, 9> kokkos_flags = {
+    "help",       "disable-warnings", "print-configuration", "tune-internals", "tools-help",
+    "tools-libs", "tools-args",       "num-threads",         "device-id"};
 
 bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
 

@@ -30,7 +30,7 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
 
 /// Returns the arguments that begin with --kokkos-, and the number of threads if there is one.
-/// Throws Error (usage) for a flag that Kokkos does not know.
+/// Throws Error (usage) for an unknown flag.
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
                                           const std::optional<int>& threads);
 
