@@ -24,6 +24,15 @@ execute_process(COMMAND id -u OUTPUT_VARIABLE tessera_user OUTPUT_STRIP_TRAILING
 if(tessera_user STREQUAL "0")
   list(APPEND tessera_test_environment OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 endif()
+# Without a user's choice OpenBLAS may use slow kernels, and Tessera would warn on stderr, which tests read.
+if(NOT DEFINED ENV{OPENBLAS_CORETYPE} AND EXISTS /proc/cpuinfo)
+  file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
+  if(flags MATCHES " avx512dq .* avx512bw .*avx512vl")
+    list(APPEND tessera_test_environment OPENBLAS_CORETYPE=SkylakeX)
+  elseif(flags MATCHES " fma .* avx2 ")
+    list(APPEND tessera_test_environment OPENBLAS_CORETYPE=Haswell)
+  endif()
+endif()
 
 # Sets <out> to the command that launches `command...` on `ranks` ranks.
 function(tessera_mpi_command out ranks)

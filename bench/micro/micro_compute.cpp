@@ -7,7 +7,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/base/short_float.hpp>
+#include <tessera/base/half_float.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>

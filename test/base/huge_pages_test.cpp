@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-/// The flags of the mapping that holds an address, as the kernel lists them: "rd wr mr mw me hg".
+/// Returns the kernel's flags of the mapping that holds an address, such as "rd wr mr mw me hg".
 std::string mapping_flags(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream file("/proc/self/smaps");

@@ -44,7 +44,7 @@ TEST(Collectively, TurnsOtherExceptionsIntoErrors) {
     return ExitCode::ok;
   };
   EXPECT_EQ(code_of([] { throw std::bad_alloc(); }), ExitCode::out_of_memory);
-  // As Kokkos does when an allocation fails.
+  // Kokkos throws this if an allocation fails.
   EXPECT_EQ(code_of([] { throw std::runtime_error("Kokkos failed to allocate memory"); }),
             ExitCode::out_of_memory);
   EXPECT_EQ(code_of([] { throw std::runtime_error("x"); }), ExitCode::usage);

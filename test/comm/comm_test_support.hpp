@@ -14,7 +14,7 @@
 
 namespace tessera::test {
 
-/// Every way in which bytes may travel: they all give the same result.
+/// Options that make bytes take different ways. All must give the same result.
 inline std::vector<CommOptions> all_ways() {
   std::vector<CommOptions> ways(5);
   for (CommOptions& way : ways) way.timeout_seconds = 60;

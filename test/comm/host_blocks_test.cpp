@@ -38,16 +38,5 @@ TEST(HostBlockPool, KeepsNoSmallBlockBesideTheLargerOneThatTookItsPlace) {
   EXPECT_EQ(MpiSpy::count("MPI_Free_mem"), 2);
 }
 
-TEST(HostBlockPool, HasNothingForNothing) {
-  HostBlockPool pool;
-  MpiSpy::reset();
-  HostBlock block = pool.take(0, Site::current());
-  EXPECT_EQ(block.data(), nullptr);
-  EXPECT_EQ(block.bytes(), 0);
-  pool.give_back(std::move(block));
-  EXPECT_NE(pool.take(1, Site::current()).data(), nullptr);
-  EXPECT_EQ(MpiSpy::count("MPI_Alloc_mem"), 1);
-}
-
 }  // namespace
 }  // namespace tessera

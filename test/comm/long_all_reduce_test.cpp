@@ -6,10 +6,10 @@
 namespace tessera {
 namespace {
 
-/// Elements that no other one has nearby, exact in float for any sum over 8 ranks.
+/// Elements that differ from their neighbors, exact in float for any sum over 8 ranks.
 float element(Size i, int rank) { return static_cast<float>(i % 1'000'003 + rank); }
 
-/// Enough for several library calls, none of them a multiple of the others.
+/// The extent needs several library calls, and is not a multiple of their pieces.
 void expect_sum(const Communicator& world, bool blocking) {
   const Size n = (Size{5} << 19) * world.size() + 7;
   const Vector<float> v("tessera::test", n);

@@ -14,7 +14,7 @@ using test::make_vector;
 using test::MpiSpy;
 using test::to_host;
 
-/// Elements that no other one has nearby, exact in float for any sum over 8 ranks.
+/// Elements that differ from their neighbors, exact in float for any sum over 8 ranks.
 template <class T>
 T element(Size i, int rank) {
   return static_cast<T>(i % 100'003 + 3 * rank);
@@ -24,7 +24,7 @@ Vector<T> own(Size n, int rank) {
   return make_vector<T>(n, [&](Size i) { return element<T>(i, rank); });
 }
 
-/// How many elements of a share, whose first one is number `first`, are not the sums of all ranks.
+/// Returns how many elements of a share that begins at `first` are not the sums of all ranks.
 template <class T>
 Size wrong_sums(const Vector<T>& share, Size first, const Communicator& comm) {
   Size wrong = 0, i = first;
@@ -43,7 +43,7 @@ Size wrong_in_place(const Vector<T>& v, const Communicator& comm) {
   return wrong_sums(part, share.begin, comm);
 }
 
-/// Pieces as they are, and many more of them than are received at once.
+/// The usual pieces, and smaller ones, so that there are more than are received at once.
 std::vector<CommOptions> long_ways() {
   std::vector<CommOptions> result(3);
   for (CommOptions& way : result) way.timeout_seconds = 60;
@@ -55,47 +55,41 @@ std::vector<CommOptions> long_ways() {
 
 template <class T>
 class LongReduceScatter : public testing::Test {};
-using ElementTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
-TYPED_TEST_SUITE(LongReduceScatter, ElementTypes);
+using LongElementTypes = testing::Types<float, std::int64_t>;
+TYPED_TEST_SUITE(LongReduceScatter, LongElementTypes);
 
-/// Shares of more than one piece, and not even.
+/// Shares have several pieces and different sizes.
 template <class T>
 Size extent(const Communicator& comm) {
   return comm.size() * Size{1'300'021} / static_cast<Size>(sizeof(T)) + 1;
 }
 
-TYPED_TEST(LongReduceScatter, LeavesTheSumWhereTheShareBelongs) {
+TYPED_TEST(LongReduceScatter, GivesTheShareOfTheSumWithTwoViewsAndInPlace) {
   for (const CommOptions& way : long_ways()) {
     const Communicator comm = Communicator::world(way);
     const Size n = extent<TypeParam>(comm);
+    const Range share = balanced_split(n, comm.size(), comm.rank());
+    const auto in = own<TypeParam>(n, comm.rank());
+    const Vector<TypeParam> out("out", static_cast<std::size_t>(share.count));
+    comm.reduce_scatter(in, out);
+    EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
+    Kokkos::deep_copy(out, TypeParam(-1));
+    comm.ireduce_scatter(in, out).wait();
+    EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
+    EXPECT_EQ(to_host(in), to_host(own<TypeParam>(n, comm.rank()))) << "the input must stay";
+    comm.reduce_scatter(in);
+    EXPECT_EQ(wrong_in_place(in, comm), 0);
     const auto v = own<TypeParam>(n, comm.rank());
-    comm.reduce_scatter(v);
-    EXPECT_EQ(wrong_in_place(v, comm), 0);
-    const auto w = own<TypeParam>(n, comm.rank());
-    for (Request request = comm.ireduce_scatter(w); !request.test();) {
+    for (Request request = comm.ireduce_scatter(v); !request.test();) {
     }
-    EXPECT_EQ(wrong_in_place(w, comm), 0);
+    EXPECT_EQ(wrong_in_place(v, comm), 0);
     const auto rows = comm.ledger().rows();
     ASSERT_EQ(rows.size(), comm.size() == 1 ? 0U : 1U);
     for (const LedgerRow& row : rows) {
-      EXPECT_EQ(row, (LedgerRow{"world", Operation::reduce_scatter, 2,
-                                2 * n * static_cast<Size>(sizeof(TypeParam))}));
+      EXPECT_EQ(row, (LedgerRow{"world", Operation::reduce_scatter, 4,
+                                4 * n * static_cast<Size>(sizeof(TypeParam))}));
     }
   }
-}
-
-TYPED_TEST(LongReduceScatter, KeepsTheInputOfTwoViews) {
-  const Communicator comm = Communicator::world();
-  const Size n = extent<TypeParam>(comm);
-  const Range share = balanced_split(n, comm.size(), comm.rank());
-  const auto in = own<TypeParam>(n, comm.rank());
-  const Vector<TypeParam> out("out", static_cast<std::size_t>(share.count));
-  comm.reduce_scatter(in, out);
-  EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
-  Kokkos::deep_copy(out, TypeParam(-1));
-  comm.ireduce_scatter(in, out).wait();
-  EXPECT_EQ(wrong_sums(out, share.begin, comm), 0);
-  EXPECT_EQ(to_host(in), to_host(own<TypeParam>(n, comm.rank())));
 }
 
 TEST(LongReduceScatterOf, GivenSharesSomeOfThemEmpty) {
@@ -131,7 +125,7 @@ TEST(LongReduceScatterOf, LargestAndSmallestElements) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Ranks start calls in the same order; they may wait in any, and be in other calls meanwhile.
+// Ranks start calls in the same order. They may wait in any order, and make other calls meanwhile.
 TEST(LongReduceScatterOf, RequestsInFlightWaitForNobodysWait) {
   for (const CommOptions& way : long_ways()) {
     const Communicator comm = Communicator::world(way);
@@ -172,7 +166,7 @@ TEST(LongReduceScatterOf, AWarmCallTakesNoMemoryAndAllIsGivenBack) {
   EXPECT_EQ(MpiSpy::count("MPI_Free_mem"), 2);
 }
 
-// What travels in which way is decided from the full extent and from whether somebody waits.
+// The full extent, and whether the call blocks, decide between pairwise messages and MPI.
 TEST(LongReduceScatterOf, ShortOnesAreLeftToMpi) {
   const Communicator comm = Communicator::world();
   if (comm.size() == 1) GTEST_SKIP();

@@ -5,11 +5,11 @@
 
 namespace tessera::test {
 
-/// Counts what this process calls of MPI, through the profiling interface of the library.
+/// Counts the MPI calls of this process, through the profiling interface.
 struct MpiSpy {
   static void reset();
   static int count(std::string_view function);
-  static int calls();  ///< that communicate
+  static int calls();  ///< number of calls that communicate
   static int communicators_made();
 };
 

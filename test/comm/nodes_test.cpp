@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// The lowest rank on the host of each rank.
+/// Returns the lowest rank on the host of each rank.
 std::vector<Size> lowest_on_host() {
   char name[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;

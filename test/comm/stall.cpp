@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that go wrong on purpose, for run_stall.cmake: stall CASE TIMEOUT. Rank 2 is the
-// culprit. Never ends well.
+// Stalls on purpose, for run_stall.cmake: stall CASE TIMEOUT THREAD_LEVEL. Rank 2 is the culprit.
 #include <chrono>
 #include <cstdlib>
 #include <signal.h>
@@ -49,7 +48,7 @@ void run(std::string_view what, const Communicator& world) {
     if (!culprit) static_cast<void>(world.iall_reduce(v));
     compute();
   } else if (what == "late") {
-    // Slower than usual, but not stalled: nothing may be reported.
+    // Slow but not stalled: nothing may be reported.
     for (int i = 0; i < 4; ++i) {
       if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(200));
       world.all_reduce(v);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library for LD_PRELOAD that stops one rank, as a node that hangs does, when it makes a certain
-// call of MPI: STOP_RANK, STOP_CALL (1: the first after MPI_Init_thread, 0: that itself). A call
-// that never comes stops nothing; the rank then says how many there were.
+// A library for LD_PRELOAD. It stops the rank STOP_RANK in its STOP_CALL-th call of MPI after
+// MPI_Init_thread, as a node that hangs does; 0 means MPI_Init_thread itself. If there is no such
+// call, the rank prints how many calls it made.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -22,7 +22,7 @@ int number(const char* variable) {
 const int stop_rank = number("STOP_RANK"), stop_call = number("STOP_CALL");
 std::atomic<bool> has_started = false;
 int rank = -1, calls = 0;
-std::thread::id starter;  // other threads call MPI when they like
+std::thread::id starter;  // calls of other threads are not counted
 
 bool is_counted() {
   return has_started && rank == stop_rank && std::this_thread::get_id() == starter;

@@ -79,7 +79,7 @@ TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
   constexpr Size m = 13, n = 11, k = 17;
   const MatmulScratch scratch{m * k, k * n, m * n};
   std::vector<Gemm<T>> ways;
-  if constexpr (is_short_v<T>)
+  if constexpr (is_half_v<T>)
     ways.emplace_back(MatmulPrecision::strict, scratch, ShortProducts::emulated);
   if constexpr (std::is_same_v<T, float>) ways.emplace_back(MatmulPrecision::tf32, scratch);
   ways.emplace_back(MatmulPrecision::strict, scratch);

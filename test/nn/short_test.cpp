@@ -50,7 +50,7 @@ template <class T, class U>
 void expect_rounded(const Matrix<T>& got, const Matrix<U>& wanted, double sums = 1e-5) {
   const std::vector<double> a = numbers(got), b = numbers(wanted);
   ASSERT_EQ(a.size(), b.size());
-  const double relative = is_short_v<T> ? unit<T> : 0;
+  const double relative = is_half_v<T> ? unit<T> : 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     ASSERT_NEAR(a[i], b[i], 1.01 * relative * std::abs(b[i]) + sums) << i;
 }

@@ -1,50 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for process/gpu_facts.cpp: the node has the GPUs of FAKE_GPUS, names with commas
-// between them, of which one named "broken" does not answer. With FAKE_GPU_BINDING the launcher has
-// given each rank one of them.
+// Replaces process/gpu_facts.cpp. The node has the GPUs of FAKE_GPUS, names with commas between
+// them. Ranks pick them in turn, as Kokkos does. A GPU named "broken" does not respond.
 #include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <mpi.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/process/gpu.hpp>
 
 namespace tessera {
 namespace {
 
-std::vector<std::string> own_gpus() {
-  std::vector<std::string> gpus;
-  std::string name;
+std::vector<std::string> fake_gpus() {
   const char* text = std::getenv("FAKE_GPUS");
-  for (const char c : std::string(text == nullptr ? "" : text)) {
-    if (c == ',') gpus.push_back(std::exchange(name, {}));
-    if (c != ',') name += c;
-  }
-  if (!name.empty()) gpus.push_back(name);
-  if (std::getenv("FAKE_GPU_BINDING") == nullptr) return gpus;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return {gpus.at(static_cast<std::size_t>(rank))};
+  if (text == nullptr || *text == '\0') return {};
+  return split_text(text, ',');
 }
 
 }  // namespace
 
-std::optional<int> visible_devices() { return static_cast<int>(own_gpus().size()); }
+std::optional<int> visible_gpus() { return static_cast<int>(fake_gpus().size()); }
 
-std::string device_identity(int device) {
-  // Kokkos has none here, and says -1.
-  if (device < 0) return "";
-  const std::string name = own_gpus().at(static_cast<std::size_t>(device));
-  if (name == "broken")
-    throw Error(ExitCode::usage, "GPU " + std::to_string(device) + " is not responding");
-  return name;
+std::optional<Gpu> own_gpu() {
+  const std::vector<std::string> gpus = fake_gpus();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int index = rank % static_cast<int>(gpus.size());
+  const std::string& name = gpus[static_cast<std::size_t>(index)];
+  if (name == "broken") throw Error(ExitCode::usage, "GPU {} is not responding", index);
+  return Gpu{index, name, name};
 }
 
 void use_own_gpu() {}
-
-std::string device_name(int device) { return own_gpus().at(static_cast<std::size_t>(device)); }
 
 }  // namespace tessera

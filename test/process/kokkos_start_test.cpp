@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <Kokkos_Core.hpp>
 #include <gtest/gtest.h>
 
 #include <tessera/process/kokkos_start.hpp>
@@ -16,30 +13,19 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(KokkosArguments, AreThoseWithThePrefixOnly) {
+TEST(KokkosArguments, HaveThePrefixAndTheThreads) {
   const Words given = {"run", "--help", "--kokkos-print-configuration", "--device-id=3"};
   EXPECT_EQ(kokkos_arguments(given, {}),
             (Words{"--kokkos-print-configuration", "--kokkos-disable-warnings"}));
+  EXPECT_EQ(kokkos_arguments({"--kokkos-device-id=7"}, 4),
+            (Words{"--kokkos-device-id=7", "--kokkos-num-threads=4", "--kokkos-disable-warnings"}));
+  EXPECT_EQ(test::error_of([] { kokkos_arguments({"--kokkos-threads=2"}, {}); }).substr(0, 64),
+            "--kokkos-threads is not a known option; known options: --kokkos-");
 }
 
-TEST(KokkosArguments, AreTakenOutOfThoseOfTheProgram) {
+TEST(KokkosArguments, AreHiddenFromTheProgram) {
   EXPECT_EQ(reversed_own_arguments({"run", "--kokkos-num-threads=2", "a.toml", "--kokkos"}),
             (Words{"--kokkos", "a.toml", "run"}));
-}
-
-TEST(KokkosArguments, CarryTheChoiceAndNotWhatItWasMadeFrom) {
-  EXPECT_EQ(kokkos_arguments({"--kokkos-num-threads=2", "--kokkos-device-id=7"},
-                             {.device = 1, .threads = 4}),
-            (Words{"--kokkos-device-id=1", "--kokkos-num-threads=4", "--kokkos-disable-warnings"}));
-}
-
-TEST(KokkosArguments, ThatAreNotKnownAreRejected) {
-  const auto error = [](const char* argument) {
-    return test::error_of([&] { kokkos_arguments({argument}, {}); });
-  };
-  EXPECT_EQ(error("--kokkos-threads=2").substr(0, 64),
-            "--kokkos-threads is not a known option; known options: --kokkos-");
-  EXPECT_NE(error("--kokkos-map-device-id-by=random"), "");
 }
 
 std::optional<AskedNumber> asked(const Words& arguments, const char* variable,
@@ -64,7 +50,7 @@ TEST(AskedNumber, IsTheLastFlagElseTheVariable) {
   EXPECT_EQ(asked({}, "12", "num-threads")->number, 12);
 }
 
-TEST(AskedNumber, RejectsWhatIsNone) {
+TEST(AskedNumber, RejectsInvalidNumbers) {
   const auto error = [](const Words& arguments, const char* variable, const char* setting) {
     return test::error_of([&] { asked(arguments, variable, setting); });
   };
@@ -77,20 +63,6 @@ TEST(AskedNumber, RejectsWhatIsNone) {
   EXPECT_EQ(error({}, "-1", "device-id"), "KOKKOS_DEVICE_ID = -1: must be a number, 0 or more");
   EXPECT_EQ(error({}, "99999999999", "num-threads"),
             "KOKKOS_NUM_THREADS = 99999999999: must be a positive number");
-}
-
-TEST(KokkosStart, RecognisesAFailedAllocation) {
-  EXPECT_TRUE(is_allocation_failure(std::bad_alloc()));
-  EXPECT_TRUE(is_allocation_failure(std::length_error("cannot create std::vector")));
-  EXPECT_FALSE(is_allocation_failure(std::runtime_error("something else")));
-#ifndef __SANITIZE_ADDRESS__  // which ends the process instead
-  try {
-    const Kokkos::View<char*, Kokkos::HostSpace> view("too large", std::size_t{1} << 60);
-    FAIL() << "allocated";
-  } catch (const std::exception& error) {
-    EXPECT_TRUE(is_allocation_failure(error)) << error.what();
-  }
-#endif
 }
 
 }  // namespace

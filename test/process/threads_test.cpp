@@ -26,27 +26,16 @@ TEST(Threads, OfACoreCountOnce) {
   EXPECT_EQ(cores_of({}, siblings), std::vector<int>{});
 }
 
-TEST(Threads, AreTheCoresThatARankHasToItself) {
+TEST(Threads, AreTheCoresOfARankDividedByTheRanksThatShareThem) {
   EXPECT_EQ(threads_of_rank(0, Sets{{0, 1, 2, 3}}), 4);
   const Sets bound = {{0, 1}, {2, 3, 4}};
   EXPECT_EQ(threads_of_rank(0, bound), 2);
   EXPECT_EQ(threads_of_rank(1, bound), 3);
-}
-
-TEST(Threads, OfRanksThatShareCoresDoNotExceedThem) {
   const std::vector<int> node = {0, 1, 2, 3, 4, 5, 6};
   EXPECT_EQ(threads_of_rank(2, Sets(3, node)), 2);
   EXPECT_EQ(threads_of_rank(0, Sets(8, node)), 1);
   EXPECT_EQ(threads_of_rank(0, Sets{{0, 1, 2, 3}, {2, 3}, {6}}), 2);
-  EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1);  // where the system does not tell
-}
-
-TEST(Threads, StayWithinTheQuotaOfAContainer) {
-  const std::vector<int> node = {0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(threads_of_rank(0, Sets(1, node), 2.5), 2);
-  EXPECT_EQ(threads_of_rank(1, Sets(2, node), 6.0), 3);
-  EXPECT_EQ(threads_of_rank(1, Sets(4, node), 1.5), 1);
-  EXPECT_EQ(threads_of_rank(0, Sets(2, node), 64.0), 4);
+  EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1) << "the system does not report cores";
 }
 
 std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,
@@ -71,25 +60,20 @@ TEST(Threads, AreWhatTheUserAsksForFirst) {
             "KOKKOS_NUM_THREADS = many: must be a positive number");
 }
 
-TEST(Threads, MoreThanProcessorsAreRejected) {
+TEST(Threads, MoreThanProcessorsOrThanKokkosHasAreRejected) {
   const std::vector<int> two = {2, 3};
   check_threads({"OMP_NUM_THREADS", 2}, two, true);
   check_threads({"OMP_NUM_THREADS", 8}, {}, true);
-  EXPECT_EQ(test::error_of([&] {
-              check_threads({"OMP_NUM_THREADS", 8}, two, true);
-            }),
+  check_threads({"OMP_NUM_THREADS", 8}, two, false);
+  check_threads({"KOKKOS_NUM_THREADS", 1}, two, false);
+  const auto error = [&](const AskedNumber& asked, bool has_threads) {
+    return test::error_of([&] { check_threads(asked, two, has_threads); });
+  };
+  EXPECT_EQ(error({"OMP_NUM_THREADS", 8}, true),
             "OMP_NUM_THREADS = 8: each rank may run on only 2 processors (2-3); ask for at most 2 "
             "threads, or give ranks more (mpirun --map-by slot:PE=8 --bind-to core; srun "
             "--cpus-per-task=8)");
-}
-
-TEST(Threads, OfAKokkosWithoutThemAreRejected) {
-  const std::vector<int> two = {2, 3};
-  check_threads({"OMP_NUM_THREADS", 8}, two, false);
-  check_threads({"KOKKOS_NUM_THREADS", 1}, two, false);
-  EXPECT_EQ(test::error_of([&] {
-              check_threads({"KOKKOS_NUM_THREADS", 2}, two, false);
-            }),
+  EXPECT_EQ(error({"KOKKOS_NUM_THREADS", 2}, false),
             "KOKKOS_NUM_THREADS = 2: this Kokkos was built without OpenMP, so each rank runs 1 "
             "thread; build one with OpenMP: scripts/kokkos.sh --backend openmp");
 }

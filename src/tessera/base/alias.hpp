@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Views of memory that somebody else owns and keeps alive.
+/// Views of memory that the caller owns and keeps alive.
 template <class T>
 Vector<T> alias_vector(T* data, Size n) {
   return Vector<T>(data, static_cast<std::size_t>(n));
@@ -23,7 +23,7 @@ Matrix<T> alias_matrix(T* data, Size rows, Size cols) {
 }
 
 namespace detail {
-/// A View's new memory, before anything touches it.
+/// Call it before the memory of the View is touched.
 template <class V>
 V in_huge_pages(const V& view) {
   if constexpr (std::is_same_v<MemSpace, Kokkos::HostSpace>)
@@ -32,8 +32,8 @@ V in_huge_pages(const V& view) {
 }
 }  // namespace detail
 
-/// New memory, not initialised, in huge pages if it is large. What would be empty is not allocated:
-/// Kokkos spends a header on it.
+/// Allocates memory without initializing it, in huge pages if it is large. Does not allocate an
+/// empty View, for which Kokkos would allocate a header.
 template <class T>
 Vector<T> allocate_vector(const std::string& label, Size n) {
   if (n == 0) return {};
@@ -48,7 +48,7 @@ Matrix<T> allocate_matrix(const std::string& label, Size rows, Size cols) {
                                          static_cast<std::size_t>(cols)));
 }
 
-/// The same, zero.
+/// Allocates a vector of zeros.
 template <class T>
 Vector<T> allocate_zeros(const std::string& label, Size n) {
   const Vector<T> zeros = allocate_vector<T>(label, n);
@@ -56,14 +56,14 @@ Vector<T> allocate_zeros(const std::string& label, Size n) {
   return zeros;
 }
 
-/// Some rows of a matrix, contiguous like the matrix itself.
+/// Returns some rows of a contiguous matrix, as a contiguous matrix.
 template <class T>
 Matrix<T> rows_of(const Matrix<T>& matrix, Range rows) {
   const Size cols = static_cast<Size>(matrix.extent(1));
   return alias_matrix(matrix.data() + rows.begin * cols, rows.count, cols);
 }
 
-/// Some rows and columns of a matrix, the rows as far apart as the matrix has them.
+/// Returns some rows and columns of a matrix, with the stride of the matrix.
 template <class T>
 Matrix<T> block_of(const Matrix<T>& matrix, Range rows, Range cols) {
   return Kokkos::subview(matrix, Kokkos::make_pair(rows.begin, rows.begin + rows.count),

@@ -14,10 +14,10 @@ namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
-// Views are allocated and freed on any thread.
+// Any thread may allocate and free Views.
 std::mutex mutex;
 std::vector<AllocationScope*> open_scopes;
-tools::EventSet earlier;  // callbacks of a tool that was there before us
+tools::EventSet earlier;  // callbacks of a tool that was loaded before
 bool installed = false;
 
 template <bool is_allocation>
@@ -31,7 +31,7 @@ void on_event(Kokkos::Tools::SpaceHandle space, const char* label, const void* p
     }
     pass_on = is_allocation ? earlier.allocate_data : earlier.deallocate_data;
   }
-  // Without the lock: the tool may allocate itself.
+  // Without the lock, because the tool may allocate.
   if (pass_on != nullptr) pass_on(space, label, pointer, bytes);
 }
 
@@ -42,7 +42,7 @@ void install() {
   tools::set_deallocate_data_callback(on_event<false>);
 }
 
-// Somebody who came after us may call our callbacks: those then stay in place and pass on.
+// A tool that was loaded later may call these callbacks. They then stay installed.
 void uninstall() {
   const tools::EventSet present = tools::get_callbacks();
   if (present.allocate_data != on_event<true> || present.deallocate_data != on_event<false>) return;

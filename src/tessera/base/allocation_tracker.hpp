@@ -9,20 +9,21 @@
 
 namespace tessera {
 
-/// What Kokkos allocated and freed while a scope was open.
+/// Allocations of Kokkos in a scope.
 struct AllocationCounts {
   Size allocations = 0;
   Size deallocations = 0;
-  Size current_bytes = 0;  ///< allocated minus freed; negative if older memory was freed
-  Size peak_bytes = 0;     ///< the highest that current_bytes has been
+  Size current_bytes = 0;  ///< allocated minus freed; may be negative
+  Size peak_bytes = 0;     ///< highest value of current_bytes
 };
 
-/// Counts the allocations of Views and kokkos_malloc while it lives, in all memory spaces, from all
-/// threads. Scopes nest, each with its own counts. With a prefix, only labels that begin with it.
+/// Counts allocations of Views and kokkos_malloc during its life, in all memory spaces and from all
+/// threads. Scopes nest, and each has its own counts. A prefix restricts it to labels that begin
+/// with it.
 ///
-/// The hooks (Kokkos Tools callbacks) are installed while any scope lives, and pass everything on
-/// to a tool that was loaded before. They add overhead to every kernel launch, so no scope may be
-/// open while steps are timed. To be used between Kokkos' initialisation and its end.
+/// Kokkos Tools callbacks are installed while any scope lives, and call those of a tool that was
+/// loaded before. They slow down every kernel launch, so no scope may be open while steps are
+/// timed. Kokkos must be initialized.
 class AllocationScope {
  public:
   explicit AllocationScope(std::string label_prefix = "");
@@ -31,17 +32,17 @@ class AllocationScope {
   AllocationScope& operator=(const AllocationScope&) = delete;
 
   AllocationCounts total() const;
-  /// By the name that Kokkos gives the memory space ("Host", "Cuda").
+  /// Returns the counts by Kokkos' name of the memory space ("Host", "Cuda").
   std::map<std::string, AllocationCounts> by_space() const;
 
   Size allocations() const { return total().allocations; }
   Size current_bytes() const { return total().current_bytes; }
   Size peak_bytes() const { return total().peak_bytes; }
 
-  /// Forgets what was counted: from here on differences to now.
+  /// Sets all counts to 0.
   void reset();
 
-  /// What the hooks report, one at a time.
+  /// Called by the hooks.
   void record(std::string_view space, std::string_view label, Size bytes, bool is_allocation);
 
  private:

@@ -11,16 +11,16 @@
 
 namespace tessera {
 
-/// The finalizer of splitmix64: every bit of the result depends on every bit of x, and different x
-/// give different results.
+/// The finalizer of splitmix64 (Steele, Lea, Flood 2014). It is a bijection, and every bit of the
+/// result depends on every bit of x.
 KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-/// A hash of the bits of an element and of its place. Sums of these, modulo a power of two, are
-/// checksums: those of the parts of an array add up to that of the whole, in any order.
+/// Returns a hash of the bits of an element and of its place. The checksum of an array is the sum
+/// of its hashes modulo a power of two, so the checksums of parts add up to that of the whole.
 template <class T>
 KOKKOS_INLINE_FUNCTION std::uint64_t element_hash(const T* element, Size place) {
   using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,

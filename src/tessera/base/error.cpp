@@ -4,7 +4,7 @@
 namespace tessera {
 namespace {
 
-/// The last place up to `at` where no character of UTF-8 is cut in two.
+/// Returns the last place up to `at` that is not inside a UTF-8 character.
 std::size_t character_before(std::string_view text, std::size_t at) {
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) --at;
   return at;

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What a process of ours returns to the shell; the same on every rank.
+/// The exit code of a process, the same on every rank.
 enum class ExitCode : int {
   ok = 0,
   usage = 1,         ///< bad file, flag, mesh or shape; found before training
@@ -19,12 +19,11 @@ enum class ExitCode : int {
   out_of_memory = 3,
   timeout = 4,
   communication = 5,  ///< mismatched, stalled or failed message passing
-  stopped = 6,        ///< ended early, as asked, with a checkpoint to go on from
+  stopped = 6,        ///< ended early on request, with a checkpoint to resume from
   skipped = 77,
 };
 
-/// An error with the exit code that it leads to. The message is one line, as it stands or
-/// formatted.
+/// An error with the exit code of the process. The message is one line.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -37,12 +36,11 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Text of a user as a message quotes it: whole if it is short, else its begin, its end and its
-/// length.
+/// Returns the text, or its begin, end and length if it is longer than `most` bytes.
 std::string excerpt(std::string_view text, std::size_t most = 80);
 
-/// Bad input: "key = value: expectation", exit code 1. Long keys and values are quoted in part.
-/// `allowed` says what is allowed, as a phrase: "must be positive", "must be one of mean, sum".
+/// Bad input, with exit code 1. The message is "key = value: allowed". Long keys and values are
+/// shortened. `allowed` is a phrase such as "must be positive" or "must be one of mean, sum".
 class ConfigError : public Error {
  public:
   ConfigError(std::string_view key, std::string_view value, std::string_view allowed)
@@ -54,11 +52,11 @@ class ConfigError : public Error {
               Args&&... args)
       : ConfigError(key, value,
                     std::string_view(fmt::format(allowed, std::forward<Args>(args)...))) {}
-  /// Without key and value, for a caller that knows those of the user.
+  /// The phrase without key and value, for a caller that names them itself.
   const std::string& allowed() const noexcept { return allowed_; }
 
  private:
-  static constexpr std::size_t most_allowed = 1000;  ///< what a list of names may take
+  static constexpr std::size_t most_allowed = 1000;  ///< enough for a list of names
   std::string allowed_;
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/text.hpp>
 
 namespace tessera {
 
@@ -13,10 +12,10 @@ Size serial_below() {
   constexpr const char* name = "TESSERA_SERIAL_BELOW";
   Size elements = 16384;
   if (const char* value = std::getenv(name)) {
-    const std::string_view text = value;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), elements);
-    if (error != std::errc() || end != text.data() + text.size() || elements < 0)
-      throw ConfigError(name, text, "must be a number of elements, 0 or more");
+    const std::optional<Size> number = number_of<Size>(value);
+    if (!number || *number < 0)
+      throw ConfigError(name, value, "must be a number of elements, 0 or more");
+    elements = *number;
   }
   return ExecSpace().concurrency() == 1 ? std::numeric_limits<Size>::max() : elements;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels over ranges of elements, on the space that suits their size.
+// Kernels over ranges of elements. Small ones run on one thread.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace tessera {
 
-/// Whether kernels run on the processor's own threads.
+/// Whether kernels run on the threads of the host.
 inline constexpr bool on_host = std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
 
 template <class Space>
 using TeamPolicy = Kokkos::TeamPolicy<Space, Kokkos::IndexType<Size>>;
 
-/// Elements below which a kernel runs on one thread, done before the others have been woken: those
-/// of TESSERA_SERIAL_BELOW, or 16384: two threads break even at 10,000 elements of Adam and 20,000
-/// of SGD. All, where a rank has one thread. Throws Error (usage) for a variable that is no number.
+/// Returns the number of elements below which a kernel runs on one thread: TESSERA_SERIAL_BELOW, or
+/// 16384. Two threads break even at 10,000 elements for Adam and at 20,000 for SGD. With one thread
+/// per rank there is no limit. Throws ConfigError if the variable is not a number.
 Size serial_below();
 
-/// Calls f(space) with the execution space for a kernel that does the work of `elements` elements:
-/// Serial where threads would not help, else the default one. Both see the same memory, and a
-/// kernel has ended when it returns.
+/// Calls f(space) with the execution space for a kernel over `elements` elements: Serial if threads
+/// would not help, else the default space. Both access the same memory. On a host, kernels have
+/// finished when their launch returns.
 template <class F>
 void with_space_for([[maybe_unused]] Size elements, const F& f) {
 #ifdef KOKKOS_ENABLE_SERIAL
@@ -35,7 +35,7 @@ void with_space_for([[maybe_unused]] Size elements, const F& f) {
   f(ExecSpace());
 }
 
-/// f(i) for i in [0, n); `work`: in elements, where it is not n.
+/// Calls f(i) for i in [0, n). `work` is the work in elements if it is not n.
 template <class F>
 void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   with_space_for(work < 0 ? n : work, [&](const auto& space) {
@@ -45,14 +45,14 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   });
 }
 
-/// A team for each of `rows` rows; threads of a host take whole rows, for which one is enough.
+/// A policy with a team for each row. On a host, a team is one thread.
 template <class Space>
 TeamPolicy<Space> row_policy(const Space& space, Size rows) {
   using Policy = TeamPolicy<Space>;
   return on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32);
 }
 
-/// kernel(team) with a team for each of `rows` rows of `cols` columns.
+/// Calls kernel(team) with a team for each of `rows` rows of `cols` columns.
 template <class Kernel>
 void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
   if (rows == 0) return;
@@ -61,8 +61,8 @@ void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& 
   });
 }
 
-/// The rank-0 View `sum` becomes the sum of what kernel(team, partial) adds to `partial`, with a
-/// team for each row as in for_each_row.
+/// Calls kernel(team, partial) as for_each_row does. The rank-0 View `sum` becomes the sum of all
+/// that the kernels add to `partial`.
 template <class Kernel, class Sum>
 void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel,
                   const Sum& sum) {
@@ -71,8 +71,8 @@ void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& 
   });
 }
 
-/// The rank-0 View `sum` becomes the sum over i in [0, n) of what f(i, partial) adds to `partial`;
-/// in an order that depends on n and the number of threads only.
+/// Calls f(i, partial) for i in [0, n). The rank-0 View `sum` becomes the sum of all that the calls
+/// add to `partial`. The order depends only on n and the number of threads.
 template <class F, class Sum>
 void sum_each(const std::string& label, Size n, const F& f, const Sum& sum, Size work = -1) {
   with_space_for(work < 0 ? n : work, [&](const auto& space) {

@@ -9,15 +9,15 @@ namespace tessera {
 
 void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] Size bytes) {
 #ifdef MADV_HUGEPAGE
-  // Below this the mapping is split for a page or none.
+  // Less memory holds one whole huge page or none.
   constexpr Size worthwhile = 4 << 20;
   if (bytes < worthwhile) return;
-  // Whole pages only: the others belong to somebody else as well.
+  // Whole pages only, because the first and the last may hold other memory, too.
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + static_cast<std::uintptr_t>(bytes)) / page * page;
-  // A kernel without huge pages refuses, and is right.
+  // The call fails on a kernel without huge pages, which is fine.
   static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
 #endif
 }

@@ -5,10 +5,9 @@
 
 namespace tessera {
 
-/// Asks the system to back host memory that nothing has touched yet with huge pages. A hint:
-/// without such pages, or for less than a few of them, nothing changes. Large messages between
-/// processes of a node gain most, because the kernel copies them page by page; first touch becomes
-/// cheaper, too.
+/// Asks the system for huge pages in host memory that has not been touched. It is only a hint.
+/// Memory of less than 4 MiB is left alone. Large messages inside a node gain most, because the
+/// kernel copies them page by page. The first touch becomes cheaper, too.
 void advise_huge_pages(void* data, Size bytes);
 
 }  // namespace tessera

@@ -18,9 +18,10 @@
 
 namespace tessera {
 
-/// Restricts a kernel to its operands, in builds with AddressSanitizer; does nothing in others.
-/// Tensors share arenas, so that the sanitizer alone does not see an index that leaves its tensor:
-/// a guard closes whole arenas and opens the operands. All memory is open again when it ends.
+/// Restricts a kernel to its operands in builds with AddressSanitizer. Does nothing in other
+/// builds. Tensors share arenas, so the sanitizer alone does not detect an index that leaves its
+/// tensor. A guard closes whole arenas and opens the operands. Its destructor opens all memory
+/// again.
 class MemoryGuard {
  public:
   MemoryGuard() = default;
@@ -32,7 +33,7 @@ class MemoryGuard {
   ~MemoryGuard() {
     for (const auto& [data, bytes] : closed_) __asan_unpoison_memory_region(data, bytes);
   }
-  /// Any access to this contiguous View is an error, until open() or the end of the guard.
+  /// Makes any access to this contiguous View an error, until open() or the end of the guard.
   template <class V>
   void close(const V& view) {
     closed_.emplace_back(view.data(), bytes_of(view));

@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// The names of an enumeration in the order of its enumerators. An enumeration that has some
-/// specialises this beside its definition.
+/// The names of an enumeration's values, in their order. An enumeration with names specializes this
+/// beside its definition.
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> names_of{};
 
@@ -21,7 +21,7 @@ constexpr std::string_view name_of(Enum value) {
   return names_of<Enum>[static_cast<std::size_t>(value)];
 }
 
-/// The enumerator with this name, if there is one.
+/// Returns the value with this name, if there is one.
 template <Named Enum>
 constexpr std::optional<Enum> value_named(std::string_view name) {
   for (std::size_t i = 0; i < names_of<Enum>.size(); ++i)

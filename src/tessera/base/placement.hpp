@@ -17,17 +17,17 @@ inline Size num_elements(const Shape& shape) {
   return n;
 }
 
-/// What one tensor is along one mesh axis.
+/// How a tensor is distributed along one mesh axis.
 class Placement {
  public:
   enum class Kind { replicate, partial, shard };
 
   constexpr Placement() = default;
-  /// Every rank of the axis holds the same.
+  /// Every rank of the axis holds the whole tensor.
   static constexpr Placement replicate() { return {}; }
-  /// Dimension `dim` is cut into balanced parts, one per rank of the axis.
+  /// Every rank of the axis holds a part of the balanced split of dimension `dim`.
   static constexpr Placement shard(int dim) { return Placement(Kind::shard, dim); }
-  /// Each rank of the axis holds a term of a sum.
+  /// Every rank of the axis holds a term; the tensor is their sum.
   static constexpr Placement partial() { return Placement(Kind::partial, -1); }
 
   constexpr Kind kind() const { return kind_; }

@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// A Kokkos profiling region for the life of this object; Kokkos Tools and Caliper see it. Costs
-/// nothing but a test while no tool is loaded.
+/// A Kokkos profiling region during the life of this object, for Kokkos Tools and Caliper. Without
+/// a tool it costs one test.
 class Region {
  public:
   explicit Region(const char* name) : open_(Kokkos::Tools::profileLibraryLoaded()) {

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// The line that made a call. Errors and the watchdog name it.
+/// The source line of a call. Errors and the watchdog name it.
 using Site = std::source_location;
 
 constexpr std::string_view basename_of(std::string_view path) {

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// A half-open run of indices [begin, begin + count).
+/// The indices [begin, begin + count).
 struct Range {
   Size begin = 0;
   Size count = 0;
@@ -13,7 +13,8 @@ struct Range {
   friend constexpr bool operator==(const Range&, const Range&) = default;
 };
 
-/// Part i of n items over `parts`: the first n mod parts parts hold one more. Parts may be empty.
+/// Returns part i of n items split into `parts` parts. The first n mod parts parts hold one more
+/// item. Parts may be empty.
 constexpr Range balanced_split(Size n, Size parts, Size i) {
   const Size base = n / parts;
   const Size extra = n % parts;

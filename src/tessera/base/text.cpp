@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// No name is longer; comparing two of a million letters would take hours.
+/// No name is longer. Comparing two words of a million letters would take hours.
 constexpr Size longest_word = 256;
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
@@ -26,7 +26,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const Text> 
     const auto [shorter, longer] =
         std::minmax({static_cast<Size>(word.size()), static_cast<Size>(candidate.size())});
     const Size most = std::max<Size>(longer, 3) / 3;
-    if (longer > longest_word || longer - shorter > most) continue;  // as letters must be inserted
+    if (longer > longest_word || longer - shorter > most) continue;
     const Size distance = edit_distance(word, candidate);
     if (distance > most) continue;
     if (distance == longer) continue;  // nothing in common
@@ -42,7 +42,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const Text> 
 }  // namespace
 
 Size edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table: a swap looks two rows back.
+  // Keeps three rows of the table, because a swap needs the row before the last.
   std::vector<Size> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<Size>(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -116,7 +116,7 @@ std::string human_bytes(Size bytes) {
   if (std::abs(bytes) < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // 1023.995 would be printed as 1024.00.
+  // From 1023.995 on, the value would be printed as 1024.00.
   while (std::abs(value) >= 1023.995 && unit + 1 < units.size()) {
     value /= 1024;
     ++unit;

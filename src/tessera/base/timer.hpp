@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// Wall time since construction or the last restart, on a clock that never jumps.
+/// Wall time since construction or the last restart, from a monotonic clock.
 class Timer {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

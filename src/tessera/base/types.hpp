@@ -9,33 +9,33 @@
 
 namespace tessera {
 
-/// Counts of elements, ranks and bytes: signed, so that differences are safe, and 64 bits wide.
+/// Counts of elements, ranks and bytes. Signed, so that differences are safe.
 using Size = std::int64_t;
 
-// Numbers of 16 bits: <tessera/base/short_float.hpp>.
+// 16-bit floating-point numbers (half_float.hpp).
 template <class Format>
-class ShortFloat;
+class HalfFloat;
 namespace detail {
 struct BFloat16Format;
 struct Float16Format;
 }  // namespace detail
-using BFloat16 = ShortFloat<detail::BFloat16Format>;
-using Float16 = ShortFloat<detail::Float16Format>;
+using BFloat16 = HalfFloat<detail::BFloat16Format>;
+using Float16 = HalfFloat<detail::Float16Format>;
 template <class T>
-inline constexpr bool is_short_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
-/// What activations of type T go with: the type of parameters as the optimizer sees them, of their
-/// gradients and moments, and of everything that is summed over ranks.
+/// For activations of type T: the type of the optimizer's parameters, of gradients and moments, and
+/// of sums over ranks.
 template <class T>
-using StateOf = std::conditional_t<is_short_v<T>, float, T>;
+using StateOf = std::conditional_t<is_half_v<T>, float, T>;
 
-/// Element types that tensors hold and communicators move.
+/// Element types of tensors and messages.
 enum class DType : std::uint8_t { float32, float64, int32, int64, bfloat16, float16 };
 
 template <class T>
 inline constexpr bool is_element_v =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-    std::is_same_v<T, std::int64_t> || is_short_v<T>;
+    std::is_same_v<T, std::int64_t> || is_half_v<T>;
 
 template <class T>
 constexpr DType dtype_of() {
@@ -48,11 +48,11 @@ constexpr DType dtype_of() {
   return DType::int64;
 }
 
-constexpr bool is_short(DType type) { return type == DType::bfloat16 || type == DType::float16; }
+constexpr bool is_half(DType type) { return type == DType::bfloat16 || type == DType::float16; }
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 constexpr Size size_of(DType type) {
-  if (is_short(type)) return 2;
+  if (is_half(type)) return 2;
   return type == DType::float32 || type == DType::int32 ? 4 : 8;
 }
 
@@ -62,11 +62,11 @@ inline constexpr std::array<std::string_view, 6> names_of<DType>{"float32", "flo
 
 }  // namespace tessera
 
-/// Applies a macro to each type that layers compute with.
+/// Applies a macro to each floating-point type.
 #define TESSERA_FOR_COMPUTE_TYPES(apply) \
   apply(float) apply(double) apply(::tessera::BFloat16) apply(::tessera::Float16)
 
-/// Instantiates a class template for them, in the source that has its definitions.
+/// Instantiates a class template for each floating-point type, in the source with its definitions.
 #define TESSERA_INSTANTIATE_CLASS(name)     \
   template class name<float>;               \
   template class name<double>;              \

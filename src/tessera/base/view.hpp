@@ -3,19 +3,19 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/base/short_float.hpp>
+#include <tessera/base/half_float.hpp>
 
 namespace tessera {
 
 using ExecSpace = Kokkos::DefaultExecutionSpace;
 using MemSpace = ExecSpace::memory_space;
 
-/// Flat device memory, shape (n).
+/// A device vector, shape (n).
 template <class T>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, MemSpace>;
 
-/// Row-major device matrix, shape (rows, cols). Constructed from a pointer it aliases memory that
-/// somebody else owns (a flat arena); constructed from a label it owns its own.
+/// A row-major device matrix, shape (rows, cols). It owns its memory if it is made from a label,
+/// and aliases memory of the caller, such as a flat arena, if it is made from a pointer.
 template <class T>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, MemSpace>;
 

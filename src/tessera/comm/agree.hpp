@@ -10,14 +10,12 @@
 
 namespace tessera {
 
-/// Collective. Returns if no rank has failed; else every rank throws the Error of the lowest
-/// failing rank, with the same code and message.
+/// Collective. If a rank has failed, every rank throws the Error of the lowest failed rank.
 void raise_first_failure(const Communicator& comm, const Outcome& mine, Site site);
 
-/// Runs f on every rank, and returns what it returns if it succeeded on all of them. If it threw on
-/// any, every rank throws the Error of the lowest failing rank, so that no one waits for a rank
-/// that has left. Collective; f itself makes no collective calls unless they cannot fail on some
-/// ranks only.
+/// Runs f on every rank and returns its result. If f throws on any rank, every rank throws the
+/// Error of the lowest failed rank, so that none waits for a rank that has left. Collective. f may
+/// make only those collective calls that fail on all ranks or on none.
 template <class F>
 auto collectively(const Communicator& comm, F&& f, Site site = Site::current())
     -> std::invoke_result_t<F> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which library moves the bytes of device Views. Host Views and messages with tags always go
-// through MPI.
+// The library that moves the bytes of device Views. MPI always moves host Views and messages with
+// tags.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@ enum class Backend : std::uint8_t { automatic, mpi, nccl };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Backend>{"auto", "mpi", "nccl"};
 
-/// The NCCL that this library was built with, "2.28.3"; none if without.
+/// Returns the version of NCCL, such as "2.28.3"; nothing if Tessera was built without it.
 std::optional<std::string> nccl_version();
 
-/// What the choice depends on, the same on all ranks.
+/// The facts that decide between MPI and NCCL, the same on all ranks.
 struct BackendFacts {
   bool has_nccl = false;
   bool has_cuda = false;   ///< Kokkos' device is a CUDA device
-  Size ranks_per_gpu = 0;  ///< of the GPU that most ranks share; 0 without CUDA
+  Size ranks_per_gpu = 0;  ///< the largest number of ranks that share a GPU; 0 without CUDA
 };
-/// Of this program and launch. Collective over all ranks.
+/// Returns the facts of this launch. Collective over all ranks.
 BackendFacts backend_facts();
 
 struct BackendChoice {
   Backend backend = Backend::mpi;  ///< never automatic
   std::string reason;
 };
-/// NCCL where it works, unless `asked` says otherwise. Throws ConfigError (distributed.backend) if
-/// NCCL is asked for and does not work.
+/// Chooses NCCL if it works, unless `asked` names MPI. Throws ConfigError (distributed.backend) if
+/// `asked` names NCCL and it does not work.
 BackendChoice choose_backend(Backend asked, const BackendFacts& facts);
 
-/// For the provenance: "nccl (every rank has a GPU of its own)".
+/// Returns the entry of the provenance: "nccl (every rank has a GPU of its own)".
 MessageLibrary message_library(const BackendChoice& choice);
 
 }  // namespace tessera

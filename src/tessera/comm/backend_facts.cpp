@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the rules, so that a test can say that there are GPUs.
+// These functions are apart from the rules, so that a test can pretend that there are GPUs.
 #include <string>
 #include <vector>
 
@@ -24,8 +24,8 @@ BackendFacts backend_facts() {
 #endif
   if (!facts.has_cuda || !mpi_is_running()) return facts;
   const WaitLimit limit("the search for GPUs", timeout_seconds());
-  const std::vector<std::string> gpus = gather_texts_on_first(
-      MPI_COMM_WORLD, host_name() + " " + device_identity(Kokkos::device_id()));
+  const std::vector<std::string> gpus =
+      gather_texts_on_first(MPI_COMM_WORLD, host_name() + " " + own_gpu().value().identity);
   facts.ranks_per_gpu =
       std::stoll(broadcast_text(MPI_COMM_WORLD, std::to_string(ranks_per_gpu(gpus))));
   return facts;

@@ -13,7 +13,7 @@ using Bytes = Kokkos::View<char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>
 template <class From, class To>
 void copy_between(const Buffer& from, const Buffer& to) {
   const auto n = static_cast<std::size_t>(from.bytes());
-  // Behind the kernels that have been launched; without a space it would be the whole device.
+  // The copy runs after the kernels of this space. Without a space it would wait for the device.
   const ExecSpace space;
   Kokkos::deep_copy(space, Bytes<To>(static_cast<char*>(to.data), n),
                     Bytes<From>(static_cast<char*>(from.data), n));

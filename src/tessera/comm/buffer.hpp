@@ -8,14 +8,14 @@
 
 namespace tessera {
 
-/// A View as a transport sees it: `count` elements of one type in a row.
+/// A View as a transport sees it: `count` contiguous elements of one type.
 struct Buffer {
   void* data = nullptr;
   Size count = 0;
   DType type = DType::float32;
   bool host_accessible = true;
   bool contiguous = true;
-  bool needs_fence = false;  ///< kernels that write it may still run
+  bool needs_fence = false;  ///< kernels that write it may still be running
 
   Size bytes() const { return count * size_of(type); }
   /// Address of element `offset`.
@@ -28,7 +28,7 @@ struct Buffer {
   }
 };
 
-/// Count, type and address come from the View. A View of at most one element is contiguous.
+/// Takes count, type and address from the View. A View of at most one element counts as contiguous.
 template <class View>
 Buffer buffer_of(const View& view) {
   static_assert(Kokkos::is_view<View>::value, "communicators move Kokkos Views");
@@ -44,11 +44,11 @@ Buffer buffer_of(const View& view) {
   return buffer;
 }
 
-/// Copies `from` to `to` (same number of bytes) and waits for it. Nothing happens when both are
-/// the same memory.
+/// Copies `from` to `to`, which has as many bytes, and waits. Does nothing if both are the same
+/// memory.
 void copy(const Buffer& from, const Buffer& to);
 
-/// Do the bytes of the two share an address?
+/// Returns whether the two have a byte in common.
 inline bool overlap(const Buffer& a, const Buffer& b) {
   if (a.count == 0 || b.count == 0) return false;
   return a.data < b.at(b.count) && b.data < a.at(a.count);

@@ -25,8 +25,8 @@ Problem counts_problem(std::span<const Size> counts, int size, Size extent) {
   return {};
 }
 
-/// `share` is this rank's part, `full` has everybody's. The share may lie in `full` where it
-/// belongs in an all_gather, and in a reduce_scatter that says so: all ranks must.
+/// `share` is this rank's part of `full`. An all_gather may be in place on some ranks; a
+/// reduce_scatter must be on all ranks or on none, so that it needs the flag.
 Problem share_problem(const Call& call, const Buffer& share, const Buffer& full, int size,
                       int rank) {
   if (!call.balanced) {
@@ -76,7 +76,7 @@ bool is_even(const Call& call, int size) { return call.balanced && call.full().c
 
 Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
-  if (is_reduction(call.operation) && is_short(call.in.type))
+  if (is_reduction(call.operation) && is_half(call.in.type))
     return fmt::format("{} cannot be summed over ranks; reduce float32 instead",
                        name_of(call.in.type));
   switch (call.operation) {

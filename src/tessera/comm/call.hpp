@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// One call of a communicator as the typed front end hands it down.
+/// One call of a communicator, without the types of its Views.
 ///
 ///   operation       in                   out                   counts
 ///   all_reduce      v                    v
@@ -23,7 +23,7 @@ namespace tessera {
 ///   all_to_all      parts by receiver    parts by sender       parts sent, one per rank
 ///   send, receive   v                    v
 ///
-/// In place, the own share of a reduce_scatter lies in `in` where it belongs.
+/// If a reduce_scatter is in place, `out` is this rank's share inside of `in`.
 struct Call {
   Operation operation = Operation::barrier;
   Site site{};
@@ -32,25 +32,28 @@ struct Call {
   ReduceOp op = ReduceOp::sum;
   int peer = -1;  ///< root of a broadcast, destination of a send, source of a receive
   int tag = 0;
-  bool in_place = false;  ///< of a reduce_scatter, the same on all ranks
-  bool balanced = false;  ///< shares are the balanced split of the full buffer; no counts
+  bool in_place = false;  ///< only of a reduce_scatter; the same on all ranks
+  bool balanced = false;  ///< shares are the balanced split of the full buffer; counts is empty
   std::span<const Size> counts{};
-  std::span<const Size> receive_counts{};  ///< all_to_all: parts received, one per rank
-  /// Of a started reduce_scatter: where the other ranks' shares may arrive (scratch.hpp).
+  std::span<const Size> receive_counts{};  ///< of an all_to_all: parts received, one per rank
+  /// Memory in which a non-blocking reduce_scatter receives the shares of other ranks
+  /// (scratch.hpp).
   std::optional<Buffer> scratch{};
 
-  /// The full logical buffer: what the ledger counts. Of an all_to_all the part of this rank.
+  /// The full logical buffer, whose bytes the ledger counts. For an all_to_all it is what this rank
+  /// sends.
   const Buffer& full() const { return operation == Operation::all_gather ? out : in; }
 };
 
-/// The elements of the full buffer that belong to `rank` in a reduce_scatter or all_gather.
+/// Returns the share of `rank` in the full buffer of a reduce_scatter or all_gather.
 Range share_of(const Call& call, int size, int rank);
 
-/// Whether all shares of a reduce_scatter or all_gather have the same number of elements.
+/// Returns whether all shares of a reduce_scatter or all_gather have the same size.
 bool is_even(const Call& call, int size);
 
-/// What is wrong with the call on this rank alone: memory that is not contiguous, extents that do
-/// not match, a peer out of range, overlapping memory. Nothing when all is well.
+/// Returns what is wrong with the call, as far as this rank can tell: memory that is not
+/// contiguous, extents that do not match, a peer out of range, overlapping memory. Returns nothing
+/// if the call is valid.
 std::optional<std::string> find_problem(const Call& call, int size, int rank, int max_tag);
 
 /// "all_reduce over axis data at trainer.cpp:42".

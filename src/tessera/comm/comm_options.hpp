@@ -7,20 +7,20 @@
 
 namespace tessera {
 
-/// Whether the library was built for debugging.
+/// Returns whether the library was built for debugging.
 bool check_collectives_by_default();
 
-/// Shared by a world communicator and everything split from it.
+/// The options of a world communicator and of all communicators split from it.
 struct CommOptions {
-  /// A call that lasts longer ends the job; 0: never; at most 1e9.
+  /// A call that takes longer ends the job. 0 means no limit; at most 1e9.
   double timeout_seconds = default_timeout_seconds();
-  bool check_collectives = check_collectives_by_default();  ///< agree on every call before it
-  Size max_count = Size{1} << 30;        ///< elements per library call, 1 to 2^31 - 1; more is cut
+  bool check_collectives = check_collectives_by_default();  ///< compare every call first
+  Size max_count = Size{1} << 30;        ///< elements per library call, 1 to 2^31 - 1
   Backend backend = Backend::automatic;  ///< of device Views
-  bool stage_through_host = false;       ///< copy through host memory even where that is not needed
+  bool stage_through_host = false;       ///< even if MPI could access the memory
 };
 
-/// Throws ConfigError for a number outside of its limits.
+/// Throws ConfigError for a number outside its limits.
 void validate(const CommOptions& options);
 
 }  // namespace tessera

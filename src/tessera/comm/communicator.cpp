@@ -18,7 +18,7 @@ std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const detail:
                                           const Site& site) {
   const CommOptions& options = world.options;
   const bool has_nccl = world.backend.backend == Backend::nccl;
-  // Beside NCCL's kernels, which keep a device until all ranks have come, MPI must not use it, too.
+  // NCCL's kernels occupy a device until all ranks have called, so MPI must not use it then.
   const Unfit unfit = options.stage_through_host ? Unfit::everything
                       : has_nccl                 ? Unfit::out_of_reach
                                                  : unfit_for_mpi();
@@ -38,13 +38,13 @@ StatePtr make_state(std::shared_ptr<detail::World> world, std::string axis) {
   return state;
 }
 
-/// A handle that has been moved from has no communicator.
+/// Throws if the handle has been moved from.
 CommunicatorState& checked(const StatePtr& state) {
   if (!state) throw Error(ExitCode::communication, "a moved-from communicator was used");
   return *state;
 }
 
-/// Alone, or with all ranks if that is switched on, so that they agree on what is wrong.
+/// With check_collectives all ranks compare their calls and throw the same Error.
 void check_call(const CommunicatorState& state, const Call& call) {
   const auto problem = find_problem(call, state.size, state.rank, state.max_tag);
   const bool together = state.world->options.check_collectives && state.size > 1;
@@ -55,14 +55,14 @@ void check_call(const CommunicatorState& state, const Call& call) {
   }
 }
 
-/// Everything that comes before the bytes move.
+/// Checks and counts the call.
 void prepare(CommunicatorState& state, const Call& call) {
   check_call(state, call);
   if (state.size == 1) return copy(call.in, call.out);
   (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
 }
 
-/// Takes over `control`. With one rank nothing of MPI is kept.
+/// Takes over `control`. A communicator of one rank keeps nothing of MPI.
 void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   const MPI_Comm comm = control.get();
   check_mpi(MPI_Comm_rank(comm, &state.rank), "MPI_Comm_rank", site);
@@ -72,11 +72,7 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   int found = 0;
   check_mpi(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr", site);
   state.max_tag = found ? *max_tag : 32767;
-  const CommOptions& options = state.world->options;
   state.transport = make_transport(comm, state.rank, *state.world, site);
-  if (options.check_collectives) {
-    state.transport = make_message_check(std::move(state.transport), comm, state.axis);
-  }
   if (state.world->watchdog) {
     state.group = state.world->watchdog->watch(comm, state.axis, site);
   }
@@ -139,10 +135,6 @@ void Communicator::barrier(Site site) const {
   run({.operation = Operation::barrier, .site = site});
 }
 
-Request Communicator::ibarrier(Site site) const {
-  return start({.operation = Operation::barrier, .site = site}, nullptr);
-}
-
 void Communicator::run(const Call& call) const {
   CommunicatorState& state = checked(state_);
   if (state.size == 1) return prepare(state, call);
@@ -151,7 +143,7 @@ void Communicator::run(const Call& call) const {
   state.transport->run(call);
 }
 
-Request Communicator::start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const {
+Request Communicator::start_call(const Call& call, std::any views) const {
   CommunicatorState& state = checked(state_);
   if (state.size == 1) {
     prepare(state, call);

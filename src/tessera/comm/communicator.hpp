@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <any>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 #include <tessera/base/site.hpp>
@@ -20,9 +22,9 @@ namespace detail {
 struct CommunicatorState;
 }
 
-/// A View of the caller, contiguous, in which a reduce_scatter that is only started may receive. It
-/// has at least as many elements as reduce_scatter_scratch (scratch.hpp) says, and is kept and left
-/// alone until the call has finished, like the other Views.
+/// A contiguous View of the caller in which a non-blocking reduce_scatter receives. It has at least
+/// reduce_scatter_scratch() elements (scratch.hpp). Like the other Views, it must not be used until
+/// the call has finished.
 template <class V>
 struct Scratch {
   V view;
@@ -30,31 +32,32 @@ struct Scratch {
 template <class V>
 Scratch(V) -> Scratch<V>;
 
-/// Elements of each rank's share, the same on all ranks; none: the balanced split.
+/// The number of elements of each rank's share, the same on all ranks. Nothing means the balanced
+/// split.
 using ShareCounts = std::optional<std::span<const Size>>;
 
-/// A group of ranks that exchange Views of float, double, int32 or int64, and of BFloat16 or
-/// Float16, which are only moved: their sums would depend on the order. A handle, cheap to copy.
+/// A group of ranks that exchange Views. A handle, cheap to copy. Element types are float, double,
+/// int32 and int64. BFloat16 and Float16 can be moved but not reduced, because their sums would
+/// depend on the order.
 ///
-/// Views are contiguous, in any layout and memory space; elements are moved in the order of memory.
-/// Count and type come from the View. Every rank makes the same collective calls in the same order;
-/// messages (send, receive) meet by rank and tag and never disturb collectives. With one rank
-/// nothing is called and nothing recorded: `in` is copied to `out` where there are two Views.
+/// Views are contiguous, in any layout and memory space; elements move in the order of memory.
+/// Count and type come from the View. Every rank makes the same collective calls in the same order.
+/// Messages (send, receive) match by rank and tag, and do not interfere with collectives. With one
+/// rank, `in` is copied to `out` if there are two Views, and the ledger records nothing.
 ///
-/// Every operation exists as a blocking call and, with an i in front, as a Request. They throw
-/// Error (communication) that names operation, axis and call site: for a View that is not
-/// contiguous, extents that do not match, a rank out of range, or what the library reports.
-/// One thread at a time.
+/// Functions that begin with i do not block and return a Request. All throw Error (communication)
+/// with operation, axis and call site: for a View that is not contiguous, for extents that do not
+/// match, for a rank out of range, and for errors of the library. Not thread-safe.
 class Communicator {
  public:
-  /// All ranks of the program, axis "world". Collective. MPI must run; with MPI_THREAD_MULTIPLE the
-  /// watchdog can name missing ranks. Throws Error (usage) for options that cannot be met.
+  /// Makes a communicator of all ranks, axis "world". Collective. MPI must be running. The watchdog
+  /// names missing ranks only with MPI_THREAD_MULTIPLE. Throws Error (usage) for invalid options.
   static Communicator world(const CommOptions& options = {}, Site site = Site::current());
 
-  /// Ranks of the same color >= 0, in the order of (key, rank). Collective. `axis` names the result
-  /// in the ledger and in messages.
+  /// Makes a communicator of the ranks with the same color >= 0, in the order of (key, rank).
+  /// Collective. `axis` is its name in the ledger and in messages.
   Communicator split(int color, int key, std::string axis, Site site = Site::current()) const;
-  /// This rank by itself. Not collective.
+  /// Makes a communicator of this rank alone. Not collective.
   Communicator alone(std::string axis) const;
 
   int rank() const;
@@ -63,10 +66,10 @@ class Communicator {
   /// Shared by all communicators that come from one world.
   Ledger& ledger() const;
   const CommOptions& options() const;
-  /// What `options().backend` has become, and why.
+  /// The library that was chosen for device Views, and the reason.
   const BackendChoice& backend() const;
 
-  /// v = the elementwise sum (max, min) of every rank's v.
+  /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
   template <class V>
   void all_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
     run(in_place<V>(Operation::all_reduce, v, op, -1, 0, site));
@@ -76,7 +79,7 @@ class Communicator {
     return start(in_place<V>(Operation::all_reduce, v, op, -1, 0, site), v);
   }
 
-  /// out (this rank's share) = its part of the elementwise sum of every rank's in (all shares).
+  /// out becomes this rank's share of the elementwise reduction of the `in` of all ranks.
   template <class In, class Out>
   void reduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
                       ShareCounts counts = {}, Site site = Site::current()) const {
@@ -87,8 +90,8 @@ class Communicator {
                           ShareCounts counts = {}, Site site = Site::current()) const {
     return start(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site), in, out);
   }
-  /// In place: this rank's share of v, where it belongs = its part of the elementwise sum of every
-  /// rank's v; the rest of v is undefined after that. Shares are the balanced split of v's extent.
+  /// In place: this rank's share of v becomes its share of the reduction. The rest of v is
+  /// undefined after the call. Shares are the balanced split of the extent of v.
   template <class V>
   void reduce_scatter(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
     run(own_share_of(Operation::reduce_scatter, v, op, site));
@@ -98,7 +101,7 @@ class Communicator {
                           Site site = Site::current()) const {
     return start(own_share_of(Operation::reduce_scatter, v, op, site), v);
   }
-  /// The same two in memory of the caller: nothing else is taken, now or later.
+  /// The same two with memory of the caller. They allocate nothing.
   template <class In, class Out, class S>
   Request ireduce_scatter(const In& in, const Out& out, const Scratch<S>& scratch,
                           ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
@@ -112,8 +115,7 @@ class Communicator {
                  scratch.view);
   }
 
-  /// out = every rank's in (its share), one after the other. In place: in is the part of out where
-  /// the share belongs.
+  /// out becomes the concatenated `in` of all ranks. `in` may be this rank's share inside of out.
   template <class In, class Out>
   void all_gather(const In& in, const Out& out, ShareCounts counts = {},
                   Site site = Site::current()) const {
@@ -126,34 +128,23 @@ class Communicator {
                  out);
   }
 
-  /// v = the root's v.
+  /// v becomes the v of the root.
   template <class V>
   void broadcast(const V& v, int root, Site site = Site::current()) const {
     run(in_place<V>(Operation::broadcast, v, ReduceOp::sum, root, 0, site));
   }
-  template <class V>
-  Request ibroadcast(const V& v, int root, Site site = Site::current()) const {
-    return start(in_place<V>(Operation::broadcast, v, ReduceOp::sum, root, 0, site), v);
-  }
 
-  /// in is cut into send_counts[i] elements for each rank i; out receives receive_counts[i] from
-  /// each rank i, one after the other.
+  /// Sends the next send_counts[i] elements of `in` to each rank i, and receives the next
+  /// receive_counts[i] elements of `out` from each rank i.
   template <class In, class Out>
   void all_to_all(const In& in, std::span<const Size> send_counts, const Out& out,
                   std::span<const Size> receive_counts, Site site = Site::current()) const {
     run(two_views(Operation::all_to_all, in, out, send_counts, receive_counts, ReduceOp::sum,
                   site));
   }
-  template <class In, class Out>
-  Request iall_to_all(const In& in, std::span<const Size> send_counts, const Out& out,
-                      std::span<const Size> receive_counts, Site site = Site::current()) const {
-    return start(
-        two_views(Operation::all_to_all, in, out, send_counts, receive_counts, ReduceOp::sum, site),
-        in, out);
-  }
 
-  /// To another rank, which receives a View of the same extent and type with the same tag. May
-  /// return before the message is received, or only then.
+  /// Sends v to another rank, which receives a View of the same extent and type with the same tag.
+  /// It may or may not wait until the message is received.
   template <class V>
   void send(const V& v, int destination, int tag, Site site = Site::current()) const {
     run(in_place<const V>(Operation::send, v, ReduceOp::sum, destination, tag, site));
@@ -171,9 +162,8 @@ class Communicator {
     return start(in_place<V>(Operation::receive, v, ReduceOp::sum, source, tag, site), v);
   }
 
-  /// Returns when every rank has called it.
+  /// Returns once every rank has called it.
   void barrier(Site site = Site::current()) const;
-  Request ibarrier(Site site = Site::current()) const;
 
  private:
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state);
@@ -188,7 +178,7 @@ class Communicator {
     return {operation, site, buffer, buffer, op, peer, tag};
   }
 
-  /// `in` is all of v, `out` the own share in it.
+  /// `in` is all of v, `out` this rank's share of it.
   template <class V>
   Call own_share_of(Operation operation, const V& v, ReduceOp op, const Site& site) const {
     Call call = in_place<V>(operation, v, op, -1, 0, site);
@@ -225,11 +215,11 @@ class Communicator {
   }
 
   void run(const Call& call) const;
-  Request start(const Call& call, std::unique_ptr<detail::KeepAlive> views) const;
+  /// Keeps `views` alive until the call has finished.
+  Request start_call(const Call& call, std::any views) const;
   template <class... Views>
   Request start(const Call& call, const Views&... views) const {
-    return start(call, std::unique_ptr<detail::KeepAlive>(
-                           std::make_unique<detail::KeepViews<Views...>>(views...)));
+    return start_call(call, std::tuple<Views...>(views...));
   }
 
   std::shared_ptr<detail::CommunicatorState> state_;

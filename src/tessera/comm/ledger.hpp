@@ -14,12 +14,12 @@
 
 namespace tessera {
 
-/// The traffic of one rank over one axis with one operation.
+/// The traffic of one rank, over one axis, by one operation.
 struct LedgerRow {
   std::string axis;
   Operation operation = Operation::barrier;
   Size calls = 0;
-  Size payload_bytes = 0;  ///< bytes of the full logical buffers (ALGORITHMS §1); messages: as sent
+  Size payload_bytes = 0;  ///< bytes of full logical buffers (README.md); of messages as sent
   friend bool operator==(const LedgerRow&, const LedgerRow&) = default;
 };
 
@@ -27,8 +27,8 @@ std::ostream& operator<<(std::ostream& out, const LedgerRow& row);
 /// {"axis", "operation", "calls", "payload_bytes"}
 void to_json(nlohmann::json& json, const LedgerRow& row);
 
-/// Counts calls and payload bytes by (axis, operation), on one rank. A call counts once however
-/// the transport cuts it. All communicators split from one world write to one ledger.
+/// Counts the calls and payload bytes of one rank by (axis, operation). A call counts once, even if
+/// the transport splits it. All communicators split from one world share a ledger.
 class Ledger {
  public:
   struct Count {
@@ -41,10 +41,10 @@ class Ledger {
   };
   using Counts = std::array<Count, num_operations>;
 
-  /// The counters of one axis; their address stays the same.
+  /// Returns the counters of an axis. Their address does not change.
   Counts& axis(const std::string& name) { return axes_[name]; }
 
-  /// What has been counted, by axis name, then in the order of Operation. No row without a call.
+  /// Returns the counts, ordered by axis name and then by Operation, without empty rows.
   std::vector<LedgerRow> rows() const;
   void reset();
 

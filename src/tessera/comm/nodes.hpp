@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// The node of each rank, named by its lowest rank. A node is what MPI says shares memory.
-/// Collective.
+/// Returns the node of each rank, as the lowest rank on that node. Ranks are on one node if MPI
+/// reports that they share memory. Collective.
 std::vector<Size> node_of_ranks(const Communicator& ranks, Site site = Site::current());
 
 }  // namespace tessera

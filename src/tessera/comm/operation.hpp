@@ -12,8 +12,8 @@ enum class ReduceOp : std::uint8_t { sum, max, min };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<ReduceOp>{"sum", "max", "min"};
 
-/// What a communicator does. `split` and `agree` are control traffic: checked and watched like the
-/// others, never in the ledger.
+/// The operations of a communicator. `split` and `agree` are control traffic: they are checked and
+/// watched like the others, but the ledger does not count them.
 enum class Operation : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -34,12 +34,11 @@ inline constexpr std::array<std::string_view, 10> names_of<Operation>{
 
 inline constexpr std::size_t num_operations = names_of<Operation>.size();
 
-/// Between two ranks only; everything else needs every rank of the communicator.
+/// All other operations are collective.
 constexpr bool is_point_to_point(Operation operation) {
   return operation == Operation::send || operation == Operation::receive;
 }
 
-/// Adds up elements, or takes the largest or smallest of them.
 constexpr bool is_reduction(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
 }

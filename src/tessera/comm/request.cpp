@@ -46,7 +46,7 @@ void Request::wait() {
 
 bool Request::test() {
   if (!call_) return true;
-  // The library moves messages in here: that is time of the call, for whoever looks.
+  // MPI moves messages in here, so profilers see it as time of the call.
   const Region region(call_->comm->region_name(call_->watched.operation));
   try {
     if (!call_->pending->advance(false)) return false;
@@ -57,10 +57,6 @@ bool Request::test() {
   }
   call_.reset();
   return true;
-}
-
-void wait_all(std::span<Request> requests) {
-  for (Request& request : requests) request.wait();
 }
 
 }  // namespace tessera

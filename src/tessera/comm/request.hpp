@@ -2,32 +2,19 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <tuple>
 
 namespace tessera {
 
 namespace detail {
 struct InFlight;
+}
 
-/// Shares ownership of what a call in flight reads and writes.
-struct KeepAlive {
-  virtual ~KeepAlive() = default;
-};
-
-template <class... Views>
-struct KeepViews final : KeepAlive {
-  explicit KeepViews(const Views&... v) : views(v...) {}
-  std::tuple<Views...> views;
-};
-}  // namespace detail
-
-/// A call of a communicator in flight. It owns the Views that the call reads and writes; they may
-/// be used again after wait(), or after test() has returned true.
+/// A call of a communicator in flight. It keeps the Views of the call alive. They may be used again
+/// after wait(), or after test() has returned true.
 ///
-/// wait() must be called, or test() until it is true. A request that goes away unfinished ends the
-/// job with one line and exit code 5. Only while an exception is on its way up it is kept until
-/// the end of the program instead: the exception is the report.
+/// A request must be completed by wait() or test(). Destroying it earlier ends the job with one
+/// line and exit code 5. During an exception it is kept until the end of the program instead, and
+/// the exception is reported.
 class [[nodiscard]] Request {
  public:
   Request() noexcept;  ///< finished
@@ -36,16 +23,14 @@ class [[nodiscard]] Request {
   Request& operator=(Request&& other) noexcept;
   ~Request();
 
-  /// Returns when the call has finished; at once if it has before. Throws what the call throws.
+  /// Returns when the call has finished. Throws the Error of the call.
   void wait();
-  /// Has the call finished? Lets it make progress.
+  /// Lets the call make progress, and returns whether it has finished.
   bool test();
 
  private:
   void require_finished() noexcept;
   std::unique_ptr<detail::InFlight> call_;
 };
-
-void wait_all(std::span<Request> requests);
 
 }  // namespace tessera

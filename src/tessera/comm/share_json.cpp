@@ -8,12 +8,12 @@
 namespace tessera {
 namespace {
 
-/// What is no UTF-8 is replaced: one rank must not fail where the others go on.
+/// Replaces bytes that are not UTF-8, so that no rank fails alone.
 std::string json_text(const nlohmann::json& document) {
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// `share` does with a communicator and this rank's text what all ranks do.
+/// Calls share(communicator, text of this rank).
 template <class Share>
 auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& site,
             const Share& share) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents between ranks. For set-up and reports: nothing here is fast, or counted as traffic.
+// Exchanges JSON documents between ranks, for set-up and reports. Not made for speed. The ledger
+// does not count it.
 #pragma once
 
 #include <functional>
@@ -11,17 +12,17 @@
 
 namespace tessera {
 
-/// Every rank's document, by rank, on rank 0; nothing on the others, which would each need the
-/// memory for all of them. Collective.
+/// Returns the documents of all ranks, by rank, on rank 0, and nothing on the other ranks, which
+/// thus need no memory for them. Collective.
 std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohmann::json& mine,
                                         Site site = Site::current());
 
-/// Rank 0's document, on every rank. Collective.
+/// Returns the document of rank 0 on every rank. Collective.
 nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& mine,
                               Site site = Site::current());
 
-/// What rank 0 makes of every rank's document, on every rank. `conclude` must not throw: the others
-/// wait for it. Collective.
+/// Rank 0 calls `conclude` with the documents of all ranks. Returns its result on every rank.
+/// `conclude` must not throw, because the other ranks wait for it. Collective.
 nlohmann::json conclude_json(
     const Communicator& ranks, const nlohmann::json& mine,
     const std::function<nlohmann::json(const std::vector<nlohmann::json>&)>& conclude,

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/short_float.hpp>
+#include <tessera/base/half_float.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/data/data_file.hpp>
 #include <tessera/data/stored_samples.hpp>

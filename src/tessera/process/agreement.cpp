@@ -14,7 +14,8 @@
 namespace tessera {
 namespace {
 
-// Whether the request completed in time. Sleeps: ranks that still work may need the core.
+/// Returns whether the request completed in time. Sleeps, because ranks that still work may need
+/// the core.
 bool wait_for(MPI_Request& request, double seconds, const Site& site) {
   const Timer timer;
   while (true) {
@@ -30,7 +31,7 @@ bool wait_for(MPI_Request& request, double seconds, const Site& site) {
 
 std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds,
                                           const Site& site) {
-  // Static: if time runs out, the request outlives this call and still writes here.
+  // Static, because the request outlives this call if time runs out.
   static int failed, any;
   failed = mine.failed() ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -39,7 +40,7 @@ std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine, do
   if (!wait_for(request, mine.failed() ? grace_seconds : no_time_limit, site)) return std::nullopt;
   if (any == 0) return FirstFailure{};
 
-  // The code as one byte, then the message; nothing from a rank that has not failed.
+  // A text holds the code as one byte and the message. It is empty if the rank has not failed.
   const auto texts =
       gather_texts(comm, mine.failed() ? static_cast<char>(mine.code) + mine.message : "", site);
   const auto first =

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a job agree on how something ended.
 #pragma once
 
 #include <limits>
@@ -12,25 +11,25 @@
 
 namespace tessera {
 
-/// How a group of ranks ended: the outcome of the lowest rank that failed, if any did.
+/// The outcome of the lowest rank that failed, if any rank did.
 struct FirstFailure {
   Outcome outcome{};
   int rank = 0;
-  bool everywhere = true;  ///< every rank ended like this one
+  bool everywhere = true;  ///< every rank has this outcome
 };
 
 inline constexpr double no_time_limit = std::numeric_limits<double>::infinity();
 
-/// Collective over `comm`; the result is the same on every rank. A rank that failed waits for the
-/// others for `grace_seconds`; if some have not come by then they wait for something that will
-/// never happen, and the result is empty on this rank. A rank that did not fail waits as long as it
-/// takes.
+/// Collective over `comm`; returns the same on every rank. A rank that failed waits for the others
+/// for `grace_seconds`. If some have not called this by then, they probably wait for a message of
+/// the failed rank, and the result is empty on this rank. A rank that did not fail waits without a
+/// limit.
 std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine,
                                           double grace_seconds = no_time_limit,
                                           const Site& site = Site::current());
 
-/// The outcome alone. Its message begins with "rank N: " unless every rank failed with the same
-/// one.
+/// Returns the outcome of first_failure(). Its message begins with "rank N: " unless every rank has
+/// the same outcome.
 std::optional<Outcome> agree_on_outcome(MPI_Comm comm, const Outcome& mine, double grace_seconds);
 
 }  // namespace tessera

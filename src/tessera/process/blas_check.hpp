@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS picks its kernels by processor model and falls back to much slower ones on models that
-// are newer than itself. Asking the processor for its features finds that out.
+// OpenBLAS picks its kernels by processor model. On a model that is newer than the library it falls
+// back to much slower kernels. This check compares them with the features of the processor.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,7 @@ namespace tessera {
 /// Vector instructions that both the processor and the operating system support.
 struct CpuFeatures {
   bool avx2_fma = false;
-  bool avx512 = false;  ///< F, BW, VL and DQ: what OpenBLAS' AVX-512 kernels need
-  bool avx512_bf16 = false;
+  bool avx512 = false;  ///< F, BW, VL and DQ, which OpenBLAS' AVX-512 kernels need
 };
 CpuFeatures cpu_features();
 
@@ -20,36 +19,32 @@ CpuFeatures cpu_features();
 struct OpenBlas {
   std::string version;        ///< "0.3.21"
   std::string core;           ///< whose kernels it uses: "Haswell", "SkylakeX", ...
-  bool dynamic_arch = false;  ///< holds the kernels of several cores, so that the core can change
+  bool dynamic_arch = false;  ///< holds the kernels of several cores
 };
+/// Returns nothing for another library.
 std::optional<OpenBlas> find_openblas();
 
-/// The core whose kernels suit the processor, if those in use need fewer features than it has.
-/// Cores that this function does not know are trusted.
+/// Returns the core whose kernels suit the processor if those in use need fewer features than it
+/// has. Returns nothing for a core that this function does not know.
 std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas);
 
-/// Whether version a, "0.3.21", is b or later.
-bool version_at_least(const std::string& a, const std::string& b);
-
-/// What was found and done; the text of the provenance.
+/// The BLAS of this process, for the provenance.
 struct BlasStatus {
-  std::string library;             ///< file that the GEMM comes from; empty if unknown
-  std::optional<OpenBlas> blas;    ///< none: another library
-  std::optional<std::string> was;  ///< the core before it was corrected
-  std::string remark;              ///< why it was left as it is, if it could be better
-  int threads = 0;                 ///< of a product; 0: as the library decides
+  std::string library;           ///< file that holds the matrix product; empty if unknown
+  std::optional<OpenBlas> blas;  ///< nothing for another library
+  std::string advice;            ///< how to get faster kernels; empty if there is nothing to do
+  int threads = 0;               ///< of a product; 0 if the library does not report them
 };
 
-/// "OpenBLAS 0.3.21, core Cooperlake (was Haswell: corrected), 2 threads".
+/// "OpenBLAS 0.3.21, core SkylakeX, 2 threads", with the advice if there is any.
 std::string describe(const BlasStatus& status);
 
-/// Gives products as many threads as kernels have, unless a variable of the library says otherwise.
-/// Returns how many they have; 0 where the library does not tell. Call it before the first product.
-int limit_blas_threads(int threads);
+/// Finds out which BLAS this process uses, and whether it could use faster kernels.
+BlasStatus check_blas();
 
-/// If another core suits better, the user has not chosen
-/// one (OPENBLAS_CORETYPE) and `may_restart`, the process executes itself again with `argv`, once:
-/// call it before anything that must not happen twice, MPI_Init above all.
-BlasStatus check_blas(int argc, const char* const* argv, bool may_restart);
+/// Gives products as many threads as kernels have, unless a variable of the library sets their
+/// number. Returns the number of threads of products; 0 if the library does not report it. Call it
+/// before the first product. Throws Error (out_of_memory) if OpenBLAS would not get its buffers.
+int limit_blas_threads(int threads);
 
 }  // namespace tessera

@@ -10,27 +10,31 @@
 
 namespace tessera {
 
-/// GPU of a rank: the one that the user asked for, else its rank within the node modulo the devices
-/// that it sees. Error (usage) if it does not see that one, or none.
-int device_of_rank(int local_rank, int visible_devices, const std::optional<AskedNumber>& asked);
+/// The GPU that Kokkos uses in this process.
+struct Gpu {
+  int index = 0;         ///< among the GPUs that the process sees
+  std::string identity;  ///< its UUID: tells GPUs, and slices of one GPU, apart
+  std::string name;
+};
+/// Returns nothing if Tessera was built without CUDA. Throws Error (usage) if the GPU does not
+/// respond.
+std::optional<Gpu> own_gpu();
 
-/// `devices[i]` identifies the GPU of the node's rank i. What is wrong if two ranks have the same.
-std::optional<std::string> shared_device_error(std::span<const std::string> devices);
+/// Returns the number of GPUs that this process sees; nothing if Tessera was built without CUDA.
+std::optional<int> visible_gpus();
 
-/// How many ranks share the GPU that most of them share; `devices[i]` identifies that of rank i.
-Size ranks_per_gpu(std::span<const std::string> devices);
-
-/// GPUs that this process sees; none when built without CUDA.
-std::optional<int> visible_devices();
-
-/// What tells physical devices (and slices of them) apart on a node; "" when built without CUDA.
-std::string device_identity(int device);
-
-/// From here on the calling thread uses the GPU that Kokkos has; nothing when built without CUDA.
-/// A new thread uses the first one.
+/// Makes the calling thread use the GPU of Kokkos: a new thread uses the first GPU otherwise. Does
+/// nothing if Tessera was built without CUDA.
 void use_own_gpu();
 
-/// Its name, "" when built without CUDA.
-std::string device_name(int device);
+/// Throws Error (usage) if this process sees no GPU, or not the one that the user asked for.
+void check_gpus(int visible, const std::optional<AskedNumber>& asked);
+
+/// Returns an error message if two ranks of a node use the same GPU. `identities[i]` is the GPU of
+/// the node's rank i.
+std::optional<std::string> shared_gpu_error(std::span<const std::string> identities);
+
+/// Returns the largest number of ranks that share one GPU. `gpus[i]` identifies the GPU of rank i.
+Size ranks_per_gpu(std::span<const std::string> gpus);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA says about GPUs, in a file of its own, for which tests put another one.
+// Everything that CUDA reports about GPUs. It is a file of its own so that tests can replace it.
 #include <Kokkos_Core.hpp>
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ Call* driver_call(const char* name) {
 
 }  // namespace
 
-// All that Kokkos calls of the CUDA driver, passed on to it: a program that is linked to the driver
-// does not start where there is none, as on login nodes.
+// Kokkos calls these functions of the CUDA driver. A program that is linked to the driver does not
+// start where there is none, for example on login nodes. These definitions load it when needed.
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   const auto call = driver_call<decltype(cuStreamGetCtx)>("cuStreamGetCtx");
   return call == nullptr ? CUDA_ERROR_NOT_FOUND : call(stream, context);
@@ -39,26 +39,20 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 
 namespace tessera {
 
-std::optional<int> visible_devices() {
+std::optional<int> visible_gpus() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-std::string device_identity(int device) {
+std::optional<Gpu> own_gpu() {
+  const int index = Kokkos::device_id();
   cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    throw Error(ExitCode::usage, "GPU {} is not responding", device);
-  }
-  std::string identity;
-  for (const char byte : properties.uuid.bytes) {
-    identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return identity;
-}
-
-std::string device_name(int device) {
-  cudaDeviceProp properties;
-  return cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name : "";
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess)
+    throw Error(ExitCode::usage, "GPU {} is not responding", index);
+  Gpu gpu{index, "", properties.name};
+  for (const char byte : properties.uuid.bytes)
+    gpu.identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return gpu;
 }
 
 void use_own_gpu() { static_cast<void>(cudaSetDevice(Kokkos::device_id())); }
@@ -69,9 +63,8 @@ void use_own_gpu() { static_cast<void>(cudaSetDevice(Kokkos::device_id())); }
 
 namespace tessera {
 
-std::optional<int> visible_devices() { return std::nullopt; }
-std::string device_identity(int) { return ""; }
-std::string device_name(int) { return ""; }
+std::optional<int> visible_gpus() { return std::nullopt; }
+std::optional<Gpu> own_gpu() { return std::nullopt; }
 void use_own_gpu() {}
 
 }  // namespace tessera

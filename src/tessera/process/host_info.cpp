@@ -31,7 +31,7 @@ std::string cpu_model() {
 }
 
 std::vector<int> cpu_set() {
-  // The kernel refuses a set smaller than its own; how large that is one finds out by trying.
+  // The kernel rejects a set that is smaller than its own, and does not report its size.
   for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
                                                                [](cpu_set_t* p) { CPU_FREE(p); });

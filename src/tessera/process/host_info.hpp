@@ -6,11 +6,11 @@
 
 namespace tessera {
 
-/// "unknown" where the system does not tell.
+/// Both return "unknown" if the system does not report it.
 std::string host_name();
 std::string cpu_model();
 
-/// Processors that the calling thread may run on, ascending.
+/// Returns the processors that the calling thread may run on, in ascending order.
 std::vector<int> cpu_set();
 
 }  // namespace tessera

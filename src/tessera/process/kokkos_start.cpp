@@ -2,9 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
 #include <KokkosKernels_config.h>
@@ -20,39 +17,34 @@ namespace {
 
 constexpr std::string_view kokkos_prefix = "--kokkos-";
 
+constexpr std::array<std::string_view, 9> kokkos_flags = {
+    "help",       "disable-warnings", "print-configuration", "tune-internals", "tools-help",
+    "tools-libs", "tools-args",       "num-threads",         "device-id"};
+
 bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
 
-// Which device a rank has, and so map-device-id-by, is decided here.
-constexpr std::array<std::string_view, 7> passed_on = {
-    "help",       "disable-warnings", "print-configuration", "tune-internals",
-    "tools-help", "tools-libs",       "tools-args"};
-constexpr std::string_view device_id = "device-id", num_threads = "num-threads";
-
-/// Name, without the prefix, and value of a flag.
+/// Returns the name, without the prefix, and the value of a flag.
 std::pair<std::string_view, std::string_view> name_and_value(std::string_view argument) {
   argument.remove_prefix(kokkos_prefix.size());
   const std::size_t equals = argument.find('=');
   return {argument.substr(0, equals), equals == argument.npos ? "" : argument.substr(equals + 1)};
 }
 
-/// KOKKOS_NUM_THREADS for num-threads.
+/// Returns KOKKOS_NUM_THREADS for num-threads.
 std::string variable_of(std::string_view setting) {
   std::string name = fmt::format("KOKKOS_{}", setting);
-  std::replace(name.begin(), name.end(), '-', '_');
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  for (char& c : name)
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
-AskedNumber parsed(std::string name, std::string_view value, std::string_view setting) {
-  AskedNumber asked{std::move(name)};
-  const auto [end, error] =
-      std::from_chars(value.data(), value.data() + value.size(), asked.number);
-  const int least = setting == device_id ? 0 : 1;
-  if (error != std::errc() || end != value.data() + value.size() || asked.number < least)
-    throw ConfigError(asked.name, value,
+AskedNumber parsed(const std::string& name, std::string_view value, std::string_view setting) {
+  const std::optional<int> number = number_of<int>(value);
+  const int least = setting == "device-id" ? 0 : 1;
+  if (!number || *number < least)
+    throw ConfigError(name, value,
                       least == 0 ? "must be a number, 0 or more" : "must be a positive number");
-  return asked;
+  return {name, *number};
 }
 
 std::string dotted(int version) {
@@ -86,30 +78,26 @@ std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& 
 }
 
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const KokkosChoice& choice) {
+                                          const std::optional<int>& threads) {
   std::vector<std::string> result;
   for (const std::string& argument : arguments) {
     if (!is_kokkos_argument(argument)) continue;
     const std::string_view name = name_and_value(argument).first;
-    if (name == device_id || name == num_threads) continue;
-    if (std::find(passed_on.begin(), passed_on.end(), name) == passed_on.end())
-      throw Error(ExitCode::usage, "{0}{1} is not a known option; known options: {0}{2}, {3}, {4}",
-                  kokkos_prefix, name, join(passed_on, ", "), device_id, num_threads);
+    if (std::find(kokkos_flags.begin(), kokkos_flags.end(), name) == kokkos_flags.end())
+      throw Error(ExitCode::usage, "{0}{1} is not a known option; known options: {0}{2}",
+                  kokkos_prefix, name, join(kokkos_flags, ", "));
     result.push_back(argument);
   }
-  if (choice.device) result.push_back(fmt::format("--kokkos-device-id={}", *choice.device));
-  if (choice.threads) result.push_back(fmt::format("--kokkos-num-threads={}", *choice.threads));
-  // They are about threads, which have been checked.
+  if (threads) result.push_back(fmt::format("--kokkos-num-threads={}", *threads));
+  // Kokkos warns about threads, which Tessera checks itself.
   result.emplace_back("--kokkos-disable-warnings");
   return result;
 }
 
-void initialize_kokkos(int& argc, char** argv, const KokkosChoice& choice) {
-  std::vector<std::string> texts = {argc > 0 ? argv[0] : "tessera"};
-  for (std::string& text :
-       kokkos_arguments(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), choice)) {
-    texts.push_back(std::move(text));
-  }
+void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads) {
+  std::vector<std::string> texts =
+      kokkos_arguments({argv + std::min(argc, 1), argv + argc}, threads);
+  texts.insert(texts.begin(), argc > 0 ? argv[0] : "tessera");
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
@@ -122,13 +110,6 @@ void initialize_kokkos(int& argc, char** argv, const KokkosChoice& choice) {
   }
   if (kept < argc) argv[kept] = nullptr;
   argc = kept;
-}
-
-bool is_allocation_failure(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  // More than a container could ever hold.
-  if (dynamic_cast<const std::length_error*>(&error) != nullptr) return true;
-  return std::string_view(error.what()).find("failed to allocate") != std::string_view::npos;
 }
 
 }  // namespace tessera

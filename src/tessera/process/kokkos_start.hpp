@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kokkos as it starts and what it is.
 #pragma once
 
-#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,38 +14,29 @@ namespace tessera {
 std::string kokkos_version();
 std::string kokkos_kernels_version();
 
-/// A number that a user gives Kokkos.
+/// A number that the user gives to Kokkos.
 struct AskedNumber {
-  std::string name;  ///< of the flag or variable
+  std::string name;  ///< of the flag or the variable
   int number = 0;
 };
 
-/// `setting` is "num-threads" or "device-id": the last flag --kokkos-num-threads=N, else the
-/// variable KOKKOS_NUM_THREADS. Throws Error (usage) for what is no such number, for which Kokkos
-/// would end the process.
+/// Returns the value of the last flag --kokkos-SETTING=N, or else of the variable KOKKOS_SETTING.
+/// `setting` is "num-threads" or "device-id". Throws ConfigError for a value that is not a valid
+/// number: Kokkos would abort.
 std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
                                         const Environment& environment, std::string_view setting);
 
-/// Those that do not begin with --kokkos-, the last one first, as CLI11 takes them.
+/// Returns the arguments that do not begin with --kokkos-, in reverse order, which CLI11 expects.
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
 
-/// What Kokkos is started with, whatever the user's flags and variables say. None: it decides
-/// itself.
-struct KokkosChoice {
-  std::optional<int> device{};
-  std::optional<int> threads{};
-};
-
-/// The arguments that Kokkos gets: the choice, and those of `arguments` that begin with --kokkos-
-/// and are about neither threads nor device. Throws Error (usage) for a flag that it does not take.
+/// Returns the arguments that begin with --kokkos-, and the number of threads if there is one.
+/// Throws Error (usage) for an unknown flag.
 std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const KokkosChoice& choice);
+                                          const std::optional<int>& threads);
 
-/// Initialises Kokkos and removes the --kokkos- arguments from argv. Arguments without that prefix
-/// are hidden from Kokkos, which would otherwise answer --help itself.
-void initialize_kokkos(int& argc, char** argv, const KokkosChoice& choice);
-
-/// Whether Kokkos threw this because memory ran out; it has no class of its own for that.
-bool is_allocation_failure(const std::exception& error);
+/// Initializes Kokkos and removes the --kokkos- arguments from argv. Kokkos does not see the other
+/// arguments, because it would answer --help itself. It picks the GPU of a rank by the launcher's
+/// local rank, unless the user asks for one. Without `threads` it picks their number itself.
+void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads);
 
 }  // namespace tessera

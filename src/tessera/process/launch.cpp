@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <charconv>
-#include <string_view>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/process/launch.hpp>
 
 namespace tessera {
@@ -14,8 +13,9 @@ struct LauncherVariables {
   const char* rank;
 };
 
-// The launcher nearest to the process first: mpirun inside a Slurm job leaves Slurm's variables in
-// place, and they then describe its daemons. SLURM_NTASKS is not asked: batch scripts have it too.
+// The launcher nearest to the process comes first: mpirun inside a Slurm job leaves Slurm's
+// variables in place, where they describe mpirun's daemons. Batch scripts also have SLURM_NTASKS,
+// so it is not in the table.
 constexpr std::array<LauncherVariables, 4> launchers = {{
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
     {"PMI_SIZE", "PMI_RANK"},
@@ -23,22 +23,18 @@ constexpr std::array<LauncherVariables, 4> launchers = {{
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 }};
 
-std::optional<int> number(const char* text) {
-  if (text == nullptr) return std::nullopt;
-  const std::string_view view(text);
-  int value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size() || value < 0) return std::nullopt;
-  return value;
+std::optional<int> count_of(const char* text) {
+  const std::optional<int> count = number_of<int>(text != nullptr ? text : "");
+  return count && *count >= 0 ? count : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Launch> detect_launch(const Environment& environment) {
   for (const LauncherVariables& names : launchers) {
-    const std::optional<int> size = number(environment(names.size));
+    const std::optional<int> size = count_of(environment(names.size));
     if (!size) continue;
-    return Launch{names.size, *size, number(environment(names.rank)).value_or(0)};
+    return Launch{names.size, *size, count_of(environment(names.rank)).value_or(0)};
   }
   return std::nullopt;
 }

@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<int> this_rank = 0;
 
-// One write per line: lines of several ranks do not mix.
+// Writes a line at once, so that lines of several ranks do not mix.
 void write_line(std::string_view prefix, std::string_view message) {
   const std::string line = fmt::format("{}{}\n", prefix, one_line(message));
   std::fflush(stdout);

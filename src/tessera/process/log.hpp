@@ -8,24 +8,23 @@
 
 namespace tessera {
 
-/// The rank that this process speaks as; 0 until the runtime knows better.
+/// The rank of this process in log lines; 0 until the runtime sets it.
 void set_log_rank(int rank);
 int log_rank();
 
-/// "tessera: <message>" and "tessera: warning: <message>" on stderr, from rank 0 only.
+/// Rank 0 prints "tessera: <message>" or "tessera: warning: <message>" on stderr.
 void log_note(std::string_view message);
 void log_warning(std::string_view message);
 
-/// "tessera: <message>" and "tessera: error: <message>" on stderr from whichever rank calls; always
-/// one line.
+/// The calling rank prints "tessera: <message>" or "tessera: error: <message>" on stderr, as one
+/// line.
 void log_from_this_rank(std::string_view message);
 void log_error(std::string_view message);
 
-/// Whether stderr is a terminal and this is the rank that writes to it.
+/// Returns whether this is rank 0 and stderr is a terminal.
 bool progress_is_visible();
 
-/// One line that is rewritten in place. Writes nothing unless enabled; erases itself at the end, so
-/// that results start in column 0.
+/// A line that is rewritten in place, and erased by the destructor. Writes nothing unless enabled.
 class ProgressLine {
  public:
   explicit ProgressLine(bool enabled = progress_is_visible(), std::FILE* out = stderr,
@@ -34,7 +33,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Whether an update now would be shown: callers skip the formatting otherwise.
+  /// Returns whether an update would be shown now, so that callers can skip the formatting.
   bool due() const;
   void update(std::string_view text);
   void erase();

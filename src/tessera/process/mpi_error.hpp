@@ -8,13 +8,13 @@
 
 namespace tessera {
 
-/// Whether MPI has been initialized, and not finalized since.
+/// Returns whether MPI has been initialized and not been finalized.
 bool mpi_is_running();
 
 [[noreturn]] void raise_mpi_error(int code, const char* function, const Site& site);
 
-/// Every return code of MPI passes here. Throws Error (communication) with MPI's own text, the
-/// function and the call site.
+/// Checks a return code of MPI. Throws Error (communication) with MPI's text, the function and the
+/// call site.
 inline void check_mpi(int code, const char* function, const Site& site) {
   if (code != MPI_SUCCESS) [[unlikely]] {
     raise_mpi_error(code, function, site);

@@ -16,12 +16,12 @@ struct Outcome {
   bool failed() const { return code != ExitCode::ok; }
 };
 
-/// The outcome that the exception being handled stands for. Call it in a catch block. Memory that
-/// ran out, also Kokkos' way of saying so, is ExitCode::out_of_memory; what is no Error of ours
-/// otherwise counts as ExitCode::usage.
+/// Turns the exception being handled into an outcome. Call it in a catch block. An Error keeps its
+/// code. Exhausted memory, also if Kokkos reports it, gives ExitCode::out_of_memory. Any other
+/// exception gives ExitCode::usage.
 Outcome describe_current_exception();
 
-/// Runs f, and returns how it ended. If f returns an exit code, that is how.
+/// Runs f and returns how it ended. If f returns an exit code, the outcome has this code.
 template <class F>
 Outcome outcome_of(F&& f) {
   try {

@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The expansion of a macro as text: its name where it is not defined, nothing where it is empty.
+// The expansion of a macro as text. It is the macro's name if the macro is not defined.
 #define TESSERA_EXPANSION(macro) TESSERA_QUOTE(macro)
 #define TESSERA_QUOTE(text) #text
 
@@ -114,7 +114,7 @@ bool is_allowed(std::string_view name) {
 
 Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
-// Arguments and variables may hold bytes that are not UTF-8, which JSON cannot.
+// Arguments and variables may hold bytes that are not UTF-8. JSON cannot hold them.
 Json printable(const std::string& text) {
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -147,13 +147,13 @@ std::string utc_time() {
 }
 
 Json collect_rank_provenance(const Runtime& runtime) {
-  const std::optional<int> device = runtime.device();
+  const std::optional<Gpu> gpu = own_gpu();
   return {{"rank", runtime.world_rank()},
           {"process", getpid()},
           {"host", host_name()},
           {"cpu_model", cpu_model()},
           {"cpu_set", number_ranges(cpu_set())},
-          {"gpu", device ? Json(fmt::format("{} ({})", device_name(*device), *device)) : Json()}};
+          {"gpu", gpu ? Json(fmt::format("{} ({})", gpu->name, gpu->index)) : Json()}};
 }
 
 Json placement_json(const std::vector<Json>& ranks) {

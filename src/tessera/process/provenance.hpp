@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a result comes from: the build, its libraries, the machine and the call.
+// The origin of a result: the build, its libraries, the machine and the call.
 #pragma once
 
 #include <map>
@@ -19,42 +19,42 @@ class Runtime;
 /// The version of the library, "major.minor.patch".
 std::string_view version();
 
-/// What this folder does not know of messages, and comm does (message_library()).
+/// The libraries that move messages. message_library() of comm fills it in.
 struct MessageLibrary {
-  std::optional<std::string> nccl_version{};  ///< none if built without
-  std::optional<std::string> backend{};       ///< which moves the bytes of device Views, and why
+  std::optional<std::string> nccl_version{};  ///< nothing if built without NCCL
+  std::optional<std::string> backend{};       ///< of device Views, with the reason of the choice
 };
 
-/// Version, revision and build of this program, its arguments, and the time.
+/// Returns version, revision and build of this program, its arguments, and the time.
 nlohmann::json build_provenance(const std::vector<std::string>& arguments);
 
-/// The document that results carry (fields: bench/RESULTS.md); null for what does not exist here.
-/// Its "rank" is this rank; `nodes` tells how many nodes with how many ranks each there are. Not
+/// Returns the document that results carry (fields: bench/RESULTS.md). Fields that do not apply are
+/// null. "rank" describes this rank; `nodes` gives the numbers of nodes and ranks as text. Not
 /// collective.
 nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& messages = {},
                                   const std::optional<std::string>& nodes = {});
 
-/// What differs between ranks: its number, process, host, processor, the processors that it may run
-/// on ("0-3,8"), name and index of its GPU.
+/// Returns the part that differs between ranks: rank, process, host, processor, the processors that
+/// it may run on ("0-3,8"), name and index of its GPU.
 nlohmann::json collect_rank_provenance(const Runtime& runtime);
 
-/// Where these ranks (collect_rank_provenance(), in their order) run, nodes alike together, so that
-/// it does not grow with the ranks of equal nodes: [{"cpu_model": "...", "cpu_sets": ["0-3",
-/// "4-7"], "gpus": [...], "hosts": {"node7": "0-1", "node8": "2-3"}}]. Lists are of a node's ranks
-/// in their order, and have one entry where it holds for all.
+/// Returns where ranks run, given the collect_rank_provenance() of each. Equal nodes share an
+/// entry:
+/// [{"cpu_model": "...", "cpu_sets": ["0-3", "4-7"], "gpus": [...], "hosts": {"node7": "0-1",
+/// "node8": "2-3"}}]. Lists have one entry per rank of a node, or one if all ranks are alike.
 nlohmann::json placement_json(const std::vector<nlohmann::json>& ranks);
 
-/// Of the variables "NAME=value", those that may appear in a result: settings of the libraries,
-/// never the user's own and never what a launcher passes to its children in secret.
+/// Selects the variables "NAME=value" that may appear in a result: settings of the libraries. Never
+/// includes the user's own variables, or secrets that a launcher passes to its processes.
 std::map<std::string, std::string> allowed_environment(const char* const* environment);
 
-/// Identity of the batch job from the scheduler's variable: "SLURM_JOB_ID=123".
+/// Returns the identity of the batch job, such as "SLURM_JOB_ID=123".
 std::optional<std::string> scheduler_job(const Environment& environment);
 
-/// "2024-05-17T09:30:00Z", of now.
+/// Returns the current time, such as "2024-05-17T09:30:00Z".
 std::string utc_time();
 
-/// Lines "key: value" with the values below each other.
+/// Returns lines "key: value" with aligned values.
 std::string provenance_text(const nlohmann::json& provenance);
 
 }  // namespace tessera

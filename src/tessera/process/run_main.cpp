@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-/// One process speaks; before there are ranks, whoever calls.
+/// Rank 0 prints the message. Before MPI has started, every process counts as rank 0.
 int report(const Outcome& outcome) {
   if (log_rank() == 0 && !outcome.message.empty()) log_error(outcome.message);
   return static_cast<int>(outcome.code);
@@ -28,7 +28,7 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
   try {
     Runtime runtime(argc, argv);
     const Outcome mine = outcome_of([&] { return body(runtime); });
-    // Staggered, so that usually one rank speaks before its abort silences the others.
+    // Staggered, so that usually one rank reports before its abort ends the others.
     const double stagger = 0.02 * std::min(runtime.world_rank(), 100);
     const std::optional<Outcome> agreed = runtime.agree(mine, grace_seconds + stagger);
     if (agreed) return report(*agreed);
@@ -36,9 +36,9 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
     log_error(message);
     abort_job(mine.code, message);
   } catch (...) {
-    // The runtime could not start; it throws the same on every rank.
+    // The runtime could not start. It throws the same Error on every rank.
     const int code = report(describe_current_exception());
-    // MPI is gone, and launchers kill the others of a process that fails: let rank 0 speak first.
+    // Launchers end the other processes once one has failed, so rank 0 must report first.
     if (log_rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return code;
   }
@@ -60,12 +60,12 @@ int run_program(int argc, char** argv,
   const Outcome parsed = outcome_of([&] { task = parse({argv + 1, argv + argc}); });
   if (parsed.failed()) {
     if (ranks == 1) return report(parsed);
-    // One process must speak, and none may exit before it has: launchers kill the others of a
-    // process that fails. The runtime brings them together.
+    // One process must report before any other exits, because launchers end the other processes
+    // once one has failed. The runtime synchronizes them.
     task = [&](Runtime&) -> ExitCode { throw Error(parsed.code, parsed.message); };
   }
   if (const auto* single = std::get_if<SingleTask>(&task)) {
-    // Every process of a launch would answer the same.
+    // Every process of a launch would print the same.
     if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
     return report(outcome_of([&] { return (*single)(ranks); }));
   }

@@ -13,31 +13,31 @@ namespace tessera {
 
 /// Runs `body` inside a Runtime and returns the exit code of the process, the same on every rank.
 ///
-/// An exception becomes "tessera: error: <message>" on stderr. How ranks end is agreed by all of
-/// them, so nobody has to mark an error as one of all ranks or of one:
-/// - every rank failed alike (bad input): the plain message, once;
-/// - some failed and the others came to their end: the message with its rank, once;
-/// - some failed and others deadlock waiting for them: the message with its rank, and after
-///   `grace_seconds` the whole job is aborted.
+/// An exception becomes one line "tessera: error: <message>" on stderr. All ranks agree on how they
+/// end:
+/// - If every rank failed with the same error, such as bad input, the line is its message.
+/// - If some ranks failed and the others ended, the line also names the lowest failed rank.
+/// - If some ranks failed and others still wait for them after `grace_seconds`, the line names the
+///   rank, and the job is aborted.
 /// In the first two cases MPI is finalized first.
 int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& body,
              double grace_seconds = 10);
 
-/// What needs neither MPI nor a device, and is done by one process. Given the number of processes
-/// that the launcher started.
+/// A task for one process, without MPI and without a device. Its argument is the number of
+/// processes that the launcher started.
 using SingleTask = std::function<ExitCode(Size ranks)>;
-/// What all ranks do together.
+/// A task for all ranks together.
 using ParallelTask = std::function<ExitCode(Runtime&)>;
 using Task = std::variant<SingleTask, ParallelTask>;
 
-/// What --help and --version ask for.
+/// The text that --help or --version asks for.
 struct ShowText {
   std::string text;
 };
 Task task_for(const ShowText& show);
 
-/// The body of main: `parse` makes a task of the arguments after the program's name, or throws
-/// Error; the result is the exit code of the process. Errors are one line from one process.
+/// The body of main. `parse` turns the arguments after the program's name into a task, or throws
+/// Error. Returns the exit code of the process. One process reports an error, in one line.
 int run_program(int argc, char** argv,
                 const std::function<Task(const std::vector<std::string>&)>& parse);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -8,13 +7,13 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/process/agreement.hpp>
-#include <tessera/process/cpu_quota.hpp>
 #include <tessera/process/gpu.hpp>
 #include <tessera/process/host_info.hpp>
 #include <tessera/process/kokkos_start.hpp>
@@ -38,21 +37,6 @@ bool mpi_is_initialized() {
   return flag != 0;
 }
 
-// One Runtime per process.
-class OnlyOne {
- public:
-  OnlyOne() {
-    if (exists_.exchange(true))
-      throw Error(ExitCode::usage, "a process can have only one Runtime at a time");
-  }
-  ~OnlyOne() { exists_ = false; }
-  OnlyOne(const OnlyOne&) = delete;
-  OnlyOne& operator=(const OnlyOne&) = delete;
-
- private:
-  static inline std::atomic<bool> exists_ = false;
-};
-
 WaitLimit start_limit(const Site& site = Site::current()) {
   return WaitLimit("the start", timeout_seconds(), site);
 }
@@ -61,7 +45,7 @@ class MpiSession {
  public:
   MpiSession(int& argc, char**& argv, const std::optional<Launch>& launch)
       : owned_(!mpi_is_initialized()) {
-    if (launch) set_log_rank(launch->rank);  // until MPI tells
+    if (launch) set_log_rank(launch->rank);  // until MPI has started
     if (!owned_ && !mpi_is_running())
       throw Error(ExitCode::usage, "MPI has already been finalized");
     int provided = MPI_THREAD_SINGLE;
@@ -94,7 +78,7 @@ class MpiSession {
 
   int rank = 0, size = 1, local_rank = 0;
   const char* thread_level = "single";
-  MPI_Comm control = MPI_COMM_NULL;  ///< all ranks, for the runtime's own messages
+  MPI_Comm control = MPI_COMM_NULL;  ///< all ranks; for messages of the runtime
   MPI_Comm node = MPI_COMM_NULL;
 
  private:
@@ -107,7 +91,7 @@ std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string&
   return gather_texts(mpi.node, mine);
 }
 
-// Runs f on every rank; if it threw on any, every rank throws the same Error.
+/// Runs f on every rank. If it throws on any rank, every rank throws the same Error.
 template <class F>
 void on_all_ranks(const MpiSession& mpi, const F& f, const Site& site = Site::current()) {
   const Outcome mine = outcome_of(f);
@@ -116,33 +100,32 @@ void on_all_ranks(const MpiSession& mpi, const F& f, const Site& site = Site::cu
   if (outcome.failed()) throw Error(outcome.code, outcome.message);
 }
 
-/// None where Kokkos has no devices.
-std::optional<int> choose_device(const MpiSession& mpi, const std::vector<std::string>& arguments) {
-  const std::optional<int> visible = visible_devices();
-  int device = 0;
-  std::string identity;
+/// Checks the GPUs before Kokkos starts: Kokkos would end the process without an error line.
+void check_gpu_request(const std::vector<std::string>& arguments) {
+  const std::optional<int> visible = visible_gpus();
+  const auto asked = asked_number(arguments, std::getenv, "device-id");
+  if (visible) return check_gpus(*visible, asked);
+  // A variable may be meant for other programs.
+  if (asked && asked->name.starts_with("--"))
+    throw ConfigError(asked->name, std::to_string(asked->number),
+                      "this Tessera was built without GPUs");
+}
+
+/// Kokkos has picked a GPU on each rank.
+void check_shared_gpus(const MpiSession& mpi) {
+  std::optional<Gpu> gpu;
+  on_all_ranks(mpi, [&] { gpu = own_gpu(); });
+  if (!gpu) return;
+  const std::vector<std::string> identities = texts_of_node(mpi, gpu->identity);
   on_all_ranks(mpi, [&] {
-    const auto asked = asked_number(arguments, std::getenv, "device-id");
-    // A variable is for other programs as well.
-    if (!visible && asked && asked->name.starts_with("--"))
-      throw ConfigError(asked->name, std::to_string(asked->number),
-                        "this Tessera was built without GPUs");
-    if (!visible) return;
-    device = device_of_rank(mpi.local_rank, *visible, asked);
-    identity = device_identity(device);
-  });
-  if (!visible) return std::nullopt;
-  const std::vector<std::string> names = texts_of_node(mpi, identity);
-  on_all_ranks(mpi, [&] {
-    const std::optional<std::string> error = shared_device_error(names);
+    const std::optional<std::string> error = shared_gpu_error(identities);
     const char* allowed = std::getenv("TESSERA_ALLOW_SHARED_GPU");
     if (error && (allowed == nullptr || std::string_view(allowed) != "1"))
       throw Error(ExitCode::usage, *error);
   });
-  return device;
 }
 
-/// None where Kokkos has no threads.
+/// Returns nothing if Kokkos has no threads, or gets their number from the user.
 std::optional<int> choose_threads(const MpiSession& mpi,
                                   const std::vector<std::string>& arguments) {
 #if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
@@ -155,19 +138,18 @@ std::optional<int> choose_threads(const MpiSession& mpi,
     asked = asked_threads(arguments, std::getenv);
     if (asked) check_threads(*asked, cpu_set(), has_threads);
   });
-  if (!has_threads) return std::nullopt;
-  if (asked) return asked->number;
+  if (!has_threads || asked) return std::nullopt;
   std::vector<std::vector<int>> cores;
   for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
     cores.push_back(nlohmann::json::parse(text));
-  return threads_of_rank(mpi.local_rank, cores, cpu_quota());
+  return threads_of_rank(mpi.local_rank, cores);
 }
 
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv, const KokkosChoice& choice)
+  KokkosSession(int& argc, char** argv, const std::optional<int>& threads)
       : owned_(!Kokkos::is_initialized()) {
-    if (owned_) initialize_kokkos(argc, argv, choice);
+    if (owned_) initialize_kokkos(argc, argv, threads);
   }
   ~KokkosSession() {
     if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
@@ -182,30 +164,32 @@ class KokkosSession {
 }  // namespace
 
 struct Runtime::State {
-  // In the order of their start; they end in reverse.
-  OnlyOne only_one;
+  // Members end in the reverse order of their start.
   std::vector<std::string> arguments;
-  BlasStatus blas;
   std::optional<Launch> launch;
   MpiSession mpi;
-  std::optional<int> device;
+  BlasStatus blas;
   std::optional<KokkosSession> kokkos;
 
   State(int& argc, char**& argv)
       : arguments(argv, argv + argc),
-        blas(check_blas(argc, argv, !mpi_is_initialized())),
         launch(detect_launch(std::getenv)),
-        mpi(argc, argv, launch) {
+        mpi(argc, argv, launch),
+        blas(check_blas()) {
     if (launch) check_launch(*launch, mpi.size);
     set_log_rank(mpi.rank);
     on_all_ranks(mpi, check_timeout_variable);
-    device = choose_device(mpi, arguments);
-    const KokkosChoice choice{device, choose_threads(mpi, arguments)};
+    on_all_ranks(mpi, [&] { check_gpu_request(arguments); });
+    const std::optional<int> threads = choose_threads(mpi, arguments);
     on_all_ranks(mpi, [&] {
-      kokkos.emplace(argc, argv, choice);
+      kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
       blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
     });
+    check_shared_gpus(mpi);
+    if (!blas.advice.empty() && std::getenv("OPENBLAS_CORETYPE") == nullptr)
+      log_warning(fmt::format("OpenBLAS {} uses its kernels for {}; {}", blas.blas->version,
+                              blas.blas->core, blas.advice));
   }
 };
 
@@ -216,12 +200,11 @@ Runtime::~Runtime() = default;
 int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
 const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
-std::optional<int> Runtime::device() const { return state_->device; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
 
 std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
-  // A rank that failed ends the job itself when its grace is over, with a better line.
+  // A rank that failed ends the job itself after its grace, with a line that says more.
   const double extra = mine.failed() && timeout_seconds() > 0 ? grace_seconds : 0;
   const WaitLimit limit("the end of all ranks", timeout_seconds() + extra);
   return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
@@ -240,7 +223,7 @@ void abort_job(ExitCode code, const std::string& reason) {
   }
   if (observer) observer(code, reason);
   std::fflush(nullptr);
-  // Launchers drop what they have not forwarded when the job dies.
+  // Launchers drop output that they have not forwarded when the job ends.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));

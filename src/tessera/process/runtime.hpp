@@ -12,15 +12,15 @@
 
 namespace tessera {
 
-/// MPI and Kokkos for as long as it lives. Construct it first in main, before anything that must
-/// not happen twice. What the caller has initialised itself is used and left alone.
+/// Starts MPI and Kokkos, and ends them in its destructor. It uses and leaves alone what the caller
+/// has initialized.
 ///
-/// Collective over all ranks. Error (usage), the same on every rank, if one lives already, if MPI
-/// is finished, if launcher and MPI disagree on the number of ranks, if ranks would share a GPU, or
-/// if Kokkos cannot start.
+/// Collective over all ranks. Throws Error (usage), the same on every rank, if MPI has been
+/// finalized, if launcher and MPI disagree on the number of ranks, if ranks would share a GPU, or
+/// if Kokkos cannot start. Rank 0 warns if OpenBLAS uses slow kernels.
 class Runtime {
  public:
-  /// Removes the arguments that MPI and Kokkos (--kokkos-...) take.
+  /// Removes the arguments of MPI and Kokkos (--kokkos-...) from argv.
   Runtime(int& argc, char**& argv);
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -28,13 +28,12 @@ class Runtime {
 
   int world_rank() const;
   int world_size() const;
-  /// What MPI granted: "single", "funneled", "serialized" or "multiple".
+  /// The level that MPI granted: "single", "funneled", "serialized" or "multiple".
   const char* thread_level() const;
-  std::optional<int> device() const;  ///< GPU given to Kokkos; none without CUDA
   const BlasStatus& blas() const;
-  const std::vector<std::string>& arguments() const;  ///< argv as it was
+  const std::vector<std::string>& arguments() const;  ///< argv before the removal
 
-  /// agree_on_outcome (agreement.hpp) over all ranks, on a communicator of its own.
+  /// Calls agree_on_outcome (agreement.hpp) over all ranks, on a communicator of its own.
   std::optional<Outcome> agree(const Outcome& mine, double grace_seconds) const;
 
  private:
@@ -42,12 +41,13 @@ class Runtime {
   std::unique_ptr<State> state_;
 };
 
-/// Ends every process of the job with this code, from any thread, without clean-up. `reason` is for
-/// the observer; it has been logged already.
+/// Ends every process of the job with this code, from any thread, without clean-up. `reason` goes
+/// to the observer; the caller has logged it.
 [[noreturn]] void abort_job(ExitCode code, const std::string& reason = "");
 
-/// Called by abort_job first, once, on whichever thread calls it: a program's chance to write down
-/// why it ends. It must not throw, and not communicate. Replaces the observer before; none: {}.
+/// Called once by abort_job, before the end, on the thread that calls it, so that a program can
+/// write an abort record. It must neither throw nor communicate. A new observer replaces the old
+/// one; {} removes it.
 using AbortObserver = std::function<void(ExitCode code, const std::string& reason)>;
 void observe_abort(AbortObserver observer);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t most_bytes = std::numeric_limits<int>::max();
 
-/// Of all texts, known on every rank before any of them is sent.
+/// Throws on every rank, before any text is sent.
 void check_total(MPI_Comm comm, std::int64_t length, const Site& site) {
   std::int64_t total = 0;
   check_mpi(MPI_Allreduce(&length, &total, 1, MPI_INT64_T, MPI_SUM, comm), "MPI_Allreduce", site);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text between ranks. For set-up, errors and reports: nothing here is fast.
+// Exchanges text between ranks, for set-up, errors and reports. Not made for speed.
 #pragma once
 
 #include <string>
@@ -11,17 +11,16 @@
 
 namespace tessera {
 
-/// Collective over `comm`: every rank's text, by rank, on every rank. Throws Error (communication)
-/// on all of them if they are longer than 2 GiB together.
+/// Returns the texts of all ranks, by rank, on every rank. Collective over `comm`. Throws Error
+/// (communication) on all ranks if the texts together are longer than 2 GiB.
 std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& mine,
                                       const Site& site = Site::current());
 
-/// The same on rank 0 alone, and nothing on the others: what no other rank needs must not take the
-/// memory of all texts on each of them.
+/// Returns the texts on rank 0, and nothing on the other ranks, which thus need no memory for them.
 std::vector<std::string> gather_texts_on_first(MPI_Comm comm, const std::string& mine,
                                                const Site& site = Site::current());
 
-/// Collective over `comm`: rank 0's text, of less than 2 GiB, on every rank.
+/// Returns the text of rank 0, shorter than 2 GiB, on every rank. Collective over `comm`.
 std::string broadcast_text(MPI_Comm comm, std::string mine, const Site& site = Site::current());
 
 }  // namespace tessera

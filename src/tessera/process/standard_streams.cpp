@@ -14,7 +14,8 @@ namespace tessera {
 void occupy_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free descriptor is this one. Open the wrong way round, it keeps failing.
+    // open() returns the lowest free descriptor: this one. It is opened in the wrong direction, so
+    // that using it fails.
     if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) return;
   }
 }

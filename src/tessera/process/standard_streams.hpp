@@ -5,12 +5,13 @@
 
 namespace tessera {
 
-/// Occupies those of the descriptors 0 to 2 that the parent closed, so that no file or socket
-/// opened later gets what is printed. Reading or writing them still fails. Call it first in main.
+/// Occupies the descriptors 0 to 2 that the parent process has closed. Otherwise a file opened
+/// later would receive the printed text. Reading or writing them still fails. Call it first in
+/// main.
 void occupy_standard_streams();
 
-/// Writes to standard output, at once. Throws Error (usage) with the system's reason: a full disk,
-/// a reader that has left.
+/// Writes to standard output and flushes it. Throws Error (usage) with the system's reason, such as
+/// a full disk or a closed pipe.
 void print_output(std::string_view text);
 
 }  // namespace tessera

@@ -14,7 +14,7 @@ StopSignals::StopSignals() {
   stop_signal_arrived = 0;
   Action action{};
   action.sa_handler = remember;
-  // System calls in libraries go on as if nothing had come.
+  // Interrupted system calls in libraries are restarted.
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &term_);
   sigaction(SIGUSR1, &action, &usr1_);

@@ -5,17 +5,17 @@
 
 namespace tessera {
 
-/// While one lives, SIGTERM and SIGUSR1, which schedulers send before a job's time is over, do not
-/// end the process: they are remembered. One at a time.
+/// Records SIGTERM and SIGUSR1 during its life, so that they do not end the process. Schedulers
+/// send them before the time of a job is over. Only one object may exist at a time.
 class StopSignals {
  public:
   StopSignals();
-  /// What the signals did before.
+  /// Restores the previous handlers.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Whether one has arrived.
+  /// Returns whether a signal has arrived.
   bool arrived() const;
 
  private:

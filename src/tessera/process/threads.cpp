@@ -43,15 +43,11 @@ std::vector<int> cores_of(std::span<const int> processors,
 
 std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
 
-int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores,
-                    std::optional<double> quota) {
+int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   const std::vector<int>& mine = cores[local_rank];
   const auto sharers = std::count_if(cores.begin(), cores.end(),
                                      [&](const auto& other) { return share_a_core(mine, other); });
-  int threads = static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers));
-  if (quota)
-    threads = std::min(threads, static_cast<int>(*quota / static_cast<double>(cores.size())));
-  return std::max(1, threads);
+  return std::max(1, static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers)));
 }
 
 std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
@@ -68,7 +64,7 @@ std::optional<AskedNumber> asked_threads(const std::vector<std::string>& argumen
 void check_threads(const AskedNumber& asked, std::span<const int> processors,
                    bool kokkos_has_threads) {
   const int available = static_cast<int>(processors.size());
-  // OMP_NUM_THREADS is for other libraries as well.
+  // OMP_NUM_THREADS may be meant for other libraries.
   if (!kokkos_has_threads && asked.number > 1 && asked.name != "OMP_NUM_THREADS")
     throw ConfigError(
         asked.name, std::to_string(asked.number),

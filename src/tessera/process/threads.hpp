@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads a rank's kernels use.
 #pragma once
 
 #include <functional>
@@ -12,28 +11,26 @@
 
 namespace tessera {
 
-/// The processors of `processors` with one hardware thread of each core: the lowest. `siblings`
-/// reads "0,4" or "0-1", the hardware threads of a processor's core; "" where that is not known.
+/// Returns the lowest of `processors` of each core. `siblings` returns the hardware threads of a
+/// processor's core, such as "0,4" or "0-1"; "" if they are unknown.
 std::vector<int> cores_of(std::span<const int> processors,
                           const std::function<std::string(int)>& siblings);
 
-/// cores_of() what this process may run on.
+/// Returns cores_of() the processors that this process may run on.
 std::vector<int> own_cores();
 
-/// As many as the launcher has given a rank cores, which it shares evenly with the other ranks of
-/// its node that may run there, and as its node's ranks have processors' worth of time between
-/// them; at least 1. `cores[i]`: of the node's rank i, ascending.
-int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores,
-                    std::optional<double> quota = {});
+/// Returns the number of threads of a rank, at least 1: its cores, divided by the number of ranks
+/// of its node that may run on some of them. `cores[i]` holds the cores of the node's rank i.
+int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores);
 
-/// What the user asked for, in the order in which Kokkos asks: --kokkos-num-threads,
-/// KOKKOS_NUM_THREADS, OMP_NUM_THREADS, of which the first level counts; none for one that is no
-/// number, of which OpenMP warns. Throws like asked_number().
+/// Returns the number that the user asked for: by --kokkos-num-threads, KOKKOS_NUM_THREADS, or the
+/// first level of OMP_NUM_THREADS, in this order. Ignores an OMP_NUM_THREADS that is not a number,
+/// because OpenMP warns about it. Throws like asked_number().
 std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
                                          const Environment& environment);
 
-/// Throws Error (usage) if `asked` is more than a rank has processors, or more than one where
-/// Kokkos has no threads.
+/// Throws ConfigError if `asked` is more than the number of processors of this rank, or more than 1
+/// if Kokkos was built without threads.
 void check_threads(const AskedNumber& asked, std::span<const int> processors,
                    bool kokkos_has_threads);
 

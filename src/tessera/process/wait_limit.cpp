@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/runtime.hpp>
 #include <tessera/process/wait_limit.hpp>
@@ -30,17 +30,14 @@ constexpr const char* timeout_variable = "TESSERA_TIMEOUT_SECONDS";
 constexpr double timeout_without_variable = 300;
 constexpr auto look_interval = 50ms;
 constexpr Seconds turn{1.5}, last_turn{6};  // launchers give ranks about a second to end
-constexpr auto longest_step = 1s;           // a look that comes later was suspended
+constexpr auto longest_step = 1s;           // after a longer one the process was suspended
 
-std::atomic<double> told = -1;       // negative: nothing yet
+std::atomic<double> limit_set = -1;  // negative: none yet
 std::atomic<bool> reported = false;  // one line per process
 
 std::optional<double> timeout_of(std::string_view text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!(seconds > 0 && seconds <= longest_timeout_seconds)) return std::nullopt;
-  return seconds;
+  const std::optional<double> seconds = number_of<double>(text);
+  return seconds && *seconds > 0 && *seconds <= longest_timeout_seconds ? seconds : std::nullopt;
 }
 
 }  // namespace
@@ -57,11 +54,11 @@ void check_timeout_variable() {
 }
 
 double timeout_seconds() {
-  const double seconds = told;
+  const double seconds = limit_set;
   return seconds >= 0 ? seconds : default_timeout_seconds();
 }
 
-void set_timeout_seconds(double seconds) { told = seconds; }
+void set_timeout_seconds(double seconds) { limit_set = seconds; }
 
 struct WaitLimit::State {
   std::string what;
@@ -72,8 +69,8 @@ struct WaitLimit::State {
   bool is_over = false;
   std::thread thread{};
 
-  /// The lower ranks speak first: the others are usually gone by their turn. A rank that is before
-  /// MPI has the number that the launcher gave it.
+  /// Lower ranks report first; the others have usually been ended before their turn. Before MPI has
+  /// started, the rank is the one that the launcher gave.
   void watch() {
     const Seconds last_call = limit + std::min<Seconds>(log_rank() * turn, last_turn);
     Seconds waited{0};

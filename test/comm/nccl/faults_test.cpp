@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked with the stand-in, like all other tests of several ranks: they show that results, ledger
-// and plans are those of MPI. These show what happens when something goes wrong.
+// Faults of the NCCL transport. All tests of several ranks are linked with the stand-in, too: they
+// show that results, ledger and plans are the same as with MPI.
 #include <array>
 #include <vector>
 
@@ -28,7 +28,7 @@ class Nccl : public testing::Test {
   }
   void TearDown() override { nccl_faults() = {}; }
 
-  /// MPI may write to it until the last rank has come.
+  /// MPI may write to it until the last rank has called.
   static Vector<float> that_stays() {
     static std::array<float, 5> values{};
     return alias_vector(values.data(), 5);
@@ -75,7 +75,7 @@ TEST_F(Nccl, CallsRunAfterTheKernelsBeforeThem) {
   EXPECT_EQ(to_host(v), std::vector<float>(5, 2.0F * static_cast<float>(comm.size())));
 }
 
-// Whoever waited for one of them before the other would never return.
+// A rank that waited for one before it started the other would never return.
 TEST_F(Nccl, CallsOfTwoCommunicatorsMayStartInAnyOrder) {
   CommOptions options;
   options.check_collectives = false;  // which waits for all ranks
@@ -86,7 +86,7 @@ TEST_F(Nccl, CallsOfTwoCommunicatorsMayStartInAnyOrder) {
   std::vector<Request> requests;
   for (const bool is_one : {one.rank() == 0, one.rank() != 0})
     requests.push_back(is_one ? one.iall_reduce(a) : other.iall_reduce(b));
-  wait_all(requests);
+  for (Request& request : requests) request.wait();
   EXPECT_EQ(to_host(a), std::vector<float>(5, static_cast<float>(one.size())));
   EXPECT_EQ(to_host(b), to_host(a));
 }
@@ -115,7 +115,7 @@ TEST_F(Nccl, CallsThatGoOnInTheBackgroundAreWaitedFor) {
   EXPECT_EQ(to_host(v), std::vector<float>(5, static_cast<float>(comm.size())));
 }
 
-// So that `distributed.backend = mpi` works where NCCL does not.
+// `distributed.backend = mpi` must work without a working NCCL.
 TEST_F(Nccl, OnlyCommunicatorsThatNeedItConnect) {
   nccl_faults().failing = "ncclGetUniqueId";
   const Communicator comm = Communicator::world();
@@ -161,7 +161,7 @@ TEST_F(Nccl, AnErrorOfAGroupStartsNoneOfItsCalls) {
   }
 }
 
-// Its kernel would keep the device busy, which cudaFree waits for.
+// Its kernel would occupy the device, and cudaFree would wait for it.
 TEST_F(Nccl, ARequestThatAnExceptionLeavesBehindIsAborted) {
   const Communicator comm = Communicator::world();
   const Vector<float> v = that_stays();
@@ -190,7 +190,7 @@ TEST_F(Nccl, ARankThatDoesNotArriveEndsTheCallsOfOthers) {
   const Communicator world = Communicator::world();
   CommOptions options;
   options.timeout_seconds = 0.1;
-  // The watchdog of a communicator would end the job before.
+  // The watchdog of a communicator would end the job earlier.
   const auto transport = make_nccl_transport(nullptr, MPI_COMM_WORLD, options, Site::current());
   transport->connect(Site::current());
   static std::array<float, 5> values{};  // MPI may write to them until the last rank has come

@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-// In place of those of the library: this launch has GPUs, and all memory is theirs.
+// Replace backend_facts.cpp: this launch has GPUs, and all memory is device memory.
 BackendFacts backend_facts() { return {true, true, 1}; }
 bool is_device_memory(const Buffer&) { return true; }
 void* kernel_stream();
@@ -37,7 +37,7 @@ struct Event {
   bool has_passed() const;
 };
 
-/// Calls that start together, once an event has passed; `memory` is theirs.
+/// Calls that start together after an event. They own `memory`.
 struct Work {
   Event after;
   std::vector<std::function<void(Requests&)>> calls;
@@ -75,7 +75,7 @@ bool Event::has_passed() const { return stream == nullptr || stream->finished >=
 Stream kernels;
 std::vector<Stream*> streams;  // they go on side by side
 
-/// The group that is open, and the stream of its calls.
+/// The open group and the stream of its calls.
 struct Group {
   int depth = 0;
   Work work;
@@ -114,11 +114,11 @@ ncclResult_t submit(const char* function, cudaStream_t stream, std::function<voi
   return result;
 }
 
-bool is_short(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
+bool is_half(ncclDataType_t type) { return type == ncclFloat16 || type == ncclBfloat16; }
 
-/// Short numbers are only moved.
+/// 16-bit floats are moved, never reduced.
 MPI_Datatype type_of(ncclDataType_t type) {
-  return is_short(type)        ? MPI_UINT16_T
+  return is_half(type)         ? MPI_UINT16_T
          : type == ncclFloat32 ? MPI_FLOAT
          : type == ncclFloat64 ? MPI_DOUBLE
          : type == ncclInt32   ? MPI_INT32_T
@@ -126,13 +126,13 @@ MPI_Datatype type_of(ncclDataType_t type) {
 }
 
 std::size_t size_of(ncclDataType_t type) {
-  if (is_short(type)) return 2;
+  if (is_half(type)) return 2;
   return type == ncclFloat32 || type == ncclInt32 ? 4 : 8;
 }
 
 MPI_Op op_of(ncclRedOp_t op) { return op == ncclSum ? MPI_SUM : op == ncclMax ? MPI_MAX : MPI_MIN; }
 
-/// A copy of what a call reads, made when it starts: MPI forbids that it overlaps what is written.
+/// Copies the input of a call when it starts, because MPI forbids input and output to overlap.
 std::shared_ptr<std::vector<char>> room(std::size_t count, ncclDataType_t type) {
   return std::make_shared<std::vector<char>>(count * size_of(type));
 }
@@ -161,14 +161,14 @@ void finish_kernels() { kernels.finished = kernels.added; }
 
 }  // namespace tessera::test
 
-// NOLINTBEGIN: the names are theirs
+// NOLINTBEGIN: names of CUDA and NCCL
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
   *stream = reinterpret_cast<cudaStream_t>(streams.emplace_back(new Stream));
   return cuda_result_of("cudaStreamCreateWithFlags");
 }
-/// MPI may still write to the memory of what has not finished.
+/// MPI may still write to the memory of an unfinished call.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::erase(streams, stream_of(stream));
   if (stream_of(stream)->queue.empty()) delete stream_of(stream);
@@ -202,7 +202,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 const char* cudaGetErrorString(cudaError_t) { return "an error of the stand-in"; }
 
-/// The world rank of the one who asks, and how often it has asked.
+/// The world rank of the caller, and the number of its calls.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int asked = 0;
   int values[2] = {0, asked++};
@@ -210,7 +210,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memcpy(id->internal, values, sizeof values);
   return fails("ncclGetUniqueId") ? ncclSystemError : ncclSuccess;
 }
-/// The ranks tell that one who they are, and learn of the others.
+/// The ranks send their world ranks to the first one, and receive those of all.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   int values[2];
   std::memcpy(values, id.internal, sizeof values);
@@ -247,7 +247,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-/// Leaks what the others may still use.
+/// Leaks memory that other ranks may still use.
 ncclResult_t ncclCommAbort(ncclComm_t) {
   ++nccl_faults().aborts;
   return ncclSuccess;

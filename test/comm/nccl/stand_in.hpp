@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of NCCL and of the CUDA runtime that the NCCL transport calls, done with MPI on
-// host memory: calls of a stream run one after the other, and go on when an event is asked for.
+// A stand-in for the functions of NCCL and of the CUDA runtime that the NCCL transport calls. It
+// uses MPI and host memory. Calls of a stream run one after the other, and progress when an event
+// is queried.
 #pragma once
 
 #include <string>
 
 namespace tessera::test {
 
-/// What goes wrong next. Each rank has its own.
+/// The next fault. Each rank has its own.
 struct NcclFaults {
   std::string failing{};  ///< the function that returns an error, once
   int async_error = 0;    ///< ncclResult_t that every communicator reports

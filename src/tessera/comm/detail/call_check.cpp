@@ -18,8 +18,8 @@
 namespace tessera {
 namespace {
 
-/// "all_reduce (sum) of 12 float32 at trainer.cpp:42": all that must be the same on every rank. The
-/// parts of an all_to_all differ.
+/// Returns what must be the same on every rank: "all_reduce (sum) of 12 float32 at trainer.cpp:42".
+/// The parts of an all_to_all may differ.
 std::string text_of(const Call& call) {
   std::string text(name_of(call.operation));
   if (is_reduction(call.operation)) {
@@ -36,7 +36,7 @@ std::string text_of(const Call& call) {
   return text + " at " + to_string(call.site);
 }
 
-/// Throws on all ranks unless all calls have the same text and nobody has a problem.
+/// Throws on all ranks unless all calls have the same text and no rank has a problem.
 void agree(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
            std::string_view axis) {
   const std::string text = problem ? text_of(call) + ": " + *problem : text_of(call);
@@ -58,7 +58,7 @@ void agree(MPI_Comm control, const Call& call, const std::optional<std::string>&
               any_problem ? "invalid call" : "mismatched calls", axis, join(parts, "; "));
 }
 
-/// What one rank sends must be what the other expects.
+/// Compares what every rank sends to this one with what this one expects.
 std::optional<std::string> exchange_problem(MPI_Comm control, const Call& call) {
   std::vector<Size> coming(call.receive_counts.size());
   check_mpi(

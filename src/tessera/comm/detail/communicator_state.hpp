@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <any>
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <mpi.h>
 
@@ -17,7 +19,7 @@
 
 namespace tessera::detail {
 
-/// What all communicators share that come from one world.
+/// Shared by all communicators that come from one world.
 struct World {
   CommOptions options;
   BackendChoice backend;
@@ -25,18 +27,18 @@ struct World {
   std::unique_ptr<Watchdog> watchdog;  ///< null: off
 };
 
-/// What stands behind a Communicator. With one rank there is no MPI in it.
+/// The state behind a Communicator. With one rank it holds nothing of MPI.
 struct CommunicatorState {
   std::shared_ptr<World> world;
   std::string axis;
-  /// Profiling regions of its calls, "tessera::all_reduce(data)"; made once, so that calls allocate
-  /// nothing.
+  /// Names of profiling regions, "tessera::all_reduce(data)", made once so that calls do not
+  /// allocate.
   std::array<std::string, num_operations> region_names;
   int rank = 0;
   int size = 1;
   int max_tag = 0;
   Ledger::Counts* counts = nullptr;
-  MpiHandle control;  ///< splits and agreements; never the traffic of the caller
+  MpiHandle control;  ///< for splits and agreements, not for calls of the user
   std::unique_ptr<Transport> transport;
   std::shared_ptr<WatchedGroup> group;  ///< null: the watchdog is off
 
@@ -48,23 +50,23 @@ struct CommunicatorState {
   }
 };
 
-/// A call in flight: the communicator and the Views stay alive as long as it does.
+/// A call in flight. It keeps its communicator and Views alive.
 struct InFlight {
-  /// For a call that will not be completed: MPI may still write to the Views, which are never given
-  /// back. The communicator is.
+  /// Gives up a call that will not be completed. MPI may still write to the Views, so they are
+  /// never freed.
   void abandon() noexcept {
     if (pending) pending->abandon();
-    static_cast<void>(views.release());
+    static_cast<void>(new std::any(std::move(views)));
     static_cast<void>(pending.release());
   }
 
   std::shared_ptr<CommunicatorState> comm;
-  std::unique_ptr<KeepAlive> views;
+  std::any views;
   std::unique_ptr<PendingCall> pending;
   WatchedCall watched;  ///< in wait()
 };
 
-/// For the time that a call may block: a profiling region, and a note for the watchdog.
+/// Marks the time in which a call may block, for profilers and for the watchdog.
 class CallScope {
  public:
   CallScope(const CommunicatorState& comm, const WatchedCall& call)
@@ -82,7 +84,7 @@ class CallScope {
     if (watchdog_ != nullptr) watchdog_->leave();
   }
 
-  /// The same call, numbered, for a scope that waits for it later.
+  /// Returns the numbered call, for a scope that waits for it later.
   WatchedCall waited_for() const {
     WatchedCall call = watched_;
     call.waiting = true;
@@ -95,9 +97,9 @@ class CallScope {
   WatchedCall watched_;
 };
 
-/// For as long as the ranks of a communicator (two or more) talk about something that is no traffic
-/// of the caller: the watchdog sees it as an agreement, the ledger does not count it, and with
-/// check_collectives all ranks must have come from the same line.
+/// Marks an exchange between the ranks of a communicator (two or more) that is not a call of the
+/// user. The watchdog reports it as an agreement, and the ledger does not count it. With
+/// check_collectives all ranks must have the same call site.
 class ControlCall {
  public:
   ControlCall(const Communicator& comm, const Site& site)

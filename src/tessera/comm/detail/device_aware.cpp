@@ -20,15 +20,15 @@ Unfit unfit_for_mpi() {
 #elif defined(OPEN_MPI)
   const bool is_aware = false;
 #else
-  // MPICH and Cray MPICH are told by the user, and fail at once on device memory if they are not.
+  // Users switch this on in MPICH and Cray MPICH, which otherwise fail at once on device memory.
   const char* enabled = std::getenv("MPICH_GPU_SUPPORT_ENABLED");
   if (enabled == nullptr) enabled = std::getenv("MPIR_CVAR_ENABLE_GPU");
   const bool is_aware = enabled != nullptr && std::string_view(enabled) == "1";
 #endif
   if (!is_aware) return Unfit::out_of_reach;
 #ifdef OPEN_MPI
-  // It moves device memory, but adds on the host: its non-blocking reductions, and those of uneven
-  // shares, crash on device addresses (its issues 9845 and 12045).
+  // Open MPI moves device memory but adds on the host. Its non-blocking reductions, and those of
+  // uneven shares, crash on device addresses (issues 9845 and 12045 of Open MPI).
   return Unfit::reductions;
 #else
   return Unfit::none;

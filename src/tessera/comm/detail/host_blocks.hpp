@@ -9,15 +9,15 @@
 
 namespace tessera {
 
-/// Host memory from MPI, which knows best what its networks like. In huge pages if it is large.
+/// Host memory from MPI_Alloc_mem, in huge pages if it is large.
 class HostBlock {
  public:
-  HostBlock() = default;  ///< nothing
+  HostBlock() = default;  ///< empty
   HostBlock(Size bytes, const Site& site);
 
   char* data() const { return memory_.get(); }
   Size bytes() const { return memory_ ? bytes_ : 0; }
-  /// Never gives it back: the library may still write to it.
+  /// Never frees the memory, because the library may still write to it.
   void abandon() noexcept { static_cast<void>(memory_.release()); }
 
  private:
@@ -28,17 +28,17 @@ class HostBlock {
   Size bytes_ = 0;
 };
 
-/// Blocks that are lent and given back, so that a warm call allocates none. Takes no more from the
-/// system than the largest calls that were in flight at once.
+/// Lends blocks, so that a repeated call allocates nothing. Holds at most as many blocks as calls
+/// were in flight at once.
 class HostBlockPool {
  public:
-  /// A block of at least `bytes`: the smallest free one that is large enough; else a new one, in
-  /// place of a free one that is not.
+  /// Returns the smallest free block of at least `bytes`. If there is none, allocates a block and
+  /// frees the largest free one.
   HostBlock take(Size bytes, const Site& site);
   void give_back(HostBlock block);
 
  private:
-  std::vector<HostBlock> free_;  ///< from small to large
+  std::vector<HostBlock> free_;  ///< in ascending order of size
 };
 
 }  // namespace tessera

@@ -7,10 +7,10 @@
 namespace tessera {
 namespace {
 
-/// One call whose buffers may stand in blocks of the pool.
+/// One call whose buffers may be replaced by blocks of the pool.
 class StagedCall final : public PendingCall {
  public:
-  /// `everything`: also of host memory.
+  /// `everything`: replace buffers in host memory, too.
   StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
       : original_(call), staged_(call), pool_(pool) {
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;

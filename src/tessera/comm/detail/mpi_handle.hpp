@@ -9,18 +9,17 @@
 
 namespace tessera {
 
-/// Whether the request has finished; waits until it has if asked to.
+/// Returns whether the request has finished. Waits for it if `wait` is set.
 bool is_done(MPI_Request& request, bool wait, const Site& site,
              MPI_Status* status = MPI_STATUS_IGNORE);
 
-/// Owns an MPI communicator. Errors on it are returned, not fatal. Freed once, and only while MPI
-/// lives.
+/// Owns an MPI communicator, and frees it if MPI still runs. MPI returns errors of calls on it.
 class MpiHandle {
  public:
   MpiHandle() = default;
   /// Collective over `parent`.
   static MpiHandle duplicate(MPI_Comm parent, const Site& site);
-  /// Collective over `parent`; ranks of the same color in the order of (key, rank).
+  /// Collective over `parent`. Ranks of the same color are in the order of (key, rank).
   static MpiHandle split(MPI_Comm parent, int color, int key, const Site& site);
 
   MpiHandle(MpiHandle&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
@@ -31,8 +30,8 @@ class MpiHandle {
   ~MpiHandle();
 
   MPI_Comm get() const { return comm_; }
-  /// Never frees it: what may still arrive must not reach the next communicator, to which MPI
-  /// would give the same identifier.
+  /// Never frees the communicator. MPI would give its identifier to the next one, which then could
+  /// receive messages that are still on their way.
   void keep() { comm_ = MPI_COMM_NULL; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of MPI have two forms; with this, what is called with which pieces is written once.
+// Calls the blocking or the non-blocking form of an MPI function, so that the transport states its
+// calls once.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace tessera::detail {
 
-/// A message shorter than its View; a longer one is an error of MPI's own.
+/// Throws if a message was shorter than its View. MPI itself reports a longer one.
 inline void check_received(const MPI_Status& status, int expected, MPI_Datatype type,
                            const Site& site) {
   int received = 0;
@@ -22,7 +23,7 @@ inline void check_received(const MPI_Status& status, int expected, MPI_Datatype 
               to_string(site), status.MPI_SOURCE, received, expected);
 }
 
-/// Counts per rank in the form that MPI wants; kept as long as the call lasts.
+/// Counts per rank as MPI takes them. They must live as long as the call.
 struct IntCounts {
   std::vector<int> counts, displacements;
   void fill(const Call& call, int size) {
@@ -75,8 +76,8 @@ class MpiPending final : public PendingCall {
   Buffer from_, to_;
 };
 
-/// Calls the blocking functions of MPI, which are several times faster than the others with a wait,
-/// or only starts what `pending` waits for.
+/// Calls blocking functions, which are several times faster than non-blocking ones with a wait.
+/// With `pending`, calls non-blocking functions and adds their requests to it.
 struct Mode {
   MpiPending* pending;  ///< null: blocking
   IntCounts& ints;
@@ -100,13 +101,13 @@ struct Mode {
     check_mpi(MPI_Recv(v, n, type, peer, tag, comm, &status), "MPI_Recv", site);
     check_received(status, n, type, site);
   }
-  /// After what has been called so far.
+  /// Copies after the calls so far.
   void copy_then(const Buffer& from, const Buffer& to) const {
     pending != nullptr ? pending->copy_at_end(from, to) : copy(from, to);
   }
 };
 
-/// One of two functions of MPI, by the mode.
+/// Calls one of two MPI functions, by the mode.
 #define TESSERA_MPI(mode, blocking, started, ...) \
   (mode).call(#blocking, blocking, #started, started, __VA_ARGS__)
 

@@ -16,8 +16,8 @@ using detail::Mode;
 using detail::MpiPending;
 using detail::PairwiseReduction;
 
-/// In the order of the enumerators; the values of some libraries are no constants. Short numbers
-/// are only moved, never added up.
+/// In the order of the enumerators. Not constexpr, because some libraries define types at run time.
+/// 16-bit floats are moved, never reduced.
 MPI_Datatype mpi_type(DType type) {
   const std::array types{MPI_FLOAT,   MPI_DOUBLE,   MPI_INT32_T,
                          MPI_INT64_T, MPI_UINT16_T, MPI_UINT16_T};
@@ -44,7 +44,7 @@ class MpiTransport final : public Transport {
     if (call.operation == Operation::all_to_all) {
       start(call)->advance(true);
     } else if (goes_in_pairs(call, cheap_in_pairs)) {
-      constexpr Size slots = 4;  // enough to have messages on their way while one is added
+      constexpr Size slots = 4;  // enough to receive while one piece is added
       reduction(call, slots)->advance(true);
     } else {
       issue(call, Mode{nullptr, ints_, call.site});
@@ -60,17 +60,17 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  /// For kernels alone, not for NCCL's of other communicators.
+  /// Waits for kernels of the execution space, not for NCCL calls of other communicators.
   static void fence(const Call& call) {
     if (call.in.needs_fence || call.out.needs_fence) ExecSpace().fence("tessera::comm: before MPI");
   }
 
-  /// Bytes of a share from which on messages in pairs cost less than MPI's own reduction, which has
-  /// fewer of them where there are many ranks. One that is only started needs its caller to drive
-  /// it on from message to message: then pairs, which need nobody, are better much sooner.
+  /// Shares of at least this many bytes are reduced faster with pairwise messages than by MPI,
+  /// which sends fewer messages with many ranks. For non-blocking calls the limit is much lower
+  /// (started_in_pairs_from), because MPI makes progress only inside its functions.
   static constexpr Size cheap_in_pairs = 16 << 10;
 
-  /// A reduction of which the host can add the parts.
+  /// The host must be able to access the memory.
   bool goes_in_pairs(const Call& call, Size share_bytes) const {
     return call.operation == Operation::reduce_scatter && call.in.host_accessible &&
            call.out.host_accessible && call.in.bytes() >= share_bytes * size_;
@@ -83,8 +83,8 @@ class MpiTransport final : public Transport {
         std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
   }
 
-  /// f(address, count) for each piece of at most `limit` elements. An empty buffer is one piece, as
-  /// an empty message is a message.
+  /// Calls f(address, count) for each piece of at most `limit` elements. An empty buffer is one
+  /// piece, because an empty message is sent.
   template <class F>
   static void for_pieces(const Buffer& buffer, Size limit, const F& f) {
     Size begin = 0;
@@ -95,9 +95,9 @@ class MpiTransport final : public Transport {
     } while (begin < buffer.count);
   }
 
-  /// Elements of an all-reduce in one MPI call: a ring then sends messages of 4 MiB. That is well
-  /// beyond the latency of any network. More only makes MPI receive into memory that it takes from
-  /// the system and gives back at every call, whose page faults cost more than the messages.
+  /// Returns the elements of an all-reduce in one MPI call: a ring then sends messages of 4 MiB,
+  /// whose time is far above the latency of any network. For longer messages MPI allocates and
+  /// frees memory in every call, and the page faults cost more than the messages.
   Size reduced_at_once(DType type) const {
     constexpr Size message_bytes = Size{4} << 20;
     return std::min(max_count_, message_bytes / size_of(type) * size_);
@@ -137,8 +137,8 @@ class MpiTransport final : public Transport {
     });
   }
 
-  /// Beyond max_count: one reduction per share. In place, MPI leaves the share at the beginning of
-  /// the buffer; no balanced share overlaps that unless it begins there.
+  /// Beyond max_count there is one reduction per share. In place, MPI writes the share to the
+  /// beginning of the buffer. A balanced share does not overlap it, unless it begins there.
   void reduce_scatter(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     const MPI_Op op = mpi_op(call.op);
@@ -169,8 +169,8 @@ class MpiTransport final : public Transport {
     if (call.in_place) mode.copy_then(call.in.slice(0, call.out.count), call.out);
   }
 
-  /// The own share is put in place first: MPI wants "in place" from all ranks or from none, and a
-  /// rank cannot see what the others do. Beyond max_count: one broadcast per share.
+  /// Copies the own share into place first: MPI_IN_PLACE must be used by all ranks or by none, and
+  /// ranks do not know what others do. Beyond max_count there is one broadcast per share.
   void all_gather(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.out.type);
     const MPI_Comm comm = collectives_.get();
@@ -191,8 +191,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  /// Messages in pairs: no rank knows whether another one's counts fit in an int, so all of them
-  /// must use a way that works for any count. Receives are posted first.
+  /// Uses pairwise messages, which work for any count: no rank knows whether the counts of the
+  /// others fit in an int. Receives are posted first.
   void exchange(const Call& call, const Mode& mode) const {
     const auto with_each = [&](const Buffer& buffer, std::span<const Size> counts, const auto& f) {
       Size begin = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where Kokkos has no CUDA device this is compiled, so that it stays correct, and never used.
+// Without a CUDA device in Kokkos this file is compiled, to keep it correct, but not used.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -73,7 +73,7 @@ class NcclTransport final : public Transport {
     check_mpi(MPI_Comm_rank(ranks, &rank_), "MPI_Comm_rank", site);
     check_mpi(MPI_Comm_size(ranks, &size_), "MPI_Comm_size", site);
   }
-  /// With an exception on its way up the other ranks may never finish what this one has started.
+  /// During an exception the other ranks may never finish the calls that this rank has started.
   ~NcclTransport() override {
     if (std::uncaught_exceptions() > 0) abort();
     if (comm_ != nullptr) static_cast<void>(ncclCommDestroy(comm_));
@@ -111,14 +111,14 @@ class NcclTransport final : public Transport {
     check(async_error(), "NCCL call", site);
     return passed;
   }
-  /// Ends what is on its way: the kernels of a call that will not be completed keep the device
-  /// busy, and what they use from being freed.
+  /// Ends the calls in flight. The kernels of an unfinished call would occupy the device, and
+  /// freeing memory would wait for them.
   void abort() noexcept {
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
   }
 
  private:
-  /// NCCL knows no tags, so messages stay with the other transport.
+  /// NCCL has no tags, so messages use the other transport.
   static bool takes(const Call& call) {
     return !is_point_to_point(call.operation) && call.operation != Operation::barrier &&
            is_device_memory(call.in) && is_device_memory(call.out);
@@ -129,7 +129,7 @@ class NcclTransport final : public Transport {
     throw Error(ExitCode::communication, "{} at {}: {}", what, to_string(site), why);
   }
 
-  /// In progress is what goes on in a thread of NCCL's (NCCL_COMM_BLOCKING=0).
+  /// ncclInProgress means that a thread of NCCL does the call (NCCL_COMM_BLOCKING=0).
   void check(ncclResult_t code, const char* function, const Site& site) {
     if (code == ncclInProgress)
       poll(site, [&] { return (code = async_error()) != ncclInProgress; });
@@ -146,14 +146,14 @@ class NcclTransport final : public Transport {
     return asked == ncclSuccess ? state : asked;
   }
 
-  /// Until is_done(), as a call that a lost rank holds up never returns by itself. A rank may be
-  /// held up because another one waits for a message of this one, which MPI has to move on.
+  /// Polls is_done(), because a call with a lost rank never returns. Lets MPI make progress:
+  /// another rank may be late because it waits for a message of this one.
   template <class IsDone>
   void poll(const Site& site, const IsDone& is_done) {
     const auto began = std::chrono::steady_clock::now();
     while (!is_done()) {
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began;
-      // The watchdog comes first: it can name the ranks that are missing.
+      // The watchdog reports earlier, because it can name the missing ranks.
       if (timeout_ > 0 && waited.count() > timeout_ + std::min(10.0, timeout_))
         give_up("NCCL call", site, fmt::format("it has waited {:.1f} s", waited.count()));
       int found = 0;
@@ -163,7 +163,7 @@ class NcclTransport final : public Transport {
     }
   }
 
-  /// Behind the kernels that have been launched, not behind other calls: the host does not wait.
+  /// The call runs after the kernels launched before it. The host does not wait.
   void issue(const Call& call) {
     connect(call.site);
     if (comm_ == nullptr) give_up("NCCL call", call.site, "an earlier call has failed");
@@ -189,7 +189,7 @@ class NcclTransport final : public Transport {
     }
   }
 
-  /// The calls that f makes start together, or none of them.
+  /// Starts all calls that f makes as one group.
   template <class F>
   void together(const Site& site, const F& f) {
     check(ncclGroupStart(), "ncclGroupStart", site);
@@ -205,8 +205,8 @@ class NcclTransport final : public Transport {
     check(end, "ncclGroupEnd", site);
   }
 
-  // Uneven shares: a group of reductions or broadcasts, which NCCL starts as one kernel, along its
-  // rings and trees. Sends would move every share from each rank to each other one by itself.
+  // Uneven shares use a group of reductions or broadcasts. NCCL runs it as one kernel along its
+  // rings and trees. With sends, every rank would send to every other rank.
 
   void reduce_scatter(const Call& call, ncclDataType_t type) {
     if (is_even(call, size_)) {
@@ -265,7 +265,7 @@ class NcclTransport final : public Transport {
   double timeout_;
   int rank_ = 0;
   int size_ = 1;
-  bool is_connected_ = false;  ///< or has tried
+  bool is_connected_ = false;  ///< or has failed to connect
   cudaStream_t stream_ = nullptr;
   ncclComm_t comm_ = nullptr;
 
@@ -298,7 +298,7 @@ std::unique_ptr<PendingCall> NcclTransport::start(const Call& call) {
 
 std::optional<std::string> nccl_version() {
   int version = NCCL_VERSION_CODE;
-  static_cast<void>(ncclGetVersion(&version));  // of the library that is there at run time
+  static_cast<void>(ncclGetVersion(&version));  // of the library at run time
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// choose_backend() lets nobody ask for a transport that is not there.
+// choose_backend() rejects NCCL in this build, so this transport is never used.
 #include <tessera/comm/detail/transport.hpp>
 
 namespace tessera {

@@ -40,7 +40,7 @@ PairwiseReduction::~PairwiseReduction() {
   if (added_ < messages_) block_.abandon();
 }
 
-/// To the next rank first, as every rank receives from the previous one first.
+/// Sends to the next rank first, because every rank receives from the previous one first.
 void PairwiseReduction::send_shares(const Call& call, Size limit) {
   for (int step = 1; step < ranks_.size; ++step) {
     const int to = (ranks_.rank + step) % ranks_.size;

@@ -10,14 +10,10 @@
 
 namespace tessera::detail {
 
-/// A reduce_scatter on host memory in pairs of messages: every rank sends all others their shares
-/// and adds what comes for its own, always in the same order. Shares go in pieces of at most
-/// `limit` elements, which are still in the cache when they are added.
-///
-/// MPI's own functions receive into memory that they take from the system and give back at every
-/// call; its page faults cost many times the messages. Those that only start also need somebody to
-/// drive them on, and nobody does while the caller computes. Here the memory is kept, and all
-/// messages are on their way from the beginning.
+/// A reduce_scatter in host memory with pairwise messages. Every rank sends all other ranks their
+/// shares, and adds the messages for its own share, always in the same order. Shares are sent in
+/// pieces of at most `limit` elements, which are still in the cache when they are added. README.md
+/// says why this is faster than the functions of MPI.
 class PairwiseReduction final : public PendingCall {
  public:
   struct Ranks {
@@ -25,9 +21,9 @@ class PairwiseReduction final : public PendingCall {
     int rank, size;
   };
 
-  /// Starts. With few `slots`, the memory for as many pieces, later messages are received in
-  /// advance(): for callers that wait at once, as no other call may come between. 0: all messages
-  /// have room, in the call's own scratch if the host reaches that.
+  /// Starts the call. `slots` is the number of pieces for which there is memory; advance() receives
+  /// the other pieces later, so the caller must wait before any other call. 0 means memory for all
+  /// pieces: the scratch of the call, if the host can access it.
   PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Ranks& ranks, Size limit,
                     Size slots, HostBlockPool& pool);
   PairwiseReduction(const PairwiseReduction&) = delete;
@@ -41,10 +37,11 @@ class PairwiseReduction final : public PendingCall {
   void receive(Size message);
   void add(Size message);
 
-  /// The piece of the own share that a message carries, and where it arrives.
+  /// Returns the piece of the own share that a message carries.
   Range piece_of(Size message) const {
     return balanced_split(out_.count, pieces_, message % pieces_);
   }
+  /// Returns the address at which a message arrives.
   void* slot_of(Size message) const {
     const Size element = slots_ < messages_
                              ? message % slots_ * largest_
@@ -58,12 +55,12 @@ class PairwiseReduction final : public PendingCall {
   Ranks ranks_;
   Buffer own_, out_;  ///< the own share before and after
   Size pieces_;       ///< of the own share
-  Size messages_;     ///< that come for it: its pieces from one rank after the other
+  Size messages_;     ///< to receive: all pieces from one rank, then from the next
   Size slots_;
   Size largest_;  ///< elements of a slot
   HostBlockPool& pool_;
-  HostBlock block_;  ///< empty with memory of the caller
-  char* memory_;     ///< where messages arrive
+  HostBlock block_;  ///< empty if the caller gave a scratch
+  char* memory_;     ///< in which messages arrive
   std::vector<MPI_Request> receives_, sends_;
   Size added_ = 0, sent_ = 0;
 };

@@ -11,56 +11,57 @@
 
 namespace tessera {
 
-/// A call in flight. Its buffers belong to the caller and outlive it.
+/// A call in flight. The caller owns its buffers, which outlive it.
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
-  /// Goes on, to the end if `to_the_end`. True when the call has finished; asked no more after
-  /// that.
+  /// Makes progress, or completes the call if `to_the_end`. Returns whether the call has finished,
+  /// and is not called again after that.
   virtual bool advance(bool to_the_end) = 0;
-  /// For a call that will not be completed, before its buffers may go.
+  /// Gives up a call that will not be completed.
   virtual void abandon() noexcept {}
 };
 
-/// Moves bytes for one communicator of more than one rank, once the kernels that have been launched
-/// before have run. Calls have been checked before. Operations split and agree do not come here.
+/// Moves the bytes of one communicator of several ranks, after the kernels launched before. Calls
+/// have been checked. Operations split and agree do not come here.
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Collective: makes the connections that the first call would make otherwise.
+  /// Makes the connections that the first call would make otherwise. Collective.
   virtual void connect(const Site&) {}
   virtual void run(const Call& call) = 0;
   virtual std::unique_ptr<PendingCall> start(const Call& call) = 0;
 };
 
-/// Collective over `comm`, which it duplicates. Buffers must be such that MPI can read them.
+/// Collective over `comm`, which it duplicates. MPI must be able to access the buffers.
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, const CommOptions& options,
                                               const Site& site);
 
-/// What MPI cannot do with buffers.
+/// The calls that MPI cannot do.
 enum class Unfit : std::uint8_t {
   none,
-  reductions,    ///< of memory that the host cannot access
+  reductions,    ///< reductions of memory that the host cannot access
   out_of_reach,  ///< any call with memory that the host cannot access
   everything,    ///< any call
 };
-/// Of the MPI library and Kokkos' device, as far as it says so.
+/// Returns what the MPI library cannot do with memory of Kokkos' device, as far as it reports it.
 Unfit unfit_for_mpi();
 
-/// Passes calls on to `next`, those that are `unfit` with buffers in host memory. The copies are
-/// kept and used again.
+/// Passes calls on to `next`, with buffers in host memory if they are `unfit`. The host buffers are
+/// kept and reused.
 std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
                                              Unfit unfit);
 
-/// Collective over `ranks`, which outlives it. Collectives of device buffers go through NCCL, the
-/// rest to `host`.
+/// Collective over `ranks`, which must outlive it. NCCL does the collectives on device buffers;
+/// other calls go to `host`.
 std::unique_ptr<Transport> make_nccl_transport(std::unique_ptr<Transport> host, MPI_Comm ranks,
                                                const CommOptions& options, const Site& site);
 
-/// Whether it is for NCCL to move: a matter of the View's type, and so the same on all ranks.
+/// Returns whether NCCL moves this buffer. It depends on the type of the View, and so is the same
+/// on all ranks.
 bool is_device_memory(const Buffer& buffer);
 
-/// The CUDA stream that kernels are launched on; null without CUDA.
+/// Returns the CUDA stream of kernels; null without CUDA.
 void* kernel_stream();
 
 }  // namespace tessera

@@ -19,12 +19,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto answer_grace = 1s;
-constexpr auto reporter_grace = 5s;  // for a rank that has asked to print and abort
-constexpr auto end_grace = 10s;      // beyond the timeout, for ranks that are done
+constexpr auto reporter_grace = 5s;  // until a rank that has asked reports and aborts
+constexpr auto end_grace = 10s;      // beyond the timeout, at the end
 constexpr auto error_grace = 1s;     // for ranks that may have the same error
 constexpr auto end_interval = 200us;
-constexpr std::uint64_t end_of_all =
-    ~std::uint64_t{0};  // in place of a group: nobody calls any more
+constexpr std::uint64_t end_of_all = ~std::uint64_t{0};  // a group: the end of all ranks
 
 std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
   MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
@@ -50,7 +49,7 @@ Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
   int thread_level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&thread_level), "MPI_Query_thread", site);
   can_ask_ = thread_level == MPI_THREAD_MULTIPLE;
-  // MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else.
+  // MPI_Finalize first deletes the attributes of MPI_COMM_SELF.
   const auto on_delete = [](MPI_Comm, int, void* watchdog, void*) {
     static_cast<Watchdog*>(watchdog)->stop();
     return MPI_SUCCESS;
@@ -63,7 +62,7 @@ Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
 
 Watchdog::~Watchdog() {
   stop();
-  if (!all_ended_ || !awaits_others_) mail_.keep();  // letters may still be on their way
+  if (!all_ended_ || !awaits_others_) mail_.keep();  // messages may still be on their way
   if (!mpi_is_running()) return;
   MPI_Comm_delete_attr(MPI_COMM_SELF, finalize_hook_);
   MPI_Comm_free_keyval(&finalize_hook_);
@@ -76,7 +75,7 @@ std::shared_ptr<WatchedGroup> Watchdog::watch(MPI_Comm comm, const std::string& 
   auto made = std::make_unique<WatchedGroup>();
   made->axis = axis;
   made->world_ranks = world_ranks_of(comm, size, site);
-  // The first rank makes the name of all: of its own and how many groups it has seen.
+  // The first rank makes the id from its world rank and the number of its groups.
   made->id = static_cast<std::uint64_t>(rank_) << 32 | num_watched_++;
   check_mpi(MPI_Bcast(&made->id, 1, MPI_UINT64_T, 0, comm), "MPI_Bcast", site);
   const std::lock_guard lock(mutex_);
@@ -107,10 +106,9 @@ void Watchdog::leave() {
   inside_ = false;
 }
 
-/// A rank that is done waits for the others, so that its thread can say so when it is missed; those
-/// that are still not done beyond the timeout are reported as missing. With an exception on its way
-/// up it waits only for a moment: others that have it, too, read their letters in that time, of
-/// which some MPI libraries complain if they are left.
+/// Waits until all ranks make no more calls, so that this rank's thread can answer until then.
+/// Ranks that do not end in time are reported as missing. During an exception it waits only for a
+/// moment, in which ranks with the same error end, too.
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
   {
@@ -126,8 +124,8 @@ void Watchdog::stop() {
 
 void Watchdog::run() {
   try {
-    use_own_gpu();  // MPI may move messages of devices in here
-    for (bool is_done = false; !is_done;) {
+    use_own_gpu();  // MPI may move device messages in this thread
+    for (bool is_over = false; !is_over;) {
       bool ending = false;
       {
         std::unique_lock lock(mutex_);
@@ -135,11 +133,11 @@ void Watchdog::run() {
         ending = is_ending_;
       }
       const bool is_late = ending && !awaits_others_ && Clock::now() > end_due_;
-      if (ending) end(is_late);
+      if (ending && can_ask_) test_end();
       if (can_ask_) read_mail();
       time_call();
-      is_done = ending && (all_ended_ || is_late || !can_ask_);
-      if (ending && !is_done) std::this_thread::sleep_for(end_interval);
+      is_over = ending && (all_ended_ || is_late || !can_ask_);
+      if (ending && !is_over) std::this_thread::sleep_for(end_interval);
     }
   } catch (const Error& error) {
     log_from_this_rank(fmt::format("the watchdog failed: {}", error.what()));
@@ -176,12 +174,6 @@ void Watchdog::read_mail() {
       case Letter::Kind::answer:
         if (inquiry_ && letter.inquiry == timed_) inquiry_->answers[letter.from] = letter;
         break;
-      case Letter::Kind::ended:
-        ++num_ended_;
-        break;
-      case Letter::Kind::all_ended:
-        all_ended_ = true;
-        break;
     }
   }
 }
@@ -205,27 +197,21 @@ void Watchdog::answer(const Letter& question) {
   send(question.from, reply);
 }
 
-/// Rank 0 counts who is done, and tells all when everybody is, or when it cannot wait itself.
-void Watchdog::end(bool is_late) {
-  if (!can_ask_) return;
-  Letter letter;
-  if (!std::exchange(has_told_end_, true)) {
-    letter.kind = Letter::Kind::ended;
-    send(0, letter);
-  }
-  if (rank_ != 0 || all_ended_ || (num_ended_ < size_ && !is_late)) return;
-  letter.kind = Letter::Kind::all_ended;
-  for (int rank = 1; rank < size_; ++rank) send(rank, letter);
-  all_ended_ = true;
+/// Enters the barrier of all ranks that make no more calls, and tests it.
+void Watchdog::test_end() {
+  if (all_ended_) return;
+  if (!std::exchange(has_ended_, true))
+    check_mpi(MPI_Ibarrier(mail_.get(), &end_), "MPI_Ibarrier", Site::current());
+  all_ended_ = is_done(end_, false, Site::current());
 }
 
-/// A look that comes late, because the process was suspended, counts as one second at most.
+/// A step counts as one second at most: after a longer one the process was suspended.
 void Watchdog::time_call() {
   const std::lock_guard lock(mutex_);
   const Time now = Clock::now();
   const Seconds step = std::min<Seconds>(now - std::exchange(last_look_, now), 1s);
   const bool is_waiting = inside_ || awaits_others_;
-  const std::uint64_t current = calls_ + (is_ending_ ? 1 : 0);  // the end comes after all calls
+  const std::uint64_t current = calls_ + (is_ending_ ? 1 : 0);  // the end counts as a call
   if (!is_waiting || timed_ != current) {
     timed_ = current;
     waited_ = Seconds(0);
@@ -238,7 +224,7 @@ void Watchdog::time_call() {
     if (has_all || now >= inquiry_->due) report(describe_missing());
     return;
   }
-  // The lower ranks come first: the others then have heard of it.
+  // Lower ranks ask first, so that the others have been asked before their turn.
   const Seconds turn = can_ask_ ? std::max<Seconds>(2 * interval_, 20ms) : Seconds(500ms);
   const Seconds stagger = rank_ * std::min<Seconds>(turn, Seconds(3s) / size_);
   const Seconds limit = is_ending_ ? timeout_ + end_grace : timeout_;

@@ -125,7 +125,7 @@ class Attention {
       const Matrix<State> dp = square<State>(1);
       call_.gemm(Trans::no, Trans::yes, dy, of.v, 0, dp);
       // Both in place, but for a shorter compute type: ds is then where the scores were.
-      const Matrix<T> ds = square<T>(is_short_v<T> ? 0 : 1);
+      const Matrix<T> ds = square<T>(is_half_v<T> ? 0 : 1);
       for_each_row(attention_scores_label, t_, t_,
                    ScoreGradients<T>{of.p.data(), dp.data(), ds.data(), t_, scale_});
       call_.gemm(Trans::no, Trans::no, ds, of.k, 0, gradient(0));
@@ -149,7 +149,7 @@ class Attention {
     const auto part = [&](Size number) {
       return columns(call_.inputs[0], sample, 3 * head + number);
     };
-    const Operands of{part(0), part(1), part(2), square<T>(is_short_v<T> ? 2 : 0)};
+    const Operands of{part(0), part(1), part(2), square<T>(is_half_v<T> ? 2 : 0)};
     const Matrix<State> s = square<State>(0);
     call_.gemm(Trans::no, Trans::yes, of.q, of.k, 0, s);
     for_each_row(attention_softmax_label, t_, t_,

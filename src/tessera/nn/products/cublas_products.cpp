@@ -44,7 +44,7 @@ cublasOperation_t operation(Trans trans) { return trans == Trans::no ? CUBLAS_OP
 }  // namespace
 
 ShortProducts short_products(DType type) {
-  return is_short(type) ? ShortProducts::cublas : ShortProducts::emulated;
+  return is_half(type) ? ShortProducts::cublas : ShortProducts::emulated;
 }
 
 bool has_native_tf32() { return true; }

@@ -97,7 +97,7 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
     const T* const in = m.data();
     float* const out = copy.data();
     const Size stride = stride_of(m), cols = static_cast<Size>(m.extent(1));
-    if constexpr (is_short_v<T>)
+    if constexpr (is_half_v<T>)
       for_each_element(
           widen_label, m, KOKKOS_LAMBDA(Size i, Size j) {
             out[i * cols + j] = static_cast<float>(in[i * stride + j]);
@@ -178,7 +178,7 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  if constexpr (!is_short_v<T>) {
+  if constexpr (!is_half_v<T>) {
     const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
     if (precision_ == MatmulPrecision::tf32 && is_product) {
       if (has_native_tf32()) return native_product(trans_a, trans_b, a, b, beta, c, precision_);

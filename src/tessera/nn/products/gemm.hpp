@@ -34,7 +34,7 @@ class Gemm {
   }
   /// The same of 16-bit operands into sums that are not rounded.
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<Sum>& c) const requires is_short_v<T> {
+                  Sum beta, const Matrix<Sum>& c) const requires is_half_v<T> {
     multiply(trans_a, trans_b, a, b, beta, c);
   }
 

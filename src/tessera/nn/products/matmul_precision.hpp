@@ -37,7 +37,7 @@ bool has_native_tf32();
 inline std::optional<ShortProducts> short_products(DType type, MatmulPrecision precision) {
   if (precision == MatmulPrecision::tf32)
     return has_native_tf32() ? ShortProducts::cublas : ShortProducts::emulated;
-  if (is_short(type)) return short_products(type);
+  if (is_half(type)) return short_products(type);
   return std::nullopt;
 }
 

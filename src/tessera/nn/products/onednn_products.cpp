@@ -75,7 +75,7 @@ bool is_fast(DType type) {
 /// oneDNN is asked once for each type, and not at all where nothing is short.
 ShortProducts short_products(DType type) {
   static std::map<DType, bool> fast;
-  if (!is_short(type)) return ShortProducts::emulated;
+  if (!is_half(type)) return ShortProducts::emulated;
   const auto [known, is_new] = fast.try_emplace(type, false);
   if (is_new) known->second = is_fast(type);
   return known->second ? ShortProducts::onednn : ShortProducts::emulated;

@@ -24,14 +24,14 @@ KOKKOS_INLINE_FUNCTION std::uint32_t bits_of_float(float value) {
 
 }  // namespace detail
 
-/// Numbers of 16 bits that are stored and sent as such, and computed with as float: both
-/// conversions are implicit. A float is rounded to the nearest one, ties to even (IEEE 754); what
-/// is too large becomes an infinity, and a NaN stays one.
+/// A 16-bit floating-point number for storage and messages. It converts to and from float
+/// implicitly, and arithmetic is done in float. Conversion rounds to nearest, ties to even (IEEE
+/// 754). A value that is too large becomes an infinity, and a NaN stays a NaN.
 template <class Format>
-class ShortFloat {
+class HalfFloat {
  public:
-  ShortFloat() = default;
-  KOKKOS_INLINE_FUNCTION ShortFloat(float value)
+  HalfFloat() = default;
+  KOKKOS_INLINE_FUNCTION HalfFloat(float value)
       : bits_(Format::from_bits(detail::bits_of_float(value))) {}
   KOKKOS_INLINE_FUNCTION operator float() const {
     return detail::float_of_bits(Format::to_bits(bits_));
@@ -44,7 +44,7 @@ class ShortFloat {
 
 namespace detail {
 
-/// bfloat16: the upper half of a float, 8 bits of exponent and 7 of mantissa.
+/// bfloat16 is the upper half of a float: 8 bits of exponent and 7 of mantissa.
 struct BFloat16Format {
   KOKKOS_INLINE_FUNCTION static std::uint16_t from_bits(std::uint32_t bits) {
     const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -57,8 +57,9 @@ struct BFloat16Format {
   }
 };
 
-/// binary16 of IEEE 754: 5 bits of exponent, 10 of mantissa. Floats do the shifting of subnormal
-/// numbers: 2^-14 less the implicit one, and a sum that leaves a multiple of 2^-24.
+/// IEEE 754 binary16 has 5 bits of exponent and 10 of mantissa. Float additions shift subnormal
+/// numbers: adding 0.5 rounds to a multiple of 2^-24, and subtracting 2^-14 removes the implicit
+/// leading bit.
 struct Float16Format {
   KOKKOS_INLINE_FUNCTION static std::uint16_t from_bits(std::uint32_t bits) {
     const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
@@ -81,7 +82,7 @@ struct Float16Format {
 
 }  // namespace detail
 
-/// Calls f(T()) with the type T of a tensor that layers compute with: not of an integer.
+/// Calls f(T()) with the C++ type T of a floating-point type.
 template <class F>
 decltype(auto) with_compute_type(DType type, const F& f) {
   switch (type) {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/short_float.hpp>
+#include <tessera/base/half_float.hpp>
 
 namespace tessera {
 namespace {
@@ -18,11 +18,11 @@ T from_bits(std::uint16_t bits) {
 }
 
 template <class T>
-class ShortFloatOf : public testing::Test {};
-using ShortTypes = testing::Types<BFloat16, Float16>;
-TYPED_TEST_SUITE(ShortFloatOf, ShortTypes);
+class HalfFloatOf : public testing::Test {};
+using HalfTypes = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(HalfFloatOf, HalfTypes);
 
-TYPED_TEST(ShortFloatOf, EveryNumberSurvivesTheWayThroughFloat) {
+TYPED_TEST(HalfFloatOf, EveryNumberSurvivesTheWayThroughFloat) {
   for (int bits = 0; bits < 65536; ++bits) {
     const auto value = from_bits<TypeParam>(static_cast<std::uint16_t>(bits));
     const TypeParam again(static_cast<float>(value));
@@ -33,9 +33,9 @@ TYPED_TEST(ShortFloatOf, EveryNumberSurvivesTheWayThroughFloat) {
   }
 }
 
-/// Neighbours differ by one bit; what lies between them goes to the nearer one, in the middle to
-/// the even one. The last neighbour of all is infinity.
-TYPED_TEST(ShortFloatOf, RoundsToTheNearestTiesToEven) {
+/// Consecutive numbers have consecutive bits. A value between two goes to the nearer one, the
+/// middle goes to the even one. Infinity follows the largest number.
+TYPED_TEST(HalfFloatOf, RoundsToTheNearestTiesToEven) {
   using T = TypeParam;
   for (std::uint16_t bits = 0; std::isfinite(static_cast<float>(from_bits<T>(bits))); ++bits)
     for (const float sign : {1.0f, -1.0f}) {
@@ -57,7 +57,7 @@ TYPED_TEST(ShortFloatOf, RoundsToTheNearestTiesToEven) {
     }
 }
 
-TYPED_TEST(ShortFloatOf, TooLargeIsInfinityAndNaNStays) {
+TYPED_TEST(HalfFloatOf, TooLargeIsInfinityAndNaNStays) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(static_cast<float>(TypeParam(std::numeric_limits<float>::max())), infinity);
   EXPECT_EQ(static_cast<float>(TypeParam(-infinity)), -infinity);
@@ -68,7 +68,7 @@ TYPED_TEST(ShortFloatOf, TooLargeIsInfinityAndNaNStays) {
   }
 }
 
-TEST(ShortFloat, KnownNumbers) {
+TEST(HalfFloat, KnownNumbers) {
   EXPECT_EQ(BFloat16(1.0f).bits(), 0x3f80);
   EXPECT_EQ(BFloat16(3.140625f).bits(), 0x4049);
   EXPECT_EQ(Float16(1.0f).bits(), 0x3c00);
