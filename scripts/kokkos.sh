@@ -230,7 +230,7 @@ build_kokkos() {
   build_part kokkos "${options[@]}"
   # Kokkos has replaced the wrapper by its own.
   if [[ $backend == cuda ]]; then make_wrapper; fi
-  # Where several BLAS are installed, prefer the one with OpenMP threads.
+  # If several BLAS are installed, take the one with OpenMP threads.
   if [[ $backend == openmp ]]; then
     local -a blas=(/usr/lib/*/openblas-openmp/libopenblas.so)
     if [[ -e ${blas[0]} ]]; then kernels_options+=(-DCMAKE_LIBRARY_PATH="${blas[0]%/*}"); fi

@@ -16,7 +16,7 @@ namespace tessera::bench {
 
 struct MicroOptions {
   Size iterations = 20;
-  std::vector<Size> widths{1024, 4096, 4096, 1024};  ///< of the network whose shapes are measured
+  std::vector<Size> widths{1024, 4096, 4096, 1024};  ///< layers of the measured network
   Size batch = 1024;                                 ///< rows per rank
   std::string mesh = "data=-1";
   /// Full logical buffers of collectives: 1 KiB to 64 MiB.
@@ -39,7 +39,7 @@ struct MicroCase {
 
 /// An axis of several ranks, and the size of messages along it.
 struct AxisPoint {
-  Communicator ranks;  ///< of this rank's group
+  Communicator ranks;  ///< this rank's group of the axis
   /// The same ranks for direct calls of MPI; null for device memory, which not every MPI accepts.
   std::shared_ptr<MpiHandle> raw{};
   Size bytes = 0;

@@ -21,7 +21,7 @@ struct Ring {
   std::shared_ptr<MpiHandle> raw;
   Size n, rank;
   Size part;                 ///< elements of a rank's share
-  std::vector<Size> counts;  ///< of all shares
+  std::vector<Size> counts;  ///< elements of each share
   Vector<float> whole;       ///< (n * part) the full logical buffer
   Vector<float> received;    ///< (n * part)
   Vector<float> share;       ///< (part)
@@ -42,7 +42,7 @@ struct Ring {
         own(Kokkos::subview(whole, Kokkos::make_pair(rank * part, (rank + 1) * part))) {}
 
   int count() const { return static_cast<int>(part); }
-  int partner() const { return static_cast<int>(rank ^ 1); }  ///< of a round trip
+  int partner() const { return static_cast<int>(rank ^ 1); }  ///< in a round trip
 };
 
 /// A collective: its input, its output and the values that the output must have.

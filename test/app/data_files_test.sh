@@ -38,7 +38,7 @@ done
 # NaN in two rows, which several ranks read, gives the same line on any number of ranks.
 cp -r "$work/npy/saved/." "$work"
 header=$(od -An -tu2 -j8 -N2 "$work/x.npy")
-for element in 67 1001; do  # of rows of 4: row 16, column 3, and row 250
+for element in 67 1001; do  # rows have 4 elements: row 16, column 3; row 250
   printf '\0\0\300\177' |
     dd of="$work/x.npy" bs=1 seek=$((10 + header + 4 * element)) conv=notrunc 2> "$work/dd"
 done

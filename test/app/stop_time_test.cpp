@@ -46,7 +46,7 @@ std::string local_text(std::int64_t seconds) {
 }
 
 constexpr const char* zones[] = {"UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "NPT-5:45"};
-constexpr std::int64_t last_second = 253402300799;  // of the year 9999, UTC
+constexpr std::int64_t last_second = 253402300799;  // year 9999, UTC
 
 TEST(StopTime, ReadsKnownDates) {
   const Place place("UTC0");
