@@ -36,7 +36,7 @@ kokkos-kernels 4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-child='' work=''
+work=''
 
 # release_of NAME: version and checksum of its release for this back end.
 release_of() {
@@ -99,18 +99,9 @@ stop_if_complete() {
   exit 0
 }
 
-# Also ends the processes of the build, which would go on writing to the removed directory.
-clean_up() {
-  if [[ -n $child ]]; then
-    kill -TERM -- "-$child" 2>/dev/null || true
-    wait "$child" 2>/dev/null || true
-  fi
-  if [[ -n $work ]]; then rm -rf "$work"; fi
-}
-
 # The directory is beside the target, so that the rename at the end stays on one file system.
 make_work_directory() {
-  trap clean_up EXIT
+  trap 'rm -rf "$work"' EXIT
   trap 'die "interrupted; nothing was installed, run it again"' INT TERM HUP
   if ! mkdir -p "$(dirname "$prefix")" 2>/dev/null || ! work=$(mktemp -d "$prefix.XXXXXX" 2>/dev/null); then
     die "cannot write in $(dirname "$prefix"); choose another --prefix"
@@ -119,18 +110,10 @@ make_work_directory() {
   : >"$log"
 }
 
-# run COMMAND...: writes to the log and has a process group of its own, which clean_up ends. A signal interrupts `wait`,
-# but not a command in the foreground.
+# run COMMAND...: runs it and writes its output to the log.
 run() {
-  local status=0
   printf '\n$ %s\n' "$*" >>"$log"
-  set -m
-  "$@" </dev/null >>"$log" 2>&1 &
-  child=$!
-  set +m
-  wait "$child" || status=$?
-  child=''
-  return "$status"
+  "$@" </dev/null >>"$log" 2>&1
 }
 
 # download NAME...: puts the sources of each in $work/source/NAME, all from releases or all from packages.

@@ -44,17 +44,15 @@ def rows_of(ranks, precision):
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    parser.add_argument("--tessera-bench", required=True, help="our program")
-    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="with its options")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX")
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--tessera-bench", required=True, help="program to measure")
+    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="launcher with its options (mpirun --bind-to core)")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks (1 2)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX (cpu)")
     parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs; all without this option")
     parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries; all without this option")
-    parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds")
-    parser.add_argument("--steps", type=int, default=5, help="timed steps in a round")
+    parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds (3)")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps in a round (5)")
     parser.add_argument("--small", action="store_true", help="a tiny model, to see that everything runs")
     parser.add_argument("--json", help="write all figures to this file; the report shows a peers.json")
     options = parser.parse_args(arguments)
