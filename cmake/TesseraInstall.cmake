@@ -17,7 +17,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_
 set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py DESTINATION ${tessera_data_dir})
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py ${PROJECT_SOURCE_DIR}/scripts/npz.py DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")
 file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/install)

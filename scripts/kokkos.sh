@@ -15,26 +15,33 @@ Builds Kokkos and the BLAS part of Kokkos Kernels, and prints where they are, fo
   --source DIR     build the sources in DIR/kokkos and DIR/kokkos-kernels instead of downloading them
   --prefix DIR     where to install (build/kokkos/<version>-<backend>[-<arch>])
 
-Requires cmake, a C++ compiler and BLAS, and for the download pip, whose index and proxy settings apply.
+Requires cmake, a C++ compiler and BLAS. Sources are the release archives of the Kokkos project on GitHub, or of its
+mirror KOKKOS_MIRROR; where that cannot be reached, they come from Python packages that hold them, by pip with its
+index and proxy settings. All checksums are checked.
 TEXT
 }
 
-# Where the sources come from: name, back ends and version; the Python package whose source archive holds them, the
-# version of that package, the SHA-256 of the archive, and the folder in it.
-archives='
-kokkos         openmp,serial      4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos
-kokkos         cuda               4.7.00 pygenten   0.1.5 e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e9beda26cc0f9cce7 tpls/kokkos
-kokkos-kernels openmp,serial,cuda 4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos-kernels
+# The release archives: name, back ends, version, SHA-256.
+releases='
+kokkos         openmp,serial      4.5.01 52d003ffbbe05f30c89966e4009c017efb1662b02b2b73190670d3418719564c
+kokkos         cuda               4.7.00 126b774a24dde8c1085c4aede7564c0b7492d6a07d85380f2b387a712cea1ff5
+kokkos-kernels openmp,serial,cuda 4.5.01 c111a6561f23a85af9850d1df1e9015f37a586f1da0be4b6fb1e98001d75e074
+'
+# The Python packages whose source archives hold the same: name, version, package, its version, SHA-256, folder.
+packages='
+kokkos         4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos
+kokkos         4.7.00 pygenten   0.1.5 e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e9beda26cc0f9cce7 tpls/kokkos
+kokkos-kernels 4.5.01 pycompadre 1.7.6 c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c kokkos-kernels
 '
 
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-child='' work=''
+work=''
 
-# archive_of NAME: version, package, its version, checksum and folder of its row for this back end.
-archive_of() {
+# release_of NAME: version and checksum of its release for this back end.
+release_of() {
   awk -v name="$1" -v backend="$backend" \
-    '$1 == name && index("," $2 ",", "," backend ",") { print $3, $4, $5, $6, $7 }' <<<"$archives"
+    '$1 == name && index("," $2 ",", "," backend ",") { print $3, $4 }' <<<"$releases"
 }
 
 take_kokkos_arguments() {
@@ -50,7 +57,7 @@ take_kokkos_arguments() {
     esac
   done
   [[ $backend =~ ^(openmp|serial|cuda)$ ]] || die "--backend '$backend': must be openmp, serial or cuda"
-  # It becomes part of a CMake variable's name and of a path.
+  # The name becomes part of a CMake variable's name and of a path.
   [[ $arch =~ ^[A-Z0-9_]*$ ]] || die "--arch '$arch': write it as Kokkos does, such as ZEN3 or HOPPER90"
 }
 
@@ -79,8 +86,8 @@ check_source() {
   printf -v version '%d.%d.%02d' "${BASH_REMATCH[@]:1}"
 }
 
-# The installation appears under its name in one piece, so one that is there and has both packages is complete.
-# It says what it was built for, because a name given with --prefix does not.
+# An installation gets its name when it is complete. A file in it says what it was built for, because a name given with
+# --prefix does not.
 stop_if_complete() {
   if [[ ! -e $prefix ]] || { [[ -d $prefix ]] && [[ -z $(ls -A "$prefix") ]]; }; then return; fi
   [[ -f $prefix/$describes ]] ||
@@ -92,18 +99,9 @@ stop_if_complete() {
   exit 0
 }
 
-# Also ends what the build started, which would write on into the directory that is removed.
-clean_up() {
-  if [[ -n $child ]]; then
-    kill -TERM -- "-$child" 2>/dev/null || true
-    wait "$child" 2>/dev/null || true
-  fi
-  if [[ -n $work ]]; then rm -rf "$work"; fi
-}
-
-# Beside the target, so that the rename at the end stays on one file system.
+# The directory is beside the target, so that the rename at the end stays on one file system.
 make_work_directory() {
-  trap clean_up EXIT
+  trap 'rm -rf "$work"' EXIT
   trap 'die "interrupted; nothing was installed, run it again"' INT TERM HUP
   if ! mkdir -p "$(dirname "$prefix")" 2>/dev/null || ! work=$(mktemp -d "$prefix.XXXXXX" 2>/dev/null); then
     die "cannot write in $(dirname "$prefix"); choose another --prefix"
@@ -112,52 +110,59 @@ make_work_directory() {
   : >"$log"
 }
 
-# run COMMAND...: into the log, in a process group of its own that clean_up can end. The shell waits in a way that
-# a signal ends, unlike for a command in the foreground.
+# run COMMAND...: runs it and writes its output to the log.
 run() {
-  local status=0
   printf '\n$ %s\n' "$*" >>"$log"
-  set -m
-  "$@" </dev/null >>"$log" 2>&1 &
-  child=$!
-  set +m
-  wait "$child" || status=$?
-  child=''
-  return "$status"
+  "$@" </dev/null >>"$log" 2>&1
 }
 
-# download NAME...: fetches each archive once, and moves what was asked for to $work/source.
+# download NAME...: puts the sources of each in $work/source/NAME, all from releases or all from packages.
 download() {
-  local name version package package_version checksum folder
   source=$work/source
+  if download_releases "$@"; then return; fi
+  say "The release archives cannot be downloaded; using the Python packages that hold Kokkos"
+  rm -rf "$source"
   mkdir "$source"
+  local name
+  for name in "$@"; do download_from_package "$name"; done
+}
+
+# CMake compares the checksum. TIMEOUT is in seconds.
+download_releases() {
+  local name version checksum url
   for name in "$@"; do
-    read -r version package package_version checksum folder <<<"$(archive_of "$name")"
-    if [[ ! -d $work/$package ]]; then download_archive; fi
-    mv "$work/$package/$folder" "$source/$name"
+    read -r version checksum <<<"$(release_of "$name")"
+    url=${KOKKOS_MIRROR:-https://github.com/kokkos}/$name/releases/download/$version/$name-$version.tar.gz
+    echo "file(DOWNLOAD $url $work/$name.tar.gz EXPECTED_HASH SHA256=$checksum TIMEOUT 30)" >"$work/download.cmake"
+    run cmake -P "$work/download.cmake" && unpack "$work/$name.tar.gz" "$source/$name" || return
+    say "Downloaded the release archive of $name $version"
   done
 }
 
+# unpack ARCHIVE FOLDER
+unpack() { mkdir -p "$2" && run tar -xzf "$1" -C "$2" --strip-components=1; }
+
 # pip compares the checksum before it runs any code of the package.
-download_archive() {
-  local pip
+download_from_package() {
+  local version package package_version checksum folder pip
   pip=$(command -v pip3 || command -v pip) ||
     die "no pip in PATH to download the sources with;" \
       "install it (Debian: python3-pip), or give the sources with --source"
-  say "Downloading $name $version (in the Python package $package $package_version)"
-  echo "$package==$package_version --hash=sha256:$checksum" >"$work/requirements.txt"
-  if ! run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
-    -r "$work/requirements.txt"; then
-    if grep -q 'DO NOT MATCH THE HASHES' "$log"; then
-      die "the archive of $package $package_version has a wrong checksum: the download is incomplete or was altered;" \
-        "try again (after pip cache purge if this persists), or give the sources with --source"
-    fi
-    die "pip could not download $package $package_version;" \
-      "check the network and the settings of pip, or give the sources with --source; see $log"
+  version=$(release_of "$1")
+  read -r package package_version checksum folder \
+    <<<"$(awk -v of="$1 ${version% *}" '$1 " " $2 == of { print $3, $4, $5, $6 }' <<<"$packages")"
+  if [[ ! -d $work/$package ]]; then
+    say "Downloading the Python package $package $package_version"
+    echo "$package==$package_version --hash=sha256:$checksum" >"$work/requirements.txt"
+    run "$pip" download --no-deps --no-binary "$package" --retries 2 --timeout 20 --dest "$work" \
+      -r "$work/requirements.txt" ||
+      die "pip could not download $package $package_version$(
+        grep -q 'DO NOT MATCH THE HASHES' "$log" && echo ': its archive has a wrong checksum');" \
+        "check the network and the settings of pip, or give the sources with --source; see $log"
+    unpack "$work/$package-$package_version.tar.gz" "$work/$package" ||
+      die "cannot unpack the archive of $package $package_version; see $log"
   fi
-  mkdir "$work/$package"
-  run tar -xzf "$work/$package-$package_version.tar.gz" -C "$work/$package" --strip-components=1 ||
-    die "cannot unpack the archive of $package $package_version; see $log"
+  mv "$work/$package/$folder" "$source/$1"
 }
 
 # build_part NAME [option...]: configures, builds and installs $source/NAME into $work/install.
@@ -182,11 +187,11 @@ check_arch() {
   die "--arch '$arch': Kokkos $version knows only $(sed -n 's/^Kokkos_ARCH_\(.*\):BOOL=.*/\1/p' "$1" | xargs)"
 }
 
-# Kokkos' compiler wrapper, which everything that uses this Kokkos is compiled with. Unless told, it compiles for a GPU
-# that CUDA 13 no longer knows; some Kokkos calls functions whose parameters CUDA 13 changed.
+# Kokkos' compiler wrapper compiles all code that uses this Kokkos. Its default GPU is one that CUDA 13 no longer knows,
+# and Kokkos 4.7.00 calls functions whose parameters CUDA 13 changed.
 make_wrapper() {
   local gpu include=$work/install/include/tessera_cuda13.hpp
-  gpu=$(nvcc --list-gpu-code | head -n 1)
+  read -r gpu < <(nvcc --list-gpu-code)
   mkdir -p "$work/install/bin" "$work/install/include"
   cp "$root/scripts/kokkos_cuda13.hpp" "$include"
   sed -e "s|^default_arch=.*|default_arch=$gpu|" -e "s|^cuda_args=.*|cuda_args='-include $include'|" \
@@ -196,10 +201,6 @@ make_wrapper() {
 
 build_kokkos() {
   local -a compiler=() options=(-DKokkos_ENABLE_SERIAL=ON) kernels_options=()
-  if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
-  if command -v ccache >/dev/null; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-  fi
   case $backend in
     openmp) options+=(-DKokkos_ENABLE_OPENMP=ON) ;;
     cuda)
@@ -210,22 +211,22 @@ build_kokkos() {
   esac
   if [[ -n $arch ]]; then options+=("-DKokkos_ARCH_$arch=ON"); fi
   build_part kokkos "${options[@]}"
-  # Kokkos has installed its own over it.
+  # Kokkos has replaced the wrapper by its own.
   if [[ $backend == cuda ]]; then make_wrapper; fi
-  # The BLAS whose products use Kokkos' own threads, where several are installed.
+  # If several BLAS are installed, take the one with OpenMP threads.
   if [[ $backend == openmp ]]; then
     local -a blas=(/usr/lib/*/openblas-openmp/libopenblas.so)
     if [[ -e ${blas[0]} ]]; then kernels_options+=(-DCMAKE_LIBRARY_PATH="${blas[0]%/*}"); fi
   fi
-  # Only the products are used, in one of our files: nothing is instantiated for others. How BLAS spells its names is
-  # known; finding out needs a Fortran compiler.
+  # Tessera uses the products only, in one file, so no kernel is instantiated in the library. The names of BLAS are
+  # given, because CMake would need a Fortran compiler to find them.
   build_part kokkos-kernels -DKokkos_DIR="$work/install/lib/cmake/Kokkos" \
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
     -DKokkosKernels_ADD_DEFAULT_ETI=OFF -DKokkosKernels_ENABLE_TPL_BLAS=ON \
     -DF77_BLAS_MANGLE='(name,NAME) name ## _' "${kernels_options[@]}"
 }
 
-# Gives the installation its name, and takes the temporary one out of its files: packages find each other there.
+# Replaces the temporary path in the installed files, by which packages find each other, and renames the installation.
 install_kokkos() {
   local kernels=$work/install/lib/cmake/KokkosKernels/KokkosKernelsConfig.cmake
   [[ -f $kernels ]] || die "the build installed no $(basename "$kernels"); see $log"
@@ -238,7 +239,7 @@ install_kokkos() {
 
 take_kokkos_arguments "$@"
 check_tools
-if [[ -n $source ]]; then check_source; else version=$(archive_of kokkos | cut -d ' ' -f 1); fi
+if [[ -n $source ]]; then check_source; else read -r version _ <<<"$(release_of kokkos)"; fi
 prefix=$(realpath -m "${prefix:-$root/build/kokkos/$version-$backend${arch:+-$arch}}")
 describes=share/tessera-kokkos.txt
 description="Kokkos $version $backend${arch:+ $arch}"

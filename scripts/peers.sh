@@ -9,13 +9,8 @@ Builds tessera-bench in build/release, installs PyTorch and JAX in their own Pyt
 measures the same training step in each of them, in turn, on the same cores. Prints medians and ratios.
 With --device cuda it builds in build/cuda instead, for TESSERA_CUDA_ARCH (HOPPER90), and compares with PyTorch alone.
 
-  --ranks N...       numbers of ranks to measure on (1 2)
-  --device D         cpu or cuda, a GPU for each rank (cpu)
-  --precision P...   float32, bf16, on GPUs also tf32 (all)
-  --only L...        tessera, torch, jax (all)
-  --rounds N         number of rounds; medians are over them (3)
-  --json FILE        also write all figures to FILE
 TEXT
+  python3 "$root/bench/peers/peers.py" --help | sed '1,/^opt/d'
 }
 
 # shellcheck source=setup.sh

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by run.sh, study.sh and test.sh; ./scripts/setup.sh alone only installs missing dependencies.
+# Sourced by the other scripts. ./scripts/setup.sh alone installs missing dependencies and nothing else.
 #
 # If there is a Kokkos in CMAKE_PREFIX_PATH, Kokkos_ROOT or Kokkos_DIR (Spack, modules, built by hand),
-# nothing is installed. Otherwise the Debian packages of cmake/dependencies.txt are, and scripts/kokkos.sh builds
-# Kokkos.
+# nothing is installed. Otherwise this installs the Debian packages of cmake/dependencies.txt, and scripts/kokkos.sh
+# builds Kokkos.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,8 +18,7 @@ die() {
   exit 1
 }
 
-# Takes --ranks, -o and the file to run out of the arguments of a script: sets ranks, results and input, and options
-# to the rest.
+# take_arguments ARGUMENT...: sets ranks, results and input from the arguments of a script, and options to the others.
 # shellcheck disable=SC2034 # not every script has results
 take_arguments() {
   ranks=4 results='' input='' options=()
@@ -29,7 +28,7 @@ take_arguments() {
       --ranks) ranks=${2:-}; shift ;;
       --ranks=*) ranks=${1#*=} ;;
       -o | --output) results=${2:-}; shift ;;
-      # A file is an argument of its own; what follows an option belongs to that option.
+      # A file after an option belongs to that option.
       *.toml) if ((${#options[@]} == 0)) && [[ -z $input ]]; then input=$1; else options+=("$1"); fi ;;
       *) options+=("$1") ;;
     esac
@@ -46,8 +45,8 @@ find_kokkos() {
   find -L "${places[@]}" -maxdepth 5 -name KokkosConfig.cmake -printf '%h\n' -quit 2>/dev/null || true
 }
 
-# Prints the Debian packages that the build and the scripts need, one per line. With arguments: those of the
-# optional rows with these names.
+# debian_packages [row...]: prints the Debian packages that the build and the scripts need, one per line; with
+# arguments, those of these optional rows of the table.
 debian_packages() {
   awk -F'|' -v names="$*" '
     /^#/ || $2 ~ /^ *-/ { next }
@@ -56,7 +55,7 @@ debian_packages() {
   ' "$root/cmake/dependencies.txt" | tr -s ' ' '\n' | sed '/^$/d; /^scripts\//d'
   if (($# > 0)); then return; fi
   printf '%s\n' g++ git ninja-build
-  # scripts/kokkos.sh downloads with pip.
+  # scripts/kokkos.sh may download with pip.
   command -v pip3 pip >/dev/null || echo python3-pip
 }
 
@@ -109,7 +108,7 @@ build_kokkos() {
   }
 }
 
-# use_cuda_kokkos: from here on, builds use a Kokkos with CUDA, and its compiler.
+# use_cuda_kokkos: later builds use a Kokkos with CUDA and its compiler.
 use_cuda_kokkos() {
   local kokkos
   kokkos=$(build_kokkos --backend cuda --arch "${TESSERA_CUDA_ARCH:-HOPPER90}") || return
@@ -120,11 +119,7 @@ use_cuda_kokkos() {
 build() {
   local preset=$1
   shift
-  if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
-  if command -v ccache >/dev/null; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-  fi
-  # With few cores a unity build is faster; with many, or after a small change, separate sources are.
+  # A unity build is faster with few cores. Separate sources are faster with many cores or after a small change.
   local -a unity=()
   if ((jobs <= 4)) && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then unity=(-D CMAKE_UNITY_BUILD=ON); fi
   say "Configuring and building in build/$preset ($jobs jobs)"
@@ -135,9 +130,8 @@ build() {
 # launch <program> [argument...]: runs a program of build/release on $ranks ranks.
 launch() {
   local -a command=(mpirun -n "$ranks")
-  # Reads the whole output of mpirun: a pipe that closes early would fail under pipefail.
   if [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
-    # Bind each rank to its share of the cores, if there are enough: a rank that migrates loses its caches.
+    # A rank that migrates to another core loses its caches.
     local cores
     cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
     if ((ranks <= cores)); then
@@ -150,6 +144,10 @@ launch() {
   say "${command[*]}"
   "${command[@]}"
 }
+
+# For all builds, Kokkos' as well.
+if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
+if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
 
 # Open MPI refuses to start as root without both.
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

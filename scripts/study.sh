@@ -12,13 +12,13 @@ writes a report on its results.
   STUDY.toml    study to run (inputs/quick_study.toml)
   -o DIR        directory for the results (results/NAME, after the study file)
 
-Each number of threads per rank that cases ask for gets its own launch, which adds to the same results. A case that ends
-its launch by a crash or a stall is recorded as failed, and another launch runs the rest.
+Cases with different numbers of threads per rank run in separate launches, which add to the same results. If a case
+crashes or stalls, it is recorded as failed, and another launch runs the other cases.
 All other arguments are passed on, for example: scripts/study.sh inputs/strong_scaling.toml --resume
 TEXT
 }
 
-# waiting_threads SUMMARY: the numbers of threads that pending cases ask for.
+# waiting_threads SUMMARY: prints the numbers of threads that pending cases need.
 waiting_threads() {
   python3 - "$1" <<'PYTHON'
 import json, sys
@@ -38,15 +38,15 @@ results=${results:-results/$(basename "$input" .toml)}
 install_missing dnnl ParallelHDF5 Matplotlib
 build release tessera_bench_cli
 
-# run_all [option...]: launches the study until a launch has come to its end. A case in which one ended is not tried
-# again. Sets status.
+# run_all [option...]: launches the study until a launch completes, and sets status. A case that ended a launch is not
+# tried again.
 run_all() {
   status=0
   until_done "$results" 1 launch tessera-bench run "$input" -o "$results" "$@" "${options[@]}" || status=$?
 }
 run_all
 
-# Failed cases belong in the report as well.
+# The report shows failed cases as well.
 if [[ -f $results/summary.json ]]; then
   for threads in $(waiting_threads "$results/summary.json"); do
     OMP_NUM_THREADS=$threads run_all --resume

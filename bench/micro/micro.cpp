@@ -12,7 +12,7 @@
 namespace tessera::bench {
 namespace {
 
-/// All iterations in one batch: times are put together over ranks when they are over.
+/// Runs all iterations in one batch, and combines the times of the ranks afterwards.
 void measure(benchmark::State& state, const Communicator& ranks, Size iterations,
              const MicroCase& micro) {
   std::vector<double> seconds;
@@ -49,11 +49,10 @@ MicroContext::~MicroContext() { benchmark::ClearRegisteredBenchmarks(); }
 
 std::vector<AxisPoint> MicroContext::axis_points() const {
   std::vector<AxisPoint> points;
-  for (std::size_t a = 0; a < mesh_.shape().num_axes(); ++a) {
-    const auto& [name, size] = mesh_.shape().axes()[a];
+  for (const auto& [name, size] : mesh_.shape().axes()) {
     if (size == 1) continue;
     const std::shared_ptr<MpiHandle> raw = raw_axis(mesh_, name);
-    for (const Size bytes : options_.bytes) points.push_back({a, mesh_.axis(name), raw, bytes});
+    for (const Size bytes : options_.bytes) points.push_back({mesh_.axis(name), raw, bytes});
   }
   return points;
 }
@@ -69,7 +68,7 @@ void MicroContext::run(benchmark::State& state, const MicroCase& micro) {
   if (micro.count_wrong) {
     const Size injected = mesh_.rank() == options_.wrong_rank ? 1 : 0;
     const Size wrong = sum_over_ranks(mesh_.world(), micro.count_wrong() + injected);
-    if (wrong > 0) {  // on all ranks, which go on alike
+    if (wrong > 0) {  // the same on all ranks
       ++errors_;
       state.SkipWithError((std::to_string(wrong) + " elements are wrong").c_str());
       return;

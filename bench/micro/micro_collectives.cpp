@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective over every axis, through a Communicator and, where the memory is the host's,
-// through MPI itself. Both are checked.
+// Every collective over every axis, and a round trip of messages between neighbours: through a
+// Communicator and, in host memory, directly through MPI. All results are checked.
+#include <optional>
+
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -13,16 +15,16 @@
 namespace tessera::bench {
 namespace {
 
-/// The ranks of an axis, with the memory of one collective over them.
+/// The ranks of an axis, and the buffers of one collective over them.
 struct Ring {
   Communicator ranks;
   std::shared_ptr<MpiHandle> raw;
   Size n, rank;
   Size part;                 ///< elements of a rank's share
-  std::vector<Size> counts;  ///< of all shares
-  Vector<float> whole;       ///< the full logical buffer
-  Vector<float> received;    ///< as large
-  Vector<float> share;       ///< as large as a rank's share
+  std::vector<Size> counts;  ///< elements of each share
+  Vector<float> whole;       ///< (n * part) the full logical buffer
+  Vector<float> received;    ///< (n * part)
+  Vector<float> share;       ///< (part)
   /// The shares of rank 0 and of this rank in `whole`.
   Vector<float> first, own;
 
@@ -40,12 +42,13 @@ struct Ring {
         own(Kokkos::subview(whole, Kokkos::make_pair(rank * part, (rank + 1) * part))) {}
 
   int count() const { return static_cast<int>(part); }
+  int partner() const { return static_cast<int>(rank ^ 1); }  ///< in a round trip
 };
 
-/// A collective: where each rank's pattern goes in, and what must come out.
+/// A collective: its input, its output and the values that the output must have.
 struct Collective {
   const char* name;
-  Operation operation;
+  std::optional<Operation> operation;  ///< none: a round trip
   Vector<float> Ring::*in;
   Vector<float> Ring::*out;
   float (*expected)(const Ring& r, Size i);
@@ -55,6 +58,17 @@ struct Collective {
 };
 
 float sum_of_own(const Ring& r, Size i) { return pattern_sum(r.n, r.rank * r.part + i); }
+
+/// The lower of two neighbours sends its elements, and the other one sends back what it received. A
+/// last rank without a neighbour does nothing. `send(view)` and `receive(view)`: with the
+/// neighbour.
+template <class Send, class Receive>
+void round_trip(const Ring& r, const Send& send, const Receive& receive) {
+  if (r.partner() >= r.n) return;
+  if (r.rank < r.partner()) send(r.whole);
+  receive(r.received);
+  if (r.rank > r.partner()) send(r.received);
+}
 
 const Collective collectives[] = {
     {"all_reduce", Operation::all_reduce, &Ring::whole, &Ring::whole,
@@ -70,7 +84,7 @@ const Collective collectives[] = {
        MPI_Reduce_scatter_block(r.whole.data(), r.share.data(), r.count(), MPI_FLOAT, MPI_SUM,
                                 r.raw->get());
      }},
-    // A Communicator leaves the share where it belongs, MPI at the beginning.
+    // A Communicator leaves the share at the rank's place, MPI at the beginning.
     {"reduce_scatter_in_place", Operation::reduce_scatter, &Ring::whole, &Ring::own, sum_of_own,
      [](const Ring& r) { r.ranks.reduce_scatter(r.whole); },
      [](const Ring& r) {
@@ -78,7 +92,7 @@ const Collective collectives[] = {
                                 r.raw->get());
      },
      &Ring::first},
-    // Share p of what comes out is rank p's.
+    // Share p of the result is rank p's.
     {"all_gather", Operation::all_gather, &Ring::share, &Ring::whole,
      [](const Ring& r, Size i) { return pattern(i / r.part, i % r.part); },
      [](const Ring& r) { r.ranks.all_gather(r.share, r.whole); },
@@ -92,7 +106,7 @@ const Collective collectives[] = {
      [](const Ring& r) {
        MPI_Bcast(r.whole.data(), static_cast<int>(r.whole.extent(0)), MPI_FLOAT, 0, r.raw->get());
      }},
-    // Part p of what arrives comes from rank p, where it was this rank's part.
+    // Part p of the result comes from rank p.
     {"all_to_all", Operation::all_to_all, &Ring::whole, &Ring::received,
      [](const Ring& r, Size i) { return pattern(i / r.part, r.rank * r.part + i % r.part); },
      [](const Ring& r) { r.ranks.all_to_all(r.whole, r.counts, r.received, r.counts); },
@@ -100,15 +114,36 @@ const Collective collectives[] = {
        MPI_Alltoall(r.whole.data(), r.count(), MPI_FLOAT, r.received.data(), r.count(), MPI_FLOAT,
                     r.raw->get());
      }},
+    {"ping_pong", std::nullopt, &Ring::whole, &Ring::received,
+     [](const Ring& r, Size i) {
+       return r.partner() < r.n ? pattern(std::min<Size>(r.rank, r.partner()), i) : 0.0F;
+     },
+     [](const Ring& r) {
+       round_trip(
+           r, [&](const Vector<float>& v) { r.ranks.send(v, r.partner(), 0); },
+           [&](const Vector<float>& v) { r.ranks.receive(v, r.partner(), 0); });
+     },
+     [](const Ring& r) {
+       const int count = static_cast<int>(r.whole.extent(0)), partner = r.partner();
+       round_trip(
+           r,
+           [&](const Vector<float>& v) {
+             MPI_Send(v.data(), count, MPI_FLOAT, partner, 0, r.raw->get());
+           },
+           [&](const Vector<float>& v) {
+             MPI_Recv(v.data(), count, MPI_FLOAT, partner, 0, r.raw->get(), MPI_STATUS_IGNORE);
+           });
+     }},
 };
 
 MicroCase make_case(const Ring& ring, const Collective& collective, bool through_mpi) {
-  const double bytes = static_cast<double>(ring.whole.extent(0)) * sizeof(float);
+  const double trips = collective.operation ? 1 : 2;
+  const double bytes = trips * static_cast<double>(ring.whole.extent(0)) * sizeof(float);
+  const double factor = collective.operation ? wire_factor(*collective.operation, ring.n) : 1;
   const auto call = through_mpi ? collective.through_mpi : collective.through_communicator;
   const auto out = through_mpi ? collective.out_of_mpi : collective.out;
   return {[=] { call(ring); },
-          {{"algbw_bytes_per_second", bytes},
-           {"busbw_bytes_per_second", bytes * wire_factor(collective.operation, ring.n)}},
+          {{"algbw_bytes_per_second", bytes}, {"busbw_bytes_per_second", bytes * factor}},
           [=] {
             fill_with(ring.*collective.in, [&](Size i) { return pattern(ring.rank, i); });
             call(ring);
@@ -120,7 +155,7 @@ MicroCase make_case(const Ring& ring, const Collective& collective, bool through
 
 void add_collective_benchmarks(MicroContext& context) {
   for (const AxisPoint& point : context.axis_points()) {
-    // Whole shares: raw MPI has no others in its simple calls.
+    // All shares are equal, as the simple calls of MPI require.
     const Size n = point.ranks.size(), elements = (point.bytes / 4 + n - 1) / n * n;
     for (const Collective& collective : collectives)
       for (const bool through_mpi : {false, true}) {

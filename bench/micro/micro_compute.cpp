@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank computes in a step, on all ranks at once.
+// The kernels of a step of an MLP, and a whole step with hardly any work. All ranks compute at
+// once.
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/loss.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/random/fill.hpp>
 
+#include "measure/case_run.hpp"
 #include "micro/micro.hpp"
-#include "micro/sgemm.hpp"
+
+/// The BLAS that Kokkos Kernels uses; null in builds without one.
+extern "C" [[gnu::weak]] void sgemm_(const char*, const char*, const int*, const int*, const int*,
+                                     const float*, const float*, const int*, const float*,
+                                     const int*, const float*, float*, const int*);
 
 namespace tessera::bench {
 namespace {
@@ -35,7 +41,7 @@ struct Product {
   const char* name;
   Trans trans_a, trans_b;
   Size m, n, k;
-  bool keeps_sums = false;  ///< C stays in the type of sums, as gradients of parameters do
+  bool keeps_sums = false;  ///< C has the type of sums, as gradients of parameters
 };
 
 std::string to_string(const Product& p) {
@@ -46,7 +52,6 @@ std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
   return {{"flops_per_second", GemmShape{p.m, p.n, p.k}.flops()}};
 }
 
-/// Its operands, and C.
 template <class T, class C = T>
 struct Operands {
   explicit Operands(const Product& p)
@@ -57,50 +62,51 @@ struct Operands {
   Matrix<C> c;
 };
 
-template <class T>
-Gemm<T> gemm_of(const Product& p, MatmulPrecision precision) {
-  const bool is_emulated = short_products(dtype_of<T>(), precision) == ShortProducts::emulated;
-  return Gemm<T>(precision,
-                 is_emulated ? MatmulScratch{p.m * p.k, p.k * p.n, p.m * p.n} : MatmulScratch{});
-}
-
-template <class T, class C = T>
-std::function<void()> through_gemm(const Product& p, MatmulPrecision precision) {
-  return [p, o = Operands<T, C>(p), gemm = gemm_of<T>(p, precision)] {
+/// `products`: the library of 16-bit or TF32 products, if it is one.
+template <class T, class C>
+std::function<void()> through_gemm(const Product& p, MatmulPrecision precision,
+                                   std::optional<ShortProducts> products) {
+  MatmulScratch scratch;
+  if (products == ShortProducts::emulated) scratch = {p.m * p.k, p.k * p.n, p.m * p.n};
+  return [p, o = Operands<T, C>(p), gemm = Gemm<T>(precision, scratch)] {
     gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c);
   };
 }
 
-std::function<void()> through_blas(const Product& p, const BlasProduct& sgemm) {
-  return [=, o = Operands<float>(p)] { sgemm(p.trans_a, p.trans_b, o.a, o.b, o.c); };
-}
-
-/// The product of 16-bit operands, or in TF32: what multiplies them differs between builds and
-/// processors.
+/// The label names the library of 16-bit or TF32 products, which depends on build and processor.
 template <class T>
-void add_short_product(MicroContext& context, const Product& p, std::string_view name,
-                       MatmulPrecision precision = MatmulPrecision::strict) {
-  context.add(fmt::format("gemm_{}/{}", name, to_string(p)), [=] {
+void add_gemm(MicroContext& context, const Product& p, const char* name,
+              MatmulPrecision precision = MatmulPrecision::strict) {
+  context.add(fmt::format("{}/{}", name, to_string(p)), [=] {
+    const auto products = short_products(dtype_of<T>(), precision);
     return MicroCase{
-        .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision)
-                             : through_gemm<T>(p, precision),
+        .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision, products)
+                             : through_gemm<T, T>(p, precision, products),
         .rates = rates_of(p),
-        .label = std::string(name_of(*short_products(dtype_of<T>(), precision))),
+        .label = products ? std::string(name_of(*products)) : "",
     };
   });
 }
 
+/// BLAS multiplies column-major matrices: C^T = op(B)^T op(A)^T.
+std::function<void()> through_blas(const Product& p) {
+  return [p, o = Operands<float>(p)] {
+    const char op_a = static_cast<char>(p.trans_a), op_b = static_cast<char>(p.trans_b);
+    const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
+    const int lda = static_cast<int>(o.a.extent(1)), ldb = static_cast<int>(o.b.extent(1));
+    const float one = 1, zero = 0;
+    sgemm_(&op_b, &op_a, &n, &m, &k, &one, o.b.data(), &ldb, o.a.data(), &lda, &zero, o.c.data(),
+           &n);
+  };
+}
+
 void add_product(MicroContext& context, const Product& p) {
-  context.add("gemm/" + to_string(p), [=] {
-    return MicroCase{through_gemm<float>(p, MatmulPrecision::strict), rates_of(p)};
-  });
-  if (const BlasProduct sgemm = find_sgemm())
-    context.add("blas/" + to_string(p), [=] {
-      return MicroCase{through_blas(p, sgemm), rates_of(p)};
-    });
-  add_short_product<float>(context, p, "tf32", MatmulPrecision::tf32);
-  add_short_product<BFloat16>(context, p, "bfloat16");
-  add_short_product<Float16>(context, p, "float16");
+  add_gemm<float>(context, p, "gemm");
+  if (Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible && sgemm_ != nullptr)
+    context.add("blas/" + to_string(p), [=] { return MicroCase{through_blas(p), rates_of(p)}; });
+  add_gemm<float>(context, p, "gemm_tf32", MatmulPrecision::tf32);
+  add_gemm<BFloat16>(context, p, "gemm_bfloat16");
+  add_gemm<Float16>(context, p, "gemm_float16");
 }
 
 void add_layer(MicroContext& context, Size rows, Size in, Size out) {
@@ -123,18 +129,6 @@ void add_layer(MicroContext& context, Size rows, Size in, Size out) {
   });
 }
 
-void add_loss(MicroContext& context, Size rows, Size cols) {
-  context.add(fmt::format("loss/mse/rows:{}/cols:{}", rows, cols), [=] {
-    const Matrix<float> prediction = random_matrix(rows, cols, 4);
-    const Matrix<float> target = random_matrix(rows, cols, 5);
-    const Matrix<float> gradient("tessera::bench::gradient", rows, cols);
-    const Vector<double> sums("tessera::bench::sums", 1);
-    return MicroCase{[=] {
-      loss_and_gradient<float>(LossKind::mse, prediction, target, rows * cols, sums, 0, gradient);
-    }};
-  });
-}
-
 void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string& name, Size n) {
   context.add(fmt::format("optimizer/{}/n:{}", name, n), [=] {
     OptimizerConfig config;
@@ -142,36 +136,20 @@ void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string&
     const auto optimizer = std::make_shared<Optimizer<float>>(config, n);
     const auto parameters = allocate_zeros<float>("tessera::bench::parameters", n);
     const auto gradients = allocate_zeros<float>("tessera::bench::gradients", n);
-    // Parameters, gradients and moments are read, parameters and moments written.
+    // Reads parameters, gradients and moments; writes parameters and moments.
     const double vectors = 3.0 + 2.0 * static_cast<double>(moments_per_parameter(config));
     return MicroCase{[=] { optimizer->step(parameters, gradients, 1e-3F); },
                      {{"bytes_per_second", vectors * static_cast<double>(n) * sizeof(float)}}};
   });
 }
 
-/// Reads and writes what Adam does, without its division and root.
-void multiply_add(Size n, float* p, const float* g, float* m, float* v) {
-  for_each(
-      "tessera::bench::optimizer_limit", n, KOKKOS_LAMBDA(Size i) {
-        const float mi = 0.9F * m[i] + g[i], vi = 0.9F * v[i] + g[i];
-        m[i] = mi;
-        v[i] = vi;
-        p[i] -= 1e-3F * (mi + vi);
-      });
-}
-
-/// What Adam could reach if nothing but memory took time.
-void add_optimizer_limit(MicroContext& context, Size n) {
-  context.add(fmt::format("optimizer_limit/adam/n:{}", n), [=] {
-    const auto parameters = allocate_zeros<float>("tessera::bench::parameters", n);
-    const auto gradients = allocate_zeros<float>("tessera::bench::gradients", n);
-    const auto moments = allocate_zeros<float>("tessera::bench::moments", 2 * n);
-    return MicroCase{[=] {
-                       multiply_add(n, parameters.data(), gradients.data(), moments.data(),
-                                    moments.data() + n);
-                     },
-                     {{"bytes_per_second", 7.0 * static_cast<double>(n) * sizeof(float)}}};
-  });
+/// A step with one sample per rank and one weight, which measures the overhead of a step.
+MicroCase empty_step(const Communicator& world) {
+  Config config;
+  config.model.mlp.widths = {1, 1};
+  config.data.samples = config.training.batch_size = world.size();
+  const auto run = std::make_shared<CaseRun<float>>(config, world);
+  return {[=] { run->warm_up(1, [] {}); }};
 }
 
 }  // namespace
@@ -180,16 +158,15 @@ void add_compute_benchmarks(MicroContext& context) {
   const MicroOptions& options = context.options();
   const std::vector<Size>& widths = options.widths;
   Size parameters = 0;
-  std::set<std::pair<Size, Size>> measured;  // layers of one shape are measured once
+  std::set<std::pair<Size, Size>> measured;  // each shape once
   for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
     const auto [in, out] = std::pair(widths[l], widths[l + 1]);
     if (measured.insert({in, out}).second) add_layer(context, options.batch, in, out);
     parameters += (in + 1) * out;
   }
-  add_loss(context, options.batch, widths.back());
   add_optimizer(context, OptimizerKind::sgd, "sgd", parameters);
   add_optimizer(context, OptimizerKind::adam, "adam", parameters);
-  add_optimizer_limit(context, parameters);
+  context.add("empty_step", [world = context.mesh().world()] { return empty_step(world); });
 }
 
 }  // namespace tessera::bench

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of layers that transformers and Fourier operators are made of, and their many small
-// products.
+// Losses, and the layers of transformers and Fourier operators with their many small products.
 #include <memory>
 
-#include <KokkosBatched_Gemm_Decl.hpp>
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/loss.hpp>
@@ -15,12 +12,11 @@
 #include <tessera/random/fill.hpp>
 
 #include "micro/micro.hpp"
-#include "micro/sgemm.hpp"
 
 namespace tessera::bench {
 namespace {
 
-// A small GPT and the operator of the seeds' tutorial.
+// The shapes of a small GPT and of a Fourier neural operator.
 constexpr Size positions = 256, width = 512, heads = 8, head_width = width / heads;
 constexpr Size vocabulary = 1024;
 constexpr FourierGrid grid{32, 12, 32};
@@ -31,7 +27,7 @@ Matrix<float> drawn(Size rows, Size cols, std::uint64_t seed) {
   return made;
 }
 
-/// A layer by itself, with operands of its own.
+/// One layer with its own operands.
 class LayerAlone {
  public:
   LayerAlone(const LayerSpec& layer, Size samples) : layer_(layer), call_{layer_, gemm_, samples} {
@@ -56,7 +52,7 @@ class LayerAlone {
 
   void run(bool forwards) const { forwards ? forward(call_) : backward(call_); }
 
-  /// FLOPs of its products, or where it has none, the bytes of its operands: each once.
+  /// Returns the FLOPs of its products or, if it has none, the bytes of its operands.
   std::pair<std::string, double> rate(bool forwards) const {
     const PassCount flops = count_flops({layer_}, call_.samples);
     if (flops.forward > 0) return {"flops_per_second", (forwards ? flops.forward : flops.backward)};
@@ -86,102 +82,45 @@ LayerSpec over(Size in_positions, Size out_positions, LayerSpec layer) {
   return layer;
 }
 
-void add_cross_entropy(MicroContext& context, Size rows) {
-  context.add(fmt::format("loss/cross_entropy/rows:{}/cols:{}", rows, vocabulary), [=] {
-    const Matrix<float> logits = drawn(rows, vocabulary, 1), gradient = drawn(rows, vocabulary, 2);
-    const auto targets = allocate_matrix<float>("tessera::bench::targets", rows, 1);
+/// `target_columns`: of the targets; 1 for cross-entropy, whose targets are class numbers.
+void add_loss(MicroContext& context, LossKind kind, Size rows, Size cols, Size target_columns) {
+  context.add(fmt::format("loss/{}/rows:{}/cols:{}", name_of(kind), rows, cols), [=] {
+    const Matrix<float> output = drawn(rows, cols, 1), gradient = drawn(rows, cols, 2);
+    const auto targets = allocate_matrix<float>("tessera::bench::targets", rows, target_columns);
     Kokkos::deep_copy(targets, 3);
     const Vector<double> sums("tessera::bench::sums", 1);
-    const double bytes = 2.0 * static_cast<double>(logits.size()) * sizeof(float);
-    return MicroCase{[=] {
-                       loss_and_gradient<float>(LossKind::cross_entropy, logits, targets, rows,
-                                                sums, 0, gradient);
-                     },
-                     {{"bytes_per_second", bytes}}};
+    const double bytes = 2.0 * static_cast<double>(output.size()) * sizeof(float);
+    return MicroCase{
+        [=] { loss_and_gradient<float>(kind, output, targets, rows, sums, 0, gradient); },
+        {{"bytes_per_second", bytes}}};
   });
 }
 
-/// C = A op(B), `count` times, with the matrices of each kind one below the other.
+/// C = A op(B), `count` times; the matrices of each kind are stacked.
 struct ManyProducts {
   std::string name;
   Size count, m, n, k;
   Trans trans_b;
 };
 
-struct ManyOperands {
-  explicit ManyOperands(const ManyProducts& p)
-      : a(drawn(p.count * p.m, p.k, 1)),
-        b(p.trans_b == Trans::no ? drawn(p.count * p.k, p.n, 2) : drawn(p.count * p.n, p.k, 2)),
-        c(drawn(p.count * p.m, p.n, 3)) {}
-  Matrix<float> a, b, c;
-};
-
-/// Kokkos Kernels' product of a team, one for each product.
-template <class TransB>
-struct TeamProducts {
-  Matrix<float> a, b, c;
-  Size m, rows_b;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size first = team.league_rank() * m, first_b = team.league_rank() * rows_b;
-    const auto part = [](const Matrix<float>& of, Size begin, Size rows) {
-      return Kokkos::subview(of, Kokkos::make_pair(begin, begin + rows), Kokkos::ALL);
-    };
-    KokkosBatched::TeamVectorGemm<Team, KokkosBatched::Trans::NoTranspose, TransB,
-                                  KokkosBatched::Algo::Gemm::Unblocked>::invoke(team, 1.0F,
-                                                                                part(a, first, m),
-                                                                                part(b, first_b,
-                                                                                     rows_b),
-                                                                                0.0F,
-                                                                                part(c, first, m));
-  }
-};
-
-std::function<void()> through_teams(const ManyProducts& p, const ManyOperands& o) {
-  const auto run = [=](auto trans) {
-    using Kernel = TeamProducts<decltype(trans)>;
-    const Kernel kernel{o.a, o.b, o.c, p.m, static_cast<Size>(o.b.extent(0)) / p.count};
-    for_each_row("tessera::bench::team_products", p.count, p.m * p.n, kernel);
-  };
-  if (p.trans_b == Trans::no) return [=] { run(KokkosBatched::Trans::NoTranspose{}); };
-  return [=] { run(KokkosBatched::Trans::Transpose{}); };
-}
-
-/// One after the other. Multiply: (trans_a, trans_b, A, B, C).
-template <class Multiply>
-std::function<void()> in_turn(const ManyProducts& p, const ManyOperands& o,
-                              const Multiply& multiply) {
-  return [=] {
-    const Size rows_b = static_cast<Size>(o.b.extent(0)) / p.count;
-    for (Size i = 0; i < p.count; ++i)
-      multiply(Trans::no, p.trans_b, rows_of(o.a, {i * p.m, p.m}),
-               rows_of(o.b, {i * rows_b, rows_b}), rows_of(o.c, {i * p.m, p.m}));
-  };
-}
-
 void add_many_products(MicroContext& context, const ManyProducts& p) {
-  const auto add = [&](const char* way, const auto& work_of) {
-    context.add(fmt::format("{}/{}/count:{}/m:{}/n:{}/k:{}", p.name, way, p.count, p.m, p.n, p.k),
-                [=] {
-                  const GemmShape shape{p.m, p.n, p.k, p.count};
-                  return MicroCase{work_of(ManyOperands(p)), {{"flops_per_second", shape.flops()}}};
-                });
-  };
-  add("gemm", [=](const ManyOperands& o) {
-    return in_turn(p, o,
-                   [gemm = Gemm<float>()](Trans ta, Trans tb, const auto& a, const auto& b,
-                                          const auto& c) { gemm(ta, tb, a, b, 0, c); });
+  context.add(fmt::format("{}/count:{}/m:{}/n:{}/k:{}", p.name, p.count, p.m, p.n, p.k), [=] {
+    const Size rows_b = p.trans_b == Trans::no ? p.k : p.n;
+    const Matrix<float> a = drawn(p.count * p.m, p.k, 1), c = drawn(p.count * p.m, p.n, 3);
+    const Matrix<float> b = drawn(p.count * rows_b, p.trans_b == Trans::no ? p.n : p.k, 2);
+    const auto multiply = [=, gemm = Gemm<float>()] {
+      for (Size i = 0; i < p.count; ++i)
+        gemm(Trans::no, p.trans_b, rows_of(a, {i * p.m, p.m}), rows_of(b, {i * rows_b, rows_b}), 0,
+             rows_of(c, {i * p.m, p.m}));
+    };
+    return MicroCase{multiply, {{"flops_per_second", GemmShape{p.m, p.n, p.k, p.count}.flops()}}};
   });
-  if (const BlasProduct sgemm = find_sgemm())
-    add("blas", [=](const ManyOperands& o) { return in_turn(p, o, sgemm); });
-  add("kokkos_batched", [=](const ManyOperands& o) { return through_teams(p, o); });
 }
 
 }  // namespace
 
 void add_layer_benchmarks(MicroContext& context) {
-  // For 1024 rows, the default, 16 sequences and 32 fields.
+  // The default of 1024 rows gives 16 sequences and 32 fields.
   const Size sequences = std::max<Size>(1, context.options().batch / 64);
   const Size fields = std::max<Size>(1, context.options().batch / 32);
   add_layer(context, "layer_norm",
@@ -200,7 +139,9 @@ void add_layer_benchmarks(MicroContext& context) {
   add_layer(context, "mode_product", mode_product("y", "u", 0, grid, 0), fields);
   add_layer(context, "inverse_fourier", over(1, points, inverse_fourier("y", "u", 0, grid)),
             fields);
-  add_cross_entropy(context, sequences * positions);
+  const Size outputs = context.options().widths.back();
+  add_loss(context, LossKind::mse, context.options().batch, outputs, outputs);
+  add_loss(context, LossKind::cross_entropy, sequences * positions, vocabulary, 1);
   add_many_products(context,
                     {"scores", sequences * heads, positions, positions, head_width, Trans::yes});
   add_many_products(context,

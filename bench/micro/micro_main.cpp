@@ -1,51 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <benchmark/benchmark.h>
-#include <iostream>
-#include <memory>
+#include <cctype>
+#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
+#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/launch.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
+#include <tessera/process/standard_streams.hpp>
 
-#include "micro/line_filter.hpp"
-#include "micro/micro_command_line.hpp"
+#include "micro/micro.hpp"
 
 namespace {
 
 using namespace tessera;
 using namespace tessera::bench;
 
-/// Ranks that keep their findings to themselves.
-class Silence : public benchmark::BenchmarkReporter {
- public:
-  Silence() : nowhere_(nullptr) {
-    SetOutputStream(&nowhere_);
-    SetErrorStream(&nowhere_);
-  }
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
+void add_flags(CLI::App& app, MicroOptions& options) {
+  const CLI::Range count(Size{1}, Size{1} << 20);
+  app.add_option("--iterations", options.iterations, "Iterations of each benchmark")->check(count);
+  app.add_option("--widths", options.widths,
+                 "Layer widths of the network whose shapes are measured")
+      ->delimiter(',')
+      ->check(count)
+      ->expected(2, 1000);
+  app.add_option("--batch", options.batch, "Rows per rank")->check(count);
+  app.add_option("--mesh", options.mesh, "Mesh whose collectives are measured");
+  app.add_option("--bytes", options.bytes, "Message sizes in bytes")
+      ->delimiter(',')
+      ->check(CLI::Range(Size{4}, Size{1} << 30));
+  app.add_option("--inject-wrong", options.wrong_rank,
+                 "For testing: make this rank report one wrong element in every checked result")
+      ->type_name("RANK");
+  app.allow_extras();
+  app.footer("\nAll other options are those of Google Benchmark:");
+}
 
- private:
-  std::ostream nowhere_;
-};
+/// Returns the value of a flag of Google Benchmark, which also reads it from a variable.
+std::string google_flag(const std::vector<std::string>& flags, std::string name) {
+  std::string value;
+  for (const std::string& flag : flags)
+    if (flag.starts_with("--" + name + "=") || flag == "--" + name)
+      value = flag == "--" + name ? "true" : flag.substr(name.size() + 3);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (const char* const variable = std::getenv(name.c_str()); variable != nullptr && value.empty())
+    value = variable;
+  return value;
+}
 
-void initialize(std::vector<std::string> arguments) {
+/// Passes flags to Google Benchmark, which ends the process after a bad value. MPI has not started
+/// yet, so this harms no other rank.
+void initialize(std::vector<std::string> flags) {
+  for (const char* const name :
+       {"benchmark_min_time", "benchmark_min_warmup_time", "benchmark_enable_random_interleaving"})
+    if (const std::string value = google_flag(flags, name); !value.empty() && value != "false")
+      throw ConfigError(std::string("--") + name, value,
+                        "is not supported: ranks would run different benchmarks and wait for each "
+                        "other forever; set --iterations instead");
+  // Launchers give their processes a terminal that nobody looks at.
+  if (detect_launch(std::getenv)) flags.insert(flags.begin(), "--benchmark_color=false");
   static char program[] = "tessera-micro";  // Google Benchmark keeps the pointer
   std::vector<char*> argv{program};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+  for (std::string& flag : flags) argv.push_back(flag.data());
+  int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
-  int argc = static_cast<int>(arguments.size()) + 1;
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
-    throw Error(ExitCode::usage, std::string(argv[1]) + ": is not an option of Google Benchmark");
+    throw Error(ExitCode::usage, "{}: is no option of tessera-micro or Google Benchmark", argv[1]);
 }
 
 void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh& mesh) {
@@ -67,53 +101,60 @@ void add_context(const Runtime& runtime, const MicroOptions& options, const Mesh
   add("rows_of_a_rank", std::to_string(options.batch));
 }
 
-/// Google Benchmark warns where it was compiled without NDEBUG, as Debian's is. That slows down its
-/// own loop, which no time here is taken around.
-std::size_t run_and_report() {
-  LineFilter filter(std::cerr, "***WARNING*** Library was built as DEBUG");
-  std::ostream errors(&filter);
-  const std::unique_ptr<benchmark::BenchmarkReporter> reporter(
-      benchmark::CreateDefaultDisplayReporter());
-  reporter->SetErrorStream(&errors);
-  return benchmark::RunSpecifiedBenchmarks(reporter.get());
+/// Runs the benchmarks on all ranks; rank 0 reports. Returns how many ran.
+std::size_t run_benchmarks(int rank) {
+  if (rank == 0) return benchmark::RunSpecifiedBenchmarks();
+  initialize({"--benchmark_out="});
+  std::ostream nowhere(nullptr);
+  benchmark::ConsoleReporter silent;
+  silent.SetOutputStream(&nowhere);
+  silent.SetErrorStream(&nowhere);
+  return benchmark::RunSpecifiedBenchmarks(&silent);
 }
 
-ExitCode micro(Runtime& runtime, const std::vector<std::string>& arguments) {
-  const MicroCommand command =
-      parse_micro_command(arguments, runtime.world_rank(), runtime.world_size());
-  const MicroOptions& options = command.options;
+ExitCode micro(Runtime& runtime, const MicroOptions& options, const std::string& file) {
   const Communicator world = Communicator::world();
+  if (options.wrong_rank >= world.size())
+    throw ConfigError("--inject-wrong", std::to_string(options.wrong_rank),
+                      "must be less than the number of ranks");
   const Mesh mesh(world, MeshShape::parse(options.mesh, Topology(node_of_ranks(world))));
-  // Google Benchmark ends the process where it cannot write, behind MPI's back.
+  // Google Benchmark would end the process of rank 0 if it cannot write, and wait for a FIFO.
   collectively(world, [&] {
-    if (world.rank() == 0 && !command.file.empty()) check_writable("--benchmark_out", command.file);
+    if (world.rank() == 0 && !file.empty()) check_writable("--benchmark_out", file);
   });
-  initialize(command.google);
   MicroContext context(options, mesh);
   add_compute_benchmarks(context);
   add_layer_benchmarks(context);
   add_collective_benchmarks(context);
-  add_mesh_benchmarks(context);
-  add_communicator_benchmarks(context);
-  add_checkpoint_benchmarks(context);
   add_context(runtime, options, mesh);
-
-  Silence silence;
-  const std::size_t ran =
-      world.rank() == 0 ? run_and_report() : benchmark::RunSpecifiedBenchmarks(&silence);
-  if (ran == 0) throw Error(ExitCode::usage, "--benchmark_filter: no benchmark matches");
+  if (run_benchmarks(world.rank()) == 0)
+    throw Error(ExitCode::usage, "--benchmark_filter: no benchmark matches");
   if (context.errors() > 0)
-    throw Error(ExitCode::wrong_result,
-                std::to_string(context.errors()) + " benchmarks ended with an error");
+    throw Error(ExitCode::wrong_result, "{} benchmarks ended with an error", context.errors());
   return ExitCode::ok;
 }
 
-// Help needs neither MPI nor a device.
 Task task_of(const std::vector<std::string>& arguments) {
-  for (const char* const flag : {"-h", "--help"})
-    if (std::find(arguments.begin(), arguments.end(), flag) != arguments.end())
-      return task_for(ShowText{parse_micro_command({flag}, 0, 1).text});
-  return ParallelTask([arguments](Runtime& runtime) { return micro(runtime, arguments); });
+  CLI::App app("Time the parts of a step: matrix products, kernels, layers, collectives",
+               "tessera-micro");
+  MicroOptions options;
+  add_flags(app, options);
+  try {
+    app.parse(reversed_own_arguments(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return SingleTask([help = app.help()](Size) {
+      print_output(help);
+      benchmark::PrintDefaultHelp();
+      return ExitCode::ok;
+    });
+  } catch (const CLI::ParseError& error) {
+    throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300));
+  }
+  const std::vector<std::string> google = app.remaining();
+  initialize(google);
+  return ParallelTask([options, file = google_flag(google, "benchmark_out")](Runtime& runtime) {
+    return micro(runtime, options, file);
+  });
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ WIDTHS, BATCH = [1024, 4096, 4096, 1024], 1024
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One way to make the step, on so many ranks."""
+    """A library, its options and the number of ranks for one measured step."""
 
     name: str
     library: str
@@ -45,14 +45,14 @@ def rows_of(ranks, precision):
 
 def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--tessera-bench", required=True, help="our program")
-    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="with its options")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX")
-    parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs")
-    parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--tessera-bench", required=True, help="program to measure")
+    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="launcher with its options (mpirun --bind-to core)")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks (1 2)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX (cpu)")
+    parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs; all without this option")
+    parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries; all without this option")
+    parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds (3)")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps in a round (5)")
     parser.add_argument("--small", action="store_true", help="a tiny model, to see that everything runs")
     parser.add_argument("--json", help="write all figures to this file; the report shows a peers.json")
     options = parser.parse_args(arguments)
@@ -73,7 +73,7 @@ def parse(arguments=None):
 
 
 def run(command):
-    """The standard output of a command whose processes have one thread each."""
+    """Runs a command whose processes have one thread each, and returns its standard output."""
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **threads})
     if done.returncode != 0:
@@ -141,7 +141,7 @@ def measure(options):
 
 
 def add_ratios(figures):
-    """Of each figure to the first one of ours with as many ranks and the same precision."""
+    """Adds to each figure its ratio to our first one with as many ranks and the same precision."""
     ours = {}
     for figure in figures:
         if figure["library"] == "tessera":

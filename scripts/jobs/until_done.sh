@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # Sourced by scripts/study.sh and by the jobs that `tessera-bench jobs` writes.
 
-# results_of RESULTS COMMAND...: the references, and the results of the cases that COMMAND names with --case=ID, or of all
-# cases. Other jobs may be writing to the same directory.
+# results_of RESULTS COMMAND...: prints the references, and the results of the cases that COMMAND names with --case=ID, or
+# of all cases. Other jobs may write to the same directory.
 results_of() {
   local results=$1 word
   local -a files=()
@@ -14,8 +14,7 @@ results_of() {
   cat "$results"/references/*.json "${files[@]}" 2>/dev/null
 }
 
-# forget_running RESULTS COMMAND...: takes back what the launch has noted of the case that it was in. Its time was over; the
-# case has not ended it.
+# forget_running RESULTS COMMAND...: sets the running case back to pending, because the end of the job stopped it.
 forget_running() {
   local word
   for word in "${@:2}"; do
@@ -24,7 +23,7 @@ forget_running() {
   done
 }
 
-# retry_once COMMAND...: sets once to the command without --retry.
+# retry_once COMMAND...: sets `once` to the command without --retry.
 retry_once() {
   local word skip=''
   once=()
@@ -39,11 +38,10 @@ retry_once() {
   done
 }
 
-# until_done RESULTS LOST COMMAND...: runs COMMAND, a launch of `tessera-bench run ... -o RESULTS`, until a launch has
-# come to its end. One that ends early has ended in some case; the next one runs the other cases, and records this case
-# as failed once LOST launches have ended in it. Nothing is started again when a launch has begun no case and no
-# reference. When the launch or this shell is told to stop (SIGTERM), as schedulers do when a job's time is over, the
-# shell ends: the next job goes on. Returns the exit code of the last launch.
+# until_done RESULTS LOST COMMAND...: runs COMMAND, a launch of `tessera-bench run ... -o RESULTS`, until a launch completes,
+# and returns its exit code. If a launch ends early in a case, the next launch runs the other cases. After LOST such launches
+# the case is recorded as failed. A launch that has begun no case and no reference is the last one. After SIGTERM, which
+# schedulers send at the time limit of a job, the shell exits, and the next job continues.
 until_done() {
   local results=$1 lost=$2 output before status restarts=0 told=''
   local -a again=()
@@ -61,7 +59,7 @@ until_done() {
       exit $((128 + 15))
     fi
     if [[ $(results_of "$results" "$@" | cksum) == "$before" ]]; then break; fi
-    # Each early end counts against a case or a reference; more of them would have another cause.
+    # Each case and reference may end LOST launches. More of them have another cause.
     if ((++restarts > lost * $(find "$results" -name result.json -o -path '*/references/*.json' | wc -l))); then break; fi
     printf -- '-- The launch ended early; going on with the other cases\n'
     again=(--resume --give-up "$lost")

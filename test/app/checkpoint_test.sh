@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints end to end: runs that stop and go on, on other meshes too, and what is said of files.
+# Checkpoints end to end: runs that stop and resume, also on other meshes; damaged files; export; signals.
 # usage: checkpoint_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
@@ -10,13 +10,11 @@ tests=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=script_support.sh
 source "$(dirname "$0")/script_support.sh"
 
-# expect_one_message PIECE: one rank says it; launchers add what they think of the exit code.
+# expect_one_message PIECE: one rank prints it. Launchers add lines about the exit code.
 expect_one_message() {
   [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
   grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
 }
-
-saved_files() { (cd "$here/saves" && echo *); }
 
 tutorial=("$inputs/tutorial.toml" --set training.num_epochs=5 --set checkpoint.directory=saves)
 begin whole
@@ -25,7 +23,7 @@ expect_code 0
 expect_json /checkpoints 0
 losses=$(json /epoch_losses)
 
-# Threads write the same while training goes on.
+# Threads write the same checkpoints in the background.
 begin async
 async=("${tutorial[@]}" --set checkpoint.async=true --set checkpoint.on_failure=continue --set checkpoint.every_steps=7)
 launch run "${async[@]}" --until 1000 --json out.json
@@ -62,7 +60,7 @@ expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes
 expect_json /measured/checkpoint_bytes_read 4620
 expect_json /measured/checkpoint_bytes_written 27720
 
-# Started once more, it says that it is at its end, and gives no rates.
+# A run with no steps left says so and prints no rates.
 launch run "${tutorial[@]}" --resume-if-present --json out.json
 expect_code 0
 expect_line " +Steps: +none was left"
@@ -74,7 +72,7 @@ expect_json /samples_per_second null
 expect_json /steps 0
 expect_json /epoch_losses "$losses"
 
-# What it wrote is shown, verified, and trained on with another strategy on one rank.
+# Checkpoints can be shown, verified, and resumed on one rank and with another strategy.
 launcher=()
 saved=saves/step_0000000035.h5
 launch checkpoint show $saved
@@ -93,7 +91,7 @@ launch run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume $saved
 expect_code 0
 expect_near "the final loss with fsdp" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
 
-# Damage is found by whoever reads, with one line.
+# Every command reports a damaged file in one line.
 cp "$here/$saved" "$here/damaged.h5"
 size=$(stat -c %s "$here/$saved")
 printf '\x55' | dd of="$here/damaged.h5" bs=1 seek=$((size - 100)) conv=notrunc status=none
@@ -103,66 +101,32 @@ for command in "checkpoint verify damaged.h5" "run $inputs/tutorial.toml --resum
   expect_code 1
   expect_one_message "damaged.h5: "
 done
-truncate -s 3000 "$here/damaged.h5"
-launch run "${tutorial[@]}" --resume damaged.h5
-expect_code 1
-expect_one_message "damaged.h5: is not a complete HDF5 file: truncated file"
-launch run "${tutorial[@]}" --resume "$inputs/tutorial.toml"
-expect_code 1
-expect_one_message "tutorial.toml: is not a complete HDF5 file: file signature not found"
-launch run "${tutorial[@]}" --set 'model.widths=[4, 8, 1]' --resume
-expect_code 1
-expect_one_message "saves/step_0000000040.h5: was written with model.widths = [4, 64, 1], but this run has [4, 8, 1]"
-
-# A directory belongs to one training, and to one run at a time.
-cp -r "$here/saves" "$here/before"
-other=("${tutorial[@]}" --set data.seed=7 --set checkpoint.every_steps=10)
-launch run "${other[@]}"
-expect_code 1
-expect_one_message "checkpoint.directory = saves: holds step_0000000040.h5 of another training; resume that with --resume, set another directory, or replace it with checkpoint.overwrite = true"
-start=$(awk '{ print $22 }' /proc/$$/stat)
-host=$(hostname)/$(readlink /proc/self/ns/pid)
-echo "$host $$ $start" > "$here/saves/lock"
-launch run "${tutorial[@]}" --resume
-expect_code 1
-expect_one_message "checkpoint.directory = saves: is in use by process $$ on $(hostname), which is running; set another directory"
-rm "$here/saves/lock"
-diff -r "$here/before" "$here/saves" || fail "it changed what another run has there"
-echo "$host 999999999 $start" > "$here/saves/lock"
-launch run "${other[@]}" --set checkpoint.overwrite=true
-expect_code 0
-[ "$(saved_files)" = "latest step_0000000030.h5 step_0000000040.h5" ] || fail "there is $(saved_files)"
-launch run "${tutorial[@]}" --resume
-expect_code 1
-expect_one_message "saves/step_0000000040.h5: was written with data.seed = 7, but this run has 0"
-
-# A training that diverges keeps its last good checkpoint.
-begin diverges
-launch run "${tutorial[@]}" --set checkpoint.every_steps=1 --set training.learning_rate=1e30
-expect_code 2
-expect_one_message "training diverged: "
-[ "$(saved_files)" = "latest $(cat "$here/saves/latest")" ] || fail "there is $(saved_files)"
-launch checkpoint verify "saves/$(cat "$here/saves/latest")"
-expect_code 0
-
-# Exported parameters give the loss that was printed.
+# NumPy computes the printed loss from the exported parameters.
 begin export
 launcher=()
 launch run "${tutorial[@]}" --set data.validation_samples=64 --export run
 expect_code 0
-launch checkpoint export saves/step_0000000040.h5 -o model.npz
+launch checkpoint export saves/step_0000000040.h5 -o model.safetensors
 expect_code 0
-expect_line "model.npz: 4 arrays from saves/step_0000000040.h5"
+expect_line "model.safetensors: 4 arrays from saves/step_0000000040.h5"
 launch checkpoint export saves/step_0000000040.h5 --format safetensors --names pytorch
 expect_code 0
 expect_line "saves/step_0000000040.safetensors: 4 arrays from saves/step_0000000040.h5"
 if [ -n "${PYTHON:-}" ]; then
-  (cd "$here" && "$PYTHON" -B "$tests/../checkpoint/export_test.py" model.npz saves/step_0000000040.safetensors run) ||
+  (cd "$here" && "$PYTHON" -B "$tests/../../scripts/npz.py" model.safetensors &&
+    "$PYTHON" -B "$tests/../checkpoint/export_test.py" model.npz saves/step_0000000040.safetensors run) ||
     fail "NumPy does not get the loss of the run"
+  # NumPy has no bf16; a file may also be cut off.
+  printf '\x40\0\0\0\0\0\0\0{"a/b": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}XX' > "$here/bf16"
+  head -c 100 "$here/model.safetensors" > "$here/cut"
+  for file in bf16:"a/b has elements of type BF16, which NumPy lacks" cut:Expecting none:"[Errno 2] No such file"; do
+    (cd "$here" && "$PYTHON" -B "$tests/../../scripts/npz.py" "${file%%:*}") 2> "$err" && fail "converts ${file%%:*}"
+    expect_one_error "error: ${file%%:*}: ${file#*:}"
+  done
 fi
-launch checkpoint export saves/step_0000000040.h5 --format onnx
+launch checkpoint export saves/step_0000000040.h5 --format npz
 expect_code 1
-expect_one_message "--format = onnx: must be one of npz, safetensors"
+expect_one_message "--format: must be safetensors; scripts/npz.py converts that to npz"
 launch checkpoint export saves/step_0000000040.h5 -o /dev/null/model.npz
 expect_code 1
 expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"
@@ -175,27 +139,12 @@ expect_one_message "--resume: needs checkpoint.directory"
 launch run "$inputs/tutorial.toml" --until 1000
 expect_code 1
 expect_one_message "--until = 1000: needs checkpoint.directory"
-launch run "${tutorial[@]}" --until tomorrow
-expect_code 1
-expect_one_message "--until = tomorrow: must be a local date and time that exists, like 2026-11-24T06:00:00, or seconds since 1970"
-launch run "${tutorial[@]}" --until 2027-02-30T00:00:00
-expect_code 1
-expect_one_message "--until = 2027-02-30T00:00:00: must be a local date and time that exists"
-launch run "$inputs/tutorial.toml" --set checkpoint.every_steps=3
-expect_code 1
-expect_one_message "checkpoint.every_steps = 3: needs checkpoint.directory"
-launch run "${tutorial[@]}" --set checkpoint.on_failure=retry
-expect_code 1
-expect_one_message "checkpoint.on_failure = \"retry\": must be one of stop, continue"
-launch run "$inputs/tutorial.toml" --set checkpoint.async=true
-expect_code 1
-expect_one_message "checkpoint.async = true: needs checkpoint.directory"
 launch run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
 expect_code 1
 expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that exists or can be created"
 expect_files
 
-# stop_by NAME SIGNALS FILE ARGUMENTS...: a scheduler's signals to one process, once there is a FILE in its directory.
+# stop_by NAME SIGNALS FILE ARGUMENTS...: sends signals to a run when FILE appears in its directory.
 launcher=()
 stop_by() {
   begin "$1"
@@ -208,7 +157,7 @@ stop_by() {
     compgen -G "$here/saves/$file" > /dev/null && break
     sleep 0.01
   done
-  # To the program: timeout passes SIGTERM on, and nothing else.
+  # Sends to the program itself, because timeout passes on SIGTERM only.
   trained=$(pgrep -P $process)
   for signal in $signals; do kill -"$signal" "$trained"; done
   wait $process
@@ -220,7 +169,7 @@ stop_by() {
 }
 stop_by signal USR1 latest --set checkpoint.every_steps=1000
 stop_by signal-twice "TERM TERM" latest --set checkpoint.every_steps=1000
-# While a save of 20 MB goes on.
+# During a save of 20 MB.
 large=(--set 'model.widths=[4, 300000, 1]' --set checkpoint.every_steps=1)
 stop_by signal-in-a-save TERM 'step_*.unfinished' "${large[@]}"
 stop_by signal-in-the-background TERM 'step_*.unfinished' "${large[@]}" --set checkpoint.async=true

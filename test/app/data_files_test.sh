@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training on arrays from files: the samples that a run exported make the same losses, and what is said of files.
+# Training on files: exported samples give the same losses, and bad files give one clear line.
 # usage: data_files_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
@@ -25,8 +25,9 @@ expect_code 0
 expect_line " +Devices used: +$ranks"
 expect_near "the final loss on $ranks ranks" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 2e-5
 
-# One rank says it, and all of them end; launchers add what they think of the exit code.
-for command in run inspect; do
+# One rank prints the error, and all of them end. Launchers add lines about the exit code.
+for command in run "plan --live"; do
+  # shellcheck disable=SC2086 # words
   launch $command "${tutorial[@]}" "${arrays[@]}" --set data.samples=257
   expect_code 1
   [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
@@ -34,10 +35,10 @@ for command in run inspect; do
     fail "another error"
 done
 
-# NaN in two rows, which several ranks read, is the same line for all.
+# NaN in two rows, which several ranks read, gives the same line on any number of ranks.
 cp -r "$work/npy/saved/." "$work"
 header=$(od -An -tu2 -j8 -N2 "$work/x.npy")
-for element in 67 1001; do  # of rows of 4: row 16, column 3, and row 250
+for element in 67 1001; do  # rows have 4 elements: row 16, column 3; row 250
   printf '\0\0\300\177' |
     dd of="$work/x.npy" bs=1 seek=$((10 + header + 4 * element)) conv=notrunc 2> "$work/dd"
 done
@@ -57,7 +58,7 @@ done
 launch run "${tutorial[@]}" "${arrays[@]}" --set data.allow_nonfinite=true
 expect_code 2
 
-# What needs no samples needs no files.
+# Plans and configurations need no files.
 begin nothing
 launcher=()
 launch plan "${tutorial[@]}" "${arrays[@]}"

@@ -10,7 +10,7 @@ launcher=()
 source "$(dirname "$0")/script_support.sh"
 
 tutorial=("$inputs/tutorial.toml" --set training.num_epochs=2)
-# In a directory of the test, never one of the system's: a mistake would destroy that. Devices need root.
+# The nodes are in a directory of the test, because a mistake would destroy those of the system. Devices need root.
 make_nodes() {
   mkfifo "$here/fifo"
   mkdir "$here/directory"
@@ -22,7 +22,7 @@ expect_nodes() {
   [[ -p $here/fifo && -L $here/link && -d $here/directory ]] || fail "a node was replaced"
   [ "${#kinds[@]}" -eq 3 ] || [ -c "$here/zero" ] || fail "the device was replaced"
 }
-# rejects NODE PIECE ARGUMENT...: one line, at once, and nothing printed.
+# rejects NODE PIECE ARGUMENT...: the program prints one error at once and nothing else.
 rejects() {
   local node=$1 piece=$2
   shift 2
@@ -58,7 +58,7 @@ expect_one_error "-o = $saved: must be another file than the checkpoint"
 
 begin links
 mkdir "$here/far"
-for name in out.json model.npz arrays/x.npy; do
+for name in out.json model.safetensors arrays/x.npy; do
   mkdir -p "$here/$(dirname $name)"
   ln -s "$here/far/$(basename $name)" "$here/$name"
 done
@@ -66,13 +66,13 @@ for _ in first again; do
   launch run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves \
     --set checkpoint.overwrite=true
   expect_code 0
-  launch checkpoint export saves/step_0000000016.h5 -o model.npz
+  launch checkpoint export saves/step_0000000016.h5 -o model.safetensors
   expect_code 0
 done
-for name in out.json model.npz arrays/x.npy; do
+for name in out.json model.safetensors arrays/x.npy; do
   [ -L "$here/$name" ] || fail "replaced the link $name"
 done
-[ "$(cd "$here/far" && echo *)" = "model.npz out.json x.npy" ] || fail "wrote $(ls "$here/far")"
+[ "$(cd "$here/far" && echo *)" = "model.safetensors out.json x.npy" ] || fail "wrote $(ls "$here/far")"
 expect_json /steps 16
 
 begin inputs
@@ -92,7 +92,7 @@ mkdir "$here/saves"
 mkfifo "$here/saves/latest"
 rejects $node saves/latest run "${tutorial[@]}" --set checkpoint.directory=saves --resume
 expect_nodes
-# On several ranks as well, by one of them, and nobody waits.
+# On several ranks, one of them reports it and none waits.
 launcher=("${several[@]}")
 launch run fifo
 launcher=()
@@ -130,24 +130,24 @@ if "${as_user[@]}" "$program" --version > /dev/null 2>&1; then
   may_not 000 "saves/step_0000000016.h5: cannot be read: Permission denied" checkpoint show saves/step_0000000016.h5
   may_not 555 "--json = saves/out.json: must be in a writable directory" run "${tutorial[@]}" --json saves/out.json
   may_not 000 "--json = saves/out.json: cannot be written: Permission denied" run "${tutorial[@]}" --json saves/out.json
-  may_not 555 "-o = saves/model.npz: must be in a writable directory" checkpoint export saves/step_0000000016.h5 \
-    -o saves/model.npz
+  may_not 555 "-o = saves/model.safetensors: must be in a writable directory" checkpoint export saves/step_0000000016.h5 \
+    -o saves/model.safetensors
 else
   echo "SKIPPED: permissions: no other user can run $program"
 fi
-# A link that leads nowhere is no checkpoint.
+# A dangling link is no checkpoint.
 ln -s nowhere "$here/saves/step_0000000099.h5"
 launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume --json out.json
 expect_code 0
 expect_json /resumed_at 16
 
-# Names are bytes, whatever they stand for.
+# Names of files may be any bytes.
 begin names
 launch run "${tutorial[@]}" --quiet --set checkpoint.directory=$'"\xff"' --json $'out\xfe.json'
 expect_code 0
 [ -s "$here/"$'out\xfe.json' ] || fail "wrote $(ls "$here")"
 
-# Results are in their files before anything is said of standard output, which comes last.
+# A full standard output does not prevent the files.
 begin full-output
 (cd "$here" && timeout 60 "$program" run "${tutorial[@]}" --json out.json --export arrays \
   --set checkpoint.directory=saves) > /dev/full 2> "$err"
@@ -169,7 +169,7 @@ for arguments in "plan $inputs/tutorial.toml" \
   expect_one_error "cannot write to standard output: No space left on device"
   [ -s "$here/out.json" ] || fail "$arguments: no file"
 done
-# A file that cannot be written keeps neither the others from being written nor the results from being printed.
+# If one file cannot be written, the others are written and the results are printed.
 begin one-file-fails
 mkdir "$here/gone"
 (cd "$here" && exec timeout 100 "$program" run "$inputs/tutorial.toml" --set training.num_epochs=20000 \

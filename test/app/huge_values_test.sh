@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every integer of a configuration, as large as one may write it: a plan or one clear line, at once and in little memory.
+# Huge integers for every key give a plan or one clear line, quickly and in little memory.
 # usage: huge_values_test.sh PROGRAM JSON_GET INPUTS
 program=$1 json_get=$2 inputs=$3
 launcher=()
@@ -11,7 +11,7 @@ source "$(dirname "$0")/script_support.sh"
 address_space=2000000
 (ulimit -v $address_space && "$program" --version) > /dev/null 2>&1 || address_space=unlimited
 
-# plan ARGUMENTS...: a plan, or one line on stderr.
+# plan ARGUMENTS...: expects a plan or one line on stderr.
 plan() {
   begin "plan-$((++count))"
   name="plan $*"
@@ -25,7 +25,7 @@ plan() {
 }
 count=0
 
-# The file of the kind of model that a key belongs to.
+# file_of KEY: prints the input whose kind of model has the key.
 file_of() {
   case $1 in
     model.residual_mlp.*) echo residual ;;
@@ -40,7 +40,7 @@ file_of() {
 begin keys
 launch run "$inputs/tutorial.toml" --print-config
 expect_code 0
-# "section.key" of whatever has an integer by default, and those that are unset.
+# "section.key" of all keys that are integers or unset by default.
 keys=$(awk '/^\[/ { section = substr($1, 2, length($1) - 2) }
             /^[a-z_0-9.]+ = -?[0-9]+ / { print section "." $1 }
             /^# [a-z_]+ is unset/ { print section "." $2 }' "$out")
@@ -51,7 +51,7 @@ for key in $keys training.activation_checkpointing; do
   done
 done
 
-# Those that go together.
+# Combinations.
 everything=(--set data.samples=2147483647 --set training.batch_size=2147483647)
 for microbatches in 1 65536 2147483647; do
   for mesh in data=1 data=2147483647 fsdp=65536 model=2147483647 pipeline=2; do
@@ -69,7 +69,7 @@ plan "$inputs/hybrid.toml" --mesh data=nodes,fsdp=per_node --set distributed.wor
 printf '[model]\nwidths = [%s1]\n' "$(printf '4, %.0s' {1..100000})" > "$work/wide.toml"
 plan "$work/wide.toml"
 
-# A key or a value as long as a file may be is quoted in part, and compared with no name letter by letter.
+# Messages quote only a part of a very long key or value, and no similar name is searched for it.
 long=$(printf 'a%.0s' {1..100000})
 printf '[model]\nwidths = [4, 8, 1]\n%s = 1\n' "$long$long$long$long$long$long$long$long$long" > "$work/key.toml"
 plan "$work/key.toml"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every file of inputs/ is planned whole; those that are not for a cluster are inspected, and run small on one process
-# and on several; on 4 its ranks must talk as its strategy says.
+# Every file of inputs/ is planned whole; those that are not for a cluster also run small on one process and on
+# several. On 4 ranks the calls must be those of its strategy.
 # usage: inputs_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
@@ -109,7 +109,7 @@ for file in "$inputs"/*.toml; do
   expect_json /measured/traffic "[]"
   expected=$(json /final_loss)
   launcher=("${several[@]}")
-  launch inspect "$file" ${small[@]+"${small[@]}"}
+  launch plan --live "$file" ${small[@]+"${small[@]}"}
   expect_code 0
   train
   [ "$ranks" -eq 4 ] || continue
@@ -118,10 +118,10 @@ for file in "$inputs"/*.toml; do
 done
 [ "$ranks" -eq 4 ] || conclude
 
-# What ranks hold, from their memory: blocks along `model`, flat shares over `fsdp`, and who has the same.
-begin inspect
+# The parts that ranks hold in their memory: blocks along `model`, flat shares over `fsdp`, and which ranks have the same.
+begin live
 launcher=("${several[@]}")
-launch inspect "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
+launch plan --live "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
 launcher=()
 expect_code 0
 expect_line "Axis names: \('fsdp', 'model'\)"
@@ -130,5 +130,11 @@ expect_line " +\[16:32, 0:4\] +on ranks 2-3"
 expect_line "layer1/kernel \(parameter\): P\(None, 'model'\) of \(4, 64\), flat shares over fsdp"
 expect_line " +\[0:4, 32:64\], elements 80:128 of 128 +on rank 3"
 expect_line " +\[32:64\], none of it +on rank 1"
+cp "$out" "$work/live"
+# The old name of the command gives the same.
+launcher=("${several[@]}")
+launch inspect "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
+launcher=()
+cmp "$out" "$work/live" || fail "inspect prints something else"
 
 conclude

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// json_get FILE POINTER...: the values at these JSON pointers, one line each, for test scripts.
-// Ends with 1 if the file is not JSON (NaN and infinity are not) or has no such value.
+// json_get FILE POINTER...: prints the values at these JSON pointers, one per line. Exits with 1 if
+// the file is not JSON, which has no NaN and no infinity, or lacks a value.
 #include <cstdio>
 #include <fstream>
 

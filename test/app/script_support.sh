@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the end-to-end tests. They set `program`, `json_get` and `launcher` (may be empty).
+# Sourced by the end-to-end tests, which set `program`, `json_get` and `launcher` (may be empty).
 set -u
 work=$(mktemp -d)
 failures=0
@@ -16,7 +16,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-# begin NAME: an empty directory $here, and $out and $err outside of it for what is printed.
+# begin NAME: makes an empty directory $here, and $out and $err outside of it for the output.
 begin() {
   name=$1 here=$work/$1 out=$work/$1.out err=$work/$1.err
   mkdir "$here"
@@ -24,7 +24,7 @@ begin() {
   : > "$err"
 }
 
-# launch ARGUMENTS...: the program under the launcher, in $here. Sets $code.
+# launch ARGUMENTS...: runs the program under the launcher in $here. Sets $code.
 launch() {
   (cd "$here" && timeout --kill-after=5 180 ${launcher[@]+"${launcher[@]}"} "$program" "$@") > "$out" 2> "$err"
   code=$?
@@ -32,7 +32,7 @@ launch() {
 
 expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code, expected $1"; }
 
-# expect_files NAME...: what the program left in $here.
+# expect_files NAME...: the program left these files in $here.
 expect_files() {
   local found
   found=$(ls -A "$here" | xargs)
@@ -47,7 +47,7 @@ expect_silence() {
   [ ! -s "$err" ] || fail "wrote to stderr"
 }
 
-# expect_one_error PIECE: one line on stderr, which contains it.
+# expect_one_error PIECE: stderr is one line that contains PIECE.
 expect_one_error() {
   [ "$(wc -l < "$err")" -eq 1 ] || fail "$(wc -l < "$err") lines on stderr, expected 1"
   grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
@@ -59,7 +59,7 @@ expect_near() {
     'BEGIN { exit !(v ~ /^-?[0-9]/ && v - w <= t && w - v <= t) }' || fail "$1 is '$2', expected $3"
 }
 
-# json POINTER: the value in $here/out.json.
+# json POINTER: prints the value in $here/out.json.
 json() { "$json_get" "$here/out.json" "$1" 2>&1; }
 expect_json() {
   local value

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/kokkos.sh on sources that build in no time: what it says to bad input, and that it leaves either a whole
+# scripts/kokkos.sh with small sources: its messages for bad input, its downloads, and that it leaves a complete
 # installation or none. Needs no network.
 # usage: kokkos_test.sh SCRIPT
 # shellcheck source-path=SCRIPTDIR
 program=$1
 # shellcheck source=../app/script_support.sh
 source "$(dirname "$0")/../app/script_support.sh"
-# The user's settings of pip must not reach a network.
-export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/links
+# Neither the release archives nor pip may reach a network.
+export KOKKOS_MIRROR=file://$work/mirror PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/links
 mkdir "$work/links"
 
 # make_sources: $here/sources/kokkos and kokkos-kernels, which only install the two files that packages look for.
@@ -96,22 +96,48 @@ expect_files bin out.log
 if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   begin no_network
   launch --prefix out
-  expect_refusal "pip could not download"
+  expect_refusal "pip could not download pycompadre 1.7.6; check the network"
+  expect_line "-- The release archives cannot be downloaded; using the Python packages that hold Kokkos"
   expect_files out.log
 
   begin checksum
-  archive=$(awk '$1 == "kokkos" && $2 ~ /openmp/ { print $4 "-" $5 }' "$program")
+  archive=$(awk '$1 == "kokkos" && $4 ~ /^[0-9.]+$/ { print $3 "-" $4; exit }' "$program")
   mkdir "$here/$archive"
   # Would leave a file if pip ran it before it compared the checksum.
   echo "open('$here/ran', 'w')" > "$here/$archive/setup.py"
   tar -C "$here" -czf "$work/links/$archive.tar.gz" "$archive"
   rm -r "${here:?}/$archive"
   launch --prefix out
-  expect_refusal "the archive of ${archive%-*} ${archive##*-} has a wrong checksum"
+  expect_refusal "pip could not download ${archive%-*} ${archive##*-}: its archive has a wrong checksum"
   expect_files out.log
 fi
 
-# Everything that uses a Kokkos with CUDA is compiled by its wrapper.
+# The release archives come first. A copy of the script has the checksums of small ones.
+begin release
+make_sources
+mkdir "$here/scripts"
+cp "$(dirname "$program")"/{setup.sh,kokkos.sh} "$here/scripts"
+while read -r package version checksum; do
+  archive=$work/mirror/$package/releases/download/$version/$package-$version.tar.gz
+  mkdir -p "$(dirname "$archive")"
+  tar -C "$here/sources" -czf "$archive" "$package"
+  sed -i "s/$checksum/$(sha256sum "$archive" | cut -d ' ' -f 1)/" "$here/scripts/kokkos.sh"
+done < <(awk '$2 ~ /openmp/ && NF == 4 { print $1, $3, $4 }' "$program")
+script=$program program=$here/scripts/kokkos.sh
+launch --prefix out
+expect_code 0
+expect_line "-- Downloaded the release archive of kokkos 4.5.01"
+expect_line "-- Downloaded the release archive of kokkos-kernels 4.5.01"
+expect_line "-- Installed Kokkos 4.5.01 openmp"
+expect_files out scripts sources
+echo >> "$archive"
+launch --prefix other
+expect_line "-- The release archives cannot be downloaded; using the Python packages that hold Kokkos"
+expect_code 1
+program=$script
+rm -r "$work/mirror"
+
+# The wrapper compiles all code that uses a Kokkos with CUDA.
 begin compiler_wrapper
 make_sources
 mkdir "$here/bin" "$here/sources/kokkos/bin"
@@ -163,7 +189,7 @@ expect_line "-- Kokkos is complete there; nothing to do"
 launch --source sources --prefix out --backend serial
 expect_refusal "$here/out is Kokkos 4.6.02 openmp ZEN4, not Kokkos 4.6.02 serial"
 
-# In the middle of a build: what was started ends too.
+# A signal to the script and the build, as Ctrl-C sends it.
 begin interrupted
 make_sources
 cat >> "$here/sources/kokkos/CMakeLists.txt" <<TEXT
@@ -171,17 +197,18 @@ file(WRITE $here/started "")
 execute_process(COMMAND sleep 50)
 file(WRITE $here/went_on "")
 TEXT
-(cd "$here" && exec "$program" --source sources --prefix out) > "$out" 2> "$err" &
+(cd "$here" && exec setsid "$program" --source sources --prefix out) > "$out" 2> "$err" &
 for _ in $(seq 100); do
   if [ -e "$here/started" ]; then break; fi
   sleep 0.1
 done
-kill -TERM $!
+kill -TERM -- -$!
 SECONDS=0
 wait $!
 code=$?
 [ $SECONDS -lt 20 ] || fail "went on for $SECONDS s"
-expect_refusal "interrupted; nothing was installed"
+expect_code 1
+grep -qx "error: interrupted; nothing was installed, run it again" "$err" || fail "does not say that it was interrupted"
 expect_files out.log sources started
 
 conclude

@@ -143,14 +143,13 @@ std::string copied(const std::string& path, const std::function<bool(ArrayFacts&
 // Each array that is there may be whole: what is not there has no checksum.
 TEST(CheckpointFile, MissingArraysAndThoseOfAnotherTypeAreFound) {
   const TemporaryDirectory directory;
-  const std::string path = written_to(directory), to = directory.path() / "model.npz";
+  const std::string path = written_to(directory), to = directory.path() / "model.safetensors";
   const auto expect_error = [&](const std::function<bool(ArrayFacts&)>& change,
                                 const std::string& message) {
     const std::string copy = copied(path, change);
     EXPECT_EQ(error_of([&] { verify_checkpoint(copy); }), copy + ": " + message);
-    EXPECT_EQ(
-        error_of([&] { export_parameters(copy, to, ExportFormat::npz, ExportNames::tessera); }),
-        copy + ": " + message);
+    EXPECT_EQ(error_of([&] { export_parameters(copy, to, ExportNames::tessera); }),
+              copy + ": " + message);
     EXPECT_FALSE(fs::exists(to));
   };
   EXPECT_EQ(verify_checkpoint(copied(path, [](ArrayFacts&) { return true; })),
@@ -214,8 +213,8 @@ TEST(CheckpointFile, EveryCutIsFound) {
 // What cannot be read whole is not exported, and leaves no file.
 TEST(CheckpointFile, DamageIsNotExported) {
   const TemporaryDirectory directory;
-  const std::string path = written_to(directory), to = directory.path() / "model.npz";
-  EXPECT_EQ(export_parameters(path, to, ExportFormat::npz, ExportNames::tessera), 4U);
+  const std::string path = written_to(directory), to = directory.path() / "model.safetensors";
+  EXPECT_EQ(export_parameters(path, to, ExportNames::tessera), 4U);
   fs::remove(to);
   {
     Hdf5File file = Hdf5File::change(path);
@@ -223,9 +222,8 @@ TEST(CheckpointFile, DamageIsNotExported) {
     file.write("parameters/layer2/bias", DType::float32, {{{1}, {1}}}, &changed);
     file.close();
   }
-  for (const ExportFormat format : {ExportFormat::npz, ExportFormat::safetensors})
-    EXPECT_EQ(error_of([&] { export_parameters(path, to, format, ExportNames::pytorch); }),
-              path + ": parameters/layer2/bias: is damaged: its checksum differs");
+  EXPECT_EQ(error_of([&] { export_parameters(path, to, ExportNames::pytorch); }),
+            path + ": parameters/layer2/bias: is damaged: its checksum differs");
   EXPECT_FALSE(fs::exists(to) || fs::exists(to + ".unfinished"));
 }
 

@@ -24,15 +24,6 @@ std::string content_of(const fs::path& path) {
   return text.str();
 }
 
-TEST(DurableFile, ReplacesAFileByRenaming) {
-  const TemporaryDirectory directory;
-  const fs::path to = directory.write("to", "old"), from = directory.path() / "from";
-  write_durably(from, "new");
-  rename_durably(from, to);
-  EXPECT_EQ(content_of(to), "new");
-  EXPECT_FALSE(fs::exists(from));
-}
-
 TEST(DurableFile, ReservingSpaceLeavesTheContentAlone) {
   const TemporaryDirectory directory;
   const fs::path path = directory.write("file", "text");

@@ -56,8 +56,8 @@ TEST(Hdf5File, KeepsArraysTextsAndAttributes) {
   EXPECT_EQ(file.attribute("b", "rate"), AttributeValue(0.75));
 }
 
-// What other programs may map, and the threads of checkpoints write.
-TEST(Hdf5File, ElementsAreOneBehindTheOtherAtTheirPlace) {
+// Other programs may map these elements, and threads of checkpoints write them.
+TEST(Hdf5File, StoresElementsContiguouslyAtTheirPlace) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() / "a.h5";
   {
@@ -80,7 +80,7 @@ TEST(Hdf5File, ElementsAreOneBehindTheOtherAtTheirPlace) {
   EXPECT_EQ(read, values);
 }
 
-TEST(Hdf5File, MovesSeveralBoxesInTheirOrder) {
+TEST(Hdf5File, ReadsSeveralHyperslabsInOrder) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() / "a.h5";
   std::vector<double> values(20);
@@ -88,14 +88,14 @@ TEST(Hdf5File, MovesSeveralBoxesInTheirOrder) {
   Hdf5File file = Hdf5File::create(path);
   file.add_array({"a", {4, 5}, DType::float64});
   file.write("a", DType::float64, all_of({4, 5}), values.data());
-  const std::vector<Hyperslab> boxes{{{0, 3}, {1, 2}}, {{1, 0}, {2, 5}}, {{3, 0}, {1, 1}}};
+  const std::vector<Hyperslab> slabs{{{0, 3}, {1, 2}}, {{1, 0}, {2, 5}}, {{3, 0}, {1, 1}}};
   std::vector<double> read(13);
-  file.read("a", DType::float64, boxes, read.data());
+  file.read("a", DType::float64, slabs, read.data());
   std::iota(values.begin(), values.begin() + 13, 3);
   EXPECT_EQ(read, std::vector<double>(values.begin(), values.begin() + 13));
 }
 
-TEST(Hdf5File, SaysWhatIsWrongWithAFile) {
+TEST(Hdf5File, ReportsWhatIsWrong) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() / "a.h5";
   {

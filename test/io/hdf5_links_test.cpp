@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other programs whose arrays are elsewhere: what is opened there might be anything.
+// Files of other programs whose arrays are in other files, which are never opened.
 #include <fstream>
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -17,8 +17,8 @@ namespace {
 using test::error_of;
 using test::TemporaryDirectory;
 
-/// a.h5 with an array "here" of two elements, a FIFO that nobody writes to, and b.h5, open for
-/// more.
+/// Makes a.h5 with an array "here" of two elements, a FIFO without a writer, and b.h5, to which
+/// tests add links.
 class Hdf5Links : public testing::Test {
  protected:
   Hdf5Links() {
@@ -31,7 +31,7 @@ class Hdf5Links : public testing::Test {
   }
 
   std::string path(const char* name) const { return (directory_.path() / name).string(); }
-  /// Adds an array "y" whose elements are where its properties say.
+  /// Adds an array "y" with these properties.
   void add_array(hid_t properties) const {
     const hsize_t extent = 2;
     const hid_t space = H5Screate_simple(1, &extent, nullptr);
@@ -44,7 +44,7 @@ class Hdf5Links : public testing::Test {
     H5Fclose(made_);
     return Hdf5File::open(path("b.h5"));
   }
-  /// The error of reading "y", without the name of the file.
+  /// Returns the error of reading "y", without the name of the file.
   std::string error_of_reading(const Hdf5File& file) const {
     double values[2];
     return error_of([&] {

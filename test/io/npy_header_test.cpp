@@ -21,7 +21,7 @@ std::string with_dictionary(const std::string& text, char version = 1) {
 
 const std::string plain = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
 
-TEST(NpyHeader, IsReadAsItIsWritten) {
+TEST(NpyHeader, ReadsWhatItWrites) {
   for (const Shape& shape : {Shape{7}, Shape{2, 3}, Shape{1, 2, 3, 4}}) {
     const std::string written = npy_header(DType::float64, shape);
     const auto read = parse_npy_header(written + "values");
@@ -30,6 +30,7 @@ TEST(NpyHeader, IsReadAsItIsWritten) {
     EXPECT_FALSE(read->is_fortran_order);
     EXPECT_EQ(read->shape, shape);
     EXPECT_EQ(read->bytes, static_cast<Size>(written.size()));
+    EXPECT_EQ(written.size() % 64, 0U);
   }
 }
 
@@ -47,7 +48,7 @@ TEST(NpyHeader, MayHaveAnyVersionOrderAndSpaces) {
   EXPECT_EQ(read->type, "[('a', '<f4', [2])]");
 }
 
-TEST(NpyHeader, RejectsWhatIsNone) {
+TEST(NpyHeader, RejectsIncompleteAndOtherText) {
   const std::string whole = with_dictionary(plain);
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_FALSE(parse_npy_header(whole.substr(0, length))) << length;
@@ -65,8 +66,8 @@ TEST(NpyHeader, RejectsWhatIsNone) {
     EXPECT_FALSE(parse_npy_header(with_dictionary(wrong))) << wrong;
 }
 
-// Sanitizers see that nothing is read beyond the text.
-TEST(NpyHeader, OfFlippedBytesIsReadOrRejected) {
+// Sanitizers check that it reads nothing beyond the text.
+TEST(NpyHeader, SurvivesFlippedBytes) {
   std::mt19937 random(1);
   const std::string whole = with_dictionary(plain);
   Size read = 0;

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 using test::error_of;
 using test::TemporaryDirectory;
 
-/// One of each kind that is no regular file, with its name. Devices need root: one that is like
-/// /dev/zero to read from, and like /dev/null to write to.
+/// One node of each kind that is no regular file. Devices need root; this one reads like /dev/zero
+/// and writes like /dev/null.
 class WholeFile : public testing::Test {
  protected:
   struct Node {
@@ -63,7 +63,7 @@ class WholeFile : public testing::Test {
   }
 };
 
-TEST_F(WholeFile, IsReadUpToItsMostBytes) {
+TEST_F(WholeFile, IsReadUpToALimit) {
   const std::string text = directory_.write("text", std::string("a\0\nb", 4));
   EXPECT_EQ(read_text(text), std::string("a\0\nb", 4));
   EXPECT_EQ(read_text(text, 4).size(), 4U);
@@ -74,7 +74,7 @@ TEST_F(WholeFile, IsReadUpToItsMostBytes) {
             file("none") + ": cannot be read: No such file or directory");
 }
 
-TEST_F(WholeFile, NothingElseIsRead) {
+TEST_F(WholeFile, ReadsRegularFilesOnly) {
   ASSERT_GE(nodes_.size(), 6U);
   for (const Node& node : nodes_)
     EXPECT_EQ(error_of([&] { read_text(node.path); }),
@@ -114,7 +114,7 @@ TEST_F(WholeFile, IsWrittenThroughLinks) {
             "--json = " + file("astray") + ": must be in an existing directory");
 }
 
-TEST_F(WholeFile, NothingElseIsReplaced) {
+TEST_F(WholeFile, ReplacesRegularFilesOnly) {
   for (const Node& node : nodes_) {
     const std::string reason = "must be a regular file, not a " + node.kind;
     EXPECT_EQ(error_of([&] { check_writable("--json", node.path); }),
@@ -139,7 +139,7 @@ TEST_F(WholeFile, IsNotWrittenInPart) {
   EXPECT_EQ(files(), before);
 }
 
-TEST_F(WholeFile, DurableOnesReplaceNoLinkEither) {
+TEST_F(WholeFile, DurableRenamesReplaceRegularFilesOnly) {
   const std::string text = directory_.write("text", "new");
   fs::create_symlink("old", file("link"));
   directory_.write("old", "old");
@@ -148,8 +148,10 @@ TEST_F(WholeFile, DurableOnesReplaceNoLinkEither) {
   for (const Node& node : nodes_) error_of([&] { rename_durably(text, node.path); });
   expect_nodes();
   EXPECT_EQ(read_text(text), "new");
+  write_durably(text, "newer");
   rename_durably(text, file("old"));
-  EXPECT_EQ(read_text(file("old")), "new");
+  EXPECT_EQ(read_text(file("old")), "newer");
+  EXPECT_FALSE(fs::exists(text));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t
   return std::span(list).first(std::min(number, list.size()));
 }
 
-/// What a candidate is, in the columns that both lists have: as this head.
+/// The columns that both lists of candidates have.
 using Cells = std::array<std::string, 5>;
 const Cells head{"strategy", "mesh", "microbatches", "recompute", "memory"};
 

@@ -9,12 +9,12 @@
 
 namespace tessera {
 
-/// The parts of a predicted step, a line each.
+/// Lists the parts of a predicted step, one per line.
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step);
 nlohmann::json to_json(const Machine& machine, const SimulatedStep& step);
 
-/// The ten best candidates with the reason why each is slower than the best, and those that need
-/// most memory beyond what there is, up to five.
+/// Lists the ten fastest candidates, each with the reason why it is slower than the fastest, and up
+/// to five candidates that need more memory than a rank has.
 std::string advice_text(const Advice& advice, const Machine& machine);
 nlohmann::json advice_json(const Advice& advice, const Machine& machine);
 

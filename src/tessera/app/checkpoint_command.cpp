@@ -14,28 +14,21 @@
 #include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
-
 namespace {
 
-template <Named Enum>
-Enum named(const char* flag, const std::string& name) {
-  const std::optional<Enum> value = value_named<Enum>(name);
-  if (!value) throw ConfigError(flag, name, "must be one of " + join(names_of<Enum>));
-  return *value;
-}
-
-std::string saved_as(const CheckpointOptions& options) {
-  const auto format = named<ExportFormat>("--format", options.format);
-  const auto names = named<ExportNames>("--names", options.names);
+std::string exported(const CheckpointOptions& options) {
+  const auto names = value_named<ExportNames>(options.names);
+  if (!names)
+    throw ConfigError("--names", options.names, "must be one of " + join(names_of<ExportNames>));
   const std::string to =
       !options.to.empty()
           ? options.to
-          : std::filesystem::path(options.file).replace_extension(name_of(format)).string();
+          : std::filesystem::path(options.file).replace_extension("safetensors").string();
   check_writable("-o", to);
   std::error_code unused;
   if (std::filesystem::equivalent(options.file, to, unused))
     throw ConfigError("-o", to, "must be another file than the checkpoint");
-  const std::size_t arrays = export_parameters(options.file, to, format, names);
+  const std::size_t arrays = export_parameters(options.file, to, *names);
   return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
                      options.file);
 }
@@ -56,7 +49,7 @@ ExitCode checkpoint_command(const CheckpointOptions& options) {
       print_output(verified(options.file));
       break;
     case CheckpointAction::save_as:
-      print_output(saved_as(options));
+      print_output(exported(options));
       break;
   }
   return ExitCode::ok;

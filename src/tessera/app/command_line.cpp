@@ -27,9 +27,8 @@ constexpr CommandExamples examples[] = {
 )"},
     {"plan", R"(  tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
-)"},
-    {"inspect", R"(  mpirun -n 4 tessera inspect inputs/hybrid.toml --mesh data=2,fsdp=2
-                                                    what each rank holds
+  mpirun -n 4 tessera plan inputs/hybrid.toml --mesh data=2,fsdp=2 --live
+                                                    what each rank of a launch holds
 )"},
     {"checkpoint",
      R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays
@@ -63,7 +62,7 @@ void add_expected_ranks(CLI::App& command, ConfigSource& source) {
       ->type_name("N");
 }
 
-/// An empty name, as of a variable that is not set, would mean no file.
+/// Rejects an empty name, which a script with an unset variable would give.
 void add_json(CLI::App& command, std::string& file, const std::string& what) {
   command.add_option("--json", file, "Also write the " + what + " to a file")
       ->type_name("FILE")
@@ -109,8 +108,9 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
   add_source(plan, options.source);
   add_json(plan, options.json, "plan");
-  plan.add_option("--ranks,--ranks-expected", options.source.ranks_expected,
-                  "Number of ranks to plan for")
+  plan.add_option(
+          "--ranks,--ranks-expected", options.source.ranks_expected,
+          "Number of ranks to plan for; with --live, number of ranks it must be launched on")
       ->type_name("N");
   plan.add_option("--machine", options.machine,
                   "Machine file: predict how long the step takes there (see inputs/machines)")
@@ -118,13 +118,16 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   plan.add_flag("--advise", options.advises,
                 "Search strategies, meshes, microbatches and recomputation for the fastest step "
                 "on the machine, and show the best configurations");
+  plan.add_flag("--live", options.live,
+                "Under mpirun: allocate the tensors, and show which part of each every rank holds");
 }
 
-void add_inspect(CLI::App& app, InspectOptions& options) {
+void add_inspect(CLI::App& app, PlanOptions& options) {
   CLI::App& inspect =
-      *app.add_subcommand("inspect", "Show which part of every tensor each rank holds");
+      *app.add_subcommand("inspect", "Old name of plan --live; the next release has no inspect");
   add_source(inspect, options.source);
   add_expected_ranks(inspect, options.source);
+  inspect.callback([&options] { options.live = true; });
 }
 
 void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
@@ -141,8 +144,12 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
   add(CheckpointAction::verify, "Compare every array with its checksum");
   CLI::App* const exporting =
       add(CheckpointAction::save_as, "Write the parameters to a file for other programs");
-  exporting->add_option("--format", options.format, "Format: " + join(names_of<ExportFormat>))
-      ->type_name("NAME");
+  exporting->add_option("--format", "Format: safetensors, which scripts/npz.py converts to npz")
+      ->type_name("NAME")
+      ->check([](const std::string& name) {
+        return name == "safetensors" ? std::string()
+                                     : "must be safetensors; scripts/npz.py converts that to npz";
+      });
   exporting
       ->add_option("--names", options.names,
                    "Names of the arrays: " + join(names_of<ExportNames>) +
@@ -150,7 +157,7 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
       ->type_name("NAME");
   exporting
       ->add_option("-o,--output", options.to,
-                   "File to write; default: the checkpoint's name with the format's extension")
+                   "File to write; default: the checkpoint's name with the extension .safetensors")
       ->type_name("FILE");
 }
 
@@ -166,8 +173,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   PlanOptions plan;
   add_run(app, run);
   add_plan(app, plan);
-  InspectOptions inspect;
-  add_inspect(app, inspect);
+  add_inspect(app, plan);
   CheckpointOptions checkpoint;
   add_checkpoint(app, checkpoint);
   app.add_subcommand("info", "Show what this program was built with and what it runs on");
@@ -185,18 +191,19 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
     throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
   }
+  const bool plans = app.got_subcommand("plan"), checks = app.got_subcommand("checkpoint");
+  if (for_kokkos && ((plans && !plan.live) || checks))
+    throw Error(ExitCode::usage, std::string(plans ? "plan" : "checkpoint") +
+                                     " does not start Kokkos and takes no --kokkos- arguments" +
+                                     hint);
+  if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty()))
+    throw Error(ExitCode::usage,
+                "--live shows a launch and takes no --json, --machine or --advise" + hint);
   if (app.got_subcommand("run")) return run;
-  for (const char* name : {"plan", "checkpoint"})
-    if (for_kokkos && app.got_subcommand(name))
-      throw Error(
-          ExitCode::usage,
-          std::string(name) + " does not start Kokkos and takes no --kokkos- arguments" + hint);
-  if (app.got_subcommand("plan")) return plan;
-  if (app.got_subcommand("checkpoint")) return checkpoint;
-  if (app.got_subcommand("inspect")) return inspect;
+  if (plans || app.got_subcommand("inspect")) return plan;
+  if (checks) return checkpoint;
   if (app.got_subcommand("info")) return InfoOptions{};
-  throw Error(ExitCode::usage,
-              "a command is required: run, plan, inspect, checkpoint or info" + hint);
+  throw Error(ExitCode::usage, "a command is required: run, plan, checkpoint or info" + hint);
 }
 
 }  // namespace tessera

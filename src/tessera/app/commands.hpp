@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of `tessera`: what each is given, and what answers it.
+// The commands of `tessera`: their options and their functions.
 #pragma once
 
 #include <array>
@@ -22,49 +22,44 @@ struct TrainOptions {
   ConfigSource source{};
   std::string json{};       ///< file for the results; empty: none
   std::string export_to{};  ///< directory for samples and predictions; empty: none
-  /// Checkpoint to go on from; empty: the latest of the configuration's directory.
+  /// Checkpoint to resume from; empty: the latest one in checkpoint.directory.
   std::optional<std::string> resume{};
-  bool resume_if_present = false;  ///< the latest, or from the beginning if there is none
-  std::string until{};             ///< when to stop with a checkpoint; empty: at the end
+  bool resume_if_present = false;  ///< resume from the latest checkpoint, or start anew without one
+  std::string until{};             ///< time to stop with a checkpoint; empty: after the last epoch
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
 };
 
-/// `tessera run`: trains as the configuration says and reports on rank 0. Collective. Throws Error
-/// (wrong_result), on every rank, if one rank's traffic or memory was not what the plan says.
-/// Returns stopped, on every rank, if it was told to end early and has.
+/// `tessera run`: trains and reports on rank 0. Collective. Throws Error (wrong_result) on every
+/// rank if the traffic or memory of one rank differs from the plan. Returns ExitCode::stopped if it
+/// was told to stop early and has written a checkpoint.
 ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 
 struct PlanOptions {
   ConfigSource source{};
   std::string json{};     ///< file for the plan or the advice; empty: none
   std::string machine{};  ///< machine file; empty: no times are predicted
-  bool advises = false;   ///< search for the best plan in place of showing one
+  bool advises = false;   ///< search for the fastest configuration instead of showing one plan
+  bool live = false;      ///< show the tensors of this launch; no other option applies
 };
 
-/// `tessera plan`: prints the plan of a configuration's step, or of the best ones. Starts neither
-/// MPI nor a device. The number of ranks is what the configuration asks for: a mesh without -1, or
-/// world_size.
+/// `tessera plan`: prints the plan of one step, or the fastest configurations. Starts neither MPI
+/// nor a device. The configuration sets the number of ranks: a mesh without -1, or world_size.
 ExitCode plan_command(const PlanOptions& options);
 
-struct InspectOptions {
-  ConfigSource source{};
-};
-
-/// `tessera inspect`: shows, on rank 0, which part of every tensor each rank of this launch holds.
-/// Collective.
-ExitCode inspect_command(Runtime& runtime, const InspectOptions& options);
+/// `tessera plan --live`: prints on rank 0 which part of every tensor each rank of this launch
+/// holds. Collective.
+ExitCode live_plan_command(const ConfigSource& source);
 
 struct InfoOptions {};
 
-/// `tessera info`: what this program was built with and runs on, printed by rank 0. Collective.
+/// `tessera info`: prints on rank 0 how the program was built and what it runs on. Collective.
 ExitCode info_command(Runtime& runtime);
 
-/// What `tessera checkpoint` does with a file.
 enum class CheckpointAction : std::uint8_t {
-  show,     ///< prints what is in it
-  verify,   ///< reads all of it, and says that it is what was written
-  save_as,  ///< writes the parameters to a file that other programs read
+  show,     ///< print its training state and arrays
+  verify,   ///< read all of it and compare it with its checksums
+  save_as,  ///< write the parameters to a file for other programs
 };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<CheckpointAction>{"show", "verify",
@@ -73,20 +68,18 @@ inline constexpr std::array<std::string_view, 3> names_of<CheckpointAction>{"sho
 struct CheckpointOptions {
   CheckpointAction action = CheckpointAction::show;
   std::string file{};
-  std::string format{name_of(ExportFormat::npz)};
   std::string names{name_of(ExportNames::tessera)};
-  std::string to{};  ///< empty: beside the checkpoint, with the format in place of its ending
+  std::string to{};  ///< empty: the checkpoint's name with the extension .safetensors
 };
 
-/// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error for a file that is not a
-/// whole checkpoint.
+/// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error if the file is not a
+/// complete checkpoint.
 ExitCode checkpoint_command(const CheckpointOptions& options);
 
-using Command = std::variant<ShowText, TrainOptions, PlanOptions, InspectOptions, CheckpointOptions,
-                             InfoOptions>;
+using Command = std::variant<ShowText, TrainOptions, PlanOptions, CheckpointOptions, InfoOptions>;
 
-/// The command that the arguments after the program's name ask for. Needs neither MPI nor a device.
-/// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.
+/// Parses the arguments after the program's name. Needs neither MPI nor a device. Leaves arguments
+/// that begin with --kokkos- to Kokkos. Throws Error (usage).
 Command parse_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace tessera

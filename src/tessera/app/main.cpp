@@ -8,6 +8,8 @@ namespace tessera {
 namespace {
 
 Task task_for(const PlanOptions& options) {
+  if (options.live)
+    return ParallelTask([source = options.source](Runtime&) { return live_plan_command(source); });
   return SingleTask([options](Size) { return plan_command(options); });
 }
 
@@ -17,14 +19,10 @@ Task task_for(const CheckpointOptions& options) {
 
 Task task_for(const TrainOptions& options) {
   return ParallelTask([options](Runtime& runtime) {
-    // A reader that leaves must not end a run whose results also go to a file.
+    // A closed pipe must not end a run whose results also go to a file.
     std::signal(SIGPIPE, SIG_IGN);
     return run_command(runtime, options);
   });
-}
-
-Task task_for(const InspectOptions& options) {
-  return ParallelTask([options](Runtime& runtime) { return inspect_command(runtime, options); });
 }
 
 Task task_for(const InfoOptions&) { return ParallelTask(info_command); }

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// The text that a command prints and the JSON document that it writes on request.
+/// The text to print, and the document for --json.
 struct Findings {
   std::string text;
   nlohmann::json document{};

@@ -24,7 +24,7 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
     return latest ? latest->string() : "";
   });
   const std::string agreed = broadcast_json(world, path);
-  // Before anything is printed; fit() reads it again.
+  // Rejects a wrong checkpoint before anything is printed. fit() reads it again.
   if (!agreed.empty()) state_to_resume(agreed, world, config);
   return agreed;
 }

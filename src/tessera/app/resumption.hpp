@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// The checkpoint that the options ask to go on from; empty: from the beginning. Rank 0 looks for
-/// it. Collective; throws the same Error on every rank where there is none and one is asked for.
+/// Returns the checkpoint to resume from, or "" to start anew. Rank 0 looks for it. Collective;
+/// throws the same Error on every rank if --resume finds none.
 std::string checkpoint_to_resume(const Communicator& world, const Config& config,
                                  const TrainOptions& options);
 

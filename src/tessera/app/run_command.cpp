@@ -30,7 +30,7 @@
 namespace tessera {
 namespace {
 
-/// Collective: what differs from the plan on the lowest rank where anything does; empty if nothing.
+/// Returns the plan_violation() of the lowest rank that has one, or "". Collective.
 std::string violation_on_any_rank(const Communicator& world, const TrainingMetrics& metrics) {
   const Outcome outcome = outcome_of([&] {
     collectively(world, [&] {
@@ -59,19 +59,19 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   return document;
 }
 
-/// Attempts to write: where a file or standard output fails, the others are written all the same.
+/// Writes outputs one by one. If one fails, the others are written nevertheless.
 class Attempts {
  public:
   explicit Attempts(const Communicator& world) : world_(world) {}
 
-  /// `attempt` is collective and ends alike on all ranks.
+  /// `attempt` is collective and has the same outcome on all ranks.
   void make(const std::function<void()>& attempt) {
     const Outcome outcome = outcome_of(attempt);
     if (outcome.failed() && outcome.code != ExitCode::usage)
       throw Error(outcome.code, outcome.message);
     if (!first_failure_.failed()) first_failure_ = outcome;
   }
-  /// Rank 0 makes the attempt; all ranks get its error. Collective.
+  /// Runs `attempt` on rank 0; all ranks get its error. Collective.
   void make_on_first(const std::function<void()>& attempt) {
     make([&] {
       collectively(world_, [&] {
@@ -79,7 +79,7 @@ class Attempts {
       });
     });
   }
-  /// Throws what failed first.
+  /// Throws the first error.
   void conclude() const {
     if (first_failure_.failed()) throw Error(first_failure_.code, first_failure_.message);
   }
@@ -89,7 +89,8 @@ class Attempts {
   Outcome first_failure_{};
 };
 
-/// Stops at a time, and on the signals that schedulers send, if there is where to save.
+/// Returns true at the given time or after a signal of a scheduler. `signals`: none without
+/// checkpoints.
 std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
                                      std::optional<std::int64_t> until) {
   return [&signals, until] {
@@ -117,7 +118,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
     output.make_on_first([&] {
       print_output(opening_text(config, mesh, topology, provenance.at("kokkos").at("backend")));
     });
-  // A run whose results nobody would see does not begin.
+  // Standard output is the only place for the results.
   if (options.json.empty() && options.export_to.empty() && !config.checkpoint.enabled())
     output.conclude();
 
@@ -139,7 +140,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
       write_json(file, document);
     });
   };
-  // Files first: standard output may be a reader that does not read.
+  // Files come first, because standard output may be a pipe whose reader blocks.
   if (!options.json.empty()) write_results(options.json);
   if (!options.export_to.empty()) {
     const std::filesystem::path directory = options.export_to;
@@ -174,7 +175,7 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   }
   collectively(
       world, [&] { row_of(config.data.kind).check_files(config.data, make_model(config.model)); });
-  time_to_stop(options.until, config);  // wrong on all ranks, or on none
+  time_to_stop(options.until, config);  // checks --until, with the same result on all ranks
   const std::string resume_from = checkpoint_to_resume(world, config, options);
   return with_compute_type(compute_type(config), [&](auto t) {
     return train<decltype(t)>(runtime, config, options, resume_from);

@@ -17,26 +17,8 @@ namespace {
 
 const std::string rule(60, '=');
 
-/// The rows of both lists, and what each of them has: the plan's, and what was measured.
-struct ComparedRow {
-  LedgerRow planned, measured;
-};
-
-std::vector<ComparedRow> compare(const std::vector<LedgerRow>& planned,
-                                 const std::vector<LedgerRow>& measured) {
-  std::map<std::pair<std::string, Operation>, ComparedRow> rows;
-  for (const LedgerRow& row : planned) rows[{row.axis, row.operation}].planned = row;
-  for (const LedgerRow& row : measured) rows[{row.axis, row.operation}].measured = row;
-  std::vector<ComparedRow> list;
-  for (const auto& [key, row] : rows) {
-    list.push_back(row);
-    for (LedgerRow* one : {&list.back().planned, &list.back().measured})
-      std::tie(one->axis, one->operation) = key;
-  }
-  return list;
-}
-
-/// "data all_reduce   180 calls, 247,680 B   180 calls, 247,680 B": planned, then measured.
+/// Returns lines like "data all_reduce  180 calls, 247,680 B  180 calls, 247,680 B": planned,
+/// measured.
 std::string comparison_text(const TrainingMetrics& metrics) {
   const auto line = [](std::string_view what, std::string_view planned, std::string_view measured) {
     return fmt::format("  {:<26} {:>24} {:>24}\n", what, planned, measured);
@@ -45,10 +27,14 @@ std::string comparison_text(const TrainingMetrics& metrics) {
     return fmt::format("{} calls, {} B", with_thousands(row.calls),
                        with_thousands(row.payload_bytes));
   };
+  std::map<std::pair<std::string, Operation>, std::pair<LedgerRow, LedgerRow>> rows;
+  for (const LedgerRow& row : metrics.planned_traffic) rows[{row.axis, row.operation}].first = row;
+  for (const LedgerRow& row : metrics.measured_traffic)
+    rows[{row.axis, row.operation}].second = row;
   std::string out = line("On this rank", "planned", "measured");
-  for (const ComparedRow& row : compare(metrics.planned_traffic, metrics.measured_traffic))
-    out += line(row.planned.axis + " " + std::string(name_of(row.planned.operation)),
-                calls(row.planned), calls(row.measured));
+  for (const auto& [key, row] : rows)
+    out += line(fmt::format("{} {}", key.first, name_of(key.second)), calls(row.first),
+                calls(row.second));
   const auto bytes = [&](const char* what, Size planned, Size measured) {
     if (planned != 0 || measured != 0)
       out += line(what, with_thousands(planned) + " B", with_thousands(measured) + " B");
@@ -59,18 +45,16 @@ std::string comparison_text(const TrainingMetrics& metrics) {
   return out;
 }
 
-std::string row_text(const LedgerRow& row) {
-  return fmt::format("{} {}: {} calls, {} B", row.axis, name_of(row.operation),
-                     with_thousands(row.calls), with_thousands(row.payload_bytes));
-}
-
 std::string traffic_text(const std::vector<LedgerRow>& rows) {
   std::string text;
-  for (const LedgerRow& row : rows) text += (text.empty() ? "" : "; ") + row_text(row);
+  for (const LedgerRow& row : rows)
+    text += fmt::format("{}{} {}: {} calls, {} B", text.empty() ? "" : "; ", row.axis,
+                        name_of(row.operation), with_thousands(row.calls),
+                        with_thousands(row.payload_bytes));
   return text.empty() ? "none" : text;
 }
 
-/// "(256, 4)", or "(256, 31, 1)" where a sample has several rows.
+/// Returns "(256, 4)", or "(256, 31, 1)" if a sample has several positions.
 std::string data_shape(Size samples, Size positions, Size columns) {
   return to_string(positions == 1 ? Shape{samples, columns} : Shape{samples, positions, columns});
 }
@@ -122,8 +106,7 @@ std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
 
 namespace {
 
-/// "  Checkpoints:     3 in 12 ms, the last one is saves/step_0000000160.h5\n", or "3 in 12 ms and
-/// 480 ms in the background"
+/// Returns "  Checkpoints:     3 in 12 ms and 480 ms in the background, the last one is ...\n".
 std::string checkpoints_text(const TrainingMetrics& metrics) {
   std::string out;
   if (metrics.resumed_at > 0)
@@ -217,15 +200,13 @@ std::string plan_violation(const TrainingMetrics& metrics) {
     return fmt::format("measured traffic ({}) differs from the plan ({})",
                        traffic_text(metrics.measured_traffic),
                        traffic_text(metrics.planned_traffic));
-  if (metrics.measured_bytes != metrics.planned_bytes)
-    return fmt::format("peak device memory was {} B, but {} B were planned", metrics.measured_bytes,
-                       metrics.planned_bytes);
-  if (metrics.measured_read != metrics.planned_read)
-    return fmt::format("{} B of a checkpoint were read, but {} B were planned",
-                       metrics.measured_read, metrics.planned_read);
-  if (metrics.measured_written != metrics.planned_written)
-    return fmt::format("{} B of checkpoints were written, but {} B were planned",
-                       metrics.measured_written, metrics.planned_written);
+  const std::tuple<const char*, Size, Size> bytes[] = {
+      {"peak device memory", metrics.measured_bytes, metrics.planned_bytes},
+      {"bytes read from a checkpoint", metrics.measured_read, metrics.planned_read},
+      {"bytes written to checkpoints", metrics.measured_written, metrics.planned_written}};
+  for (const auto& [what, measured, planned] : bytes)
+    if (measured != planned)
+      return fmt::format("{}: {} B were measured, but {} B were planned", what, measured, planned);
   return "";
 }
 

@@ -12,22 +12,22 @@
 
 namespace tessera {
 
-/// What `tessera run` prints before training: back end, devices, mesh, model and data.
+/// Returns the text printed before training: back end, devices, mesh, model and data.
 std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
                          const std::string& backend);
 
-/// What it prints after training: losses, times, and this rank's measured traffic and memory.
-/// `as_planned`: they are the plan's on every rank.
+/// Returns the text printed after training: losses, times, and this rank's traffic and memory.
+/// `as_planned`: traffic and memory equal the plan's on every rank.
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned);
 
-/// That a training was stopped, and how to go on with it; "" if it was not.
+/// Returns a line with the checkpoint to resume from if training was stopped early, else "".
 std::string stopped_text(const Config& config, const TrainingMetrics& metrics);
 
-/// The results as data; the caller adds configuration and provenance.
+/// Returns the results as JSON; the caller adds configuration and provenance.
 nlohmann::json results_json(const TrainingMetrics& metrics);
 
-/// Empty if what this rank measured is what was planned; otherwise one line that says what is not.
+/// Returns the first difference between plan and measurement on this rank, or "".
 std::string plan_violation(const TrainingMetrics& metrics);
 
 }  // namespace tessera

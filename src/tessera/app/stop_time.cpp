@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-/// None unless all of the text is an integer that fits.
+/// Returns none unless the whole text is an integer that fits.
 std::optional<std::int64_t> integer_in(const std::string& text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -18,12 +18,12 @@ std::optional<std::int64_t> integer_in(const std::string& text) {
   return stop == end && error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-/// None unless the calendar and the clock of this place have that time. The C library makes March 2
-/// of February 30, so the text must be what the result is written as.
+/// Returns none unless this time exists in the local calendar and clock. The C library reads
+/// February 30 as March 2, so this compares the text with the result as text.
 std::optional<std::int64_t> local_time_in(const std::string& text) {
   const char* const format = "%Y-%m-%dT%H:%M:%S";
   std::tm time{};
-  time.tm_isdst = -1;  // for the C library to find out
+  time.tm_isdst = -1;  // mktime() finds out whether summer time applies
   std::istringstream(text) >> std::get_time(&time, format);
   const std::time_t seconds = std::mktime(&time);
   std::ostringstream again;

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// A number by which users judge such a model.
+/// The usual metric of a kind of model.
 struct Measure {
   std::string_view key, title, format;
   std::function<double(const Validation&)> value;

@@ -9,11 +9,11 @@
 
 namespace tessera {
 
-/// What validations have found, in the terms of the data: lines of the results; "" without any.
+/// Returns lines with the last validation loss and the usual metric, or "" without validation.
 std::string validation_text(const Config& config, const TrainingMetrics& metrics);
 
-/// The same as JSON: samples, epochs, losses; "measure", with its name, and "best_loss" where there
-/// are such.
+/// Returns samples, epochs and losses of all validations, and if they exist the "measure" with its
+/// name and the "best_loss".
 nlohmann::json validation_json(const Config& config, const TrainingMetrics& metrics);
 
 }  // namespace tessera

@@ -10,9 +10,7 @@
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/model_export.hpp>
-#include <tessera/io/npy_header.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/io/zip.hpp>
 
 namespace tessera {
 namespace {
@@ -100,31 +98,25 @@ std::string safetensors_header(const std::vector<ExportedArray>& arrays) {
 }
 
 void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
-                  const std::vector<ExportedArray>& arrays, ExportFormat format) {
-  ZipWriter zip(out);
-  if (format == ExportFormat::safetensors) out << safetensors_header(arrays);
+                  const std::vector<ExportedArray>& arrays) {
+  out << safetensors_header(arrays);
   for (const ExportedArray& array : arrays) {
     const std::vector<char> bytes = bytes_of(file, checkpoint, array);
-    if (format == ExportFormat::safetensors)
-      out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    else
-      zip.add(array.name + ".npy", npy_header(array.source.type, array.shape()), bytes.data(),
-              bytes.size());
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-  if (format == ExportFormat::npz) zip.finish();
 }
 
 }  // namespace
 
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportFormat format, ExportNames names) {
+                              ExportNames names) {
   read_state(checkpoint);
   const Hdf5File file = Hdf5File::open(checkpoint);
   check_contents(file, checkpoint);
   std::vector<ExportedArray> arrays;
   for (const ArrayFacts& facts : file.arrays())
     if (facts.name.starts_with(parameters_group)) arrays.push_back(exported(facts, names));
-  write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays, format); });
+  write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays); });
   return arrays.size();
 }
 

@@ -10,10 +10,6 @@
 
 namespace tessera {
 
-enum class ExportFormat : std::uint8_t { npz, safetensors };
-template <>
-inline constexpr std::array<std::string_view, 2> names_of<ExportFormat>{"npz", "safetensors"};
-
 /// tessera: "layer1/kernel" (in, out). pytorch: as in the state_dict() of modules with the names of
 /// the layers, "layer1.weight" (out, in), so that nn.Linear, nn.LayerNorm and nn.Embedding load
 /// them.
@@ -21,9 +17,9 @@ enum class ExportNames : std::uint8_t { tessera, pytorch };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<ExportNames>{"tessera", "pytorch"};
 
-/// Writes the parameters of a checkpoint, checked against their checksums, to one file. Throws
-/// Error. Returns how many arrays they are.
+/// Writes the parameters of a checkpoint to one file in the safetensors format, and returns their
+/// number. Throws Error if an array does not match its checksum; `to` is then left as it was.
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportFormat format, ExportNames names);
+                              ExportNames names);
 
 }  // namespace tessera

@@ -30,8 +30,8 @@ void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
 
 void OpenFile::reserve_space(const Range& bytes) const {
   if (bytes.count == 0) return;
-  // Where the file system cannot, the C library writes to every block: collective writes that run
-  // out of space would leave ranks waiting for each other.
+  // If the file system cannot reserve, the C library writes to every block. Without space, a
+  // collective write would later leave ranks waiting for each other.
   const int error = posix_fallocate(id_, bytes.begin, bytes.count);
   if (error != 0 && error != EOPNOTSUPP) fail_with(path_, "cannot be written", error);
 }

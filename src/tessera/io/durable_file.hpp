@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes for a file to survive a crash. All of it throws Error (usage): the path and the
-// system's reason.
+// Files that survive a crash. All functions throw Error (usage) with the path and the system's
+// reason.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// A file that is there. Threads and processes may change parts of it side by side.
+/// An existing file. Threads and processes may write to different parts of it at the same time.
 class OpenFile {
  public:
   OpenFile(const std::filesystem::path& path, int flags);
@@ -19,12 +19,12 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// Takes the space for these bytes of the file, so that writing to them does not fail for lack of
-  /// it later. What is there stays.
+  /// Reserves disk space for these bytes, so that later writes do not run out of it. Keeps the
+  /// content.
   void reserve_space(const Range& bytes) const;
-  /// Replaces bytes from `place` on.
+  /// Replaces `count` bytes that start at `place`.
   void write(Size place, const void* bytes, Size count) const;
-  /// Returns when all that has been written is on the disk.
+  /// Returns when everything written is on the disk.
   void sync() const;
 
  private:
@@ -34,10 +34,10 @@ class OpenFile {
   int id_;
 };
 
-/// Returns when the content of a file, or the names in a directory, are on the disk.
+/// Returns when the content of a file, or of a directory, is on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 
-/// Gives a file its name, in place of another regular file that has it, and syncs the directory.
+/// Renames a file and syncs the directory. Replaces a regular file, and nothing else.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Writes a small file and syncs it.

@@ -23,10 +23,10 @@
 namespace tessera {
 namespace {
 
-constexpr hsize_t large_array = 1 << 20;  ///< bytes from which arrays are aligned, and to what
+constexpr hsize_t large_array = 1 << 20;  ///< bytes; larger arrays begin at a multiple of it
 constexpr std::size_t most_dimensions = 8;
 
-/// An object of HDF5 for as long as it lives.
+/// Owns an object of HDF5.
 class Handle {
  public:
   Handle() = default;
@@ -52,7 +52,7 @@ class Handle {
 /// Returns true if HDF5's reason is that it could not lock the file.
 bool is_about_locks(const std::string& reason) { return reason.starts_with("unable to lock file"); }
 
-/// What went wrong first, in HDF5's own words.
+/// Returns HDF5's description of the first error.
 std::string reason() {
   std::string text;
   const auto first = [](unsigned number, const H5E_error2_t* error, void* out) -> herr_t {
@@ -62,13 +62,13 @@ std::string reason() {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first, &text);
   H5Eclear2(H5E_DEFAULT);
   if (text.empty()) return "HDF5 gives no reason";
-  const std::string held = fmt::format("errno = {},", EAGAIN);  // by another process
+  const std::string held = fmt::format("errno = {},", EAGAIN);  // another process has a lock
   if (is_about_locks(text) && text.find(held) == std::string::npos)
     text += "; the file system has no locks, HDF5_USE_FILE_LOCKING=FALSE does without";
   return one_line(text);
 }
 
-/// HDF5 prints nothing by itself: what it says is in the exception.
+/// Stops HDF5 from printing errors; exceptions contain them.
 void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 struct TypeRow {
@@ -103,14 +103,14 @@ Handle text_type(std::size_t length) {
   return type;
 }
 
-/// Selects boxes of an array, and returns how many elements they have.
-Size select(hid_t space, const std::vector<Hyperslab>& boxes) {
+/// Selects hyperslabs of an array, and returns their number of elements.
+Size select(hid_t space, const std::vector<Hyperslab>& slabs) {
   Size elements = 0;
   H5Sselect_none(space);
-  for (const Hyperslab& box : boxes) {
+  for (const Hyperslab& slab : slabs) {
     H5Sselect_hyperslab(space, elements == 0 ? H5S_SELECT_SET : H5S_SELECT_OR,
-                        as_hsize(box.first).data(), nullptr, as_hsize(box.count).data(), nullptr);
-    elements += num_elements(box.count);
+                        as_hsize(slab.first).data(), nullptr, as_hsize(slab.count).data(), nullptr);
+    elements += num_elements(slab.count);
   }
   return elements;
 }
@@ -121,7 +121,7 @@ bool has_hdf5() { return true; }
 
 struct Hdf5File::State {
   std::string path;
-  std::optional<Communicator> ranks{};  ///< that write together, if there are several
+  std::optional<Communicator> ranks{};  ///< ranks that write together; none: one process
   Handle file{};
 
   [[noreturn]] void fail(const std::string& name = "", const std::string& why = reason()) const {
@@ -134,7 +134,7 @@ struct Hdf5File::State {
     return id;
   }
 
-  /// Collective calls of HDF5 are seen by the watchdog.
+  /// Runs collective calls of HDF5 under the watchdog.
   template <class F>
   void together(const Site& site, const F& f) const {
     if (!ranks) return f(MPI_COMM_NULL);
@@ -142,8 +142,8 @@ struct Hdf5File::State {
     f(call.ranks());
   }
 
-  /// Opens the object with this name. Does not follow links to other files: those might be FIFOs,
-  /// and the checksums of this file do not cover them.
+  /// Opens the object with this name. Rejects links to other files, which might be FIFOs and which
+  /// the checksums of this file do not cover.
   Handle object(const std::string& name) const {
     const Handle access(H5Pcreate(H5P_LINK_ACCESS), H5Pclose);
     bool leaves = false;
@@ -185,7 +185,7 @@ struct Hdf5File::State {
     fail(name, "has elements of an unknown type");
   }
 
-  /// Elements may be packed by filters that this HDF5 lacks.
+  /// Throws Error if the elements are packed by a filter that this HDF5 lacks.
   void check_filters(hid_t array, const std::string& name) const {
     const Handle creation(checked(H5Dget_create_plist(array), name), H5Pclose);
     const int filters = checked(H5Pget_nfilters(creation), name);
@@ -204,23 +204,23 @@ struct Hdf5File::State {
     }
   }
 
-  /// The array, checked, with its boxes selected, and a space of as many elements in memory.
+  /// An array with selected hyperslabs, and a space in memory of as many elements.
   struct Selection {
     Handle array, in_file, in_memory;
   };
-  Selection selected(const std::string& name, const std::vector<Hyperslab>& boxes) const {
+  Selection selected(const std::string& name, const std::vector<Hyperslab>& slabs) const {
     Selection selection{array(name), {}, {}};
     selection.in_file = Handle(checked(H5Dget_space(selection.array), name), H5Sclose);
-    const Size elements = select(selection.in_file, boxes);
+    const Size elements = select(selection.in_file, slabs);
     if (H5Sselect_valid(selection.in_file) <= 0) fail(name, "is smaller than the requested part");
     selection.in_memory = space_of({elements});
     if (elements == 0) H5Sselect_none(selection.in_memory);
     return selection;
   }
-  /// The same of an array of this type.
+  /// Also checks that the array has this type.
   Selection selected(const std::string& name, DType type,
-                     const std::vector<Hyperslab>& boxes) const {
-    Selection selection = selected(name, boxes);
+                     const std::vector<Hyperslab>& slabs) const {
+    Selection selection = selected(name, slabs);
     if (const DType found = type_of(selection.array, name); found != type)
       fail(name, fmt::format("has elements of {}, not {}", name_of(found), name_of(type)));
     return selection;
@@ -235,8 +235,7 @@ struct Hdf5File::State {
 
 namespace {
 
-/// Returns true if the file system supports locks. HDF5 locks each file that it opens, and fails
-/// where it cannot.
+/// Returns true if the file system supports locks. Without them, HDF5 cannot open files.
 bool has_locks(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return true;
@@ -249,12 +248,11 @@ void do_without_locks([[maybe_unused]] hid_t access) {
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   H5Pset_file_locking(access, false, true);
 #else
-  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);  // looked at whenever a file is opened
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);  // HDF5 reads it whenever it opens a file
 #endif
 }
 
-/// Calls f(access), and once more without locks where the file system has none. The result may be
-/// invalid.
+/// Calls f(access), and again without locks if the file system has none. The result may be invalid.
 template <class F>
 Handle opened_by(const std::string& path, hid_t access, const F& f) {
   Handle file(f(access), H5Fclose);
@@ -268,7 +266,7 @@ Handle opened_by(const std::string& path, hid_t access, const F& f) {
 std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
   be_quiet();
   auto state = std::make_unique<State>(State{path});
-  // Fewer words than those of HDF5, which would wait for the writer of a FIFO.
+  // HDF5 would wait for the writer of a FIFO, and its messages are longer.
   if (const std::string problem = why_unreadable(path); !problem.empty()) state->fail("", problem);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   state->file =
@@ -289,7 +287,7 @@ Hdf5File Hdf5File::create(const std::string& path) {
   be_quiet();
   auto state = std::make_unique<State>(State{path});
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  // Version 1.8 of the format is the oldest whose metadata carry checksums.
+  // Version 1.8 of the format is the oldest with checksums of metadata.
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
   H5Pset_alignment(access, large_array, large_array);
   state->file = opened_by(path, access, [&](hid_t list) {
@@ -361,9 +359,9 @@ void Hdf5File::set_attribute(const std::string& name, const std::string& attribu
   }
 }
 
-void Hdf5File::write(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+void Hdf5File::write(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
                      const void* values) {
-  const auto [array, in_file, in_memory] = state_->selected(name, type, boxes);
+  const auto [array, in_file, in_memory] = state_->selected(name, type, slabs);
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   if (state_->ranks) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
   herr_t status = 0;
@@ -373,15 +371,15 @@ void Hdf5File::write(const std::string& name, DType type, const std::vector<Hype
   state_->checked(status, name);
 }
 
-void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
                     void* values) const {
-  state_->read(state_->selected(name, type, boxes), name, type, values);
+  state_->read(state_->selected(name, type, slabs), name, type, values);
 }
 
 Shape Hdf5File::shape_of_numbers(const std::string& name) const {
   const Handle array = state_->array(name);
   const Handle type(state_->checked(H5Dget_type(array), name), H5Tclose);
-  // h5py stores booleans as an enumeration, whose numbers HDF5 converts.
+  // h5py stores booleans as an enumeration, which HDF5 converts to numbers.
   if (const H5T_class_t kind = H5Tget_class(type);
       kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_ENUM)
     state_->fail(name, "must have elements that are integers, real numbers or booleans");
@@ -389,9 +387,9 @@ Shape Hdf5File::shape_of_numbers(const std::string& name) const {
   return state_->shape_of(array, name);
 }
 
-void Hdf5File::read_numbers(const std::string& name, DType type, const Hyperslab& box,
+void Hdf5File::read_numbers(const std::string& name, DType type, const Hyperslab& slab,
                             void* values) const {
-  state_->read(state_->selected(name, {box}), name, type, values);
+  state_->read(state_->selected(name, {slab}), name, type, values);
 }
 
 Size Hdf5File::place_of(const std::string& name) const {
@@ -454,7 +452,7 @@ AttributeValue Hdf5File::attribute(const std::string& name, const std::string& a
       return value;
     }
     case H5T_STRING: {
-      // Attributes have at most 64 KiB.
+      // HDF5 limits attributes to 64 KiB.
       if (H5Tis_variable_str(type) != 0) state_->fail(place, "must be a fixed-length string");
       std::string value(H5Tget_size(type), '\0');
       get(type, value.data());

@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-/// Whether this program was built with parallel HDF5. Without it every Hdf5File throws Error
-/// (usage) that says so.
+/// Returns true if this program was built with parallel HDF5. Without it, every Hdf5File throws
+/// Error (usage).
 bool has_hdf5();
 
-/// A box of an array: along each dimension, its first index and its extent.
+/// A rectangular part of an array: its first index and its extent along each dimension.
 struct Hyperslab {
   Shape first, count;
   friend bool operator==(const Hyperslab&, const Hyperslab&) = default;
@@ -24,63 +24,62 @@ struct Hyperslab {
 
 using AttributeValue = std::variant<Size, double, std::string>;
 
-/// What there is to know of an array of a file.
+/// Name, shape and type of an array in a file.
 struct ArrayFacts {
-  std::string name;  ///< with its groups, "parameters/layer1/kernel"
+  std::string name;  ///< including its groups: "parameters/layer1/kernel"
   Shape shape;
   DType type = DType::float32;
 };
 
-/// An HDF5 file of named arrays, texts and attributes. Everything that fails throws Error (usage):
-/// the file, the array and the reason that HDF5 gives. Arrays are contiguous in the file and their
-/// space is taken at once, so that a file which has been created has room for all of its data;
-/// those of 1 MiB and more begin at a multiple of 1 MiB. HDF5's locks are used where the file
-/// system has locks.
+/// An HDF5 file of named arrays, texts and attributes. Every failure throws Error (usage) with the
+/// file, the array and HDF5's reason. Arrays are contiguous, and their disk space is reserved when
+/// they are added, so that a complete file has space for all of its data. Arrays of 1 MiB and more
+/// begin at a multiple of 1 MiB. Files are locked if the file system supports locks.
 class Hdf5File {
  public:
-  /// A new file, in place of what is there, written by this process alone.
+  /// Creates a file that this process alone writes, and replaces an existing one.
   static Hdf5File create(const std::string& path);
-  /// To read, by this process alone: an error on one rank holds nobody up.
+  /// Opens a file for reading by this process alone, so that an error stops no other rank.
   static Hdf5File open(const std::string& path);
-  /// To change values of arrays and attributes, by this process alone.
+  /// Opens a file whose values and attributes this process alone changes.
   static Hdf5File change(const std::string& path);
-  /// To change values of arrays by all of these ranks together. Collective, like write() and
-  /// close() then are: a rank that fails still makes the calls that follow.
+  /// Opens a file whose values all of these ranks change together. Collective, and so are write()
+  /// and close() of that file: a rank that fails must still make the later calls.
   static Hdf5File change(const std::string& path, const Communicator& ranks);
 
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) = delete;
-  /// Closes the file, and ignores what goes wrong.
+  /// Closes the file and ignores errors.
   ~Hdf5File();
 
   void add_array(const ArrayFacts& facts);
   void add_text(const std::string& name, const std::string& text);
-  /// Of an array or text, or with the name "" of the file; replaces an earlier value of the same
-  /// kind and size.
+  /// Sets an attribute of an array or text, or of the file if `name` is "". Replaces a value of the
+  /// same type and size.
   void set_attribute(const std::string& name, const std::string& attribute,
                      const AttributeValue& value);
 
-  /// `values`: the elements of these boxes, one after the other; boxes are apart and ascend in
-  /// row-major order. `type` must be the array's. Nothing is written where there are no boxes.
-  void write(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+  /// Writes the elements of these hyperslabs, which must not overlap and must ascend in row-major
+  /// order. `values` has them one after the other. `type` must be the array's.
+  void write(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
              const void* values);
-  void read(const std::string& name, DType type, const std::vector<Hyperslab>& boxes,
+  void read(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
             void* values) const;
 
-  /// The byte of the file at which the elements of an array begin, all of them in row-major order
-  /// and little-endian: whoever may not use HDF5 can write them there once the file is closed.
+  /// Returns the byte of the file at which the elements of an array begin, in row-major order and
+  /// little-endian. Threads that must not use HDF5 may write there after close().
   Size place_of(const std::string& name) const;
-  /// Extents of an array of integers, real numbers or booleans, of whatever type, that can be read.
+  /// Returns the shape of an array of integers, real numbers or booleans of any type.
   Shape shape_of_numbers(const std::string& name) const;
-  /// Reads a part of such an array, converted to `type`.
-  void read_numbers(const std::string& name, DType type, const Hyperslab& box, void* values) const;
+  /// Reads a part of such an array and converts it to `type`.
+  void read_numbers(const std::string& name, DType type, const Hyperslab& slab, void* values) const;
 
-  /// All arrays, by name; texts are none.
+  /// Returns all arrays in the order of their names, without texts.
   std::vector<ArrayFacts> arrays() const;
   std::string text(const std::string& name) const;
   AttributeValue attribute(const std::string& name, const std::string& attribute) const;
 
-  /// Hands everything to the operating system and closes the file; nothing else may follow.
+  /// Passes all data to the operating system and closes the file. Call nothing else afterwards.
   void close();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of hdf5_file.cpp where the build found no parallel HDF5.
+// Replaces hdf5_file.cpp in builds without parallel HDF5.
 #include <tessera/base/error.hpp>
 #include <tessera/io/hdf5_file.hpp>
 
@@ -25,7 +25,7 @@ Hdf5File Hdf5File::open(const std::string& path) { fail(path); }
 Hdf5File Hdf5File::change(const std::string& path) { fail(path); }
 Hdf5File Hdf5File::change(const std::string& path, const Communicator&) { fail(path); }
 
-// No file can be made to call these on.
+// These are never called, because no file can be opened.
 void Hdf5File::add_array(const ArrayFacts&) {}
 void Hdf5File::add_text(const std::string&, const std::string&) {}
 void Hdf5File::set_attribute(const std::string&, const std::string&, const AttributeValue&) {}

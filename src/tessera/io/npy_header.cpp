@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// Takes one thing after the other off the front of a Python literal; false where another one is.
+/// Parses a Python literal from its front. Each function returns false if another token is next.
 class Literal {
  public:
   explicit Literal(std::string_view text) : text_(text) {}
@@ -33,7 +33,7 @@ class Literal {
     return true;
   }
 
-  /// A list, whatever is in it.
+  /// Takes a list with any content.
   bool take_list(std::string& value) {
     skip_space();
     if (!text_.starts_with('[')) return false;
@@ -73,7 +73,7 @@ class Literal {
   std::string_view text_;
 };
 
-/// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+/// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 bool parse_dictionary(Literal text, NpyHeader& header) {
   bool has_type = false, has_order = false, has_shape = false;
   if (!text.take("{")) return false;
@@ -108,7 +108,7 @@ std::optional<NpyHeader> parse_npy_header(std::string_view start) {
   };
   const std::size_t version = byte(magic.size());
   if (version < 1 || version > 3) return std::nullopt;
-  // Little-endian length of the dictionary: two bytes in version 1, four in the others.
+  // The length of the dictionary is little-endian: two bytes in version 1, four in the others.
   const std::size_t before = magic.size() + 2, begin = before + (version == 1 ? 2 : 4);
   if (start.size() < begin) return std::nullopt;
   std::size_t length = 0;

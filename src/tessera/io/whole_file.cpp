@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// "" for a regular file.
+/// Returns "" for a regular file.
 std::string what_is_wrong_with(mode_t mode) {
   if (S_ISREG(mode)) return "";
   const char* kind = S_ISDIR(mode)    ? "directory"
@@ -33,7 +33,7 @@ std::string what_is_wrong_with(mode_t mode) {
   return fmt::format("must be a regular file, not a {}", kind);
 }
 
-/// A regular file, open for reading; otherwise `problem` says why not.
+/// A regular file that is open for reading. `problem` is the reason if it cannot be read, else "".
 class Source {
  public:
   explicit Source(const fs::path& path) { problem = opened(path); }
@@ -43,7 +43,7 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  /// Appends what is there; false at the end.
+  /// Appends the next bytes to `text`. Returns false at the end and after an error.
   bool read_some(std::string& text) {
     std::array<char, 1 << 16> piece{};
     const ssize_t count = read(id_, piece.data(), piece.size());
@@ -61,9 +61,9 @@ class Source {
   std::string opened(const fs::path& path) {
     struct stat facts {};
     if (stat(path.c_str(), &facts) != 0) return unreadable();
-    // Some devices act when they are opened.
+    // To open a device may have side effects.
     if (const std::string other = what_is_wrong_with(facts.st_mode); !other.empty()) return other;
-    // O_NONBLOCK: a FIFO may have taken the file's place meanwhile.
+    // O_NONBLOCK, because a FIFO may have replaced the file meanwhile.
     id_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (id_ < 0 || fstat(id_, &facts) != 0) return unreadable();
     return what_is_wrong_with(facts.st_mode);
@@ -72,8 +72,8 @@ class Source {
   int id_ = -1;
 };
 
-/// Follows symbolic links to their target, which need not exist. stat() has rejected endless chains
-/// of links before.
+/// Follows symbolic links to their target, which need not exist. The caller has rejected endless
+/// chains of links.
 fs::path behind_links(fs::path path) {
   std::error_code unused;
   while (fs::is_symlink(fs::symlink_status(path, unused)))
@@ -85,7 +85,7 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// Returns a phrase as why_unreadable() does.
+/// Returns a phrase like why_unreadable(), or "".
 std::string why_unwritable(const fs::path& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) == 0) {
@@ -102,14 +102,15 @@ std::string why_unwritable(const fs::path& path) {
   return "";
 }
 
-/// Cuts the end of a name that would become too long.
+/// Returns a temporary name in the same directory. Shortens a name that would become too long.
 fs::path temporary_beside(const fs::path& path) {
   const std::string suffix = fmt::format(".partial-{}-{}", host_name(), getpid());
   const std::string name = path.filename().string().substr(0, NAME_MAX - suffix.size());
   return path.parent_path() / (name + suffix);
 }
 
-/// Errors and a short disk show at the latest when the file is closed. Returns the reason, or "".
+/// Returns the reason if the file cannot be written completely, else "". A full disk may not show
+/// before the file is closed.
 std::string fill_file(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   errno = 0;
   std::ofstream file(path, std::ios::binary);

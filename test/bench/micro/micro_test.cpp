@@ -15,7 +15,7 @@
 namespace tessera::bench {
 namespace {
 
-/// Runs what was registered; the report of this rank.
+/// Runs the registered benchmarks and returns this rank's report.
 std::string run() {
   std::ostringstream text;
   benchmark::JSONReporter reporter;
@@ -25,7 +25,7 @@ std::string run() {
   return text.str();
 }
 
-/// Half of the ranks along each axis, if there are enough: groups are then not all of them.
+/// Returns a mesh with two axes, if the number of ranks is even, so that a group has not all ranks.
 MeshShape some_mesh(Size ranks) {
   if (ranks % 2 == 0) return MeshShape({{"data", ranks / 2}, {"model", 2}});
   return MeshShape({{"data", ranks}});
@@ -37,25 +37,22 @@ class Micro : public ::testing::Test {
   MicroContext context{{.iterations = 4}, Mesh(world, some_mesh(world.size()))};
 };
 
-TEST_F(Micro, AllRanksRepeatAsOften) {
+TEST_F(Micro, RanksRepeatAsOften) {
   Size calls = 0;
-  context.add("counted", [&] { return MicroCase{[&] { ++calls; }, {{"flops_per_second", 100}}}; });
+  context.add("counted", [&] {
+    return MicroCase{
+        .work = [&] { ++calls; }, .rates = {{"flops_per_second", 100}}, .label = "by hand"};
+  });
   EXPECT_EQ(calls, 0);
   const std::string report = run();
   EXPECT_EQ(calls, 3 + 4) << "warm-up and iterations";
-  EXPECT_NE(report.find("\"iterations\": 4"), std::string::npos) << report;
-  EXPECT_NE(report.find("flops_per_second"), std::string::npos) << report;
+  for (const char* part : {"\"iterations\": 4", "flops_per_second", "\"label\": \"by hand\""})
+    EXPECT_NE(report.find(part), std::string::npos) << report;
   EXPECT_EQ(context.errors(), 0);
 }
 
-TEST_F(Micro, WhatDoesTheWorkIsTheLabel) {
-  context.add("labelled", [] { return MicroCase{.work = [] {}, .label = "by hand"}; });
-  const std::string report = run();
-  EXPECT_NE(report.find("\"label\": \"by hand\""), std::string::npos) << report;
-}
-
-// A wrong element on one rank is an error on all of them, which go on together.
-TEST_F(Micro, WhatIsWrongAnywhereIsAnErrorEverywhere) {
+// All ranks must agree on the error, or they would wait for each other.
+TEST_F(Micro, AWrongElementOnOneRankIsAnErrorOnAll) {
   const bool is_last = world.rank() == world.size() - 1;
   context.add("wrong", [=] {
     return MicroCase{[] {}, {}, [=] { return is_last ? Size{7} : Size{0}; }};
@@ -65,7 +62,7 @@ TEST_F(Micro, WhatIsWrongAnywhereIsAnErrorEverywhere) {
   EXPECT_NE(report.find("7 elements are wrong"), std::string::npos) << report;
 }
 
-TEST_F(Micro, TimesAreThoseOfTheSlowestRank) {
+TEST_F(Micro, TakesTheTimeOfTheSlowestRank) {
   // The last rank shares no axis with rank 0 if the mesh has two.
   const bool is_last = world.rank() == world.size() - 1;
   context.add("slow", [=] {
@@ -79,7 +76,7 @@ TEST_F(Micro, TimesAreThoseOfTheSlowestRank) {
   EXPECT_GE(std::stod(report.substr(at + key.size())), 0.05) << report;
 }
 
-TEST_F(Micro, MemoryIsThereForOneBenchmarkAtATime) {
+TEST_F(Micro, AllocatesMemoryForOneBenchmarkAtATime) {
   auto held = std::make_shared<int>(0);
   const std::weak_ptr<int> alive = held;
   Size made = 0;
@@ -98,7 +95,7 @@ TEST_F(Micro, MemoryIsThereForOneBenchmarkAtATime) {
   EXPECT_TRUE(is_gone);
 }
 
-TEST(MicroContext, ForgetsItsBenchmarksWhenSomethingThrows) {
+TEST(MicroContext, RemovesItsBenchmarksAfterAnException) {
   const Communicator world = Communicator::world();
   const Mesh mesh(world, some_mesh(world.size()));
   const auto held = std::make_shared<int>(0);

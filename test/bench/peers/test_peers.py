@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/peers: its ratios, its messages, and, of each library that build/peers holds, one small step.
+"""Tests the ratios and messages of bench/peers, and one small step of each library in build/peers.
 usage: test_peers.py SOURCE_DIR TESSERA_BENCH"""
 
 import compileall
@@ -22,7 +22,7 @@ import peers  # noqa: E402
 
 
 def has(module):
-    """Whether the environment of scripts/peers.sh is there and has a library."""
+    """Returns true if the environment of scripts/peers.sh exists and has this library."""
     return PYTHON.exists() and subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 

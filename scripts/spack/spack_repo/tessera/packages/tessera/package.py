@@ -13,8 +13,8 @@ class Tessera(CMakePackage, CudaPackage):
     """Mini-app for sharded neural-network training on named meshes of MPI ranks. It plans every collective call, byte
     and tensor before a run, and checks the run against that plan."""
 
-    # The checkout that this recipe lives in: what is built is the last commit of its branch `main`. To build the files
-    # as they are, and other branches, use `spack develop`.
+    # The checkout of this recipe. Spack builds the last commit of its branch `main`. Use `spack develop` to build the
+    # working tree or another branch.
     git = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
 
     license("Apache-2.0")
@@ -36,7 +36,7 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("cmake@3.22:", type="build")
     depends_on("mpi@3:")
 
-    # Lower bounds are the oldest versions that the tests have seen.
+    # The lower bounds are the oldest tested versions.
     depends_on("kokkos@4.5:5 +serial cxxstd=20")
     depends_on("kokkos-kernels@4.5:5 +blas +execspace_serial scalars=float,double layouts=right")
     depends_on("fmt@9:")
@@ -51,7 +51,7 @@ class Tessera(CMakePackage, CudaPackage):
     depends_on("benchmark@1.7: ~performance_counters", when="+bench")
     depends_on("py-matplotlib", type="run", when="+report")
 
-    # One host back end more would become the default one.
+    # A second host back end would become the default one.
     depends_on("kokkos ~threads")
     depends_on("kokkos +openmp", when="+openmp")
     depends_on("kokkos ~openmp", when="~openmp")
@@ -60,7 +60,7 @@ class Tessera(CMakePackage, CudaPackage):
     with when("+cuda"):
         depends_on("kokkos +cuda +wrapper")
         depends_on("kokkos-kernels +cuda +execspace_cuda +memspace_cudaspace +cublas")
-        # Kokkos takes one architecture, so that two of them here find no solution.
+        # Kokkos takes one architecture, so Spack rejects two of them.
         for arch in CudaPackage.cuda_arch_values:
             depends_on(f"kokkos cuda_arch={arch}", when=f"cuda_arch={arch}")
             depends_on(f"kokkos-kernels cuda_arch={arch}", when=f"cuda_arch={arch}")
@@ -73,15 +73,15 @@ class Tessera(CMakePackage, CudaPackage):
             self.define_from_variant("TESSERA_ENABLE_HDF5", "hdf5"),
             self.define_from_variant("TESSERA_BUILD_TESTS", "tests"),
             self.define_from_variant("TESSERA_BUILD_BENCHMARKS", "bench"),
-            # Spack's compiler wrapper adds the flags of the target.
+            # Spack's compiler wrapper adds the flags for the target.
             self.define("TESSERA_NATIVE", False),
             self.define("TESSERA_WERROR", False),
         ]
         if self.spec.satisfies("+tests"):
-            # Whether each compiles alone says nothing of an installation, and is a third of all that is compiled.
+            # These compile each header alone, which is a third of the build and tests no installation.
             args.append(self.define("TESSERA_TEST_HEADERS", False))
         if self.spec.satisfies("+cuda"):
-            # nvcc_wrapper; without +cuda it is Spack's compiler, which an external Kokkos cannot tell.
+            # This is nvcc_wrapper. Without +cuda it is Spack's compiler.
             args.append(self.define("CMAKE_CXX_COMPILER", self["kokkos"].kokkos_cxx))
             args.append(self.define("CUDAToolkit_ROOT", self.spec["cuda"].prefix))
         if self.spec.satisfies("+nccl"):
@@ -93,7 +93,7 @@ class Tessera(CMakePackage, CudaPackage):
         cache_extra_test_sources(self, ["inputs"])
 
     def plan_tutorial(self, inputs):
-        """Both commands need neither MPI nor a device."""
+        """Runs two commands, which need neither MPI nor a device."""
         tessera = Executable(join_path(self.prefix.bin, "tessera"))
         tessera("--version")
         output = tessera("plan", join_path(inputs, "tutorial.toml"), output=str.split, error=str.split)

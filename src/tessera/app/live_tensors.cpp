@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/app/inspection.hpp>
+#include <tessera/app/live_tensors.hpp>
 #include <tessera/array/inspect.hpp>
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/replicas.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t shown_parts = 16;
 
-/// One rank's part of a tensor; equal parts hold the same elements, and the same values.
+/// One rank's part of a tensor. Equal parts have the same elements with the same values.
 struct Part {
   Shape offset, extent;
   Range kept;
@@ -31,7 +31,7 @@ struct Part {
 
 template <class T>
 std::int64_t checksum_of(const Vector<const T>& values, Size first) {
-  const Vector<std::int64_t> sum("tessera::inspected_checksum", 1);
+  const Vector<std::int64_t> sum("tessera::live_checksum", 1);
   checksum<T>(values, first, sum, 0);
   std::int64_t value = 0;
   Kokkos::deep_copy(value, Kokkos::subview(sum, 0));
@@ -104,12 +104,12 @@ nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T
   return tensors;
 }
 
-std::string inspection_text(const Plan& plan, const std::vector<nlohmann::json>& ranks) {
+std::string live_tensors_text(const Plan& plan, const std::vector<nlohmann::json>& ranks) {
   const MeshShape& mesh = plan.input.mesh;
   const std::string shares_over = mesh.group_name(shard_axes(plan.input.strategy, mesh));
   std::string text;
   for (const Slot& tensor : plan.stage(0).slots) {
-    if (tensor.in_frame()) continue;  // nothing of it is there between steps
+    if (tensor.in_frame()) continue;  // exists within a step only
     Shape shape = tensor.shape;
     if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch * tensor.positions;
     text +=

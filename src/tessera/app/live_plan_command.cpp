@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/commands.hpp>
-#include <tessera/app/inspection.hpp>
+#include <tessera/app/live_tensors.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
@@ -13,9 +13,9 @@
 namespace tessera {
 namespace {
 
-/// Puts the tensors of a run where they belong, and shows them.
+/// Allocates the tensors of a run as training does, reads them back and prints them on rank 0.
 template <class T>
-void inspect(const Communicator& world, const Config& config, const Topology& topology) {
+void show_live_tensors(const Communicator& world, const Config& config, const Topology& topology) {
   const Mesh mesh(world, resolve_mesh(config, topology));
   const Plan plan =
       collectively(world, [&] { return make_plan(plan_input(config, mesh.shape())); });
@@ -27,20 +27,20 @@ void inspect(const Communicator& world, const Config& config, const Topology& to
   collectively(world, [&] {
     if (world.rank() == 0)
       print_output(visualize_mesh(mesh.shape()) + nodes_line(topology, mesh.shape()) +
-                   inspection_text(plan, ranks));
+                   live_tensors_text(plan, ranks));
   });
 }
 
 }  // namespace
 
-ExitCode inspect_command(Runtime&, const InspectOptions& options) {
-  const Config config = agreed_config(Communicator::world(), options.source);
+ExitCode live_plan_command(const ConfigSource& source) {
+  const Config config = agreed_config(Communicator::world(), source);
   const Communicator world = Communicator::world(config.comm);
   const Topology topology(node_of_ranks(world));
   check_nodes(config.training.distributed, topology);
   collectively(world, [&] { check_threads(config.training.distributed, Kokkos::num_threads()); });
   with_compute_type(compute_type(config),
-                    [&](auto t) { inspect<decltype(t)>(world, config, topology); });
+                    [&](auto t) { show_live_tensors<decltype(t)>(world, config, topology); });
   return ExitCode::ok;
 }
 
