@@ -39,10 +39,10 @@ if(EXISTS ${SOURCE_DIR}/README.md)
     endif()
   endforeach()
 
-  # The example in the README is the program that the consumer test builds and runs.
-  file(READ ${SOURCE_DIR}/test/build/consumer/project/main.cpp example)
+  # The README shows the example that a test builds and runs.
+  file(READ ${SOURCE_DIR}/src/examples/tutorial.cpp example)
   string(FIND "${readme}" "```cpp\n${example}```" at)
   if(at EQUAL -1)
-    message(SEND_ERROR "README.md does not show test/build/consumer/project/main.cpp as it is")
+    message(SEND_ERROR "README.md does not show src/examples/tutorial.cpp as it is")
   endif()
 endif()
