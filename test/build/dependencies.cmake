@@ -19,7 +19,7 @@ endforeach()
 # Every package that a CMake file looks for is in the table.
 file(GLOB_RECURSE files ${SOURCE_DIR}/src/CMakeLists.txt ${SOURCE_DIR}/test/CMakeLists.txt
   ${SOURCE_DIR}/bench/CMakeLists.txt ${SOURCE_DIR}/cmake/*)
-list(FILTER files EXCLUDE REGEX "/test/build/consumer/")
+list(FILTER files EXCLUDE REGEX "/test/build/consumer/|/src/examples/")
 set(looked_for "")
 foreach(file IN LISTS files ITEMS ${SOURCE_DIR}/CMakeLists.txt)
   file(STRINGS ${file} lines REGEX "^[ \t]*(find_package|find_dependency|tessera_find_package)\\(")
