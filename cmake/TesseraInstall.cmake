@@ -15,7 +15,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_
 # Users run and read these: inputs, examples, templates of jobs and the report. bash loads the completion file that has
 # the program's name.
 set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs ${PROJECT_SOURCE_DIR}/src/examples DESTINATION ${tessera_data_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs ${PROJECT_SOURCE_DIR}/src/examples
+  DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")

@@ -14,3 +14,4 @@ expect_violation("src/a.hpp cites THEORY.md" src/a.hpp "/// The proof is in THEO
 expect_violation("src/a.md links to b/, which" src/a.md "[text](b/)")
 expect_violation("src/a.md links to b.cpp" src/a.md "[one](README.md)\n```\na[0](code)\n```\n[[text]](b.cpp#line)")
 expect_violation("README.md cites src/THEORY.md" README.md "See src/THEORY.md.")
+expect_violation("src/a.cpp cites THEORY.md" src/a.cpp "// THEORY §2: the table")

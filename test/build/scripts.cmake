@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Scripts parse, can be executed, and the README shows what exists.
+# Scripts parse and are executable, and the README names only scripts and inputs that exist.
 # Usage: cmake -D SOURCE_DIR=<repository> -P scripts.cmake
 cmake_minimum_required(VERSION 3.22)
 find_program(bash_program bash REQUIRED)

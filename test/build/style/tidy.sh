@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the checks of .clang-tidy on sources. The current directory is the repository.
 # usage: tidy.sh CLANG_TIDY CMAKE BUILD_DIRECTORY INCLUDE_DIRECTORIES FOLDER SOURCE...
-#   INCLUDE_DIRECTORIES are separated by semicolons; the sources are in FOLDER
+#   INCLUDE_DIRECTORIES are separated by colons; the sources are in FOLDER
 set -euo pipefail
 tidy=$1 cmake=$2 build=$3 folder=$5
-IFS=';' read -r -a directories <<<"$4"
+IFS=':' read -r -a directories <<<"$4"
 shift 5
 "$cmake" --build "$build" --target tessera_build_info >/dev/null
 
@@ -13,7 +13,10 @@ shift 5
 flags=(-std=c++20 -fopenmp -Dconsteval=constexpr -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX
   -isystem test/build/style/clang14 -Isrc -Ibench "-I$build/generated")
 for directory in "${directories[@]}"; do
-  if [[ -n $directory && $directory != "$PWD"/src && $directory != "$build"/* ]]; then flags+=(-isystem "$directory"); fi
+  # The compiler looks into the last one anyway, and must not do so earlier.
+  if [[ -n $directory && $directory != "$PWD"/src && $directory != "$build"/* && $directory != /usr/include ]]; then
+    flags+=(-isystem "$directory")
+  fi
 done
 
 # shellcheck disable=SC2016 # the inner shell expands it
