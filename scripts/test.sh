@@ -101,10 +101,10 @@ build_part() {
   esac
 }
 
-# test_part PRESET LOG [option...]
+# test_part PRESET LOG [option...]: one test more than there are cores runs at a time, because many mostly wait.
 # shellcheck disable=SC2317
 test_part() {
-  ctest --preset "$1" -j "$jobs" "${@:3}" "${options[@]}" 2>&1 | tee "$2"
+  ctest --preset "$1" -j "$((jobs + 1))" "${@:3}" "${options[@]}" 2>&1 | tee "$2"
 }
 
 trap 'jobs -p | xargs -r kill' EXIT
