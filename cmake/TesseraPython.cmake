@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets <name>_PYTHON to a Python that has <module>, and <name>_VERSION. It tries several, because the distribution's
-# packages may belong to another Python than the first one in PATH.
+# Sets <name>_PYTHON to a Python that has <module>, and <name>_VERSION. The first one in PATH need not be the one whose
+# packages the distribution installed.
 function(tessera_find_python_module name module)
   find_program(tessera_path_python NAMES python3 python)
   mark_as_advanced(tessera_path_python ${name}_PYTHON)

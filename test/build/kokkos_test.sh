@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs scripts/kokkos.sh on sources that build at once: it rejects bad input, and leaves a whole installation or none. The
-# test needs no network.
+# scripts/kokkos.sh on sources that build in no time: what it says to bad input, and that it leaves either a whole
+# installation or none. Needs no network.
 # usage: kokkos_test.sh SCRIPT
 # shellcheck source-path=SCRIPTDIR
 program=$1
@@ -31,7 +31,7 @@ TEXT
   done
 }
 
-# make_path: fills $here/bin with the commands that the script calls.
+# make_path: $here/bin with what the script itself calls, and nothing else.
 make_path() {
   local tool
   mkdir "$here/bin"
@@ -45,7 +45,7 @@ expect_refusal() {
   expect_one_error "error: $1"
 }
 
-# refuses NAME PIECE ARGUMENTS...: the script must fail before it writes anything.
+# refuses NAME PIECE ARGUMENTS...: before anything is written.
 refuses() {
   begin "$1"
   launch "${@:3}"
@@ -111,7 +111,7 @@ if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   expect_files out.log
 fi
 
-# Its wrapper compiles all code that uses a Kokkos with CUDA.
+# Everything that uses a Kokkos with CUDA is compiled by its wrapper.
 begin compiler_wrapper
 make_sources
 mkdir "$here/bin" "$here/sources/kokkos/bin"
@@ -163,7 +163,7 @@ expect_line "-- Kokkos is complete there; nothing to do"
 launch --source sources --prefix out --backend serial
 expect_refusal "$here/out is Kokkos 4.6.02 openmp ZEN4, not Kokkos 4.6.02 serial"
 
-# A build that is interrupted ends its own processes.
+# In the middle of a build: what was started ends too.
 begin interrupted
 make_sources
 cat >> "$here/sources/kokkos/CMakeLists.txt" <<TEXT

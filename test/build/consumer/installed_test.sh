@@ -15,7 +15,7 @@ fail() {
 expect() { [[ $1 == *"$2"* ]] || fail "lacks '$2': $1"; }
 
 expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)" "Memory per rank"
-# Without matplotlib the report says so, and names itself as well.
+# Without matplotlib it says so; either way it has found its modules or its reason.
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
 
 if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
