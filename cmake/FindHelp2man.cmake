@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Help2man_EXECUTABLE: makes manual pages of what programs print for --help.
+# Finds Help2man_EXECUTABLE, which makes manual pages from the help of programs.
 find_program(Help2man_EXECUTABLE help2man)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Help2man REQUIRED_VARS Help2man_EXECUTABLE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Matplotlib_PYTHON: a Python that has matplotlib.
+# Finds Matplotlib_PYTHON, a Python that has matplotlib.
 include(TesseraPython)
 tessera_find_python_module(Matplotlib matplotlib)
 include(FindPackageHandleStandardArgs)

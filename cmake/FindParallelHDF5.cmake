@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds the C library of an HDF5 that was built with MPI, and makes ParallelHDF5::hdf5. CMake's own module needs the
-# language C and takes a serial HDF5 where it comes first. Hints: HDF5_ROOT, HDF5_DIR (variables or environment).
+# language C, and takes a serial HDF5 if it finds that first. Hints: HDF5_ROOT, HDF5_DIR (variables or environment).
 set(hdf5_hints ${HDF5_ROOT} $ENV{HDF5_ROOT} ${HDF5_DIR} $ENV{HDF5_DIR})
-# Debian has one for each MPI, side by side. Which MPI this is stands in its header, wherever that lies.
+# Debian installs one HDF5 for each MPI, side by side. The header of MPI tells which one this build needs.
 find_file(ParallelHDF5_MPI_HEADER mpi.h HINTS ${MPI_CXX_HEADER_DIR} ${MPI_CXX_INCLUDE_DIRS} NO_DEFAULT_PATH)
 set(hdf5_mpi openmpi)
 if(ParallelHDF5_MPI_HEADER)

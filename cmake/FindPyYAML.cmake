@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# PyYAML_PYTHON: a Python that has yaml.
+# Finds PyYAML_PYTHON, a Python that has yaml.
 include(TesseraPython)
 tessera_find_python_module(PyYAML yaml)
 include(FindPackageHandleStandardArgs)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tessera_auto_option(<name> <what it is> <when AUTO means ON>): a cache variable of three values.
+# tessera_auto_option(<name> <purpose> <condition>): makes a cache variable that is AUTO, ON or OFF. The caller decides
+# when AUTO means ON; `condition` says it in words.
 function(tessera_auto_option name what when)
   set(${name} AUTO CACHE STRING "${what}: AUTO (when ${when}), ON, OFF")
   set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)

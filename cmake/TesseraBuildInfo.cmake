@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# <tessera_build_info.hpp>, private to the library: what this build is. The git revision is looked up at
-# every build, the header is rewritten only when its text changes.
+# Makes <tessera_build_info.hpp>, which describes this build and is private to the library. Every build looks up the git
+# revision; the header is rewritten only when its text changes.
 
 # tessera_add_build_info(<target>): lets the sources of <target> include the header.
 function(tessera_add_build_info target)

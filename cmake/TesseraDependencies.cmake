@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds every dependency of the table dependencies.txt, and reports all that is missing in one message.
+# Finds every dependency of the table dependencies.txt, and reports all missing ones in one message.
 
-# MPI's removed C++ bindings must not be dragged in by <mpi.h>.
+# <mpi.h> must not include the C++ bindings, which MPI has removed.
 set(MPI_CXX_SKIP_MPICXX ON)
 
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/dependencies.txt)
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/dependencies.txt tessera_dependency_rows REGEX "^[^#]")
 
-# Sets <out> to the columns of the row of package <name>: name;Debian packages;Spack package;what for.
+# Sets <out> to the columns of the row of package <name>: name;Debian packages;Spack package;purpose.
 function(tessera_dependency_row name out)
   foreach(row IN LISTS tessera_dependency_rows)
     string(REGEX REPLACE " *\\| *" ";" columns "${row}")
@@ -21,7 +21,7 @@ function(tessera_dependency_row name out)
 endfunction()
 
 set(TESSERA_MISSING "")
-# find_package for a package that the build cannot do without. A macro, because packages set variables.
+# Finds a package that the build needs. This is a macro, because packages set variables.
 macro(tessera_find_package name)
   tessera_dependency_row(${name} tessera_row)
   list(GET tessera_row 3 tessera_purpose)
@@ -51,7 +51,7 @@ endfunction()
 
 tessera_find_package(Threads)
 tessera_find_package(MPI 3.0 COMPONENTS CXX)
-# No version here: TesseraKokkos.cmake says what to do about an old one.
+# TesseraKokkos.cmake checks the version, and says how to get a newer one.
 tessera_find_package(Kokkos)
 tessera_find_package(KokkosKernels)
 tessera_find_package(fmt)

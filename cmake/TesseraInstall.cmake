@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed library: headers under include/tessera, and a package config that gives tessera::tessera. Beside it is
-# installed what has been built of the programs and their manual pages; the target tessera_install builds all of that,
-# and no tests.
+# Installs the library: headers under include/tessera, and a package config that gives tessera::tessera. Programs and
+# manual pages are installed if they have been built. The target tessera_install builds everything but the tests.
 add_custom_target(tessera_install DEPENDS tessera)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -13,9 +12,11 @@ install(TARGETS tessera EXPORT tesseraTargets)
 install(TARGETS tessera_cli OPTIONAL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
-# What users run and read: inputs, templates of jobs, the report, completion for bash, which loads the file that has a program's name.
+# Users run and read these: inputs, examples, templates of jobs and the report. bash loads the completion file that has
+# the program's name.
 set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs DESTINATION ${tessera_data_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs ${PROJECT_SOURCE_DIR}/src/examples
+  DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py ${PROJECT_SOURCE_DIR}/scripts/npz.py DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")

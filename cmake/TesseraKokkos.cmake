@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes tessera::kokkos, the one target for Kokkos and Kokkos Kernels, after both packages were found. It is
-# installed with the package config, for users of the library.
+# Makes tessera::kokkos, the one target for Kokkos and Kokkos Kernels, after both packages were found. The file is
+# installed with the package config.
 if(TARGET tessera::kokkos)
   return()
 endif()
@@ -21,8 +21,8 @@ if("CUDA" IN_LIST Kokkos_DEVICES AND Kokkos_VERSION VERSION_LESS 5
 endif()
 
 if("CUDA" IN_LIST Kokkos_DEVICES)
-  # fmt before 10 takes constexpr from half of its functions where it meets nvcc, which the other half needs.
+  # With nvcc, fmt before 10 removes constexpr from functions that its own constexpr functions call.
   target_compile_definitions(tessera::kokkos INTERFACE FMT_USE_CONSTEXPR=1)
-  # Not the driver, which the library asks for itself (process/gpu_facts.cpp).
+  # Does not link the driver, which the library loads itself (process/gpu_facts.cpp).
   target_link_options(tessera::kokkos INTERFACE LINKER:--as-needed)
 endif()

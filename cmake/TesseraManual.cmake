@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# tessera_add_manual(<target> [subcommand...]): manual pages of a program and its subcommands, made of their --help
-# and installed, where help2man is there and the programs can run here. The target <target>_manual makes the program
-# and, if it can, the pages; tessera_install does so too.
+# tessera_add_manual(<target> [subcommand...]): makes and installs manual pages of a program and its subcommands from
+# their --help, if help2man is installed and the programs can run here. The targets <target>_manual and tessera_install
+# make the program and these pages.
 find_package(Help2man QUIET)
 set_package_properties(Help2man PROPERTIES TYPE OPTIONAL PURPOSE "manual pages")
 
 function(tessera_add_manual target)
-  # Sanitizers find leaks in libraries, and fail the build.
+  # Sanitizers find leaks in libraries; the program would fail, and with it the build.
   if(NOT Help2man_FOUND OR CMAKE_CROSSCOMPILING OR CMAKE_CXX_FLAGS MATCHES "fsanitize")
     add_custom_target(${target}_manual ALL DEPENDS ${target})
     add_dependencies(tessera_install ${target}_manual)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# How our own code is compiled. Nothing of it reaches users of the library.
+# Sets the compiler options of our own code. None of them reaches users of the library.
 include(CheckCXXCompilerFlag)
 
-# On for the compiler that we test with; another one's new warning must not stop a user's build.
+# Warnings are errors only for the compiler that we test with: a new warning of another one must not stop a build.
 set(tessera_werror_default OFF)
 if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
    AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\." AND NOT "CUDA" IN_LIST Kokkos_DEVICES)
@@ -12,8 +12,8 @@ option(TESSERA_WERROR "Treat warnings as errors" ${tessera_werror_default})
 
 add_library(tessera_warnings INTERFACE)
 target_compile_options(tessera_warnings INTERFACE -Wall -Wextra)
-# nvcc writes host code that is not pedantic and has parentheses of its own, and takes assignments of objects that
-# are [[nodiscard]] for values that are ignored (2810).
+# nvcc writes host code that is not pedantic and has superfluous parentheses. It warns of assignments of [[nodiscard]]
+# objects as if the value were ignored (2810).
 if("CUDA" IN_LIST Kokkos_DEVICES)
   target_compile_options(tessera_warnings INTERFACE -Wno-parentheses
     "SHELL:-Xcudafe --diag_suppress=2810")
@@ -24,7 +24,7 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
   target_compile_options(tessera_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)
 endif()
-# It is meant for headers, and takes all sources that are compiled at once for some.
+# The warning is meant for headers, and takes the sources of a unity build for headers.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(tessera_warnings INTERFACE -Wno-subobject-linkage)
 endif()
@@ -47,18 +47,18 @@ if(TESSERA_NATIVE)
   endif()
 endif()
 
-# For the presets and scripts, which build everything: half the time. Packagers build once, with what they know.
+# Precompiled headers halve the time of a whole build. The presets use them; packagers decide for themselves.
 option(TESSERA_PRECOMPILE_HEADERS "Precompile the headers of libraries" OFF)
-# ccache compares what the preprocessor makes of a file, which a precompiled header keeps from it.
+# ccache compares preprocessed sources, which a precompiled header hides.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache" OR "CUDA" IN_LIST Kokkos_DEVICES)
   set(TESSERA_PRECOMPILE_HEADERS OFF)
 endif()
 
-# Those that most of our sources read.
+# Headers that most of our sources include.
 set(tessera_common_headers <Kokkos_Core.hpp> <fmt/format.h> <nlohmann/json.hpp> <mpi.h>)
 
-# tessera_target(<target> [header...]): warnings, the processor that TESSERA_NATIVE asks for, and precompiled, where
-# that is wanted, these headers.
+# tessera_target(<target> [header...]): turns on warnings, compiles for the processor that TESSERA_NATIVE asks for, and
+# precompiles these headers with TESSERA_PRECOMPILE_HEADERS.
 function(tessera_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_warnings>
                                           $<BUILD_INTERFACE:tessera_native>)
@@ -67,8 +67,8 @@ function(tessera_target target)
   endif()
 endfunction()
 
-# tessera_unite_by_folder(<target> [<folders>...]): where several sources are compiled at once, those of one folder are,
-# in which names without linkage differ, or those of a list of folders. Most of the time goes into reading headers.
+# tessera_unite_by_folder(<target> [<folders>...]): makes a unity build compile the sources of each folder at once, and
+# those of each list of folders. Names in anonymous namespaces must differ there. Most of the time goes into headers.
 function(tessera_unite_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# add_serial_test, add_mpi_test and add_script_test: time limits, processors, labels and the environment of a launch.
+# Defines add_serial_test, add_mpi_test and add_script_test, which set time limit, processors, labels and environment.
 
-# What the launcher of this MPI needs. Open MPI refuses root and more ranks than cores unless told, and
-# pins ranks to cores, where tests that run side by side would share the first ones. MPICH does neither.
+# Open MPI refuses more ranks than cores unless told, and binds ranks to cores: tests that run side by side would share
+# the first ones. MPICH does neither.
 execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE tessera_mpiexec_version
   ERROR_QUIET)
 if(tessera_mpiexec_version MATCHES "Open MPI|OpenRTE|PRRTE|prterun")
@@ -13,9 +13,8 @@ endif()
 
 option(TESSERA_TEST_HEADERS "Compile every header alone" ON)
 
-# With more than one thread every kernel uses all of them, and those that wait leave their core to others, as ranks
-# that wait do. A launch that a rank has ended gives the others no second more. MPI libraries keep memory until the
-# process ends, which is not our leak.
+# Kernels of any size use all threads of a rank. Threads and ranks that wait yield their core. When a rank ends a
+# launch, the others end at once. Leaks are not reported, because MPI libraries keep memory until the process ends.
 set(TESSERA_TEST_THREADS 1 CACHE STRING "Threads of a rank in tests that do not choose them")
 set(tessera_test_environment OMP_NUM_THREADS=${TESSERA_TEST_THREADS} TESSERA_SERIAL_BELOW=0
   OMP_WAIT_POLICY=passive OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_odls_base_sigkill_timeout=0
@@ -40,7 +39,7 @@ function(tessera_mpi_command out ranks)
     ${MPIEXEC_PREFLAGS} ${ARGN} PARENT_SCOPE)
 endfunction()
 
-# Whatever starts Kokkos needs a GPU where Kokkos has CUDA; without one it ends with a line that says so.
+# Marks a test that starts Kokkos: with CUDA it needs a GPU, and without one it is shown as skipped.
 function(tessera_needs_gpu test)
   if("CUDA" IN_LIST Kokkos_DEVICES)
     set_property(TEST ${test} APPEND PROPERTY LABELS gpu)
@@ -50,7 +49,7 @@ function(tessera_needs_gpu test)
 endfunction()
 
 # add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...] [TWO_THREADS])
-# One process, started without a launcher.
+# Adds a test of one process, started without a launcher; TWO_THREADS adds <name>_threads2.
 function(add_serial_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT" "COMMAND;LABELS")
   tessera_check_test_arguments(${name})
@@ -64,8 +63,8 @@ endfunction()
 
 # add_mpi_test(<name> COMMAND <target or program> [args...] RANKS <n>... [TWO_THREADS <n>...] [TIMEOUT <seconds>]
 #              [LABELS <label>...])
-# One test <name>_np<n> for every rank count, also for those above the number of cores, and another one,
-# <name>_np<n>_threads2, for those of TWO_THREADS.
+# Adds a test <name>_np<n> for every number of ranks, also above the number of cores, and <name>_np<n>_threads2 for
+# those of TWO_THREADS.
 function(add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS;RANKS;TWO_THREADS")
   tessera_check_test_arguments(${name})
@@ -89,8 +88,8 @@ function(add_mpi_test name)
 endfunction()
 
 # add_script_test(<name> COMMAND <script> [args...] RANKS <n> [TWO_THREADS] [TIMEOUT <seconds>] [LABELS <label>...])
-# A script that launches programs; its last arguments are the command that starts `n` ranks. Most of its many short
-# launches is waiting, in which other tests may run: it takes one processor.
+# Adds a script that launches programs; its last arguments are the command that starts `n` ranks. Short launches mostly
+# wait, so the test counts as one processor and others run beside it.
 function(add_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT;RANKS" "COMMAND;LABELS")
   tessera_check_test_arguments(${name})
@@ -105,7 +104,7 @@ function(add_script_test name)
   endif()
 endfunction()
 
-# Time limit and labels of the caller's arguments, processors and environment; two threads for the label threads-2.
+# Sets time limit, labels, processors and environment of a test; the label threads-2 gives it two threads.
 macro(tessera_describe_test name ranks)
   set(labels ${ARGN} ${test_LABELS})
   set(environment ${tessera_test_environment})

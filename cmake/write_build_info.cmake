@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run at every build: cmake -D SOURCE_DIR=.. -D OUTPUT=.. -D VERSION=.. ... -P write_build_info.cmake
+# Every build runs cmake -D SOURCE_DIR=.. -D OUTPUT=.. -D VERSION=.. ... -P write_build_info.cmake
 function(git out)
   set(${out} "" PARENT_SCOPE)
   if(git_program)
@@ -11,7 +11,7 @@ function(git out)
   endif()
 endfunction()
 
-# A source tree that was unpacked inside some other repository has no revision of its own.
+# A source tree that was unpacked inside another repository has no revision.
 find_program(git_program git)
 git(top rev-parse --show-cdup)
 git(revision rev-parse HEAD)
@@ -41,12 +41,12 @@ namespace tessera::build_info {
 inline constexpr std::string_view version = "@VERSION@";
 /// Full hash of the commit, or "unknown" outside a git checkout.
 inline constexpr std::string_view git_revision = "@revision@";
-/// Whether tracked files differed from that commit.
+/// True if tracked files differed from that commit.
 inline constexpr bool git_dirty = @dirty@;
 inline constexpr std::string_view build_type = "@BUILD_TYPE@";
 inline constexpr std::string_view compiler = "@COMPILER@";
 inline constexpr std::string_view cxx_flags = "@CXX_FLAGS@";
-/// Of the parallel HDF5 that checkpoints are written with; empty without one.
+/// Version of the parallel HDF5 that writes checkpoints; empty without one.
 inline constexpr std::string_view hdf5_version = "@HDF5_VERSION@";
 
 }  // namespace tessera::build_info

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# A manual page: cmake -D HELP2MAN=.. -D PROGRAM=<file> -D SUBCOMMAND=<name or nothing> -D NAME=tessera-run
+# Makes a manual page. Usage: cmake -D HELP2MAN=.. -D PROGRAM=<file> -D SUBCOMMAND=<name or nothing> -D NAME=tessera-run
 #                      -D VERSION=.. -D OUTPUT=.. -P write_manual.cmake
 execute_process(COMMAND ${PROGRAM} ${SUBCOMMAND} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
 string(STRIP "${PROGRAM} ${SUBCOMMAND}" command)
-# The first line says what it is for.
+# The first line of the help is the purpose.
 string(REGEX MATCH "^[^\n]*" purpose "${help}")
 execute_process(COMMAND ${HELP2MAN} --no-info --version-string ${VERSION} --manual Tessera --name "${purpose}" ${command}
   OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
 
-# help2man takes a program for one word, and fills the lines of examples.
+# help2man expects a program's name to be one word, and joins the lines of examples; both are corrected.
 get_filename_component(program ${PROGRAM} NAME)
 string(STRIP "${program} ${SUBCOMMAND}" words)
 string(TOUPPER "${NAME}" upper_name)

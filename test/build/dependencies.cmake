@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake/dependencies.txt names what CMake looks for, and spack.yaml provides it, no more and no less.
+# cmake/dependencies.txt names exactly the packages that CMake looks for and spack.yaml provides.
 # Usage: cmake -D SOURCE_DIR=<repository> -P dependencies.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -16,10 +16,10 @@ foreach(row IN LISTS rows)
   endif()
 endforeach()
 
-# Every package that a CMake file looks for is in the table.
+# The table has every package that a CMake file looks for.
 file(GLOB_RECURSE files ${SOURCE_DIR}/src/CMakeLists.txt ${SOURCE_DIR}/test/CMakeLists.txt
   ${SOURCE_DIR}/bench/CMakeLists.txt ${SOURCE_DIR}/cmake/*)
-list(FILTER files EXCLUDE REGEX "/test/build/consumer/")
+list(FILTER files EXCLUDE REGEX "/test/build/consumer/|/src/examples/")
 set(looked_for "")
 foreach(file IN LISTS files ITEMS ${SOURCE_DIR}/CMakeLists.txt)
   file(STRINGS ${file} lines REGEX "^[ \t]*(find_package|find_dependency|tessera_find_package)\\(")
@@ -60,7 +60,7 @@ foreach(spec IN LISTS specs)
   endif()
 endforeach()
 
-# What the sources need of the two packages with variants.
+# The sources need these variants of Kokkos and Kokkos Kernels.
 function(need_variant spec variant)
   string(FIND "${spec_${spec}} " " ${variant} " position)
   if(position EQUAL -1)
@@ -73,7 +73,7 @@ need_variant(kokkos-kernels "+blas")
 need_variant(kokkos-kernels "+execspace_serial")
 need_variant(kokkos-kernels "scalars=float,double")
 
-# CMake refuses to be older than what the environment promises.
+# CMakeLists.txt and the environment ask for the same version of CMake.
 file(STRINGS ${SOURCE_DIR}/CMakeLists.txt line REGEX "^cmake_minimum_required" LIMIT_COUNT 1)
 string(REGEX REPLACE ".*VERSION ([0-9.]+).*" "\\1" version "${line}")
 if(NOT spec_cmake MATCHES "cmake@${version}:")

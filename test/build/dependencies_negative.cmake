@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/expect_failure.cmake)
 
-# A copy of what the check reads, with one text replaced in one file.
+# Copies the files that the check reads, and replaces one text in one of them.
 function(expect_violation regex file old new)
   file(REMOVE_RECURSE ${SCRATCH})
   file(COPY ${SOURCE_DIR}/spack.yaml ${SOURCE_DIR}/cmake ${SOURCE_DIR}/CMakeLists.txt

@@ -3,7 +3,7 @@
 # Usage: cmake -D SOURCE_DIR=<repository> -P layering.cmake
 cmake_minimum_required(VERSION 3.22)
 
-# What the files of a folder may include directly, next to their own folder.
+# The folders that the files of a folder may include directly, beside their own.
 set(may_base "")
 set(may_process base)
 set(may_random base)
@@ -22,7 +22,7 @@ set(may_checkpoint ${may_engine} engine process)
 set(may_train ${may_checkpoint} checkpoint array)
 set(may_app ${may_train} train predict)
 set(folders base process random nn optim data comm mesh array io plan predict config engine checkpoint train app)
-# The same within bench.
+# The folders of bench.
 set(may_study "")
 set(may_measure "")
 set(may_results study measure)
@@ -36,7 +36,7 @@ macro(violation text)
   list(APPEND violations "${text}")
 endmacro()
 
-# Sets <out> to what <file> includes: <a> and "b" with their delimiters.
+# Sets <out> to the includes of <file>: <a> and "b" with their delimiters.
 function(includes_of file out)
   file(STRINGS ${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
   set(found "")
@@ -121,8 +121,8 @@ foreach(library nccl hdf5)
   endif()
 endforeach()
 
-# Plans and predictions know shapes, operations and the rows of the ledger. They reach nothing that brings MPI, a
-# communicator or a View with it.
+# Plans and predictions know shapes, operations and rows of the ledger. They do not reach a header
+# that includes MPI, a communicator or a View.
 set(plain_comm comm/operation.hpp comm/ledger.hpp comm/scratch.hpp comm/backend.hpp comm/comm_options.hpp)
 foreach(file IN LISTS files)
   if(NOT file MATCHES "^(plan|predict)/")

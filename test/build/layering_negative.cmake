@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/expect_failure.cmake)
 
-# A source tree of pairs: file, text.
+# Makes a source tree of pairs: file, text.
 function(expect_violation regex)
   file(REMOVE_RECURSE ${SCRATCH})
   list(LENGTH ARGN count)

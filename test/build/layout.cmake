@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The top level holds what the design lists and dotfiles, and every folder of src/tessera says what lives there.
+# The top level has only these entries and dotfiles, src only the library and the examples, and every folder of
+# src/tessera has a README.
 # Usage: cmake -D SOURCE_DIR=<repository> -P layout.cmake
 cmake_minimum_required(VERSION 3.22)
 
 set(allowed src bench test inputs scripts cmake CMakeLists.txt CMakePresets.json README.md LICENSE
   spack.yaml)
 
-# Tracked files where there is a checkout, because build directories live next to them.
+# In a checkout only tracked files count, because build directories lie beside them.
 find_program(git_program git)
 set(status 1)
 if(git_program AND EXISTS ${SOURCE_DIR}/.git)
@@ -31,6 +32,12 @@ foreach(entry src test scripts cmake CMakeLists.txt CMakePresets.json LICENSE sp
   endif()
 endforeach()
 
+file(GLOB entries RELATIVE ${SOURCE_DIR}/src ${SOURCE_DIR}/src/*)
+foreach(entry IN LISTS entries)
+  if(NOT entry MATCHES "^(tessera|examples)$")
+    message(SEND_ERROR "src/${entry} belongs neither to the library nor to the examples")
+  endif()
+endforeach()
 file(GLOB folders LIST_DIRECTORIES true ${SOURCE_DIR}/src/tessera/*)
 foreach(folder IN LISTS folders)
   if(IS_DIRECTORY ${folder} AND NOT EXISTS ${folder}/README.md)

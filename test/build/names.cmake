@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# No two types of src and bench share a name, whatever their namespaces. Types inside a class go by two names, and
-# may repeat one; so may declarations without a body and specialisations of templates.
+# No two types of the library and of bench share a name, in any namespaces. Nested types, declarations without a body and
+# specialisations of templates may repeat one.
 # Usage: cmake -D SOURCE_DIR=<repository> -P names.cmake
 cmake_minimum_required(VERSION 3.22)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Scripts parse, can be executed, and the README shows what exists.
+# Scripts parse and are executable, and the README names only scripts and inputs that exist.
 # Usage: cmake -D SOURCE_DIR=<repository> -P scripts.cmake
 cmake_minimum_required(VERSION 3.22)
 find_program(bash_program bash REQUIRED)
@@ -39,10 +39,10 @@ if(EXISTS ${SOURCE_DIR}/README.md)
     endif()
   endforeach()
 
-  # The example in the README is the program that the consumer test builds and runs.
-  file(READ ${SOURCE_DIR}/test/build/consumer/project/main.cpp example)
+  # The README shows the example that a test builds and runs.
+  file(READ ${SOURCE_DIR}/src/examples/tutorial.cpp example)
   string(FIND "${readme}" "```cpp\n${example}```" at)
   if(at EQUAL -1)
-    message(SEND_ERROR "README.md does not show test/build/consumer/project/main.cpp as it is")
+    message(SEND_ERROR "README.md does not show src/examples/tutorial.cpp as it is")
   endif()
 endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks of each host take the GPUs of that host, from the first one on, wherever a rank stands among all of them.
+# The ranks of each host take the GPUs of that host, from the first one on, in any order of all ranks.
 # usage: gpus_test.sh HOSTS_SH PROBE
 hosts=$1 program=$2
 # shellcheck source=../app/script_support.sh
@@ -17,7 +17,7 @@ FAKE_GPUS=a,b OMPI_MCA_rmaps_base_mapping_policy=node launch gpus
 expect_code 0
 expect_line "GPUs 0 0 1 1"
 
-# One GPU for both ranks of the second host is the error of all ranks, on the first host too, told once.
+# If both ranks of the second host have one GPU, all ranks of both hosts fail with one message.
 begin too-few-on-one-host
 program=$here/probe
 cat > "$program" <<SCRIPT

@@ -10,8 +10,8 @@
 #   --beside SCRIPT  bash commands that run meanwhile: "ip link set h2 down" cuts the link of host h2, "kill -KILL $h2"
 #                    ends everything that runs there
 #
-# All of it lives in namespaces that end with this process, however it ends; nothing that exists is seen or changed.
-# Exit code: that of mpirun; 77, with the reason, where such hosts cannot be made.
+# All hosts live in namespaces that end with this process, however it ends; the machine's own network stays as it is.
+# The exit code is that of mpirun, or 77, with the reason, if such hosts cannot be made.
 set -euo pipefail
 
 usage() {
@@ -40,7 +40,7 @@ skip() {
   exit 77
 }
 
-# What the head and every host have of their own.
+# The head and every host have one each of these namespaces.
 own=(--mount --net --uts --ipc --pid)
 
 # Runs this script again inside, where process 1 takes all others with it.
@@ -60,13 +60,13 @@ enter_namespaces() {
   exit $status
 }
 
-# limit LINK [COMMAND...]: what leaves through it, where COMMAND enters the host that it belongs to. Nothing is dropped, as
-# on the fabric of a cluster.
+# limit LINK [COMMAND...]: limits the rate of a link; COMMAND enters its host. Nothing is dropped, as on the fabric of a
+# cluster.
 limit() {
   if [[ -n $rate ]]; then "${@:2}" tc qdisc add dev "$1" root tbf rate "$rate" burst 128kb latency 1s; fi
 }
 
-# make_host K: $hK and first[hK] are its first process.
+# make_host K: makes host K, whose first process is $hK and first[hK].
 declare -A first
 keepers=()
 make_host() {
@@ -93,7 +93,7 @@ make_host() {
   limit eth0 "${inside[@]}"
 }
 
-# The head is where mpirun runs; a bridge is its end of all links. What it writes is in its /dev/shm.
+# mpirun runs on the head, where a bridge joins all links. It writes into the head's /dev/shm.
 make_head() {
   mount -t tmpfs tmpfs /dev/shm
   hostname head
@@ -108,7 +108,7 @@ make_head() {
   mount --bind /dev/shm/hosts /etc/hosts
 }
 
-# What mpirun takes for ssh: agent HOST COMMAND...
+# mpirun calls this in place of ssh: agent HOST COMMAND...
 make_agent() {
   {
     echo '#!/bin/bash'
@@ -119,8 +119,8 @@ make_agent() {
   chmod +x /dev/shm/agent
 }
 
-# A host that vanishes is given up after 4 s. Where that takes Open MPI longer than our own watchdog, which is so by
-# default, mpirun waits much longer.
+# Open MPI gives up a host that vanishes after 4 s. By default it takes longer than our watchdog, and mpirun then waits
+# much longer.
 launch() {
   local -a options=(--host "$(seq -s, -f "h%g:$ranks_each" "$hosts")" --bind-to none
     --mca plm_rsh_agent /dev/shm/agent --mca plm_rsh_no_tree_spawn 1 --mca orte_tmpdir_base /dev/shm

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What hosts.sh promises: hosts apart from each other, and nothing left behind, however it ends.
+# hosts.sh separates hosts from each other, and leaves nothing behind, however it ends.
 # usage: hosts_script_test.sh HOSTS_SH
 hosts=$1
 # shellcheck source=../app/script_support.sh
 source "$(dirname "$0")/../app/script_support.sh"
 launcher=() program=$hosts
 
-# on N RANKS_EACH [OPTIONS] SCRIPT: bash runs SCRIPT on every rank.
+# on N RANKS_EACH [OPTIONS] SCRIPT: runs the bash SCRIPT on every rank.
 on() {
   launch "${@:1:$#-1}" bash -c "${!#}"
 }
@@ -57,7 +57,7 @@ wait $first
 expect_code 0
 expect_sorted "h1 h2"
 
-# How a launch may end: by itself, asked to, killed.
+# A launch ends by itself, on request, or killed.
 left() {
   ps -eo args | grep -F "$1" | grep -v grep
   ip -o link | grep -E ' (eth0@|h[0-9]+@)' | grep -c master

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A slow link between hosts is as slow as it should be, and calibrate measures its rate.
+# A link between hosts has the rate that was asked for, and calibrate measures it.
 # usage: link_rate_test.sh HOSTS_SH TESSERA_BENCH LINK_RATE
 hosts=$1 bench=$2 link_rate=$3
 # shellcheck source=../app/script_support.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A host that vanishes ends the launch, and a study goes on from there.
+# A host that vanishes ends the launch, and the study can be resumed.
 # usage: lost_host_test.sh HOSTS_SH TESSERA TESSERA_BENCH INPUTS
 hosts=$1 tessera=$2 bench=$3 inputs=$4
 # shellcheck source=../app/script_support.sh
@@ -11,7 +11,7 @@ expect_end() {
   [ "$code" -ne 124 ] || fail "the launch hung"
 }
 
-# How a host may vanish: all of its processes at once, or without a word.
+# A host vanishes with all its processes, or its link goes down.
 declare -A ways=([killed]='kill -KILL $h2' [cut-off]='ip link set h2 down')
 for way in "${!ways[@]}"; do
   begin "training-$way"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the program knows of the hosts that it runs on, and what it makes of them.
+# The program finds its hosts, and chooses meshes and threads by them.
 # usage: topology_test.sh HOSTS_SH TESSERA JSON_GET INPUTS
 hosts=$1 program=$2 json_get=$3 inputs=$4
 # shellcheck source=../app/script_support.sh
@@ -47,7 +47,7 @@ launch run "$inputs/hybrid.toml" --set distributed.num_nodes=4
 expect_code 1
 grep -qF "must equal the number of nodes of this launch, 2" "$err" || fail "does not tell the nodes"
 
-# A mesh that nobody names has its shards inside hosts.
+# The default mesh has its shards inside hosts.
 begin automatic-mesh
 sed '/mesh_/d' "$inputs/hybrid.toml" > "$here/hybrid.toml"
 launch run hybrid.toml --json out.json
@@ -55,7 +55,7 @@ expect_code 0
 expect_line "Mesh shape: +\(2, 2\)"
 expect_line "Nodes: 2 with 2 ranks each; fsdp stays inside a node, data crosses nodes"
 
-# Ranks share the processors of their own host only.
+# Ranks share only the processors of their own host.
 unset OMP_NUM_THREADS
 for shape in "2 1" "1 2"; do
   read -r count each <<< "$shape"

@@ -365,9 +365,10 @@ void Hdf5File::write(const std::string& name, DType type, const std::vector<Hype
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   if (state_->ranks) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
   herr_t status = 0;
-  state_->together(Site::current(), [&](MPI_Comm) {
-    status = H5Dwrite(array, row_of_type(type).in_memory, in_memory, in_file, transfer, values);
-  });
+  state_->together(
+      Site::current(), [&, &array = array, &in_file = in_file, &in_memory = in_memory](MPI_Comm) {
+        status = H5Dwrite(array, row_of_type(type).in_memory, in_memory, in_file, transfer, values);
+      });
   state_->checked(status, name);
 }
 

@@ -79,6 +79,8 @@ struct Release {
   Optional& what;
   ~Release() { what.reset(); }
 };
+template <class Optional>
+Release(Optional&) -> Release<Optional>;
 
 void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
                 TrainingMetrics& metrics) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What else is installed: inputs, the report, manual pages and completion, each used.
+# Uses the installed inputs, report, manual pages and completion.
 # usage: installed_test.sh PREFIX HELP2MAN_FOUND
 set -uo pipefail
 prefix=$1 has_manual=$2 status=0
@@ -11,7 +11,7 @@ fail() {
   status=1
 }
 
-# expect TEXT PIECE: what a command has printed.
+# expect TEXT PIECE: fails unless the output of a command has the piece.
 expect() { [[ $1 == *"$2"* ]] || fail "lacks '$2': $1"; }
 
 expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)" "Memory per rank"
@@ -29,7 +29,7 @@ if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
   done
 fi
 
-# complete WORD...: what bash offers for the last word.
+# complete_words WORD...: prints the words that bash offers for the last one.
 complete_words() {
   COMP_WORDS=("$prefix/bin/$1" "${@:2}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   _tessera

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A build that has made only the library is installed, and installing everything needs no test.
+# A build of the library alone can be installed, and tessera_install builds no tests.
 # usage: partial_install_test.sh CMAKE SOURCE LIBRARY CONFIG OPTION...   (OPTION: of the configuration)
 set -uo pipefail
 cmake=$1 source=$2 library=$3 config=$4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs COMMAND, which must end in time, with success only if SUCCEEDS, and print each regex of SAYS.
+# Runs COMMAND. It must end in time, succeed if and only if SUCCEEDS, and print each regex of SAYS and none of NEVER_SAYS.
 cmake_minimum_required(VERSION 3.22)
 execute_process(COMMAND ${COMMAND} TIMEOUT 30
   RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
