@@ -81,7 +81,7 @@ class CheckpointBench {
     Config config;
     config.model.mlp.widths = options.widths;
     config.data.kind = DataKind::random;
-    config.training.distributed.strategy = "zero1";
+    config.training.distributed.strategy = Strategy::zero1;
     config.data.samples = config.training.batch_size = ranks_.size();
     return make_plan(plan_input(resolve(config, ranks_.size()), mesh_.shape()));
   }

@@ -120,15 +120,17 @@ other=("${tutorial[@]}" --set data.seed=7 --set checkpoint.every_steps=10)
 launch run "${other[@]}"
 expect_code 1
 expect_one_message "checkpoint.directory = saves: holds step_0000000040.h5 of another training; resume that with --resume, set another directory, or replace it with checkpoint.overwrite = true"
-start=$(awk '{ print $22 }' /proc/$$/stat)
 host=$(hostname)/$(readlink /proc/self/ns/pid)
-echo "$host $$ $start" > "$here/saves/lock"
+(for ((count = 0;; ++count)); do printf '%s %d %010d\n' "$host" $$ $count 1<> "$here/saves/lock"; sleep 0.5; done) &
+counter=$!
 launch run "${tutorial[@]}" --resume
+kill $counter
+wait $counter 2> /dev/null
 expect_code 1
 expect_one_message "checkpoint.directory = saves: is in use by process $$ on $(hostname), which is running; set another directory"
 rm "$here/saves/lock"
 diff -r "$here/before" "$here/saves" || fail "it changed what another run has there"
-echo "$host 999999999 $start" > "$here/saves/lock"
+echo "$host 999999999 0" > "$here/saves/lock"
 launch run "${other[@]}" --set checkpoint.overwrite=true
 expect_code 0
 [ "$(saved_files)" = "latest step_0000000030.h5 step_0000000040.h5" ] || fail "there is $(saved_files)"
