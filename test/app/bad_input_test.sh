@@ -96,7 +96,7 @@ bad_tutorial unused-option "distributed.prefetch = false: needs distributed.stra
   --set distributed.prefetch=false
 bad_tutorial foreign-axis 'distributed.parameter_specs."layer1/kernel"' \
   --set "distributed.parameter_specs.\"layer1/kernel\"=P('data')"
-bad_tutorial gloo "is not available, use mpi" --set distributed.backend=gloo
+bad_tutorial gloo "must be one of auto, mpi, nccl" --set distributed.backend=gloo
 bad_tutorial other-world "distributed.world_size = $((ranks + 1))" --ranks-expected $((ranks + 1))
 # Right in number, but all processes of this test run on one node.
 bad_tutorial other-nodes "distributed.num_nodes = $ranks: must equal the number of nodes of this launch, 1" \
