@@ -117,10 +117,10 @@ DarcySamples samples(Range numbers, Size n, std::uint64_t seed = 1) {
   const DataConfig data{.kind = DataKind::darcy, .samples = 100, .seed = seed};
   const Size rows = numbers.count * n * n;
   const Matrix<double> x("x", rows, 3), y("y", rows, 1);
-  const Matrix<float> short_x("x", rows, 3), short_y("y", rows, 1);
+  const Matrix<float> float_x("x", rows, 3), float_y("y", rows, 1);
   row_of(data.kind).fill.run(data, model, DataBlock<double>{numbers, x, y});
-  row_of(data.kind).fill.run(data, model, DataBlock<float>{numbers, short_x, short_y});
-  DarcySamples made{{}, to_host(y), to_host(short_y), to_host(x)};
+  row_of(data.kind).fill.run(data, model, DataBlock<float>{numbers, float_x, float_y});
+  DarcySamples made{{}, to_host(y), to_host(float_y), to_host(x)};
   for (Size i = 0; i < rows; ++i) made.a.push_back(made.x[3 * i]);
   return made;
 }

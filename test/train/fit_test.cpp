@@ -165,11 +165,11 @@ TEST(FitErrors, ArraysWrongOnOneRankOnlyStopAllRanks) {
   Trainer<float> trainer = trainer_of<float>(primes());
   const int ranks = trainer.mesh().world().size();
   const bool odd = trainer.mesh().world().rank() == ranks - 1;
-  const Matrix<float> narrow("x", 20, odd ? 2 : 3), short_x("x", odd ? 12 : 20, 3);
-  const Matrix<float> y("y", 20, 2), short_y("y", odd ? 12 : 20, 2);
+  const Matrix<float> narrow("x", 20, odd ? 2 : 3), fewer_x("x", odd ? 12 : 20, 3);
+  const Matrix<float> y("y", 20, 2), fewer_y("y", odd ? 12 : 20, 2);
   EXPECT_EQ(error_everywhere([&] { trainer.fit(narrow, y); }),
             "columns of x = 2: must be the model's input width, 3");
-  EXPECT_NE(error_everywhere([&] { trainer.fit(short_x, short_y); }).find("12"), std::string::npos);
+  EXPECT_NE(error_everywhere([&] { trainer.fit(fewer_x, fewer_y); }).find("12"), std::string::npos);
 }
 
 // Each rank's arrays are valid, but ranks would take different numbers of steps.

@@ -29,8 +29,8 @@ struct StrategyOptions {
   bool prefetch = true;                ///< gather the next unit while one is in use
   bool reshard_after_forward = true;   ///< false: units stay gathered until their backward pass
   bool keep_last_unit = true;          ///< the last unit stays gathered until its backward pass
-  bool sequence_parallel =
-      false;  ///< split rows between a row-parallel and a column-parallel layer
+  /// Between a row-parallel and a column-parallel layer, each rank of `model` keeps its own rows.
+  bool sequence_parallel = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
   StageBalance stage_balance = StageBalance::layers;

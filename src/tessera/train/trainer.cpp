@@ -32,8 +32,8 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
 }
 
 /// Checks that all ranks have the same configuration and returns its communicator options. Ranks
-/// with different options could not agree through a communicator that uses them, so it uses the
-/// default options. Collective.
+/// with different options could not agree through a communicator that uses them, so this one has
+/// default options, except for the time limit. Collective.
 CommOptions agreed_options(const Config& config) {
   Config given = config;
   given.data = {};
