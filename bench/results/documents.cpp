@@ -42,7 +42,7 @@ Json parameters_of(const Case& point) {
 
 Json case_json(const Case& point) {
   return {
-      {"strategy", point.config.training.distributed.strategy},
+      {"strategy", name_of(point.config.training.distributed.strategy)},
       {"mesh", axes_json(point.mesh)},
       {"ranks", point.ranks()},
       {"nodes", nodes_json(point.topology, point.mesh)},

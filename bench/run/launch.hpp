@@ -56,7 +56,7 @@ class LaunchState {
   using PeakKey = std::pair<Size, GemmType>;
   static PeakKey peak_key(const Case& point) { return {point.ranks(), gemm_type(point.config)}; }
   GroupKey key_of(const Case& point) const {
-    return {point.ranks(), choose_backend(comm_options(point.config).backend, facts_).backend};
+    return {point.ranks(), choose_backend(point.config.comm.backend, facts_).backend};
   }
   void load_file(const std::string& file, const Communicator& world,
                  const std::vector<const Case*>& cases);

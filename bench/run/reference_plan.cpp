@@ -21,18 +21,19 @@ constexpr Size trial_samples_per_rank = 2;
 constexpr Size trial_steps =
     3;  ///< the first update of Adam depends on the signs of gradients only
 
-/// `axis`: "data", or "fsdp" for the strategy of that name.
-PlainRun on_ranks(const Config& config, Size ranks, const std::string& axis, Size microbatches) {
+/// `strategy`: data or fsdp, which also names the mesh axis.
+PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size microbatches) {
   PlainRun run{config, ranks};
   TrainingConfig& training = run.config.training;
   const DistributedConfig given = training.distributed;
   training.microbatches = microbatches;
   run.config.checkpoint = {};
+  run.config.comm.backend = Backend::automatic;
   training.distributed = DistributedConfig{};
-  training.distributed.strategy = axis;
+  training.distributed.strategy = strategy;
   training.distributed.world_size = ranks;
   training.distributed.mesh_shape = {ranks};
-  training.distributed.mesh_axis_names = {axis};
+  training.distributed.mesh_axis_names = {std::string(name_of(strategy))};
   training.distributed.gradient_reduce_type = given.gradient_reduce_type;
   training.distributed.mixed_precision = given.mixed_precision;
   return run;
@@ -43,9 +44,9 @@ MemoryPlan memory_of(const PlainRun& run) {
 }
 
 /// In as few microbatches as fit into memory, if there are so many samples; none if not.
-std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std::string& axis,
+std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
                                     const Limits& limits) {
-  PlainRun run = on_ranks(config, ranks, axis, 1);
+  PlainRun run = on_ranks(config, ranks, strategy, 1);
   if (!limits.memory_bytes) return run;
   const Size limit = *limits.memory_bytes;
   const MemoryPlan memory = memory_of(run);
@@ -55,7 +56,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
   // Fewer would not do, and plans of many are long.
   const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
   for (Size microbatches = fewest; microbatches <= most;) {
-    run = on_ranks(config, ranks, axis, microbatches);
+    run = on_ranks(config, ranks, strategy, microbatches);
     if (fits(memory_of(run).total(), limits)) return run;
     microbatches = microbatches < most ? std::min(2 * microbatches, most) : most + 1;
   }
@@ -64,8 +65,8 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, const std:
 
 /// Replicated if it can be.
 PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
-  for (const char* axis : {"data", "fsdp"})
-    if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
+  for (const Strategy strategy : {Strategy::data, Strategy::fsdp})
+    if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
   throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
               human_bytes(*limits.memory_bytes));
 }
@@ -75,14 +76,13 @@ std::string file_name(const char* what, const nlohmann::json& document) {
 }
 
 /// Where a trial is too large for memory, nothing is known of the ranks of its reference.
-PlainRun trial_run(const Config& config, Size ranks, const std::string& axis,
-                   const Limits& limits) {
-  if (const auto run = fitting_run(config, ranks, axis, limits)) return *run;
+PlainRun trial_run(const Config& config, Size ranks, Strategy strategy, const Limits& limits) {
+  if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
   throw Error(ExitCode::out_of_memory, "a trial on {} does not fit into {}", counted(ranks, "rank"),
               human_bytes(*limits.memory_bytes));
 }
 
-Trial make_trial(const Config& config, Size fewer, Size more, const std::string& axis,
+Trial make_trial(const Config& config, Size fewer, Size more, Strategy strategy,
                  const Limits& limits) {
   Config few = config;
   few.training.batch_size = std::min(config.training.batch_size, trial_samples_per_rank * more);
@@ -90,8 +90,8 @@ Trial make_trial(const Config& config, Size fewer, Size more, const std::string&
   few.data.samples = trial_steps * few.training.batch_size;
   few.data.validation_samples = 0;
   few.training.validate_every = TrainingConfig{}.validate_every;
-  Trial trial{"", trial_run(few, fewer, fewer == 1 ? "data" : axis, limits),
-              trial_run(few, more, axis, limits)};
+  Trial trial{"", trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits),
+              trial_run(few, more, strategy, limits)};
   trial.name = file_name("trial-", config_as_json(trial.more.config));
   return trial;
 }
@@ -99,7 +99,7 @@ Trial make_trial(const Config& config, Size fewer, Size more, const std::string&
 }  // namespace
 
 std::string reference_name(const Config& config) {
-  return file_name("", config_as_json(on_ranks(config, 1, "data", 1).config));
+  return file_name("", config_as_json(on_ranks(config, 1, Strategy::data, 1).config));
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,

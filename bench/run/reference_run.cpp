@@ -99,7 +99,7 @@ Json run_reference(const ReferencePlan& plan, const Json& trials, const Group& g
           {"document",
            {{"schema_version", 1},
             {"ranks", plan.run.ranks},
-            {"strategy", training.distributed.strategy},
+            {"strategy", name_of(training.distributed.strategy)},
             {"microbatches", training.microbatches},
             {"asked_steps", study.verify.steps ? Json(*study.verify.steps) : Json()},
             {"trials", chain},

@@ -26,7 +26,7 @@ std::optional<std::string> what_lacks(const Case& point, const Capacity& capacit
     return fmt::format("needs {} per rank, but the launch has {}; set OMP_NUM_THREADS",
                        counted(*distributed.threads, "thread"), *capacity.threads);
   const Outcome backend = outcome_of([&] {
-    const Backend asked = comm_options(point.config).backend;
+    const Backend asked = point.config.comm.backend;
     if (capacity.backend) choose_backend(asked, *capacity.backend);
   });
   if (backend.failed()) return backend.message;

@@ -80,7 +80,8 @@ void check_grid(const Grid& grid) {
 }
 
 std::string strategy_of(const Choice& choice, const Study& study) {
-  return value_of(choice, "strategy", study.base.training.distributed.strategy);
+  return value_of(choice, "strategy",
+                  std::string(name_of(study.base.training.distributed.strategy)));
 }
 
 /// A mesh that says all by itself needs no number of ranks.
@@ -127,7 +128,7 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
     set(point.config, key, value);
     point.factors[key] = value;
   }
-  training.distributed.strategy = strategy;
+  set(point.config, "distributed.strategy", strategy);
   set_mesh(training.distributed, mesh);
   training.distributed.num_nodes.reset();
   training.distributed.num_processes_per_node.reset();

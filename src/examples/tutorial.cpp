@@ -19,8 +19,10 @@ int main(int argc, char** argv) {
     const tessera::ModelConfig model{.mlp = {.widths = {4, 64, 1}, .seed = 42}};
 
     // Step 3: configure distributed training
-    const tessera::DistributedConfig distributed{
-        .mesh_shape = {runtime.world_size()}, .mesh_axis_names = {"data"}, .strategy = "data"};
+    tessera::DistributedConfig distributed;
+    distributed.strategy = tessera::Strategy::data;
+    distributed.mesh_shape = {runtime.world_size()};
+    distributed.mesh_axis_names = {"data"};
     const tessera::TrainingConfig training{
         .num_epochs = 20, .learning_rate = 1e-3, .batch_size = 32, .distributed = distributed};
 

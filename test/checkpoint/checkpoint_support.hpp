@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/engine/local_tensors.hpp>
@@ -43,14 +43,14 @@ inline Plan plan_on(const train_test::Experiment& setup, const MeshShape& mesh) 
   return make_plan(plan_input(config, mesh));
 }
 
-/// What element `place` of a tensor is set to: no two near each other are equal.
+/// Returns the test value of element `place` of a tensor. Neighbours differ.
 template <class S>
 S element_of(const std::string& name, Size place) {
   const auto start = static_cast<Size>(std::hash<std::string>{}(name) % 100003);
   return static_cast<S>(start) / 256 + static_cast<S>(place);
 }
 
-/// Calls f(tensor, its part, the values that the rank keeps and is to keep) for all of a rank.
+/// Calls f(tensor, values, expected values) for each part that a rank keeps.
 template <class T, class F>
 void for_each_part(const Engine<T>& engine, Size rank, const F& f) {
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
@@ -79,7 +79,7 @@ void expect_elements(const Engine<T>& engine, Size rank) {
   });
 }
 
-/// A checkpoint of known elements, written by rank 0 for itself. Collective.
+/// Writes a checkpoint of test values from rank 0 alone. Collective.
 template <class T>
 void write_alone(const std::string& path, const train_test::Experiment& setup) {
   const Communicator world = Communicator::world();

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int killed = 9;
 
-/// What a training has come to, to the last bit.
+/// Returns losses and parameters with all bits.
 std::string end_of(const TrainingMetrics& metrics, const Vector<double>& parameters) {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), parameters);
   std::string text;
@@ -33,7 +33,7 @@ std::string end_of(const TrainingMetrics& metrics, const Vector<double>& paramet
   return text + "\n";
 }
 
-/// Of the command line.
+/// The arguments of the command line.
 struct Crash {
   std::string directory, way, end, point;
   int times, rank;
@@ -46,7 +46,7 @@ ExitCode train(Runtime& runtime, const Crash& crash) {
   TrainingConfig training;
   training.batch_size = 5;
   training.num_epochs = 8;
-  training.distributed.strategy = "zero1";
+  training.distributed.strategy = Strategy::zero1;
   DataConfig data;
   data.kind = DataKind::random;
   data.samples = 13;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Trainings that are killed again and again while they save, or get SIGTERM, at every point of it in turn, come to the
-# end that one comes to which nobody stops, bit for bit; with checkpoints that threads write, too.
+# Kills trainings, or sends SIGTERM, at every point of a save in turn, with and without checkpoint.async. Each must come to
+# the end of an uninterrupted training, bit for bit.
 # usage: crash_test.sh PROGRAM TRAININGS RANKS LAUNCHER...
 set -u
 program=$1 trainings=$2 ranks=$3

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever happens to a file: an error that names it, or the values that were written.
+// A damaged file gives an error that names it, or the values that were written.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -171,7 +171,7 @@ TEST(CheckpointFile, MissingArraysAndThoseOfAnotherTypeAreFound) {
       "moment1/layer2/kernel: has shape (2, 5), but shape (5, 2) when it was written");
 }
 
-// What is not used of a file may change without harm.
+// A flipped bit in an unused byte changes nothing.
 TEST(CheckpointFile, FlippedBitsAreFoundOrWithoutHarm) {
   const TemporaryDirectory directory;
   const std::string path = written_to(directory), whole = content_of_file(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state with which no training can go on is not saved, and what was saved before stays.
+// A state that is not finite is not saved, and the last good checkpoint stays.
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -26,7 +26,7 @@ std::size_t checkpoints_in_directory(const SharedDirectory& directory) {
   return count;
 }
 
-/// Finite values in all arrays of a checkpoint.
+/// Checks that all values of a checkpoint are finite.
 void expect_finite(const std::string& path) {
   const Hdf5File file = Hdf5File::open(path);
   for (const ArrayFacts& facts : file.arrays()) {
@@ -38,7 +38,7 @@ void expect_finite(const std::string& path) {
   }
 }
 
-// Saved after each step: the first states are finite, and push nothing out that is not.
+// The first states are finite and are saved; the later ones are not.
 TEST_P(Divergence, EndsTheTrainingAndKeepsTheLastGoodCheckpoint) {
   const SharedDirectory directory;
   Experiment setup = train_test::primes();
@@ -57,14 +57,14 @@ TEST_P(Divergence, EndsTheTrainingAndKeepsTheLastGoodCheckpoint) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory.path()))
     if (entry.path().extension() == ".h5") expect_finite(entry.path().string());
   Communicator::world().barrier();
-  // From there it diverges again, and loses nothing.
+  // A run that resumes diverges again and loses nothing.
   error_everywhere([&] { run<float>(setup, {.config = config}, latest->string()); },
                    ExitCode::wrong_result);
   EXPECT_EQ(CheckpointStore::latest(directory.path()), latest);
   EXPECT_EQ(checkpoints_in_directory(directory), 2U);
 }
 
-// The error is caught, and the same trainer goes on with the directory.
+// A program may catch the error and use the trainer again.
 TEST_P(Divergence, LeavesATrainerThatCanBeginAgain) {
   const SharedDirectory directory;
   Experiment setup = train_test::primes();
@@ -82,7 +82,7 @@ TEST_P(Divergence, LeavesATrainerThatCanBeginAgain) {
   EXPECT_EQ(CheckpointStore::latest(directory.path()), file_of(directory, 1));
 }
 
-// Only the rank that has the element sees it.
+// The element is on one rank only.
 TEST_P(Divergence, OneElementOfOneRankIsEnough) {
   const SharedDirectory directory;
   const Communicator world = Communicator::world();

@@ -16,7 +16,7 @@ namespace tessera::checkpoint_test {
 using train_test::Experiment;
 using train_test::relative_difference;
 
-/// Of a training's end.
+/// The result of a training.
 struct End {
   TrainingMetrics metrics;
   std::vector<double> parameters, moments;
@@ -50,7 +50,7 @@ inline void expect_same_end(const End& a, const End& b) {
   }
 }
 
-/// Saves after each step, then goes on from each of these, or from these.
+/// Saves after each step and resumes from each of these checkpoints, or from those of `from`.
 template <class T>
 void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
   const SharedDirectory directory;
@@ -70,8 +70,7 @@ void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
 
 inline Size ranks() { return Communicator::world().size(); }
 
-/// Strategies on meshes write in the middle of the second epoch, and the next one of the list goes
-/// on.
+/// Each strategy of a list writes a checkpoint within the second epoch, and the next one resumes.
 template <class T>
 void expect_goes_on_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
   const auto setups = some_strategies(base, 6, first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The space of a checkpoint is taken before anything of it is written, by all ranks.
+// All ranks reserve the space of a checkpoint before they write tensors.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -49,7 +49,7 @@ TEST_P(CheckpointSpace, IsTakenBeforeTensorsAreWritten) {
   EXPECT_GT(verify_checkpoint(directory.file("step_0000000001.h5")), 12 * mebibyte);
 }
 
-/// While one lives, this process can open no further file.
+/// Keeps this process from opening files.
 class NoFurtherFiles {
  public:
   NoFurtherFiles() {
@@ -65,7 +65,7 @@ class NoFurtherFiles {
   rlimit before_{};
 };
 
-// The last rank takes the end of the file: where it cannot, all stop before a tensor is written.
+// If the last rank cannot reserve its part, all ranks stop before a tensor is written.
 TEST_P(CheckpointSpace, ThatOneRankCannotTakeEndsTheSaveOnAll) {
   const Communicator world = Communicator::world();
   if (world.size() == 1) GTEST_SKIP() << "needs 2 ranks";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory of checkpoints: what stays, what goes, and which is the latest.
+// The directory of checkpoints: which files stay, and which is the latest.
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -26,12 +26,12 @@ namespace fs = std::filesystem;
 using test::error_of;
 using test::TemporaryDirectory;
 
-/// A model of one rank whose checkpoints are saved with any state.
+/// Saves checkpoints of a model on one rank.
 class Saver {
  public:
   explicit Saver(const CheckpointConfig& config) : config_(config) {}
 
-  /// A new process that goes on, in effect: the store is made anew.
+  /// Saves with a new store, like a new process that resumes.
   CheckpointStore save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
     CheckpointStore made = store(observer);
     save_to(made, step, loss);
@@ -84,7 +84,7 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(*CheckpointStore::latest(directory.path()), directory.path() / "step_0000000006.h5");
 }
 
-// Who goes back to an earlier checkpoint goes on from there, not from where it was before.
+// A training that resumes from an earlier checkpoint makes that the latest one.
 TEST(CheckpointStore, NewestIsWhatWasWrittenLast) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
@@ -143,7 +143,7 @@ TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
   EXPECT_EQ(CheckpointStore({.directory = path}, alone, {}, training).training(), training);
 }
 
-// A damaged file belongs to nobody: the training resumes from the file before, and leaves it alone.
+// A damaged file does not keep a training from resuming, and stays.
 TEST(CheckpointStore, DamagedFilesKeepNobodyFromGoingOn) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
@@ -184,12 +184,12 @@ TEST(CheckpointStore, ADirectoryThatCannotHoldFilesIsRejected) {
   }
 }
 
-/// Ends a save, without leaving the process.
+/// Ends a save, but not the process.
 struct Interruption : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A failure at any point leaves the checkpoint before, or the new one, whole; and nothing half.
+// A failure at any point leaves the previous or the new checkpoint whole, and no unfinished file.
 class FailedSaves : public testing::TestWithParam<bool> {};
 TEST_P(FailedSaves, AtAnyPointLeaveAWholeCheckpoint) {
   for (std::size_t point = 0; point < names_of<SavePoint>.size(); ++point) {

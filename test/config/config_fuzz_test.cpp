@@ -17,8 +17,7 @@ std::string text_of(const std::string& input) {
   return text.str();
 }
 
-/// One random edit: a byte replaced, a piece erased or copied elsewhere, a word that means
-/// something.
+/// Makes one random edit: replaces a byte, erases or copies a piece, or inserts a TOML word.
 std::string mutate(std::string text, std::mt19937& random) {
   static const std::vector<std::string> words{
       "-1", "nan",        "[",    "]",  "\"",   "1e999", "9223372036854775807",
@@ -44,7 +43,7 @@ std::string mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-/// How many inputs were accepted and refused, every refusal with one line and exit code 1.
+/// Counts accepted and refused inputs. Checks that every refusal is one line with exit code 1.
 struct Tally {
   Size accepted = 0;
   Size refused = 0;
@@ -66,7 +65,7 @@ struct Tally {
   }
 };
 
-/// A valid configuration that prints itself.
+/// Reads a configuration, validates it and checks that its printed form reads back.
 void accept(const std::string& text, Size ranks) {
   const Config config = config_test::load_text(text);
   validate(config, ranks);
@@ -94,25 +93,7 @@ TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
   read_mutations("tensor", 4);
 }
 
-/// Tables with many entries, whose names and specs are wrong in many ways.
-TEST(ConfigFuzz, MutatedTablesAreReadOrRefused) {
-  std::mt19937 random(5);
-  const std::string original =
-      "mesh_rules = {batch = ['data', 'fsdp'], mlp = 'model', embed = []}\n"
-      "parameter_specs = {'layer1/kernel' = 'P(None, (\"model\",))', \"layer1/bias\" = "
-      "'P(\"model\")'}\n";
-  Tally tally;
-  for (int trial = 0; trial < 4000; ++trial) {
-    const std::string text =
-        "[model]\nwidths = [4, 64, 1]\n[distributed]\n"
-        "mesh_shape = [2, 2]\nmesh_axis_names = ['data', 'model']\n" +
-        mutate(original, random);
-    tally.count([&] { accept(text, 4); });
-  }
-  tally.expect_both(100);
-}
-
-/// What the setting must be after this assignment, which names it or an entry of it.
+/// Returns the value that the setting must have after this assignment to it or to an entry.
 nlohmann::json value_after(const Setting& setting, const GivenValue& given) {
   nlohmann::json value = given.value;
   if (given.key != setting.key) value = {{given.key.substr(setting.key.size() + 1), value}};
@@ -123,7 +104,7 @@ nlohmann::json value_after(const Setting& setting, const GivenValue& given) {
   return value;
 }
 
-/// The assignment has done what it says and nothing else.
+/// Checks that the assignment has changed its setting and nothing else.
 void expect_applied(const GivenValue& given, const Config& before, const Config& after) {
   Size named = 0;
   for (const Setting& setting : settings()) {
@@ -156,7 +137,7 @@ TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
   Tally tally;
   for (int trial = 0; trial < 8000; ++trial) {
     std::string text = assignments[static_cast<std::size_t>(trial) % assignments.size()];
-    // The value alone in half of them, of which more can be accepted.
+    // Half of the trials change only the value, so that more are accepted.
     const std::size_t kept = random() % 2 == 0 ? text.find('=') + 1 : 0;
     const std::size_t most = kept > 0 ? 2 : 6;
     for (std::size_t edits = 1 + random() % most; edits > 0; --edits)

@@ -12,23 +12,6 @@ namespace {
 using config_test::expect_error;
 using config_test::load_text;
 
-TEST(ConfigTables, ArePrintedInline) {
-  Config config = config_test::tutorial();
-  const auto lines = [&] { return config_as_toml(config); };
-  EXPECT_NE(lines().find("\nmesh_rules = {} "), std::string::npos) << lines();
-  config.training.distributed.mesh_rules = {{"mlp", {"model"}}, {"embed", {}}};
-  config.training.distributed.parameter_specs = {{"layer1/kernel", "P(None, 'model')"}};
-  EXPECT_NE(lines().find("\nmesh_rules = {embed = [], mlp = [\"model\"]} "), std::string::npos)
-      << lines();
-  EXPECT_NE(lines().find("\nparameter_specs = {\"layer1/kernel\" = \"P(None, 'model')\"} "),
-            std::string::npos)
-      << lines();
-  const nlohmann::json tree = config_as_json(config).at("distributed");
-  EXPECT_EQ(tree.at("mesh_rules"),
-            (nlohmann::json{{"embed", nlohmann::json::array()}, {"mlp", {"model"}}}));
-  EXPECT_EQ(tree.at("parameter_specs"), (nlohmann::json{{"layer1/kernel", "P(None, 'model')"}}));
-}
-
 using Rules = std::map<std::string, std::vector<std::string>>;
 using Specs = std::map<std::string, std::string>;
 

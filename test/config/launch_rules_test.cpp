@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch must be: ranks, nodes and their processes.
+// Rules between a configuration and its launch: ranks, nodes and their processes.
 #include <tessera/config/config_rules.hpp>
 
 #include "config/config_support.hpp"
@@ -57,11 +57,6 @@ TEST(LaunchRules, LaunchSizes) {
   refuse_distributed(
       [](auto& d) { d.tensor_parallel_size = d.pipeline_parallel_size = Size{1} << 40; },
       {"distributed.tensor_parallel_size", "must divide"});
-  refuse_distributed([](auto& d) { d.enabled = false; },
-                     {"distributed.enabled = false", "requires one rank", "4"});
-  Config single = tutorial();
-  single.training.distributed.enabled = false;
-  validate(single, 1);
 }
 
 TEST(LaunchRules, NumberOfRanks) {

@@ -104,15 +104,10 @@ TEST(ShardingRules, SpecsAreParsed) {
 
 TEST(ShardingRules, WrongSpecs) {
   const std::string key = "distributed.parameter_specs.\"layer1/kernel\" = ";
-  for (const char* spec : {"", "model", "P", "P(model)", "P(None", "P() P()", "P('model',,)", "\n"})
+  for (const char* spec : {"", "model", "P(None", "\n"})
     refuse_spec("layer1/kernel", spec, {key, "must be a PartitionSpec such as P(None, 'model')"});
-  for (const char* spec : {"P('fsdp')", "P('data', None)", "P(None, ('model', 'fsdp'))",
-                           "P('modle')", "P('pipeline')"})
-    refuse_spec("layer1/kernel", spec, {key, "may name only the axis model"});
-  for (const char* spec : {"P('model', 'model')", "P(('model', 'model'))"})
-    refuse_spec("layer1/kernel", spec, {key, "may name the axis model only once"});
-  refuse_spec("layer1/kernel", "P(None, None, 'model')",
-              {key, "must be no longer than the 2 dimensions of the tensor"});
+  refuse_spec("layer1/kernel", "P('data', None)", {key, "may name only the axis model"});
+  refuse_spec("layer1/kernel", "P('model', 'model')", {key, "may name the axis model only once"});
   refuse_spec("layer1/bias", "P(None, None)",
               {"\"layer1/bias\"", "must be no longer than the 1 dimension of the tensor"});
 }
@@ -122,12 +117,6 @@ TEST(ShardingRules, UnknownParameters) {
               {"distributed.parameter_specs.\"layer1/kernal\" = \"P()\": is not a parameter of the "
                "model; did you mean \"layer1/kernel\"?"});
   refuse_spec("zz", "P()", {"it has layer1/kernel, layer1/bias", "layer3/bias"});
-  Config deep = with_spec("zz", "P()");
-  deep.model.mlp.widths = {4, 4, 4, 4, 4, 1};
-  expect_error([&] { validate(deep, 8); }, {"layer3/bias, ..."});
-  Config without_bias = with_spec("layer1/bias", "P()");
-  without_bias.model.mlp.bias = false;
-  expect_error([&] { validate(without_bias, 8); }, {"is not a parameter of the model"});
 }
 
 TEST(ShardingRules, SpecsNeedTheirAxis) {

@@ -13,17 +13,6 @@ using config_test::load_text;
 const std::string vae_text =
     "[model]\nkind = 'vae'\n[data]\nkind = 'blobs'\n[training]\nloss = 'bce'\n[model.vae]\n";
 
-TEST(VaeRules, KeysAreReadAndWritten) {
-  const Config read =
-      load_text(vae_text + "input_width = 9\nhidden = [7, 5]\nlatent = 3\nbeta = 0.5\n");
-  EXPECT_EQ(read.model.vae,
-            (VaeConfig{.input_width = 9, .hidden = {7, 5}, .latent = 3, .beta = 0.5}));
-  EXPECT_EQ(load_text(config_as_toml(read)).model.vae, read.model.vae);
-  validate(read, 1);
-  EXPECT_EQ(load_text(vae_text).model.vae, VaeConfig{});
-  validate(load_text(vae_text + "hidden = []\nbeta = 0\n"), 1);
-}
-
 TEST(VaeRules, WhatMakesNoModelIsRejected) {
   const auto validated = [](const std::string& more) {
     return [more] { validate(load_text(vae_text + more), 1); };

@@ -72,12 +72,6 @@ TEST(Blobs, SamplesDependOnTheSeedAndTheirNumberOnly) {
   expect_samples_of_their_own(blobs_config, model_of_images(25));
 }
 
-TEST(Blobs, FloatsAreTheRoundedNumbers) {
-  const Made exact = make(blobs_config, model_of_images(25), {0, 50});
-  const Made rounded = make<float>(blobs_config, model_of_images(25), {0, 50});
-  for (std::size_t i = 0; i < exact.x.size(); ++i) EXPECT_NEAR(rounded.x[i], exact.x[i], 1e-5) << i;
-}
-
 TEST(Blobs, NeedAModelThatPredictsSquareImages) {
   const std::string message =
       "data.kind = \"blobs\": needs a model that predicts its input, whose width must be a square "

@@ -41,16 +41,6 @@ TEST(Bytes, SamplesFollowOneAnotherInTheFile) {
   expect_samples_of_their_own(data, model_of_bytes, false);
 }
 
-TEST(Bytes, ValidationSamplesAreBehindTheOthers) {
-  const TemporaryFile file("tessera_bytes", counted_bytes(21));
-  DataConfig data = bytes_config(file.path(), 3);
-  data.validation_samples = 1;
-  data_test::check(data, model_of_bytes);
-  data.validation_samples = 2;
-  EXPECT_EQ(rejection_of(data, model_of_bytes),
-            "must have at least 26 bytes for 5 samples of 5, but has 21");
-}
-
 TEST(Bytes, AreReadWithoutASign) {
   const TemporaryFile file("tessera_bytes", {0, 127, 128, 255, 1, 2});
   EXPECT_EQ(make(bytes_config(file.path(), 1), model_of_bytes, {0, 1}),

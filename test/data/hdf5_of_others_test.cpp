@@ -96,9 +96,9 @@ TEST_F(Hdf5OfOthers, NanIsRejectedWithFileArrayAndPlace) {
   EXPECT_EQ(error_of([&] {
               make(data_, one_to_one, {2, 2});
             }),
-            "data.x = x: has 1 number in " + data_.file +
-                " that is not finite in float64: the first, nan, is in row 2, column 0, counted "
-                "from 0; data.allow_nonfinite = true trains on them");
+            "data.x = x: has nan in row 2, column 0 in " + data_.file +
+                ", counted from 0, which is not finite in float64; data.allow_nonfinite = true "
+                "trains on it");
   data_.allow_nonfinite = true;
   EXPECT_TRUE(std::isnan(make(data_, one_to_one, {2, 1}).x[0]));
 }

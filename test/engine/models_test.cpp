@@ -144,7 +144,7 @@ TEST(TransformerTraffic, OfAMeshIsWhatItsLayersNeed) {
   setup.model.transformer = {
       .vocabulary = 11, .context = 5, .width = 4, .heads = 2, .blocks = 1, .inner_width = 6};
   setup.data.samples = setup.training.batch_size = 3;
-  setup.training.distributed.strategy = "data";
+  setup.training.distributed.strategy = Strategy::data;
   const Config config{setup.model, setup.data, setup.training, {}};
   const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
   const Size rows = 3 * 5, real = 8;
@@ -176,7 +176,7 @@ struct StepSums {
 /// What a step on three samples exchanges along model=2, which must be all-reduces only.
 StepSums all_reduces_of_three_samples(Experiment setup) {
   setup.data.samples = setup.training.batch_size = 3;
-  setup.training.distributed.strategy = "data";
+  setup.training.distributed.strategy = Strategy::data;
   const Config config{setup.model, setup.data, setup.training, {}};
   const Plan plan = make_plan(plan_input(config, MeshShape({{"model", 2}})));
   StepSums sums;

@@ -104,7 +104,7 @@ TEST(Pipelines, OptionsChangeNothing) {
     base.training.distributed.stage_balance = overlap ? StageBalance::flops : StageBalance::layers;
     for_pipelines(base, [&](Experiment setup, const std::string& what) {
       DistributedConfig& distributed = setup.training.distributed;
-      if (row_of(strategy_of(distributed)).shards.parameters) distributed.prefetch = overlap;
+      if (row_of(distributed.strategy).shards.parameters) distributed.prefetch = overlap;
       distributed.sequence_parallel = overlap && distributed.mesh_axis_names.back() == "model";
       SCOPED_TRACE(what);
       expect_trains_like_one_rank<double>(setup, 1e-7);

@@ -45,10 +45,10 @@ template <class T>
 ShortTraining train_alone(const Experiment& setup) {
   Experiment alone = setup;
   alone.training.microbatches = 1;
-  alone.training.distributed = {
-      .mesh_shape = {1},
-      .mesh_axis_names = {"data"},
-      .gradient_reduce_type = setup.training.distributed.gradient_reduce_type};
+  DistributedConfig& distributed = alone.training.distributed = {};
+  distributed.mesh_shape = {1};
+  distributed.mesh_axis_names = {"data"};
+  distributed.gradient_reduce_type = setup.training.distributed.gradient_reduce_type;
   alone = in_precision<T>(alone);
   const Config config{alone.model, alone.data, alone.training, {}};
   const Mesh mesh(Communicator::world().alone("reference"), resolve_mesh(config, 1));

@@ -169,10 +169,11 @@ void randomize_pipeline(Random& random, DistributedConfig& config) {
 void randomize_sharding(Random& random, Experiment& setup) {
   constexpr std::array specs{"P(None, None)", "P(None, 'model')", "P('model', None)"};
   DistributedConfig& config = setup.training.distributed;
-  const bool gathers = config.strategy == "fsdp" || config.strategy == "hybrid";
-  const bool splits = row_of(strategy_of(config)).splits_batch;
+  const bool gathers = config.strategy == Strategy::fsdp || config.strategy == Strategy::hybrid;
+  const bool splits = row_of(config.strategy).splits_batch;
   config.overlap = random.once_in(2) && splits;
-  config.gradient_reduce_type = random.once_in(4) ? "sum" : "mean";
+  config.gradient_reduce_type =
+      random.once_in(4) ? GradientReduceType::sum : GradientReduceType::mean;
   if (splits && !gathers) config.bucket_bytes = random.number(1, 2000);
   if (gathers) {
     config.prefetch = random.once_in(2);
@@ -204,7 +205,8 @@ void randomize_precision(Random& random, Experiment& setup) {
       random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
   training.optimizer = {.kind = OptimizerKind::sgd};
   const double rate = learning_rate_of(setup.model.kind);
-  training.learning_rate = training.distributed.gradient_reduce_type == "sum" ? rate / 10 : rate;
+  training.learning_rate =
+      training.distributed.gradient_reduce_type == GradientReduceType::sum ? rate / 10 : rate;
 }
 
 /// The plan's error, or "".

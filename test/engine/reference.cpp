@@ -154,7 +154,7 @@ double Reference::add_sample(std::span<const double> x, std::span<const double> 
 double Reference::compute_gradients(const Table& x, const Table& y, Range rows) {
   const double terms = static_cast<double>(
       training_.loss == LossKind::relative_l2 ? rows.count : rows.count * y.cols);
-  const bool sums = training_.distributed.gradient_reduce_type == "sum";
+  const bool sums = training_.distributed.gradient_reduce_type == GradientReduceType::sum;
   std::fill(gradients_.begin(), gradients_.end(), 0);
   double loss = 0;
   for (Size i = rows.begin; i < rows.end(); ++i)

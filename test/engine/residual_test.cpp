@@ -99,7 +99,7 @@ TEST(ResidualMlp, BucketsOfEverySize) {
     base.training.distributed.bucket_bytes = bytes;
     base.training.distributed.overlap = true;
     for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-      if (!can_apply(Applies::bucketing, strategy_of(setup.training.distributed))) return;
+      if (!can_apply(Applies::bucketing, setup.training.distributed.strategy)) return;
       SCOPED_TRACE(testing::Message() << what << ", buckets of " << bytes);
       expect_trains_like_its_layers(setup);
     });
@@ -179,8 +179,8 @@ TEST(Forks, GradientsOfEveryReaderAreAdded) {
       Experiment base = residual();
       base.training.microbatches = 2;
       for_strategies(base, [&](Experiment setup, const std::string& what) {
-        const std::string& strategy = setup.training.distributed.strategy;
-        if (strategy != "data" && strategy != "fsdp") return;
+        const Strategy strategy = setup.training.distributed.strategy;
+        if (strategy != Strategy::data && strategy != Strategy::fsdp) return;
         const auto& names = setup.training.distributed.mesh_axis_names;
         if (rows && (names.back() != "model" || number == 1 || number == 3)) return;
         if (rows && setup.training.distributed.mesh_shape.back() == 1) return;

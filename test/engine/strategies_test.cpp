@@ -58,7 +58,7 @@ TEST(Strategies, OverlapPrefetchReshardingAndKeepingChangeNothing) {
       base.training.distributed.overlap = overlap;
       for_strategies(base, [&](Experiment setup, const std::string& what) {
         DistributedConfig& distributed = setup.training.distributed;
-        const bool sharded = distributed.strategy == "fsdp" || distributed.strategy == "hybrid";
+        const bool sharded = row_of(distributed.strategy).shards.parameters;
         if (!sharded && option > 0) return;
         if (option == 1) distributed.prefetch = false;
         if (option == 2) distributed.reshard_after_forward = false;
@@ -135,9 +135,9 @@ TEST(Strategies, AnyKernelMayBeWholeColumnOrRowParallel) {
       rest /= 3;
     }
     for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-      const std::string& strategy = setup.training.distributed.strategy;
+      const Strategy strategy = setup.training.distributed.strategy;
       if (setup.training.distributed.mesh_axis_names.back() != "model") return;
-      if (strategy != "data" && strategy != "fsdp") return;
+      if (strategy != Strategy::data && strategy != Strategy::fsdp) return;
       SCOPED_TRACE(testing::Message() << what << ", kernels " << number);
       expect_trains_like_one_rank<double>(setup, 1e-11);
     });

@@ -51,14 +51,14 @@ inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view s
     distributed.mesh_axis_names.push_back(axis.name);
     distributed.mesh_shape.push_back(axis.size);
   }
-  distributed.strategy = strategy;
+  distributed.strategy = value_named<Strategy>(strategy).value();
   return setup;
 }
 
 /// Without the options that do not act under its strategy, which are rejected.
 inline Experiment with_options_that_act(Experiment setup) {
   DistributedConfig& distributed = setup.training.distributed;
-  const Strategy strategy = strategy_of(distributed);
+  const Strategy strategy = distributed.strategy;
   if (!can_apply(Applies::splitting_batch, strategy)) distributed.overlap = false;
   if (!can_apply(Applies::bucketing, strategy))
     distributed.bucket_bytes = DistributedConfig{}.bucket_bytes;

@@ -44,7 +44,7 @@ TEST(Vae, TrainsOnSumsOfGradientsAsOnTheirMean) {
   Experiment setup = train_test::on_mesh(small_vae(), {{"data", ranks}}, "data");
   setup.data.samples = 14;  // batches of 7, by which the sum is larger
   const train_test::TrainedAlone alone = train_test::train_alone(make_model(setup.model), setup);
-  setup.training.distributed.gradient_reduce_type = "sum";
+  setup.training.distributed.gradient_reduce_type = GradientReduceType::sum;
   setup.training.learning_rate /= 7;
   Trainer<double> trainer = train_test::trainer_of<double>(setup);
   trainer.fit(setup.data);
@@ -59,7 +59,7 @@ TEST(Vae, AnEvaluationHasBothTermsOfTheLoss) {
     if (axis == std::string("pipeline") && ranks > 4) continue;
     SCOPED_TRACE(axis);
     Experiment setup = train_test::on_mesh(small_vae(), {{axis, ranks}}, "fsdp");
-    if (axis == std::string("pipeline")) setup.training.distributed.strategy = "data";
+    if (axis == std::string("pipeline")) setup.training.distributed.strategy = Strategy::data;
     setup.training.microbatches = 3;
     Trainer<double> trainer = train_test::trainer_of<double>(setup);
     trainer.fit(setup.data);
@@ -83,7 +83,7 @@ TEST(Vae, SamplesOfItsOwnAreDecodedDraws) {
     if (axis == std::string("pipeline") && ranks > 4) continue;
     SCOPED_TRACE(axis);
     Experiment setup = train_test::on_mesh(small_vae(), {{axis, ranks}}, "fsdp");
-    if (axis != std::string("fsdp")) setup.training.distributed.strategy = "data";
+    if (axis != std::string("fsdp")) setup.training.distributed.strategy = Strategy::data;
     setup.training.microbatches = 3;
     Trainer<double> trainer = train_test::trainer_of<double>(setup);
     trainer.fit(setup.data);

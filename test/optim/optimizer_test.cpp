@@ -228,30 +228,6 @@ TEST(Adam, HalvingTheRateHalvesTheUpdateButHalvingTheGradientDoesNot) {
   }
 }
 
-TEST(AdamW, DecayIsDecoupledFromTheGradient) {
-  const auto p = to_device<double>({2});
-  Optimizer<double> adamw({.kind = OptimizerKind::adamw, .weight_decay = 0.1}, 1);
-  adamw.step(p, to_device<double>({0}), 0.5);
-  EXPECT_DOUBLE_EQ(to_host(p)[0], 2 - 0.5 * 0.1 * 2);
-}
-
-TEST(Optimizer, StateIsFlatAndComesBack) {
-  const OptimizerConfig config;
-  const Vector<double> p = normal<double>(7, 1), q = normal<double>(7, 1);
-  Optimizer<double> a(config, 7);
-  a.step(p, normal<double>(7, 2), 0.1);
-  ASSERT_EQ(a.moments().extent(0), 14u);
-  EXPECT_EQ(a.moment(1).data(), a.moments().data() + 7);
-  Optimizer<double> b(config, 7);
-  b.step(q, normal<double>(7, 2), 0.1);
-  Optimizer<double> restored(config, 7);
-  Kokkos::deep_copy(restored.moments(), b.moments());
-  restored.set_steps(b.steps());
-  a.step(p, normal<double>(7, 3), 0.1);
-  restored.step(q, normal<double>(7, 3), 0.1);
-  EXPECT_EQ(to_host(p), to_host(q));
-}
-
 TEST(Optimizer, MomentsPerParameterAreWhatIsAllocated) {
   for (const Case& c : cases()) {
     EXPECT_EQ(static_cast<Size>(Optimizer<float>(c.config, 11).moments().extent(0)),

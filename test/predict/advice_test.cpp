@@ -83,7 +83,7 @@ TEST(Advice, KeepsOnlyOptionsThatAMeshCanUse) {
   for (const Candidate& one : advise(config, 4, roomy).fits) {
     const DistributedConfig& its = one.config.training.distributed;
     EXPECT_EQ(its.sequence_parallel, one.mesh.size_of("model") > 1);
-    EXPECT_EQ(its.prefetch, its.strategy != "fsdp" && its.strategy != "hybrid");
+    EXPECT_EQ(its.prefetch, !row_of(its.strategy).shards.parameters);
     (its.sequence_parallel ? with : without) = true;
   }
   EXPECT_TRUE(with && without);

@@ -33,8 +33,8 @@ TEST(Permutation, DependsOnTheKey) {
   EXPECT_EQ(order_of(fold_in(of_seed, 1), 100), order_of(fold_in(of_seed, 1), 100));
 }
 
-// Of 1000 elements in a random order, about one stays where it is, and the mean distance is a third
-// of the length.
+// About one of 1000 elements in a random order stays in place, and the mean distance is a third of
+// the length.
 TEST(Permutation, LeavesNoTraceOfTheOrder) {
   const Size n = 1000;
   double stay = 0, distance = 0;

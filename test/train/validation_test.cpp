@@ -30,14 +30,14 @@ Experiment validated() {
   return setup;
 }
 
-/// The whole data set and behind it the validation samples.
+/// Returns the data set followed by the validation samples.
 template <class T>
 Samples<T> all_samples(Experiment setup) {
   setup.data.samples += setup.data.validation_samples;
   return samples_of<T>(setup);
 }
 
-/// Of the validation samples, by a function that takes arrays.
+/// Evaluates the validation samples as arrays.
 double loss_of_unseen(Trainer<double>& trainer, const Experiment& setup) {
   const Samples<double> all = all_samples<double>(setup);
   const Range unseen{setup.data.samples, setup.data.validation_samples};
@@ -88,16 +88,6 @@ TEST(Validation, AnotherFitHasOtherSamples) {
   EXPECT_NEAR(metrics.validations.back().result.loss, loss_of_unseen(trainer, then), 1e-13);
 }
 
-TEST(Validation, ANumberOfEpochsNeedsSamples) {
-  Experiment setup = validated();
-  setup.data.validation_samples = 0;
-  EXPECT_EQ(train_test::error_everywhere([&] {
-              Trainer<double> trainer = trainer_of<double>(setup);
-              trainer.fit(setup.data);
-            }),
-            "training.validate_every = 2: needs data.validation_samples");
-}
-
 Experiment shuffled() {
   Experiment setup = primes();
   setup.data.shuffle = true;
@@ -110,7 +100,7 @@ Experiment shuffled() {
 TEST(Shuffle, IsTheSameOnEveryMesh) {
   Experiment alone = shuffled();
   const Samples<double> all = samples_of<double>(alone);
-  // The order written down a second time, a fit of one epoch after the other on whole arrays.
+  // Applies the order to whole arrays and fits one epoch at a time.
   Trainer<double> trainer = trainer_of<double>(alone);
   std::vector<double> expected;
   {

@@ -23,7 +23,7 @@ const Cells head{"strategy", "mesh", "microbatches", "recompute", "memory"};
 
 Cells cells_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
-  return {training.distributed.strategy, one.mesh.to_string(),
+  return {std::string(name_of(training.distributed.strategy)), one.mesh.to_string(),
           std::to_string(training.microbatches),
           setting_types::as_json(training.activation_checkpointing).get<std::string>(),
           human_bytes(one.memory_bytes)};
@@ -38,7 +38,7 @@ std::string line(std::string_view step, const Cells& cells, std::size_t mesh_wid
 
 nlohmann::json json_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
-  return {{"strategy", training.distributed.strategy},
+  return {{"strategy", name_of(training.distributed.strategy)},
           {"mesh", one.mesh.to_string()},
           {"microbatches", training.microbatches},
           {"activation_checkpointing", setting_types::as_json(training.activation_checkpointing)},

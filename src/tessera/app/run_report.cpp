@@ -75,7 +75,7 @@ std::string precision_text(const Config& config) {
 std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
                          const std::string& backend) {
   const ModelSpec model = make_model(config.model);
-  const std::string& strategy = config.training.distributed.strategy;
+  const Strategy strategy = config.training.distributed.strategy;
   return fmt::format(
       "{0}\nDistributed {9}Training\n{0}\n"
       "Kokkos backend: {1}\n"
@@ -88,9 +88,9 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
       "Training data: x={7}, y={8}\n\n"
       "Training...\n",
       rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh), names_text(mesh),
-      strategy, data_shape(config.data.samples, model.input_positions, model.input_width),
+      name_of(strategy), data_shape(config.data.samples, model.input_positions, model.input_width),
       data_shape(config.data.samples, model.output_positions(), model.target_width()),
-      strategy == "data" ? "Data-Parallel " : "", precision_text(config),
+      strategy == Strategy::data ? "Data-Parallel " : "", precision_text(config),
       topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
 }
 

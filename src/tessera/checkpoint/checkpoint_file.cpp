@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process writes and reads of a checkpoint: its state, and all of it to verify it.
+// Creates a checkpoint, reads its state and verifies it, by one process.
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include <tessera/base/text.hpp>
-#include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 
 namespace tessera {
 namespace {
 
 constexpr const char* format_name = "tessera checkpoint";
 
-/// The attributes of the file that are read back, and where they belong.
+/// Calls f(name, value) for each attribute that is read back.
 template <class State, class F>
 void for_each_number(State& state, const F& f) {
   f("step", state.step);
@@ -24,7 +24,7 @@ void for_each_number(State& state, const F& f) {
   f("skipped_steps", state.loss_scale.skipped_steps);
 }
 
-/// `version`: of the format; the first one had fewer texts.
+/// Calls f(name, text) for each text of this version of the format.
 template <class State, class F>
 void for_each_text(State& state, Size version, const F& f) {
   f("config", state.config);
@@ -34,7 +34,7 @@ void for_each_text(State& state, Size version, const F& f) {
   f("training", state.training);
 }
 
-/// Numbers of an entry of a list: one, or those of a row.
+/// Numbers per entry of a list.
 template <class Row>
 constexpr Size width_of = static_cast<Size>(sizeof(Row) / sizeof(double));
 
@@ -52,7 +52,7 @@ Shape shape_of(const std::vector<Row>& list) {
 }
 
 std::vector<Hyperslab> whole(const Shape& shape) {
-  return boxes_of({Shape(shape.size(), 0), shape}, {0, num_elements(shape)});
+  return hyperslabs_of({Shape(shape.size(), 0), shape}, {0, num_elements(shape)});
 }
 
 template <class Row>
@@ -88,7 +88,7 @@ Hdf5File opened(const std::string& path) {
   return file;
 }
 
-/// Reads an array piece by piece; returns its bytes.
+/// Reads an array in pieces and checks its checksum. Returns its bytes.
 template <class T>
 Size check_array(const Hdf5File& file, const std::string& path, const ArrayFacts& facts) {
   const Size all = num_elements(facts.shape);
@@ -98,7 +98,7 @@ Size check_array(const Hdf5File& file, const std::string& path, const ArrayFacts
   Size sum = 0;
   for (Size first = 0; first < all; first += elements) {
     const Range range = intersection({first, elements}, {0, all});
-    file.read(facts.name, facts.type, boxes_of(block, range), values.data());
+    file.read(facts.name, facts.type, hyperslabs_of(block, range), values.data());
     add_hash(sum, hash_of_run(values.data(), range.count, first));
   }
   check_hash(file, path, facts.name, sum);
@@ -114,7 +114,7 @@ void create_checkpoint(const std::string& path, const std::vector<CheckpointTens
   file.set_attribute("", "format_version", checkpoint_version);
   for_each_number(
       state, [&](const char* name, const auto& value) { file.set_attribute("", name, value); });
-  // For whoever opens the file: they follow from the lists.
+  // Only for readers: both follow from the lists.
   file.set_attribute("", "epoch", state.epoch());
   file.set_attribute("", "batch", state.batch());
   for_each_text(state, checkpoint_version, [&](const char* name, const std::string& text) {

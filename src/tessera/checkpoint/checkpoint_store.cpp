@@ -50,7 +50,7 @@ std::vector<fs::path> files_in(const fs::path& directory) {
   return files;
 }
 
-/// Newest first. A link that leads nowhere is none.
+/// Returns the checkpoints, newest first. Broken links do not count.
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   for (const fs::path& path : files_in(directory)) {
@@ -78,10 +78,10 @@ void make_directory(const std::string& directory) {
 
 fs::path temporary(fs::path finished) { return finished += unfinished; }
 
-/// Takes the space for a file that rank 0 has created, each rank of a part: where a file system
-/// cannot reserve space, that writes to every block. Collective.
+/// Reserves the space of a file that rank 0 has created. Each rank reserves a part, because a file
+/// system that cannot reserve space writes to every block. Collective.
 void reserve_together(const std::string& file, const Communicator& ranks) {
-  constexpr Size piece = 1 << 20;  // that one rank takes: no block has two
+  constexpr Size piece = 1 << 20;  // a multiple of blocks
   Size size = 0;
   collectively(ranks, [&] {
     if (ranks.rank() == 0) size = static_cast<Size>(fs::file_size(file));
@@ -94,7 +94,7 @@ void reserve_together(const std::string& file, const Communicator& ranks) {
   });
 }
 
-/// Where the tensors of a file that has been created begin, on all ranks. Collective.
+/// Returns the file offset of each tensor, on all ranks. Collective.
 std::vector<Size> places_in(const std::string& file, const std::vector<CheckpointTensor>& tensors,
                             const Communicator& ranks) {
   const Kokkos::View<Size*, Kokkos::HostSpace> places("tessera::checkpoint_places", tensors.size());
@@ -107,7 +107,7 @@ std::vector<Size> places_in(const std::string& file, const std::vector<Checkpoin
   return {places.data(), places.data() + places.extent(0)};
 }
 
-/// While one lives, training stands still.
+/// Measures the time of a scope in which training waits.
 class ExposedTime {
  public:
   explicit ExposedTime(SaveCosts& costs) : costs_(costs) {}
@@ -120,20 +120,20 @@ class ExposedTime {
   Timer timer_;
 };
 
-/// None of a file that cannot be read.
+/// Returns TrainingState::training of a file, if it can be read.
 std::optional<std::string> training_of(const fs::path& path) {
   std::optional<std::string> training;
   outcome_of([&] { training = read_state(path.string()).training; });
   return training;
 }
 
-/// No two trainings have the same.
+/// Returns a random identity.
 std::string new_training() {
   std::random_device draw;
   return fmt::format("{:08x}{:08x}{:08x}", draw(), draw(), draw());
 }
 
-/// Infinite for a file that cannot be read or whose loss is not a number: it is not among the best.
+/// Returns infinity for a file that cannot be read or has no finite loss, so it is never the best.
 double loss_of(const fs::path& path) {
   double loss = NAN;
   outcome_of([&] { loss = read_state(path.string()).loss(); });
@@ -153,14 +153,14 @@ CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communica
     lock_ = std::make_unique<DirectoryLock>(config_.directory);
     claim(!resumed);
   });
-  try_saving(config_.directory, config_.async, ranks_);
+  try_saving(config_.directory, ranks_);
 }
 
-/// Finds out which files are of this training, and removes what is not finished.
+/// Finds the files of this training, rejects those of another one, removes unfinished files.
 void CheckpointStore::claim(bool is_new) {
   for (const fs::path& path : checkpoints_in(config_.directory)) {
     const std::string name = path.filename().string();
-    // A damaged file cannot be read, and must not keep a training from going on.
+    // A damaged file has no training. It must not keep this one from resuming.
     const auto training = is_new ? std::optional(std::string()) : training_of(path);
     if (training == training_)
       own_.insert(name);
@@ -179,7 +179,7 @@ void CheckpointStore::reach(SavePoint point) const {
   if (observer_) observer_(point);
 }
 
-/// What one rank does for all of them.
+/// Runs an action on rank 0 for all ranks.
 void CheckpointStore::on_first_rank(const std::function<void()>& action, SavePoint point) {
   collectively(ranks_, [&] {
     if (ranks_.rank() == 0) action();
@@ -219,7 +219,7 @@ void CheckpointStore::start_writing(const Engine<T>& engine) {
   std::vector<Size> places = places_in(file, checkpoint_tensors(engine.plan()), ranks_);
   collectively(ranks_, [&] {
     snapshot_->take(engine, ranks_.rank());
-    // Not `this`, which may be moved.
+    // Does not capture `this`, because a store may be moved.
     const auto write = [file, places, snapshot = snapshot_, observer = observer_] {
       const Timer timer;
       Written written;
@@ -272,11 +272,11 @@ void CheckpointStore::publish(Size bytes) {
   on_first_rank([&] { clean(); }, SavePoint::cleaned);
 }
 
-/// A file that did not become whole goes.
+/// Runs `write`. If it fails, removes the unfinished file and throws the error.
 void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   const Outcome outcome = outcome_of(write);
   if (!outcome.failed()) return;
-  writing_ = {};  // its thread, if another rank could not start one
+  writing_ = {};  // waits for a thread that has started
   std::error_code unused;
   if (lock_ && lock_->is_held()) fs::remove(temporary(path_), unused);
   if (outcome.code == ExitCode::wrong_result)
@@ -284,8 +284,9 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   throw Error(outcome.code, outcome.message);
 }
 
-/// The newest ones stay, and of the others the best with a loss; so do those of another training,
-/// unless they are to be replaced. What cannot be removed stays, too.
+/// Removes checkpoints of this training, except the newest and the best ones. With
+/// checkpoint.overwrite it removes those of other trainings, too. Ignores files that cannot be
+/// removed.
 void CheckpointStore::clean() const {
   std::error_code unused;
   std::vector<fs::path> others;
@@ -318,7 +319,7 @@ std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
                   file.string(), one_line(name));
     return path;
   }
-  // The first save may have ended between the two names that it gives.
+  // The first save may have ended before it wrote `latest`.
   if (!fs::is_directory(directory, unused)) return std::nullopt;
   const std::vector<fs::path> found = checkpoints_in(directory);
   return found.empty() ? std::nullopt : std::optional(found.front());

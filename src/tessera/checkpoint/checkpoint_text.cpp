@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// A value of a document as text; "unknown" if it is not there.
+/// Returns a value of a document as text, or "unknown".
 std::string value_at(const nlohmann::json& document, const char* pointer) {
   const nlohmann::json::json_pointer place(pointer);
   if (!document.is_object() || !document.contains(place)) return "unknown";

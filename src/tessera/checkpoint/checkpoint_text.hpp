@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// What is in a checkpoint, for `tessera checkpoint show`: where the training stands, who wrote it,
-/// and every array. Throws Error for what read_state() does not accept.
+/// Returns the text of `tessera checkpoint show`: progress of the training, provenance and all
+/// arrays. Throws Error like read_state().
 std::string checkpoint_text(const std::string& path);
 
 }  // namespace tessera

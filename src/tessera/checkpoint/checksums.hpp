@@ -10,11 +10,11 @@
 
 namespace tessera {
 
-/// The attribute of an array or text: the sum of element_hash() over its elements, modulo 2^64.
-/// Whatever is done to one element, the sum changes; the parts of several ranks add up.
+/// The attribute that holds the sum of element_hash() over the elements, modulo 2^64. A change of
+/// one element always changes the sum, and the parts of several ranks add up.
 inline constexpr const char* checksum_attribute = "checksum";
 
-/// Of elements that are one behind the other in the array; `place`: of the first.
+/// Returns the sum over contiguous elements. `place` is the index of the first one in the array.
 template <class T>
 Size hash_of_run(const T* values, Size count, Size place) {
   std::uint64_t sum = 0;
@@ -26,7 +26,7 @@ inline Size hash_of_text(const std::string& text) {
   return hash_of_run(text.data(), static_cast<Size>(text.size()), 0);
 }
 
-/// Throws Error (wrong_result) for values with which no training can go on; `what` is one of them.
+/// Throws Error (wrong_result) for a value that is not finite. `what` names it in the message.
 template <class T>
 void check_finite(const std::string& what, const T* values, Size count) {
   bool all = true;
@@ -34,12 +34,12 @@ void check_finite(const std::string& what, const T* values, Size count) {
   if (!all) throw Error(ExitCode::wrong_result, "training diverged: {} is not finite", what);
 }
 
-/// Sums wrap around.
+/// Adds modulo 2^64.
 inline void add_hash(Size& sum, Size hash) {
   sum = static_cast<Size>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(hash));
 }
 
-/// Throws Error unless `sum` is what the array was written with.
+/// Throws Error (usage) if `sum` differs from the checksum of the array.
 inline void check_hash(const Hdf5File& file, const std::string& path, const std::string& name,
                        Size sum) {
   if (file.attribute(name, checksum_attribute) != AttributeValue(sum))

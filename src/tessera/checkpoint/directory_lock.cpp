@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,51 +24,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A process: numbers are used again, but not with the same start.
+/// The process that holds a lock.
 struct ProcessName {
-  std::string host;  ///< with the name space that its number belongs to
-  long number = 0;
-  std::string start;  ///< ticks since the host was started; "" if that process has ended
+  std::string host;  ///< host name, and the name space of its process numbers
+  pid_t number = 0;
 
-  std::string text() const { return fmt::format("{} {} {} ", host, number, start); }
+  std::string text() const { return fmt::format("{} {} ", host, number); }
+  std::string host_only() const { return host.substr(0, host.find('/')); }
 };
-
-/// When a process of this host was started; "" if there is none, or only its exit code is left.
-std::string start_of_process(long number) {
-  std::ifstream file(fmt::format("/proc/{}/stat", number));
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
-  // Behind the command in parentheses, which may contain anything: state, and 18 numbers before it.
-  std::istringstream rest(all.substr(std::min(all.size(), all.rfind(')') + 1)));
-  const std::vector<std::string> words{std::istream_iterator<std::string>(rest), {}};
-  constexpr std::size_t start = 19;
-  if (words.size() <= start || words[0] == "Z" || words[0] == "X") return "";
-  return words[start];
-}
 
 ProcessName this_process() {
   std::error_code unused;
   const std::string space = fs::read_symlink("/proc/self/ns/pid", unused).string();
-  return {host_name() + "/" + space, getpid(), start_of_process(getpid())};
+  return {host_name() + "/" + space, getpid()};
 }
 
 std::optional<ProcessName> parse_process(const std::string& text) {
   ProcessName name;
   std::istringstream words(text);
-  if (words >> name.host >> name.number >> name.start) return name;
+  if (words >> name.host >> name.number) return name;
   return std::nullopt;
 }
 
-/// The text of a lock; "" of a file that cannot be read.
+/// Returns the text of a lock, or "" if it cannot be read.
 std::string text_of(const fs::path& path) {
   std::string text;
   outcome_of([&] { text = read_text(path); });
   return text;
 }
 
-/// The line of a lock behind its process; always of the same length.
+/// Returns the end of a lock's text, which always has the same length.
 std::string counted_text(std::uint32_t count) { return fmt::format("{:010}\n", count); }
 
-/// Removes a lock that has this text, unless another process has done so and put its own there.
+/// Removes a lock with this text. A lock that another process has put there meanwhile stays.
 void remove_stale(const fs::path& path, const std::string& text) {
   const fs::path aside = fmt::format("{}.{}", path.string(), getpid());
   if (std::rename(path.c_str(), aside.c_str()) != 0) return;
@@ -96,7 +82,7 @@ DirectoryLock::DirectoryLock(const fs::path& directory, std::chrono::millisecond
                          file_.string()));
     if (is_alive(text, interval))
       reject(fmt::format("is in use by process {} on {}, which is running; set another directory",
-                         owner->number, owner->host.substr(0, owner->host.find('/'))));
+                         owner->number, owner->host_only()));
     remove_stale(file_, text);
   }
   counter_ = std::thread([this, interval] { count_up(interval); });
@@ -115,18 +101,22 @@ bool DirectoryLock::take() {
   throw Error(ExitCode::usage, "{}: cannot be written: {}", file_.string(), std::strerror(error));
 }
 
-/// The table of processes tells of this host; of another one, only its counting does.
+/// A process of this host that does not exist has ended. Any other process must count, because its
+/// number may belong to another process now.
 bool DirectoryLock::is_alive(const std::string& text, std::chrono::milliseconds interval) const {
   const ProcessName owner = *parse_process(text);
-  if (owner.host == this_process().host) return start_of_process(owner.number) == owner.start;
+  if (owner.host == this_process().host && ::kill(owner.number, 0) != 0 && errno == ESRCH)
+    return false;
   constexpr int missed = 6;
   log_note(fmt::format("{}: process {} on {} may use this directory; waiting {:.0f} s for a sign",
-                       file_.string(), owner.number, owner.host.substr(0, owner.host.find('/')),
+                       file_.string(), owner.number, owner.host_only(),
                        std::chrono::duration<double>(missed * interval).count()));
   const auto end = std::chrono::steady_clock::now() + missed * interval;
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(interval / 2);
     const std::string now = text_of(file_);
+    std::error_code unused;
+    if (!fs::exists(fs::symlink_status(file_, unused))) return false;
     if (!now.empty() && now != text) return true;
   }
   return false;
@@ -137,7 +127,7 @@ void DirectoryLock::count_up(std::chrono::milliseconds interval) {
   for (std::uint32_t count = 1; !wake_.wait_for(lock, interval, [this] { return ends_; });
        ++count) {
     const std::string text = counted_text(count);
-    // If this fails, other hosts take the process for dead, and is_held() finds it out.
+    // If this fails, other runs replace the lock, and is_held() returns false.
     [[maybe_unused]] const ssize_t written =
         ::pwrite(id_, text.data(), text.size(), static_cast<off_t>(mine_.size()));
     ::fsync(id_);

@@ -10,14 +10,13 @@
 
 namespace tessera {
 
-/// While one lives, no other process gets one for the same directory of checkpoints: its file
-/// "lock" names host and process. Works without locks of the file system. A thread counts a number
-/// in the file up, so that other hosts see that the process is alive. A lock whose process has
-/// ended without removing it is replaced: at once if that process ran on this host, else after six
-/// intervals in which nobody counted.
+/// Gives one process a directory of checkpoints. Its file "lock" names host and process, and a
+/// thread increments a number in it, so that others see that the process is alive. Needs no locks
+/// of the file system. A lock that an ended process has left is replaced: at once if the process
+/// does not exist on this host, otherwise after six intervals without an increment.
 class DirectoryLock {
  public:
-  /// Throws ConfigError for checkpoint.directory if a live process has the lock.
+  /// Creates the file. Throws ConfigError for checkpoint.directory if a live process has the lock.
   explicit DirectoryLock(const std::filesystem::path& directory,
                          std::chrono::milliseconds interval = std::chrono::seconds(5));
   /// Removes the file.
@@ -25,7 +24,8 @@ class DirectoryLock {
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  /// Returns false if another process has replaced the lock, as after this one was suspended.
+  /// Returns false if another process has replaced the lock, for example while this one was
+  /// suspended.
   bool is_held() const;
 
  private:
@@ -35,7 +35,7 @@ class DirectoryLock {
 
   std::filesystem::path file_;
   std::string mine_;  ///< the text before the number
-  int id_ = -1;       ///< of the open file, which stays this one when another gets its name
+  int id_ = -1;       ///< the open file; stays this file if another one takes its name
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/checkpoint/boxes.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
@@ -60,7 +60,7 @@ std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
   const Size all = num_elements(shape);
   std::vector<T> values(all);
   file.read(array.source.name, array.source.type,
-            boxes_of({Shape(shape.size(), 0), shape}, {0, all}), values.data());
+            hyperslabs_of({Shape(shape.size(), 0), shape}, {0, all}), values.data());
   check_hash(file, path, array.source.name, hash_of_run(values.data(), all, 0));
   if (array.transposed) {
     std::vector<T> other(values.size());

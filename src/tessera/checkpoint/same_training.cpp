@@ -8,26 +8,26 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/data/data_row.hpp>
 #include <tessera/data/sample_checksums.hpp>
 
 namespace tessera {
 namespace {
 
-/// Keys, and sections as a whole.
+/// Keys and sections that must not change.
 constexpr std::array<std::string_view, 5> fixed{"model.", "data.", "training.batch_size",
                                                 "optimizer.kind", "optimizer.momentum"};
 
-/// Paths of the data, which may change; their checksums may not.
+/// Paths of data may change if the checksums of the data do not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
 
-/// This key accepts or rejects data and does not change them.
+/// This key does not change data that it accepts.
 constexpr std::string_view free_key = "data.allow_nonfinite";
 
 bool is_fixed(const Setting& setting) {
@@ -47,7 +47,7 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
     const std::size_t dot = setting.key.find('.');
     const nlohmann::json::json_pointer place(
         fmt::format("/{}/{}", setting.key.substr(0, dot), setting.key.substr(dot + 1)));
-    // A key that did not exist then had the effect of its default.
+    // A key that the file lacks had the effect of its default.
     const nlohmann::json before =
         then.is_object() && then.contains(place) ? then.at(place) : setting.get(defaults);
     const nlohmann::json now = setting.get(config);
@@ -57,29 +57,17 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
   }
 }
 
-/// Names x or y of the data as the configuration does: "data.x = x.npy".
-std::string name_of_data(const DataConfig& data, bool is_y) {
-  const DataRow& row = row_of(data.kind);
-  const std::string file = "data.file = " + data.file;
-  if (!row.reads_arrays) return file;
-  const std::string array = is_y ? "data.y = " + data.y : "data.x = " + data.x;
-  return row.reads_file ? array + ", " + file : array;
-}
-
-/// Rejects the first samples that differ.
+/// Rejects data with other checksums. Files of version 1 have none.
 void check_samples(const std::string& path, const TrainingState& written, const Config& config) {
-  if (written.data.empty()) return;  // of version 1 of the format, which has no checksums
-  const nlohmann::json then = nlohmann::json::parse(written.data, nullptr, false);
-  const std::vector<SampleChecksum> now = sample_checksums(config.data, make_model(config.model));
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const auto& [samples, x, y] = now[i];
-    const nlohmann::json before = then.is_array() && i < then.size() ? then[i] : nlohmann::json();
-    if (before == nlohmann::json{x, y}) continue;
-    const bool is_y = before.is_array() && !before.empty() && before[0] == x;
-    throw Error(ExitCode::usage,
-                "{}: was written with other data: {} has other values in samples {} to {}", path,
-                name_of_data(config.data, is_y), samples.begin, samples.end() - 1);
+  if (written.data.empty() ||
+      written.data == sample_checksums(config.data, make_model(config.model)))
+    return;
+  std::vector<std::string> data;
+  for (const std::string_view key : places) {
+    const nlohmann::json place = setting_of(key).get(config);
+    if (place != "") data.push_back(fmt::format("{} = {}", key, place.get<std::string>()));
   }
+  throw Error(ExitCode::usage, "{}: was written with data other than {}", path, join(data));
 }
 
 }  // namespace
@@ -92,13 +80,6 @@ TrainingState state_to_resume(const std::string& path, const Communicator& ranks
     if (ranks.rank() == 0) check_samples(path, state, config);
     return state;
   });
-}
-
-std::string samples_text(const Config& config) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const SampleChecksum& one : sample_checksums(config.data, make_model(config.model)))
-    list.push_back({one.x, one.y});
-  return list.dump();
 }
 
 }  // namespace tessera

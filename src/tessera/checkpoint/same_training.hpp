@@ -9,14 +9,11 @@
 
 namespace tessera {
 
-/// The state of a checkpoint, if a training with this configuration can go on from it: model, data,
-/// global batch and kind of optimizer must be the same. The rest may change: mesh, strategy,
-/// precision, rates, and where the data are. Collective; throws the same Error on every rank, with
-/// the first key that differs, or with the samples.
+/// Reads the state of a checkpoint from which a training with this configuration can resume. Model,
+/// data, global batch and kind of optimizer must be the same. Mesh, strategy, precision, rates and
+/// paths of data may differ. Throws the same Error (usage) on every rank, with the first key or the
+/// data that differ. Collective.
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
                               const Config& config);
-
-/// The value of TrainingState::data for this configuration: checksums of samples as JSON.
-std::string samples_text(const Config& config);
 
 }  // namespace tessera

@@ -5,8 +5,8 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/huge_pages.hpp>
-#include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/snapshot.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/io/durable_file.hpp>
@@ -17,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "arrays of checkpoints are little-endian");
 
-/// Writes the elements of a part to an array that begins at `begin`; returns their hash.
+/// Writes the elements of a part to an array that begins at byte `begin`. Returns their checksum.
 template <class S>
 Size write_part(const OpenFile& file, Size begin, const CheckpointTensor& tensor,
                 const TensorPart& part, Range elements, const S* values) {

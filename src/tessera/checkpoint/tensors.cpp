@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks write and read of the tensors of a checkpoint.
+// Writes and reads the tensors of a checkpoint from all ranks.
 #include <algorithm>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/checkpoint/boxes.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/engine/local_tensors.hpp>
 
@@ -15,12 +15,12 @@ namespace {
 
 using HostSizes = Kokkos::View<Size*, Kokkos::HostSpace>;
 
-/// Piece `number` of a range.
+/// Returns piece `number` of a range.
 Range piece_of(Range all, Size number, Size elements) {
   return intersection(all, {all.begin + number * elements, elements});
 }
 
-/// Adds the hash of some elements of a block to a sum.
+/// Adds the checksum of a range of a block's elements to `sum`.
 template <class S>
 void add_hash_of(const CheckpointTensor& tensor, const Block& block, Range elements,
                  const S* values, Size& sum) {
@@ -29,7 +29,7 @@ void add_hash_of(const CheckpointTensor& tensor, const Block& block, Range eleme
   });
 }
 
-/// Keeps the first failure, so that a rank goes on to make the calls that the others make.
+/// Keeps the first failure, so that a rank still makes the same collective calls as the others.
 class FirstOutcome {
  public:
   template <class F>
@@ -45,7 +45,7 @@ class FirstOutcome {
   Outcome first_;
 };
 
-/// How many calls each tensor takes: as many as on the rank with the largest part.
+/// Returns the number of calls per tensor, which the rank with the largest part decides.
 HostSizes rounds_of(const std::vector<CheckpointPart>& parts, std::size_t tensors, Size elements,
                     const Communicator& ranks) {
   const HostSizes rounds("tessera::checkpoint_rounds", tensors);
@@ -97,7 +97,8 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
               alias_vector(local.values.data() + range.begin - local.kept.begin, range.count));
           add_hash_of(tensors[t], local.block, range, host.data(), sums[t]);
           bytes += range.count * static_cast<Size>(sizeof(S));
-          file.write(tensors[t].name, tensors[t].type, boxes_of(local.block, range), host.data());
+          file.write(tensors[t].name, tensors[t].type, hyperslabs_of(local.block, range),
+                     host.data());
           check_finite("a value of " + tensors[t].name, host.data(), range.count);
         });
       if (mine) ++part;
@@ -118,7 +119,7 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   const HostSizes sums("tessera::checkpoint_sums", tensors.size());
   Size bytes = 0;
-  // Apart: an error on one rank must not keep others waiting inside of HDF5.
+  // Every rank reads alone, so that an error on one rank cannot block others inside HDF5.
   collectively(ranks, [&] {
     const Hdf5File file = Hdf5File::open(path);
     check_arrays(file, path, arrays_of(tensors), "in this run");
@@ -131,7 +132,7 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
         const auto values =
             alias_vector(local.values.data() + range.begin - local.kept.begin, range.count);
         const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), values);
-        file.read(tensor.name, tensor.type, boxes_of(local.block, range), host.data());
+        file.read(tensor.name, tensor.type, hyperslabs_of(local.block, range), host.data());
         bytes += range.count * static_cast<Size>(sizeof(S));
         const Range counted = intersection(range, part.written());
         add_hash_of(tensor, local.block, counted, host.data() + (counted.begin - range.begin),

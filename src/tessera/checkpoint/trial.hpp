@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-/// Writes a small file to a directory as a save does, and removes it, so that a file system that
-/// cannot hold checkpoints is known before training. `async`: with plain writes of each rank.
-/// Collective; throws ConfigError for checkpoint.directory on all ranks.
-void try_saving(const std::string& directory, bool async, const Communicator& ranks);
+/// Writes a small HDF5 file from all ranks and removes it, so that a directory that cannot hold
+/// checkpoints is rejected before training. Throws ConfigError for checkpoint.directory on all
+/// ranks. Collective.
+void try_saving(const std::string& directory, const Communicator& ranks);
 
 }  // namespace tessera

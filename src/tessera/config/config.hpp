@@ -24,13 +24,13 @@
 
 namespace tessera {
 
-/// The type of activations and of the operands of products. Parameters and moments stay float32, as
-/// do gradients of parameters and everything that is summed.
+/// The type of activations and of the operands of products. Parameters, their gradients, moments
+/// and all sums stay float32.
 enum class MixedPrecision : std::uint8_t { no, fp16, bf16 };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<MixedPrecision>{"no", "fp16", "bf16"};
 
-/// Sizes of mesh axes: numbers, or one of size_rest, size_nodes and size_per_node.
+/// Sizes of mesh axes. An entry may be size_rest, size_nodes or size_per_node.
 struct MeshSizes : std::vector<Size> {
   using std::vector<Size>::vector;
   MeshSizes(std::vector<Size> sizes) : std::vector<Size>(std::move(sizes)) {}
@@ -38,51 +38,45 @@ struct MeshSizes : std::vector<Size> {
 /// [2, "per_node"]
 void to_json(nlohmann::json& json, const MeshSizes& sizes);
 
-/// How the ranks are arranged and what travels between them. Names are checked against the tables
-/// of known names when the configuration is validated; sizes left out follow from the launch.
-struct DistributedConfig {
-  bool enabled = true;  ///< false: the run must have one rank
+/// The gradient of a step. It does not depend on the mesh.
+enum class GradientReduceType : std::uint8_t {
+  mean,  ///< the gradient of the mean loss over the global batch
+  sum,   ///< the gradient of the sum of the batch's losses
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<GradientReduceType>{"mean", "sum"};
+
+/// How ranks are arranged, and the options of the strategy. Sizes that are left out follow from the
+/// launch.
+struct DistributedConfig : StrategyOptions {
   std::optional<Size> world_size{};
-  std::optional<Size> threads{};  ///< of a rank, which the launch must give it
-  std::string backend = "auto";   ///< "auto", "mpi" or "nccl": see comm/backend.hpp
+  std::optional<Size> threads{};  ///< threads per rank; the launch must provide them
   std::optional<Size> num_nodes{};
   std::optional<Size> num_processes_per_node{};
-  std::optional<Size> tensor_parallel_size{};    ///< of the axis "model"; unset: as in the mesh
-  std::optional<Size> pipeline_parallel_size{};  ///< of the axis "pipeline"; unset: as in the mesh
+  std::optional<Size> tensor_parallel_size{};    ///< size of the axis "model"
+  std::optional<Size> pipeline_parallel_size{};  ///< size of the axis "pipeline"
   MeshSizes mesh_shape{};
   std::vector<std::string> mesh_axis_names{};  ///< one per entry of mesh_shape, slowest first
-  std::string strategy = "data";
-  /// "mean": gradient of the mean loss over the global batch. "sum": gradient of the sum of the
-  /// batch's losses, not divided by anything. Neither depends on the mesh.
-  std::string gradient_reduce_type = "mean";
+  GradientReduceType gradient_reduce_type = GradientReduceType::mean;
   MixedPrecision mixed_precision = MixedPrecision::no;
-  Size bucket_bytes = 25 * 1024 * 1024;  ///< most bytes of gradients reduced in one call
-  bool overlap = false;                  ///< start a bucket as soon as its gradients are ready
-  /// Logical name of a dimension -> mesh axes; replaces the rule that the name has by default.
+  /// Logical name of a dimension -> mesh axes. Replaces the default rule of that name.
   std::map<std::string, std::vector<std::string>> mesh_rules{};
-  /// "layer1/kernel" -> "P(None, 'model')"; of these parameters the rules say nothing.
+  /// "layer1/kernel" -> "P(None, 'model')". Overrides the rules for this parameter.
   std::map<std::string, std::string> parameter_specs{};
-  bool prefetch = true;               ///< gather the next unit while this one is used
-  bool reshard_after_forward = true;  ///< false: gathered units stay until their backward pass
-  bool keep_last_unit = true;  ///< the last unit stays gathered between its forward and backward
-  bool sequence_parallel = false;  ///< reduce-scatter and all-gather in place of an all-reduce
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
-  StageBalance stage_balance = StageBalance::layers;
 };
 
 struct TrainingConfig {
   Size num_epochs = 20;
   double learning_rate = 1e-3;
-  Size batch_size = 32;   ///< global: rows of all ranks together
+  Size batch_size = 32;   ///< samples per step over all ranks
   Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
   LossKind loss = LossKind::mse;
-  double boundary_weight = 1;  ///< of the boundary's term in the loss poisson
+  double boundary_weight = 1;  ///< weight of the boundary term of the loss poisson
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};
-  Size validate_every = 1;        ///< epochs between validations; the last one is validated anyway
-  bool check_finite = false;      ///< stop at the first gradient that is not finite
+  Size validate_every = 1;    ///< epochs between validations; the last epoch is always validated
+  bool check_finite = false;  ///< stop at the first gradient that is not finite
   Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
   Recomputation activation_checkpointing{};
   DistributedConfig distributed{};
@@ -95,7 +89,7 @@ inline constexpr std::array<std::string_view, 6> names_of<ModelKind>{
 
 struct ModelConfig {
   ModelKind kind = ModelKind::mlp;
-  MlpConfig mlp{};  ///< activations, bias, initializer and seed are those of every kind
+  MlpConfig mlp{};  ///< every kind uses its activations, bias, initializer and seed
   ResidualMlpConfig residual_mlp{};
   TransformerConfig transformer{};
   VaeConfig vae{};
@@ -105,20 +99,20 @@ struct ModelConfig {
   MatmulPrecision matmul_precision = MatmulPrecision::strict;
 };
 
-/// What follows a checkpoint that could not be written.
+/// The reaction to a checkpoint that could not be written.
 enum class FailedSave : std::uint8_t { stop, go_on };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<FailedSave>{"stop", "continue"};
 
-/// Where a training keeps checkpoints, and when and how it writes one.
+/// The directory of checkpoints, and when they are written.
 struct CheckpointConfig {
-  std::string directory{};   ///< made if it is not there; empty: no checkpoints
-  Size every_steps = 0;      ///< 0: at no step for its number
-  double every_minutes = 0;  ///< 0: at no time
-  bool at_end = true;        ///< after the last step
-  Size keep = 2;             ///< the newest ones; 0: all
-  Size keep_best = 0;        ///< and so many with the smallest loss at the end of an epoch
-  bool async = false;        ///< a thread writes a copy of the state while training goes on
+  std::string directory{};   ///< created if it does not exist; empty: no checkpoints
+  Size every_steps = 0;      ///< steps between checkpoints; 0: off
+  double every_minutes = 0;  ///< minutes between checkpoints; 0: off
+  bool at_end = true;        ///< write one after the last step
+  Size keep = 2;             ///< newest checkpoints that stay; 0: all
+  Size keep_best = 0;        ///< further ones that stay, with the smallest loss after an epoch
+  bool async = false;        ///< a thread writes a copy of the state while training continues
   FailedSave on_failure = FailedSave::stop;
   bool overwrite = false;  ///< replaces the checkpoints of another training
 
@@ -130,15 +124,11 @@ struct Config {
   ModelConfig model{};
   DataConfig data{};
   TrainingConfig training{};
-  CommOptions comm{};  ///< keys: timeout_seconds, check_collectives
+  CommOptions comm{};  ///< [comm], and distributed.backend
   CheckpointConfig checkpoint{};
 };
 
-/// The type that layers compute with.
+/// Returns the type that layers compute with.
 DType compute_type(const Config& config);
-
-/// `comm` with the backend of `training.distributed`, unless that is "auto" or not known, which
-/// validate() rejects.
-CommOptions comm_options(const Config& config);
 
 }  // namespace tessera

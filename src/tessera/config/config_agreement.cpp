@@ -14,7 +14,7 @@
 namespace tessera {
 
 void check_same_on_all_ranks(const Communicator& world, const Config& config) {
-  // As text, in which a NaN equals itself.
+  // Values are compared as text, in which NaN equals NaN.
   std::vector<std::string> mine;
   for (const Setting& setting : settings()) mine.push_back(to_toml(setting.get(config)));
   const nlohmann::json first = broadcast_json(world, mine);

@@ -7,17 +7,15 @@
 
 namespace tessera {
 
-/// Collective. Throws the same ConfigError on every rank unless all of them were given the same
-/// configuration: files may differ between nodes, and ranks that plan different steps deadlock.
-/// Names the first key of the lowest rank that differs from rank 0.
+/// Throws the same ConfigError on every rank if a rank has another configuration than rank 0. It
+/// names the first key that differs on the lowest such rank. Collective.
 void check_same_on_all_ranks(const Communicator& world, const Config& config);
 
-/// Collective. The configuration of a launch, resolved on its ranks and the same on all of them: a
-/// file may be missing on one node only.
+/// Loads the configuration of a launch and resolves it. Throws the same Error on every rank, also
+/// if only one node lacks the file. Collective.
 Config agreed_config(const Communicator& world, const ConfigSource& source);
 
-/// Collective. The same for a value that ranks were given: throws ConfigError for `key` unless it
-/// is the same on all of them.
+/// Throws ConfigError for `key` if the value is not the same on all ranks. Collective.
 void check_same_everywhere(const Communicator& world, const char* key, Size value);
 
 }  // namespace tessera

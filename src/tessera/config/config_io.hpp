@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// Where a configuration comes from, weakest first: the file, key=value overrides, short flags.
+/// The sources of a configuration, the weakest first: file, overrides, flags.
 struct ConfigSource {
   std::string file{};
   std::vector<std::string> overrides{};         ///< "training.batch_size=64"
@@ -21,15 +21,15 @@ struct ConfigSource {
   bool check_collectives = false;               ///< true: comm.check_collectives = true
 };
 
-/// Reads the file and applies the overrides and flags. Every setting by itself is checked, the
-/// rules between them by validate(). Throws Error with exit code usage: a file that cannot be read
-/// or is not TOML, unknown keys, wrong types and values.
+/// Reads the file, applies overrides and flags, and checks every setting by itself; validate()
+/// checks them together. Throws Error (usage) for a file that cannot be read or is not TOML, and
+/// for unknown keys and wrong values.
 Config load_config(const ConfigSource& source);
 
-/// The configuration as a TOML document; reading it back gives the same.
+/// Returns the configuration as a TOML document. Reading it gives the same configuration.
 std::string config_as_toml(const Config& config);
 
-/// The same as nested objects, unset keys left out.
+/// Returns the configuration as nested objects without unset keys.
 nlohmann::json config_as_json(const Config& config);
 
 }  // namespace tessera

@@ -23,12 +23,12 @@ namespace {
 
 constexpr Size largest = std::numeric_limits<Size>::max();
 
-/// Product of positive numbers, `largest` if it does not fit.
+/// Returns the product of positive numbers, or `largest` if it is larger.
 Size saturating_product(Size a, Size b) { return a > largest / b ? largest : a * b; }
 
 Size saturating_sum(Size a, Size b) { return a > largest - b ? largest : a + b; }
 
-/// Of a key that depends on the kind of model.
+/// Rejects the value of a key that depends on the kind of model.
 [[noreturn]] void reject_key(const char* key, const Config& config, const std::string& allowed) {
   reject(key, setting_of(key).get(config), allowed);
 }
@@ -94,9 +94,8 @@ void check_data(const Config& config) {
   kind.check(config.data, model);
 }
 
-/// A loss reads values, classes or residuals, and the model predicts one of these. What a layer
-/// adds to the loss is a term of each sample, which a mean over elements would divide by their
-/// number.
+/// A loss reads values, classes or residuals, and the model must predict the same. A layer that
+/// adds to the loss adds one term per sample, so the loss must not be a mean over elements.
 void check_loss(const Config& config) {
   const TrainingConfig& training = config.training;
   const ModelSpec model = make_model(config.model);
@@ -147,12 +146,10 @@ void check_checkpoint(const Config& config) {
       reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
 }
 
-/// The sizes that other launch systems ask for must be those that the launcher gave.
+/// Checks that the sizes of the configuration are those of the launch.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
     reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
-  if (!config.enabled && ranks != 1)
-    reject("distributed.enabled", false, "requires one rank, but there are {}", ranks);
   if (config.num_nodes && config.num_processes_per_node) {
     const Size product = saturating_product(*config.num_nodes, *config.num_processes_per_node);
     const Size expected = config.world_size.value_or(ranks);
@@ -186,7 +183,7 @@ void check_axis(const DistributedConfig& config, const std::string& name) {
            excerpt(to_toml(name)) + " " + must_be_one_of(name, known_axes));
 }
 
-/// The named mesh, with the sizes that the launch decides.
+/// Returns the named mesh with the sizes that the launch decides.
 MeshShape named_mesh(const DistributedConfig& config, const Topology& topology) {
   const MeshSizes& sizes = config.mesh_shape;
   const std::vector<std::string>& names = config.mesh_axis_names;
@@ -213,11 +210,11 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
            mesh.size_of(axis));
 }
 
-/// What the sizes alone make: `model` takes the ranks that `data` leaves, which are all of them for
-/// the strategy that splits nothing but layers. The strategy with replicas of shards has a replica
-/// on every node, or on the part of a node that `model` leaves.
+/// Makes a mesh from the parallel sizes: `data` takes the remaining ranks, or `model` does if the
+/// strategy splits only layers. If the strategy shards over `fsdp` only, that axis takes the ranks
+/// of a node that `model` leaves.
 MeshShape mesh_from_sizes(const DistributedConfig& config, const Topology& topology) {
-  const StrategyRow& row = row_of(strategy_of(config));
+  const StrategyRow& row = row_of(config.strategy);
   const Size ranks = topology.ranks();
   AxisSizes sizes{.pipeline = config.pipeline_parallel_size.value_or(1),
                   .model = config.tensor_parallel_size.value_or(1)};
@@ -260,7 +257,7 @@ void validate(const Config& config, const Topology& topology) {
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
   const PlanInput input = plan_input(config, mesh);
-  choose_layouts(input);  // specs and rules that do not go together
+  choose_layouts(input);  // rejects specs that contradict the rules
   split_into_stages(input);
   order_passes(listed_passes(input));
 }
@@ -299,13 +296,6 @@ DType compute_type(const Config& config) {
   return config.model.dtype;
 }
 
-CommOptions comm_options(const Config& config) {
-  CommOptions options = config.comm;
-  const auto asked = value_named<Backend>(config.training.distributed.backend);
-  if (asked && *asked != Backend::automatic) options.backend = *asked;
-  return options;
-}
-
 Size planned_ranks(const Config& config) {
   const DistributedConfig& distributed = config.training.distributed;
   if (distributed.world_size) return *distributed.world_size;
@@ -326,7 +316,7 @@ Topology planned_topology(const Config& config) {
   const DistributedConfig& distributed = config.training.distributed;
   const Size ranks = planned_ranks(config);
   const Size nodes = distributed.num_nodes.value_or(0);
-  // What is left out here is rejected when it is validated.
+  // validate() rejects sizes that do not fit.
   if (ranks > std::numeric_limits<int>::max()) return ranks;
   if (distributed.num_processes_per_node)
     return Topology::blocks(ranks, *distributed.num_processes_per_node);

@@ -7,35 +7,34 @@
 
 namespace tessera {
 
-/// Every rule that a configuration must satisfy on these ranks, each setting alone and all of them
-/// together. Throws ConfigError naming the key, its value and what is allowed.
+/// Checks every setting alone and all of them together. Throws ConfigError with the key, its value
+/// and the allowed values.
 void validate(const Config& config, const Topology& topology);
 
-/// The mesh of a run on these ranks: the named one with the launch's sizes filled in, or one made
-/// from the parallel sizes, in which hybrid shards inside nodes if they are known. Checks the rules
-/// of [distributed] that concern the mesh. Needs no MPI.
+/// Returns the mesh of a run on these ranks: the named mesh with the sizes of the launch, or a mesh
+/// made from the parallel sizes. Without names, `hybrid` shards inside nodes if they are known.
+/// Throws ConfigError for a mesh that does not fit the launch or the strategy. Needs no MPI.
 MeshShape resolve_mesh(const Config& config, const Topology& topology);
 
-/// Throws ConfigError unless num_nodes and num_processes_per_node, where they are given, are those
-/// of the launch, whose nodes must be known.
+/// Throws ConfigError if num_nodes or num_processes_per_node differ from the launch, whose nodes
+/// must be known.
 void check_nodes(const DistributedConfig& config, const Topology& launch);
 
-/// Throws ConfigError unless `threads`, which a rank of this launch has, are those of the
-/// configuration, if it has some.
+/// Throws ConfigError if the configuration sets another number of threads per rank.
 void check_threads(const DistributedConfig& config, Size threads);
 
-/// The number of ranks that the configuration itself asks for: world_size, or the nodes times their
-/// processes, or what the mesh needs at least. For planning without a launch.
+/// Returns the number of ranks that the configuration asks for: world_size, nodes times processes,
+/// or the fewest that the mesh needs. For planning without a launch.
 Size planned_ranks(const Config& config);
 
-/// These ranks, on the nodes that num_nodes or num_processes_per_node give.
+/// Returns planned_ranks(), on nodes if num_nodes or num_processes_per_node is set.
 Topology planned_topology(const Config& config);
 
-/// A mesh that says all, number of ranks included.
+/// Sets all keys that describe the mesh and the number of ranks.
 void set_mesh(DistributedConfig& config, const MeshShape& mesh);
 
-/// A valid configuration with everything that was left to the launch filled in; resolving that
-/// again on the same ranks changes nothing.
+/// Validates a configuration and returns it with all sizes of the launch filled in. Resolving the
+/// result again on the same ranks changes nothing.
 Config resolve(const Config& config, const Topology& topology);
 
 }  // namespace tessera

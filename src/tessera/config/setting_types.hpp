@@ -18,13 +18,12 @@
 #include <tessera/config/config.hpp>
 #include <tessera/config/toml_text.hpp>
 
-/// How each C++ type of a setting is read from and written as JSON, and what a wrong value is told.
+/// Reads and writes the C++ type of each setting as JSON, and rejects values of another type.
 namespace tessera::setting_types {
 
 using Names = std::span<const std::string_view>;
 
-/// What an enumeration may be set to. A network has one of the first two element types; messages
-/// also move integers.
+/// Returns the values that a setting may take. A network's element type is one of the first two.
 template <Named Enum>
 constexpr Names values_of() {
   return Names(names_of<Enum>).first(std::is_same_v<Enum, DType> ? 2 : names_of<Enum>.size());
@@ -125,12 +124,12 @@ inline constexpr bool is_table = false;
 template <class T>
 inline constexpr bool is_table<std::map<std::string, T>> = true;
 
-/// Strings of any kind, alone or by name; the names of an enumeration are others.
+/// True for a free string and for a table of free strings.
 template <class T>
 inline constexpr bool is_text =
     std::is_same_v<T, std::string> || std::is_same_v<T, std::map<std::string, std::string>>;
 
-/// One entry of a table. A single string is a list of one.
+/// Sets one entry of a table. A single string stands for a list of one.
 template <class T>
 void assign_entry(std::string_view key, const std::string& name, const nlohmann::json& value,
                   std::map<std::string, T>& table) {
@@ -170,7 +169,7 @@ inline nlohmann::json as_json(const Recomputation& member) {
   return member.units == 1 ? nlohmann::json("full") : nlohmann::json(member.units);
 }
 
-/// An object also where it is empty.
+/// Returns an object, even for an empty table.
 template <class T>
 nlohmann::json as_json(const std::map<std::string, T>& member) {
   nlohmann::json object = nlohmann::json::object();

@@ -22,7 +22,7 @@ void to_json(nlohmann::json& json, const MeshSizes& sizes) {
 }
 namespace {
 
-/// What the launcher of the processes decides; files of other tools carry these.
+/// Keys of other tools' files that the launcher decides here.
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
                                                          "master_port"};
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -16,8 +13,8 @@
 namespace tessera {
 namespace {
 
-/// What there is to check of a value beyond its type: that an enumerator has a name. For the rest
-/// any value will do, or config_rules.cpp sees to it.
+/// Checks that an enumerator has a name. Every other value passes; config_rules.cpp checks it if
+/// another setting matters.
 constexpr auto only_type = [](const std::string& key, const auto& value) {
   auto copy = value;
   if constexpr (std::is_enum_v<decltype(copy)>)
@@ -45,33 +42,12 @@ constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) 
     reject(key, value, "must be at most 2^63 - 1, TOML's largest integer");
 };
 
-/// One of these strings.
-template <const auto& known>
-struct OneOf {
-  void operator()(const std::string& key, const std::string& value) const {
-    if (std::find(known.begin(), known.end(), value) == known.end())
-      reject(key, value, must_be_one_of(value, known));
-  }
-  static std::string names() { return join(known); }
-};
-
-constexpr std::array<std::string_view, 2> gradient_reduce_types{"mean", "sum"};
-constexpr std::array<std::string_view, 3> backends{"auto", "mpi", "nccl"};
-
-/// Users of other libraries may ask for another one.
-struct KnownBackend : OneOf<backends> {
-  void operator()(const std::string& key, const std::string& value) const {
-    if (value == "gloo") reject(key, value, "is not available, use mpi");
-    OneOf::operator()(key, value);
-  }
-};
-
-/// A setting whose member `member(config)` names, with a check of (key, value) beyond the type.
+/// Makes the row of a key. `member(config)` returns the member that the key sets; `check(key,
+/// value)` rejects values.
 template <class Member, class Check = decltype(only_type)>
 Setting setting(std::string key, Member member, std::string doc, Check check = {}) {
   using T = std::decay_t<decltype(member(std::declval<Config&>()))>;
   if constexpr (std::is_enum_v<T>) doc += ": " + join(setting_types::values_of<T>());
-  if constexpr (requires { check.names(); }) doc += ": " + check.names();
   Setting made{
       key, std::move(doc),
       [=](Config& c, const nlohmann::json& v) { setting_types::assign(key, v, member(c)); },
@@ -85,7 +61,7 @@ Setting setting(std::string key, Member member, std::string doc, Check check = {
   return made;
 }
 
-/// What a section of the file sets.
+/// The struct that a section of the file sets.
 auto& model(auto& c) { return c.model; }
 auto& network(auto& c) { return c.model.mlp; }
 auto& data(auto& c) { return c.data; }
@@ -97,7 +73,7 @@ auto& distributed(auto& c) { return c.training.distributed; }
 auto& comm(auto& c) { return c.comm; }
 auto& checkpoint(auto& c) { return c.checkpoint; }
 
-/// The key "section.path" of the member `path` of what the section sets.
+/// The row of the key "section.path", which sets the member `path` of `of(config)`.
 #define TESSERA_KEY(section, of, path, ...) \
   setting(                                  \
       section "." #path, [](auto& c) -> auto& { return of(c).path; }, __VA_ARGS__)
@@ -203,11 +179,9 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(clip, global_norm, "clip the gradient to this global norm"),
       TESSERA_SETTING(clip, value, "clip gradient elements to this magnitude"),
 
-      TESSERA_SETTING(distributed, enabled, "false: require a run on one rank"),
       TESSERA_SETTING(distributed, world_size, "number of ranks", positive_if_set),
       TESSERA_SETTING(distributed, threads, "threads per rank", positive_if_set),
-      TESSERA_SETTING(distributed, backend, "library that moves tensors between ranks",
-                      KnownBackend{}),
+      TESSERA_KEY("distributed", comm, backend, "library that moves tensors between ranks"),
       TESSERA_SETTING(distributed, num_nodes, "number of nodes of the launch", positive_if_set),
       TESSERA_SETTING(distributed, num_processes_per_node, "ranks per node of the launch",
                       positive_if_set),
@@ -220,9 +194,9 @@ std::vector<Setting> make_settings() {
           "axis sizes, slowest first: numbers, \"nodes\", \"per_node\"; one may be -1 for "
           "the remaining ranks"),
       TESSERA_SETTING(distributed, mesh_axis_names, "axis names, one per entry of mesh_shape"),
-      TESSERA_SETTING(distributed, strategy, "parallel strategy", OneOf<names_of<Strategy>>{}),
-      TESSERA_SETTING(distributed, gradient_reduce_type, "how gradients are reduced over the batch",
-                      OneOf<gradient_reduce_types>{}),
+      TESSERA_SETTING(distributed, strategy, "parallel strategy"),
+      TESSERA_SETTING(distributed, gradient_reduce_type,
+                      "how gradients are reduced over the batch"),
       TESSERA_SETTING(distributed, mixed_precision, "type used for compute and activations"),
       TESSERA_SETTING(distributed, bucket_bytes,
                       "largest gradient bucket, in bytes; data, zero1, zero2", positive),

@@ -45,9 +45,9 @@ void check_rule_axes(const std::string& key, const std::string& name,
   }
 }
 
-/// Every kernel has a dimension named embed and one of another name, and its bias has the name of
-/// the second. If both names asked for `model`, the first dimension would get it, and the bias
-/// would be split where its kernel is whole.
+/// Every kernel has a dimension named embed and another one, whose name its bias has too. If both
+/// names used `model`, the first dimension would be split, and the bias with a dimension of the
+/// kernel that is whole.
 void check_one_name_on_model(const ModelSpec& model,
                              const std::map<std::string, std::vector<std::string>>& given) {
   MeshRules rules = default_rules();

@@ -10,21 +10,21 @@
 #include <tessera/config/config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
-/// What a configuration may say about the mesh axes of parameters and batch. All throw ConfigError
-/// that names the entry. That the spec of a bias agrees with its kernel's is for the plan to check.
+/// Checks the mesh axes of parameters and batch. All functions throw ConfigError with the entry.
+/// The plan checks that a bias fits its kernel.
 namespace tessera {
 
-/// Mesh axes, slowest first: the order in which a mesh made from sizes alone arranges them.
+/// Mesh axes, slowest first. A mesh made from sizes arranges them in this order.
 inline constexpr std::array<std::string_view, 4> known_axes{"pipeline", "data", "fsdp", "model"};
 
-/// Rules that no mesh allows: unknown names, axes that do other work.
+/// Rejects rules that no mesh allows: unknown names, and axes that a name cannot use.
 void check_mesh_rules(const std::string& key,
                       const std::map<std::string, std::vector<std::string>>& rules);
 
-/// Specs that no model and mesh allow: not a PartitionSpec, other axes than `model`.
+/// Rejects text that is not a PartitionSpec.
 void check_parameter_specs(const std::string& key, const std::map<std::string, std::string>& specs);
 
-/// Both against the model and its mesh.
+/// Checks the rules against the model and its mesh.
 void check_sharding(const Config& config, const MeshShape& mesh);
 
 }  // namespace tessera

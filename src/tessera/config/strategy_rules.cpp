@@ -20,45 +20,38 @@ std::string strategies_that_gather() {
   return names;
 }
 
-/// The mesh axis without which an option does nothing; "" for what acts on the axes of the batch.
+/// Returns the mesh axis that an option needs; "" if it needs any axis of the batch.
 std::string axis_of(Applies applies) {
   if (applies == Applies::splitting_layers) return "model";
   return applies == Applies::staging ? "pipeline" : "";
 }
 
-/// What the value of an option that would not be looked at must be.
-std::string allowed_of(Applies applies, const nlohmann::json& standard,
-                       const std::string& strategy) {
+/// Says which value or strategy is allowed for an option that the strategy does not use.
+std::string allowed_of(Applies applies, const nlohmann::json& standard, Strategy strategy) {
   if (applies == Applies::gathering)
     return fmt::format(
         "needs distributed.strategy = {}: only these gather parameters, and \"{}\" does not",
-        strategies_that_gather(), strategy);
-  const StrategyRow& row = *std::find_if(strategies.begin(), strategies.end(),
-                                         [&](const StrategyRow& r) { return r.name == strategy; });
-  return fmt::format("must be {}, the default, with distributed.strategy = \"{}\", which {}",
-                     to_toml(standard), strategy,
-                     row.splits_batch ? "reduces unit by unit" : "does not split the batch");
+        strategies_that_gather(), name_of(strategy));
+  return fmt::format(
+      "must be {}, the default, with distributed.strategy = \"{}\", which {}", to_toml(standard),
+      name_of(strategy),
+      row_of(strategy).splits_batch ? "reduces unit by unit" : "does not split the batch");
 }
 
 }  // namespace
 
-Strategy strategy_of(const DistributedConfig& config) {
-  return *value_named<Strategy>(config.strategy);
-}
-
 void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
-  const StrategyRow& row = row_of(strategy_of(config));
+  const StrategyRow& row = row_of(config.strategy);
   if (row.over_fsdp_only && !mesh.find("fsdp"))
-    reject("distributed.strategy", config.strategy,
+    reject("distributed.strategy", row.name,
            "needs a mesh with an axis fsdp to shard over, such as data=2,fsdp=4, where "
            "data replicates; the mesh is {}",
            mesh.to_string());
   for (const std::string& axis : batch_axes(mesh))
     if (!row.splits_batch && mesh.size_of(axis) > 1)
-      reject("distributed.strategy", config.strategy,
+      reject("distributed.strategy", row.name,
              "needs a mesh whose axis {} has size 1, not {}, because it splits only layers; to "
-             "split the "
-             "batch too, combine another strategy with a mesh axis model",
+             "split the batch too, combine another strategy with a mesh axis model",
              axis, mesh.size_of(axis));
 }
 
@@ -105,7 +98,7 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     const Setting& setting = setting_of(option.key);
     const nlohmann::json value = setting.get(changed), standard = setting.get(unset);
     if (value == standard) continue;
-    if (!can_apply(option.applies, strategy_of(config)))
+    if (!can_apply(option.applies, config.strategy))
       reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
     if (option.applies == Applies::staging && !mesh.find("pipeline"))
       reject(option.key, value, "needs a mesh axis pipeline; the mesh is {}", mesh.to_string());

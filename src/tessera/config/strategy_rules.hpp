@@ -11,13 +11,11 @@
 
 namespace tessera {
 
-/// `config.strategy` is that of an available strategy, which check_settings() sees to.
-Strategy strategy_of(const DistributedConfig& config);
-
-/// Throws ConfigError unless the mesh has what the strategy needs.
+/// Throws ConfigError if the mesh lacks an axis that the strategy needs, or has one that it cannot
+/// use.
 void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& mesh);
 
-/// What an option acts on.
+/// The strategies or meshes that use an option.
 enum class Applies : std::uint8_t {
   gathering,         ///< strategies that gather parameters
   bucketing,         ///< strategies that reduce gradients of several units in one call
@@ -26,18 +24,20 @@ enum class Applies : std::uint8_t {
   staging,           ///< meshes with an axis `pipeline`
 };
 
-/// The options that do not act under every strategy and on every mesh.
+/// An option that only some strategies or meshes use.
 struct StrategyOption {
   std::string_view key;
   Applies applies;
 };
 const std::vector<StrategyOption>& strategy_options();
 
-/// Whether an option acts under a strategy on some mesh, and whether it does on this one.
+/// Returns true if the strategy uses the option on some mesh.
 bool can_apply(Applies applies, Strategy strategy);
+/// Returns true if the strategy uses the option on this mesh.
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh);
 
-/// Throws ConfigError for an option that the strategy would not look at.
+/// Throws ConfigError for an option that the strategy does not use and that differs from its
+/// default.
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh);
 
 }  // namespace tessera

@@ -2,7 +2,6 @@
 #include <array>
 
 #include <tessera/base/error.hpp>
-#include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/data/data_row.hpp>
@@ -13,10 +12,10 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   const TrainingConfig& training = config.training;
   const DistributedConfig& distributed = training.distributed;
   PlanInput input;
+  static_cast<StrategyOptions&>(input) = distributed;
   input.model = make_model(config.model);
   input.mesh = mesh;
   input.threads = distributed.threads.value_or(0);
-  input.strategy = strategy_of(distributed);
   input.loss = training.loss;
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
@@ -31,18 +30,9 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
-  input.bucket_bytes = distributed.bucket_bytes;
-  input.overlap = distributed.overlap;
   for (const auto& [name, axes] : distributed.mesh_rules) input.rules.set(name, axes);
   for (const auto& [path, spec] : distributed.parameter_specs)
     input.parameter_specs[path] = PartitionSpec::parse(spec);
-  input.prefetch = distributed.prefetch;
-  input.reshard_after_forward = distributed.reshard_after_forward;
-  input.keep_last_unit = distributed.keep_last_unit;
-  input.sequence_parallel = distributed.sequence_parallel;
-  input.schedule = distributed.schedule;
-  input.virtual_stages = distributed.virtual_stages;
-  input.stage_balance = distributed.stage_balance;
   input.recomputation = training.activation_checkpointing;
   input.check_finite = training.check_finite;
   input.clips_by_value = training.clip.value.has_value();
@@ -54,7 +44,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
 
 namespace {
 
-/// A kind of model: how its layers are made, and whether its own keys are as they are by default.
+/// A kind of model: makes its layers, and tells if its own keys have their defaults.
 struct ModelKindRow {
   ModelSpec (*make)(const ModelConfig& config);
   bool (*untouched)(const ModelConfig& config);

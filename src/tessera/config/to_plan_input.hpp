@@ -7,14 +7,14 @@
 
 namespace tessera {
 
-/// What the plan of a valid configuration depends on, on a mesh that fits it.
+/// Converts a valid configuration to the input of a plan on a mesh that fits it.
 PlanInput plan_input(const Config& config, const MeshShape& mesh);
 
-/// The layers of the configured model. Throws ConfigError for sizes that make none, and for keys
-/// that belong to another kind.
+/// Returns the layers of the configured model. Throws ConfigError for wrong sizes and for keys that
+/// belong to another kind.
 ModelSpec make_model(const ModelConfig& config);
 
-/// The key that makes the model large.
+/// Returns the key that sets the size of a model of this kind.
 const char* size_key(ModelKind kind);
 
 }  // namespace tessera

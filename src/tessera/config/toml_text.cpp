@@ -36,8 +36,8 @@ nlohmann::json to_json(const toml::node& node) {
   return text.str();
 }
 
-/// The parser walks through nested tables by recursion and bounds those of brackets only; dots nest
-/// as well: a.a.a = 1.
+/// Bounds the depth of dotted keys such as a.a.a = 1. The parser recurses into them and bounds
+/// only the depth of brackets.
 void check_depth(std::string_view text, const std::string& source) {
   constexpr Size limit = 1000;
   const std::vector<std::string> lines = split_text(text, '\n');
@@ -61,8 +61,8 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<Lo
   }
 }
 
-/// The key without its quotes. What TOML does not take for one key stays as it is: it is the
-/// settings' to say that they have no such key.
+/// Removes the quotes of a key. Text that is not one TOML key stays as it is; set() then rejects it
+/// as unknown.
 std::string unquote_key(const std::string& key) {
   if (key != one_line(key)) return key;  // more than a key
   try {
@@ -70,12 +70,12 @@ std::string unquote_key(const std::string& key) {
     flatten(toml::parse(key + " = 0"), "", located);
     if (located.size() == 1) return located[0].given.key;
   } catch (const toml::parse_error&) {
-    // Such as the bare slash of distributed.parameter_specs.layer1/kernel.
+    // For example the bare slash in distributed.parameter_specs.layer1/kernel.
   }
   return key;
 }
 
-/// A part of a key as TOML writes it.
+/// Returns a part of a key as TOML writes it.
 std::string key_part(const std::string& name) {
   const auto bare = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
   return !name.empty() && std::all_of(name.begin(), name.end(), bare) ? name : to_toml(name);
@@ -116,7 +116,7 @@ GivenValue parse_assignment(const std::string& text,
     if (parsed.size() == 1 && (node.is_string() || !is_text(unquoted)))
       return {unquoted, to_json(node)};
   } catch (const toml::parse_error&) {
-    // A bare word such as adamw is no TOML value; what it may be is the setting's to say.
+    // A bare word such as adamw is no TOML value. The setting checks it.
   }
   return {unquoted, value};
 }

@@ -8,9 +8,9 @@
 namespace tessera {
 namespace {
 
-constexpr Size bumps = 3;  // of an image
+constexpr Size bumps = 3;  // per image
 
-/// The largest number whose square is at most n.
+/// Returns the largest integer whose square is at most n.
 Size whole_root(Size n) {
   Size root = static_cast<Size>(std::sqrt(static_cast<double>(n)));
   while (root * root > n) --root;
@@ -27,11 +27,11 @@ void check_blobs(const DataConfig& data, const ModelSpec& model) {
         "model.kind = \"vae\"");
 }
 
-/// height exp(-|p - center|^2 / (2 width^2)), of points p in the unit square.
+/// height exp(-|p - center|^2 / (2 width^2)) at points p of the unit square.
 struct Bump {
   float x, y, width, height;
 
-  /// Number `b` of a sample. Smaller than the image, and not far outside.
+  /// Draws bump `b` of a sample. Its center lies inside the image.
   static KOKKOS_INLINE_FUNCTION Bump drawn(Key key, Size sample, Size b) {
     const auto first = static_cast<std::uint64_t>((sample * bumps + b) * 4);
     return {random_uniform(key, first, 0.15f, 0.85f), random_uniform(key, first + 1, 0.15f, 0.85f),
@@ -40,7 +40,7 @@ struct Bump {
   }
 };
 
-/// One row of an image after the other, so that a bump is drawn once for all pixels of a row.
+/// Fills one row of an image per index, so that a bump is drawn once per row.
 template <class T>
 void fill_blobs(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
   const Key drawn = key(data.seed);

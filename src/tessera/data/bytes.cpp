@@ -15,7 +15,7 @@ void check_bytes(const DataConfig& data, const ModelSpec& model) {
 }
 
 void check_bytes_file(const DataConfig& data, const ModelSpec& model) {
-  // The last position of the last sample predicts one byte more.
+  // The target of the last position is the next byte.
   const Size samples = data.samples + data.validation_samples;
   const Size needed = samples * model.input_positions + 1;
   const DataFile file("data.file", data.file);

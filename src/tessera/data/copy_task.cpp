@@ -8,8 +8,8 @@
 namespace tessera {
 namespace {
 
-/// A sequence has one element more than a model has positions, as each position predicts the next
-/// element. The first half is drawn.
+/// Returns the length of the drawn first half. A sequence has one element more than the model has
+/// positions, because each position predicts the next element.
 Size drawn_elements(const ModelSpec& model) { return (model.input_positions + 2) / 2; }
 
 void check_copy_task(const DataConfig& data, const ModelSpec& model) {
@@ -35,7 +35,7 @@ void fill_copy_task(const DataConfig& data, const ModelSpec& model, const DataBl
       });
 }
 
-/// What repeats can be known; of what is drawn, the first element is nobody's target.
+/// Only drawn elements have entropy, log(classes) each, and the first one is not a target.
 std::optional<double> best_copy_loss(const ModelSpec& model) {
   const double unknown = static_cast<double>(drawn_elements(model) - 1);
   return unknown / static_cast<double>(model.input_positions) *

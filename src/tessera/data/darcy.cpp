@@ -11,12 +11,12 @@
 namespace tessera {
 namespace {
 
-// Samples are made so many at a time, so that memory does not grow with their number.
+// Samples made at a time. The scratch memory does not grow with the number of samples.
 constexpr Size darcy_samples = 32;
-// Waves of the random field in each dimension. They do not depend on the grid, so neither does the
-// function that a sample is.
+// Waves of the random field in each dimension. They do not depend on the grid, so a sample is the
+// same function on any grid.
 constexpr Size darcy_waves = 32;
-// y = 100 u is of order 1, as what a network predicts is at first.
+// y = 100 u is of order 1.
 constexpr double darcy_unit = 100;
 
 Size darcy_grid(const ModelSpec& model) {
@@ -31,7 +31,7 @@ void check_darcy(const DataConfig& data, const ModelSpec& model) {
     reject_data_kind(data, "a model of fields on a square grid, such as model.kind = \"fno\"");
 }
 
-/// Memory for the samples that are made at a time.
+/// Scratch memory for the samples made at a time.
 struct DarcyMemory {
   explicit DarcyMemory(double* at, Size n) {
     constexpr Size s = darcy_samples, k = darcy_waves;
@@ -47,13 +47,13 @@ struct DarcyMemory {
     return k * n + s * (k * k + k * n + 2 * n * n) + diffusion_scratch(s, n);
   }
   double* cosines;  ///< (waves, n)
-  double* weights;  ///< (samples, waves, waves): of the random field
-  double* half;     ///< (samples, waves, n): summed over waves along the second dimension
+  double* weights;  ///< (samples, waves, waves): weights of the random field
+  double* half;     ///< (samples, waves, n): sums over waves along the second dimension
   double *a, *u;    ///< (samples, n, n)
   double* solver;
 };
 
-/// The basis is orthonormal: sqrt(2) cos(pi k x), or 1, at the centres of the cells.
+/// Fills the orthonormal basis: sqrt(2) cos(pi k x), or 1 for k = 0, at the centres of the cells.
 void make_cosines(double* cosines, Size n) {
   for_each(
       "tessera::darcy_cosines", darcy_waves * n, KOKKOS_LAMBDA(Size i) {
@@ -66,9 +66,10 @@ void make_cosines(double* cosines, Size n) {
       });
 }
 
-/// a = 12 where the random field is not negative, else 3. The field has the covariance
+/// Sets a = 12 where the random field is not negative, and 3 elsewhere. The field has the
+/// covariance
 /// (-Laplace + 9)^-2 with zero Neumann conditions: its waves have weights N(0, 1) / (pi^2 |k|^2 +
-/// 9). Sums are taken in one order, whatever the samples beside.
+/// 9). The order of sums does not depend on the other samples.
 void make_coefficients(const DarcyMemory& memory, Key key, Range samples, Size n) {
   constexpr Size waves = darcy_waves;
   const Size begin = samples.begin;
@@ -134,7 +135,7 @@ void fill_darcy(const DataConfig& data, const ModelSpec& model, const DataBlock<
     const Range rows{done * cells, count * cells};
     write_darcy(memory, n, rows_of(block.x, rows), rows_of(block.y, rows));
   }
-  ExecSpace().fence();  // the memory goes
+  ExecSpace().fence();  // before the scratch memory is freed
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-/// Where samples come from. A sample is a function of the seed, or of a file, and of its number.
+/// Kinds of data. A sample is a function of the seed or of a file, and of its index.
 enum class DataKind : std::uint8_t {
   sum_of_squares,  ///< x standard normal, y = sum of x squared along the row; one output
-  random,          ///< x and y standard normal, or uniform over classes: what the model reads
+  random,          ///< x and y standard normal, or uniform over the model's classes
   copy_task,       ///< sequences of classes whose second half repeats the first
   bytes,           ///< sequences of the bytes of a file
   blobs,           ///< images of smooth bumps, x and y
@@ -31,11 +31,11 @@ struct DataConfig {
   DataKind kind = DataKind::sum_of_squares;
   Size samples = 256;
   std::uint64_t seed = 0;
-  std::string file{};            ///< of kinds that read one
-  std::string x{}, y{};          ///< arrays: of npy their files, of hdf5 their names in `file`
-  bool allow_nonfinite = false;  ///< read NaN and infinity from arrays, instead of rejecting them
-  bool shuffle = false;          ///< another order of the samples in each epoch
-  Size validation_samples = 0;   ///< those behind the others, which no step sees
+  std::string file{};            ///< file of bytes, idx and hdf5
+  std::string x{}, y{};          ///< arrays: files for npy, names in `file` for hdf5
+  bool allow_nonfinite = false;  ///< accept NaN and infinity in arrays
+  bool shuffle = false;          ///< a new order of the samples in each epoch
+  Size validation_samples = 0;   ///< samples after the others, which no step sees
 };
 
 }  // namespace tessera

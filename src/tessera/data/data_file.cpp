@@ -18,16 +18,12 @@ DataFile::DataFile(std::string key, std::string path)
   bytes_ = std::max<Size>(file_.tellg(), 0);
 }
 
-void DataFile::read(Size begin, Size count, void* to) {
-  file_.clear();
-  file_.seekg(begin);
-  file_.read(static_cast<char*>(to), count);
-  if (file_.gcount() != count) reject(fmt::format("has fewer than {} bytes", begin + count));
-}
-
 std::vector<unsigned char> DataFile::read(Size begin, Size count) {
   std::vector<unsigned char> bytes(count);
-  read(begin, count, bytes.data());
+  file_.clear();
+  file_.seekg(begin);
+  file_.read(reinterpret_cast<char*>(bytes.data()), count);
+  if (file_.gcount() != count) reject(fmt::format("has fewer than {} bytes", begin + count));
   return bytes;
 }
 

@@ -9,15 +9,14 @@
 
 namespace tessera {
 
-/// A file that a key of the configuration names, open for reading. Whatever is wrong with it is a
-/// ConfigError for that key.
+/// A file named by a key of the configuration, open for reading. Errors are ConfigErrors for that
+/// key.
 class DataFile {
  public:
   DataFile(std::string key, std::string path);
 
   Size bytes() const { return bytes_; }
-  /// `count` bytes from byte `begin` on, which must be there.
-  void read(Size begin, Size count, void* to);
+  /// Reads `count` bytes from byte `begin` on, which must exist.
   std::vector<unsigned char> read(Size begin, Size count);
   [[noreturn]] void reject(const std::string& reason) const;
 

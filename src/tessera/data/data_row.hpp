@@ -11,10 +11,10 @@
 
 namespace tessera {
 
-/// Samples that a rank makes in one go. T: the state type.
+/// Consecutive samples that a rank makes at once. T: the state type.
 template <class T>
 struct DataBlock {
-  Range samples;  ///< their numbers in the data set
+  Range samples;  ///< their indices in the data set
   Matrix<T> x;    ///< (samples * positions, input width)
   Matrix<T> y;    ///< (samples * positions, target width)
 };
@@ -22,20 +22,20 @@ struct DataBlock {
 template <class T>
 using Blocks = std::vector<DataBlock<T>>;
 
-/// One kind of data. To add one, write such a row in a file of its own.
+/// A kind of data. Each kind has its own file with such a row.
 struct DataRow {
-  /// Throws ConfigError if there are no such samples for this model. Looks at no file, so that a
-  /// plan can be made without.
+  /// Throws ConfigError if the model cannot read such samples. Reads no file, so that a plan needs
+  /// none.
   void (*check)(const DataConfig& data, const ModelSpec& model);
-  bool reads_file = false;    ///< data.file
-  bool reads_arrays = false;  ///< data.x and data.y
-  /// Throws ConfigError unless the files have these samples.
+  bool reads_file = false;    ///< uses data.file
+  bool reads_arrays = false;  ///< uses data.x and data.y
+  /// Throws ConfigError if the files lack the samples.
   void (*check_files)(const DataConfig& data, const ModelSpec& model) = [](const DataConfig&,
                                                                            const ModelSpec&) {};
 
-  /// Makes blocks of samples in the order in which they stand in the data set. A kind gives a
-  /// lambda without captures: from (data, model) it makes the function that fills one block after
-  /// the other, of either state type, and keeps files open in between.
+  /// Makes blocks of samples in ascending order. A kind passes a lambda without captures that
+  /// returns, for (data, model), a function that fills one block of either state type. That
+  /// function keeps its files open between blocks.
   class Fill {
    public:
     template <class Make>
@@ -63,10 +63,10 @@ struct DataRow {
     void (*of_double_)(const DataConfig&, const ModelSpec&, const Blocks<double>&);
   };
   Fill fill;
-  /// Device memory that `fill` has for itself, the same for any number of samples.
+  /// Returns the bytes of device scratch memory of `fill`, for any number of samples.
   Size (*scratch_bytes)(const ModelSpec& model) = [](const ModelSpec&) { return Size{0}; };
 
-  /// The least mean loss that any model can reach on unseen samples, where it is known.
+  /// Returns the least mean loss that a model can reach on unseen samples, if it is known.
   std::optional<double> (*best_loss)(const ModelSpec& model) = nullptr;
 };
 
@@ -75,10 +75,10 @@ const DataRow& row_of(DataKind kind);
 /// Throws ConfigError for the key data.kind, with what the model would need.
 [[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);
 
-/// A sample is a row of numbers, and the prediction has its shape.
+/// Returns true if a sample is one row and the prediction has its shape.
 bool predicts_its_input(const ModelSpec& model);
 
-// In a file each.
+// Each is defined in its own file.
 extern const DataRow sum_of_squares_data, random_data, copy_task_data, bytes_data, blobs_data,
     idx_data, poisson_points_data, darcy_data, npy_data, hdf5_data;
 

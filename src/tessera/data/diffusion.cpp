@@ -9,11 +9,11 @@ namespace {
 
 constexpr double relative_residual = 1e-8;
 
-/// Fields of one sample that a solution needs. Those with a boundary of zeros, a row on either
-/// side, are read beyond the ends of the grid.
+/// Fields of one sample. Each has a row of zeros before and after it, because stencils read beyond
+/// the grid.
 struct DiffusionFields {
-  double *across, *along;  ///< coefficients between a cell and the next in a row, in a column
-  double* sum;             ///< of a cell's four coefficients
+  double *across, *along;  ///< coefficients between a cell and the next one in its row, its column
+  double* sum;             ///< sum of a cell's four coefficients
   double* direction;
   double *residual, *product;
 
@@ -31,7 +31,7 @@ struct DiffusionFields {
   }
 };
 
-/// What a team does for one sample. Every thread of it runs each step.
+/// Solves one sample with a team of threads. Every thread calls every function.
 template <class Team>
 class DiffusionTeam {
  public:
@@ -61,7 +61,7 @@ class DiffusionTeam {
     team_.team_barrier();
   }
 
-  /// product = operator on the direction.
+  /// Sets product = operator * direction.
   KOKKOS_INLINE_FUNCTION void apply() const {
     const DiffusionFields of = of_;
     const Size n = n_;
@@ -73,7 +73,7 @@ class DiffusionTeam {
     team_.team_barrier();
   }
 
-  /// Conjugate gradients (Hestenes and Stiefel 1952) for the right-hand side h^2.
+  /// Solves by conjugate gradients (Hestenes and Stiefel 1952) with the right-hand side h^2.
   KOKKOS_INLINE_FUNCTION void solve(double* u) const {
     using std::sqrt;
     const DiffusionFields of = of_;
@@ -86,7 +86,7 @@ class DiffusionTeam {
     team_.team_barrier();
     double squares = right * right * static_cast<double>(cells);
     const double enough = relative_residual * relative_residual * squares;
-    Size left = 100 * (n_ + 1);  // it needs about 10 n
+    Size left = 100 * (n_ + 1);  // about 10 n are needed
     for (; squares > enough && left > 0; --left) {
       apply();
       const double step = squares / dot(of.direction, of.product);

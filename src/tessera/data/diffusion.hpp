@@ -6,17 +6,17 @@
 
 namespace tessera {
 
-/// -div(a grad u) = f on the unit square, u = 0 on its boundary, on n x n cells of equal size: the
-/// five-point scheme of finite volumes, where between two cells the harmonic mean of their
-/// coefficients acts, and between a cell and the boundary, half a cell away, twice its own. A row
-/// holds one sample, its cells with x1 slowest; fields of several samples are (samples, n n).
+// Solves -div(a grad u) = f on the unit square with u = 0 on its boundary, by finite volumes on n x
+// n equal cells (five-point scheme). The coefficient between two cells is the harmonic mean of
+// theirs; at the boundary, half a cell away, it is twice the cell's own. Fields are (samples, n *
+// n), with x1 slowest.
 
-/// u for f = 1 everywhere, by conjugate gradients from 0 to a residual of 1e-8 relative to f. Bits
-/// of a sample do not depend on the others. NaN for a sample that does not get there.
+/// Computes u for f = 1 by conjugate gradients from u = 0 to a relative residual of 1e-8. The bits
+/// of a sample do not depend on the others. A sample that does not converge is NaN.
 void solve_diffusion(const Matrix<const double>& a, const Matrix<double>& u,
                      const Vector<double>& scratch);
 
-/// Elements of `scratch` that it needs.
+/// Returns the number of elements of `scratch`.
 Size diffusion_scratch(Size samples, Size n);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples from two arrays of an HDF5 file, whose library converts their elements.
+// Samples from two arrays of an HDF5 file. The HDF5 library converts their elements.
 #include <tessera/base/error.hpp>
 #include <tessera/data/stored_samples.hpp>
 #include <tessera/io/hdf5_file.hpp>
@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// Runs f; what it says of the file, whose name comes first, becomes an error of the key data.file.
+/// Runs f. Its errors begin with the file name and become errors of the key data.file.
 template <class F>
 auto with_file_key(const F& f) {
   try {
@@ -27,7 +27,7 @@ class Hdf5Array {
 
   const Shape& shape() const { return shape_; }
   const std::string& place() const { return place_; }
-  /// A file that is too short cannot be opened.
+  /// Does nothing: HDF5 does not open a truncated file.
   void check_size() const {}
 
   template <class T>

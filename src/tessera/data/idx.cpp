@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in the IDX format of the MNIST data set (LeCun, Cortes and Burges 1998): big-endian
-// magic number, number of images, rows, columns, then a byte for each pixel. gzip may have packed
-// it.
+// Images in the IDX format of the MNIST data set (LeCun, Cortes and Burges 1998): magic number,
+// number of images, rows and columns as big-endian integers, then one byte per pixel. The file may
+// be packed by gzip.
 #include <fmt/format.h>
 
 #include <tessera/data/data_row.hpp>
@@ -40,7 +40,7 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
                             model.input_width));
   if (images < static_cast<std::uint64_t>(needed))
     file.reject(fmt::format("has {} images, but {} samples are needed", images, needed));
-  // A quotient, as the product might not be a number of 64 bits.
+  // A quotient, because the product may overflow.
   if (const Size whole = (file.bytes() - idx_header_bytes) / model.input_width;
       whole < Size(images))
     file.reject(fmt::format("is truncated after {} of its {} images", whole, images));

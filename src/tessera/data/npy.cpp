@@ -16,10 +16,10 @@
 namespace tessera {
 namespace {
 
-/// How elements stand in a file: their bytes from the most or the least significant one on.
+/// Byte order of elements, compared with this machine.
 enum class ByteOrder : std::uint8_t { native, swapped };
 
-/// Converts to every `stride`-th of the values.
+/// Converts `count` elements and stores them `stride` apart.
 template <class Stored, class T>
 void convert_elements(const unsigned char* bytes, Size count, ByteOrder order, T* values,
                       Size stride) {
@@ -31,7 +31,7 @@ void convert_elements(const unsigned char* bytes, Size count, ByteOrder order, T
   }
 }
 
-/// A type of elements that can be read, and how.
+/// An element type, and functions that convert it.
 struct NpyType {
   std::string_view name;  ///< without the order of bytes: "f4"
   Size bytes;
@@ -50,8 +50,8 @@ constexpr std::array npy_types{
     npy_type<std::uint32_t>("u4"), npy_type<std::int64_t>("i8"),  npy_type<std::uint64_t>("u8"),
     npy_type<Float16>("f2"),       npy_type<float>("f4"),         npy_type<double>("f8")};
 
-/// The type with this name, which has the order of bytes in front: "<f4", ">f4", "|u1". Null if
-/// there is none.
+/// Returns the type with this name, which begins with the byte order: "<f4", ">f4", "|u1". Returns
+/// null if there is none.
 const NpyType* find_type(std::string_view name) {
   if (name.empty()) return nullptr;
   const auto type = std::find_if(npy_types.begin(), npy_types.end(), [&](const NpyType& known) {
@@ -61,7 +61,7 @@ const NpyType* find_type(std::string_view name) {
   return name[0] == '<' || name[0] == '>' || (name[0] == '|' && type->bytes == 1) ? type : nullptr;
 }
 
-/// The place, in Fortran order, of a number of a sample that has this place in C order.
+/// Returns the index in Fortran order of a number whose index in its sample is `place` in C order.
 Size fortran_place(Size place, const Shape& shape) {
   Size fortran = 0;
   for (std::size_t d = shape.size() - 1; d > 0; --d) {
@@ -95,10 +95,10 @@ class NpyArray {
   const Shape& shape() const { return header_.shape; }
   std::string place() const { return ""; }
 
-  /// Of a shape that has been checked.
+  /// Rejects a truncated file. The shape must have been checked.
   void check_size() const {
     const Size found = (file_.bytes() - header_.bytes) / type_->bytes;
-    const Size whole = found / elements_;  // a product might not be a number of 64 bits
+    const Size whole = found / elements_;  // a quotient, because the product may overflow
     if (whole >= shape()[0]) return;
     file_.reject(is_by_column()
                      ? fmt::format("is truncated after {} numbers", found)
@@ -109,7 +109,7 @@ class NpyArray {
   void read(Range samples, double* values) { read(samples, values, type_->to_double); }
 
  private:
-  /// In Fortran order the first number of all samples comes first.
+  /// Returns true if a sample's numbers are not contiguous.
   bool is_by_column() const { return header_.is_fortran_order && elements_ > 1; }
 
   template <class T>
@@ -124,7 +124,7 @@ class NpyArray {
            values + place, elements_, convert);
   }
 
-  /// Numbers that stand together in the file.
+  /// Reads numbers that are contiguous in the file.
   template <class T>
   void read(Size begin, Size count, T* values, Size stride, Convert<T> convert) {
     const std::vector<unsigned char> bytes =
@@ -133,7 +133,7 @@ class NpyArray {
   }
 
   DataFile file_;
-  Size elements_;  ///< of a sample
+  Size elements_;  ///< numbers per sample
   NpyHeader header_;
   const NpyType* type_ = nullptr;
   ByteOrder order_ = ByteOrder::native;

@@ -17,13 +17,15 @@ void check_poisson_points(const DataConfig& data, const ModelSpec& model) {
     reject_data_kind(data, "model.kind = \"pinn\"");
 }
 
-/// In the open interval (0, 1), and the same number in float and in double: 23 bits and a half.
+/// Returns a number in the open interval (0, 1) with 23 bits, plus one half of the last: the same
+/// in float and in double.
 KOKKOS_INLINE_FUNCTION double inner_number(std::uint32_t bits) {
   return (static_cast<double>(bits >> 9) + 0.5) * 0x1p-23;
 }
 
-/// A point of the unit square and one of its boundary; y holds the right-hand side of -laplacian(u)
-/// = f, the solution at the point inside, which no loss reads, and the value on the boundary.
+/// Fills x with a point of the unit square and a point of its boundary, and y with the right-hand
+/// side of -laplacian(u) = f, the solution inside, which no loss reads, and the value on the
+/// boundary.
 template <class T>
 void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
   const Key drawn = key(data.seed);
@@ -45,7 +47,7 @@ void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
         }
         target[0] = static_cast<T>(2 * Kokkos::numbers::pi * Kokkos::numbers::pi * solution);
         target[1] = static_cast<T>(solution);
-        // The low bits choose one of four sides, the others a place on it.
+        // The low bits choose one of four sides, the other bits the point on it.
         const std::uint32_t bits = random_bits(drawn, index + 2);
         T* const boundary = point + (jet_rows - 1) * plane;
         const Size across = bits & 1;

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-/// Numbers below `classes`. Element (i, j) of a sample's rows depends on its place in the data set.
+/// Fills with integers below `classes`, each a function of its index in the data set.
 template <class T>
 void fill_classes(const Matrix<T>& values, Key key, Size first_row, Size classes) {
   const Size columns = static_cast<Size>(values.extent(1)), first = first_row * columns;

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// Whether the dimensions behind the first hold `elements` numbers together.
+/// Returns true if the dimensions after the first have `elements` numbers.
 bool holds(const Shape& shape, Size elements) {
   Size product = 1;
   for (std::size_t d = 1; d < shape.size(); ++d) {
@@ -54,14 +54,17 @@ void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples
   if (shape[0] < samples) reject(fmt::format("{} samples are needed", samples));
 }
 
-void reject_nonfinite(const StoredPart& part, const NonFinite& found, DType as,
-                      const std::string& place) {
-  throw ConfigError(part.key, part.name,
-                    "has {}{} {} not finite in {}: the first, {}, is in row {}, column {}, counted "
-                    "from 0; data.allow_nonfinite = true trains on them",
-                    counted(found.count, "number"), place,
-                    found.count == 1 ? "that is" : "that are", name_of(as), found.value, found.row,
-                    found.column);
+template <class T>
+void check_finite(const StoredPart& part, const std::vector<T>& values, Size first,
+                  const std::string& place) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    throw ConfigError(part.key, part.name,
+                      "has {} in row {}, column {}{}, counted from 0, which is not finite in {}; "
+                      "data.allow_nonfinite = true trains on it",
+                      values[i], first + static_cast<Size>(i) / part.elements(),
+                      static_cast<Size>(i) % part.elements(), place, name_of(dtype_of<T>()));
+  }
 }
 
 template <class T>
@@ -76,8 +79,12 @@ void check_classes(const StoredPart& part, const std::vector<T>& values, Size fi
                       first + static_cast<Size>(i) / part.elements(), place, part.classes - 1);
   }
 }
-template void check_classes(const StoredPart&, const std::vector<float>&, Size, const std::string&);
-template void check_classes(const StoredPart&, const std::vector<double>&, Size,
-                            const std::string&);
+
+#define TESSERA_INSTANTIATE(T)                                                                    \
+  template void check_finite(const StoredPart&, const std::vector<T>&, Size, const std::string&); \
+  template void check_classes(const StoredPart&, const std::vector<T>&, Size, const std::string&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -5,28 +5,32 @@
 #include <string>
 #include <vector>
 
-#include <tessera/data/data_file.hpp>
+#include <tessera/base/types.hpp>
+
+struct gzFile_s;
 
 namespace tessera {
 
-/// The bytes of a DataFile, or those that gzip (RFC 1952) has packed in it. To go back in a packed
-/// file is to unpack it again from its beginning.
+/// A file that gzip may have packed (RFC 1952), named by a key of the configuration. Errors are
+/// ConfigErrors for that key. Reading backwards in a packed file unpacks it again from its start.
 class UnpackedFile {
  public:
-  UnpackedFile(const std::string& key, const std::string& path);
-  UnpackedFile(UnpackedFile&&) noexcept;
-  ~UnpackedFile();
+  UnpackedFile(std::string key, std::string path);
 
-  /// How many there are. A packed file is unpacked to its end, which shows whether it is damaged.
+  /// Returns the number of unpacked bytes. Unpacks the whole file, which finds damage.
   Size bytes();
-  /// `count` bytes from byte `begin` on, which must be there.
+  /// Returns `count` bytes from byte `begin` on, which must exist.
   std::vector<unsigned char> read(Size begin, Size count);
-  [[noreturn]] void reject(const std::string& reason) const { file_.reject(reason); }
+  [[noreturn]] void reject(const std::string& reason) const;
 
  private:
-  class Inflater;
-  DataFile file_;
-  std::unique_ptr<Inflater> packed_;  ///< null: nothing is packed
+  Size read_some(unsigned char* to, Size count);
+  struct Close {
+    void operator()(gzFile_s* file) const;
+  };
+
+  std::string key_, path_;
+  std::unique_ptr<gzFile_s, Close> file_;
 };
 
 }  // namespace tessera

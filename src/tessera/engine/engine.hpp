@@ -33,7 +33,7 @@ struct StepOptions {
 
   static StepOptions of(const TrainingConfig& training) {
     return {training.boundary_weight, training.optimizer, training.clip,
-            training.distributed.gradient_reduce_type == "sum"};
+            training.distributed.gradient_reduce_type == GradientReduceType::sum};
   }
 };
 

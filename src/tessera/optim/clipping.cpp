@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Labels are made once, because a warm step must not allocate.
 const std::string sum_of_squares_label = "tessera::sum_of_squares";
 const std::string clip_by_value_label = "tessera::clip_by_value";
 const std::string find_not_finite_label = "tessera::find_not_finite";
@@ -20,8 +20,8 @@ template <class T>
 void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
   const T* const data = v.data();
   const Size n = static_cast<Size>(v.extent(0));
-  // Eight squares are added as a tree before they join the running sum: one chain of additions
-  // would wait for each addition, not for memory.
+  // Eight squares are added as a tree before they join the running sum. One chain of additions
+  // would be slower than memory.
   const Size groups = n / 8;
   sum_each(
       sum_of_squares_label, groups + n % 8,
@@ -57,7 +57,7 @@ void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size 
   double* const found = sums.data() + slot;
   for_each(
       find_not_finite_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
-        // x - x is 0, or NaN for an infinity or NaN. All threads that write, write the same.
+        // x - x is 0, or NaN for an infinity or NaN. All threads write the same value.
         if (!(data[i] - data[i] == T(0))) *found = 1;
       });
 }

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// What a LossScale goes on from.
+/// The state of a LossScale in a checkpoint.
 struct LossScaleState {
   double value = 1;
   Size good_steps = 0;  ///< since the value last changed
@@ -13,26 +13,26 @@ struct LossScaleState {
   friend bool operator==(const LossScaleState&, const LossScaleState&) = default;
 };
 
-/// By how much the loss is multiplied so that gradients are not too small for a 16-bit type
-/// (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): halved when they overflow,
-/// doubled after many steps in which they did not. The same on all ranks, as they agree on that.
+/// The factor of the loss that keeps gradients within the range of a 16-bit type (Micikevicius et
+/// al. 2018, section 3.2). An overflow halves it; `patience` steps without one double it. Ranks
+/// agree on overflows, so it is the same on all.
 class LossScale {
  public:
   static constexpr double first = 32768, smallest = 1, largest = 16777216;
   static constexpr Size patience = 2000;  ///< steps
 
-  /// One that stays 1 unless `dynamic`.
+  /// A scale that is not dynamic stays 1.
   explicit LossScale(bool dynamic = false)
       : value_(dynamic ? first : smallest), dynamic_(dynamic) {}
 
   double value() const { return value_; }
-  /// Steps whose gradients overflowed, and which changed nothing else.
+  /// Returns the number of steps that were skipped because their gradients overflowed.
   Size skipped_steps() const { return skipped_; }
-  /// Whether an overflow can be answered with a smaller one.
+  /// Returns true if an overflow can still halve the scale.
   bool can_shrink() const { return dynamic_ && value_ > smallest; }
 
   LossScaleState state() const { return {value_, good_, skipped_}; }
-  /// Goes on from there; from its own first value if the state is of one that stays 1.
+  /// Restores a state. The state of a scale that stays 1 does not change the value.
   void set_state(const LossScaleState& state) {
     skipped_ = state.skipped_steps;
     const bool was_dynamic = state.value != smallest || state.skipped_steps > 0;

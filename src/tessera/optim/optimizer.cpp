@@ -11,13 +11,13 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Labels are made once, because a warm step must not allocate.
 const std::string sgd_label = "tessera::sgd";
 const std::string momentum_sgd_label = "tessera::momentum_sgd";
 const std::string adam_label = "tessera::adam";
 const std::string rmsprop_label = "tessera::rmsprop";
 
-// Plain pointers: a loop over them vectorises, and a shard may begin at any element.
+// Kernels use plain pointers, because loops over them vectorise. A shard may begin at any element.
 
 template <class T>
 struct Arguments {
@@ -41,7 +41,7 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
   T* const p = a.p;
   const T* const g = a.g;
   const T lr = a.learning_rate, scale = a.scale;
-  // The step is m, or one more turn of it with nesterov.
+  // The step is m, or g + momentum m with nesterov.
   const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
   for_each(
       momentum_sgd_label, a.n, KOKKOS_LAMBDA(Size i) {
@@ -52,9 +52,9 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
       });
 }
 
-/// 1 / (1 - beta^t). Rounding beta to float32 changes 1 - beta by up to 3e-8. optax rounds it, and
-/// the published digits of the tutorial depend on that for beta = 0.999, where it moves a step by
-/// 6e-6 of its length. For larger betas it would move a step further, and beta is not rounded.
+/// Returns 1 / (1 - beta^t). Rounding beta to float32 changes 1 - beta by up to 3e-8. optax rounds,
+/// and the published digits of the tutorial need it: with beta = 0.999 a step changes by 6e-6 of
+/// its length. A larger beta would change it more, and is not rounded.
 template <class T>
 T bias_correction(double beta, Size t) {
   if (beta <= 0.999) return T(1) / (T(1) - std::pow(static_cast<T>(beta), static_cast<T>(t)));
@@ -68,7 +68,8 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T lr = a.learning_rate, scale = a.scale;
   const T b1 = static_cast<T>(config.beta1), b2 = static_cast<T>(config.beta2);
   const T c1 = static_cast<T>(1 - config.beta1), c2 = static_cast<T>(1 - config.beta2);
-  // Factors: one division and one root per element hide behind memory, three divisions do not.
+  // Corrections are factors: memory hides one division and one root per element, not three
+  // divisions.
   const T correction1 = bias_correction<T>(config.beta1, t);
   const T correction2 = bias_correction<T>(config.beta2, t);
   const T epsilon = static_cast<T>(config.epsilon);

@@ -10,13 +10,11 @@
 
 namespace tessera {
 
-/// Update rules, as optax defines them; g gradient, p parameter, lr learning rate, t step from 1.
+/// Update rules, see README.md. g gradient, p parameter, lr learning rate, t step from 1.
 enum class OptimizerKind : std::uint8_t {
   sgd,      ///< m = g + momentum m;  p -= lr m, or with nesterov p -= lr (g + momentum m)
   adam,     ///< m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;
-            ///< p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon). In float32, 1-b^t has the
-            ///< rounding errors of optax's for b up to 0.999, and none of them beyond: a step is
-            ///< exact to 1.5e-5 of its length
+            ///< p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
   adamw,    ///< adam, and p -= lr weight_decay p
   rmsprop,  ///< v = decay v + (1-decay) g^2;  p -= lr g / sqrt(v + epsilon)
 };
@@ -25,7 +23,7 @@ template <>
 inline constexpr std::array<std::string_view, 4> names_of<OptimizerKind>{"sgd", "adam", "adamw",
                                                                          "rmsprop"};
 
-/// A value that the chosen kind does not use must keep its default; validate() sees to it.
+/// validate() rejects values that the chosen kind does not use.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
   double momentum = 0;      ///< sgd, in [0, 1)
@@ -39,10 +37,10 @@ struct OptimizerConfig {
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
-/// Throws ConfigError naming "optimizer.<field>" for a value out of range or not used by the kind.
+/// Throws ConfigError for the first value that is out of range or that the kind does not use.
 void validate(const OptimizerConfig& config);
 
-/// Elements of optimizer state per parameter: 0, 1 or 2.
+/// Returns the number of moments per parameter: 0, 1 or 2.
 constexpr Size moments_per_parameter(const OptimizerConfig& config) {
   switch (config.kind) {
     case OptimizerKind::sgd:
@@ -56,7 +54,7 @@ constexpr Size moments_per_parameter(const OptimizerConfig& config) {
   return 0;
 }
 
-/// What is done to the averaged gradient before the optimizer: first by value, then by norm.
+/// Clipping of the averaged gradient before the optimizer: first by value, then by norm.
 struct ClipConfig {
   std::optional<double> global_norm{};  ///< c: g c / norm if norm >= c; positive
   std::optional<double> value{};        ///< each element into [-value, value]; positive
@@ -64,10 +62,10 @@ struct ClipConfig {
   friend bool operator==(const ClipConfig&, const ClipConfig&) = default;
 };
 
-/// Throws ConfigError naming "clip.<field>" for a limit that is not positive and finite.
+/// Throws ConfigError for a limit that is not positive and finite.
 void validate(const ClipConfig& config);
 
-/// The factor for the gradient, from its squared norm over all unique elements of the model.
+/// Returns the factor of the gradient, given its squared norm over all elements of the model.
 inline double clip_scale(const ClipConfig& config, double squared_norm) {
   if (!config.global_norm) return 1;
   const double norm = std::sqrt(squared_norm);

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-/// From 1 at s = 0 to `end` at s >= n along half a cosine.
+/// Falls from 1 at s = 0 to `end` at s >= n along half a cosine.
 double cosine(double s, double n, double end) {
   const double progress = std::min(s, n) / n;
   return (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * progress)) + end;

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Learning rate over the 0-based step s, as optax defines it; b is the base rate, n = steps.
+/// Learning rate at step s from 0, see README.md. b is the base rate, n = steps, w = warmup_steps.
 enum class ScheduleKind : std::uint8_t {
   constant,       ///< b
   exponential,    ///< b rate^(s/n)
@@ -22,7 +22,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> names_of<ScheduleKind>{
     "constant", "exponential", "cosine", "linear", "step", "warmup_cosine"};
 
-/// A value that the chosen kind does not use must keep its default; validate() sees to it.
+/// validate() rejects values that the chosen kind does not use.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::constant;
   Size steps = 0;           ///< n, positive, all but constant; warmup_cosine: with the warm-up
@@ -34,11 +34,11 @@ struct ScheduleConfig {
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
 
-/// Throws ConfigError naming "schedule.<field>" for a value out of range or not used by the kind.
+/// Throws ConfigError for the first value that is out of range or that the kind does not use.
 void validate(const ScheduleConfig& config);
 
-/// The rate of step `step` (0 for the first). It multiplies the finished update of an optimizer; a
-/// factor on the gradient would vanish in Adam's normalisation.
+/// Returns the rate of step `step`, from 0. It multiplies the update, not the gradient, whose scale
+/// Adam removes.
 double learning_rate_at(const ScheduleConfig& config, double base, Size step);
 
 }  // namespace tessera

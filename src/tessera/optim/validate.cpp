@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// Every comparison is written so that NaN fails it.
+// NaN fails every comparison.
 
 template <class T>
 void require(bool good, const std::string& key, const T& value, const char* allowed) {
@@ -22,7 +22,7 @@ void require_fraction(const std::string& key, double value) {
   require(value >= 0 && value < 1, key, value, "must be in [0, 1)");
 }
 
-/// A value that is not used must be left alone.
+/// Rejects a value that is not used and not the default.
 template <class T>
 void require_unused(bool used, const std::string& key, const T& value, const T& unset,
                     const char* users) {

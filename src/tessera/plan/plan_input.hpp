@@ -12,18 +12,9 @@
 #include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
-#include <tessera/plan/layout/strategy.hpp>
-#include <tessera/plan/pipeline/pipeline_schedule.hpp>
+#include <tessera/plan/strategy_options.hpp>
 
 namespace tessera {
-
-/// How layers are shared out among the stages of a pipeline.
-enum class StageBalance : std::uint8_t {
-  layers,  ///< as many on each stage, one more on the first ones
-  flops,   ///< so that the products of the busiest stage are as few as can be
-};
-template <>
-inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
 
 /// What a backward pass computes again in place of keeping it (Chen et al. 2016).
 struct Recomputation {
@@ -35,11 +26,10 @@ struct Recomputation {
 
 /// Everything that a plan depends on. No field needs MPI or a device, so plans are made on login
 /// nodes, for 8 ranks or for 100,000.
-struct PlanInput {
+struct PlanInput : StrategyOptions {
   ModelSpec model;
   MeshShape mesh{{{"data", 1}}};
   Size threads = 0;  ///< of a rank; 0: as many as the launch gives it
-  Strategy strategy = Strategy::data;
   /// What shards parameters along `model`: rules by logical name, and specs by parameter path,
   /// which win.
   MeshRules rules = default_rules();
@@ -57,21 +47,11 @@ struct PlanInput {
   Size data_scratch_bytes = 0;     ///< of device memory, while samples are made
   bool shuffles = false;           ///< every rank has the whole data set, and batches are copies
   Size moments = 2;                ///< optimizer moments per parameter
-  Size bucket_bytes =
-      25 << 20;          ///< most bytes of gradients reduced in one call, unless a unit is larger
-  bool overlap = false;  ///< reductions start while the backward pass goes on
-  bool prefetch = true;  ///< the next unit is gathered while one is used
-  bool reshard_after_forward = true;  ///< false: gathered units stay until their backward
-  bool keep_last_unit = true;         ///< the last unit stays gathered until its backward
-  bool sequence_parallel = false;     ///< rows, not copies, between a row and a column layer
-  bool check_finite = false;          ///< all ranks agree that the gradient is finite, every step
+  bool check_finite = false;       ///< all ranks agree that the gradient is finite, every step
   bool clips_by_value = false;
   bool clips_by_norm = false;
   Size check_replicas_every = 0;  ///< steps; 0: never
   bool writes_checkpoints = false;
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  Size virtual_stages = 1;
-  StageBalance stage_balance = StageBalance::layers;
   Recomputation recomputation;
 
   /// Gradients are reduced behind each microbatch and added up in shares; else they are added up

@@ -99,10 +99,10 @@ class Search {
     set_mesh(training.distributed, mesh);
     training.distributed.num_nodes.reset();
     training.distributed.num_processes_per_node.reset();
-    training.distributed.strategy = strategy.name;
+    training.distributed.strategy = *value_named<Strategy>(strategy.name);
     for (const StrategyOption& option : strategy_options()) {
       const Setting& setting = setting_of(option.key);
-      if (!applies_on(option.applies, strategy_of(training.distributed), mesh))
+      if (!applies_on(option.applies, training.distributed.strategy, mesh))
         setting.set(made.config, setting.get(Config{}));
     }
     training.microbatches = microbatches;

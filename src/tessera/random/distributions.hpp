@@ -6,20 +6,19 @@
 
 #include <tessera/random/threefry.hpp>
 
-/// Distributions of one element, as jax.random computes them in float32: each is a function of
-/// (key, flat index) and runs on the device.
+/// Draws one element as a function of (key, flat index), in float32 like jax.random, on the device.
 namespace tessera {
 
-/// Uniform on [lo, hi).
+/// Returns a uniform number in [lo, hi).
 KOKKOS_INLINE_FUNCTION float random_uniform(Key key, std::uint64_t index, float lo = 0,
                                             float hi = 1) {
-  // The 23 top bits are the mantissa of a number in [1, 2); minus one, it is exact.
+  // The top 23 bits times 2^-23 are exact in float32.
   const float unit = static_cast<float>(random_bits(key, index) >> 9) * 0x1p-23f;
   const float value = unit * (hi - lo) + lo;
   return value < lo ? lo : value;
 }
 
-/// The inverse error function on (-1, 1): M. Giles, "Approximating the erfinv function" (2010).
+/// Returns the inverse error function on (-1, 1) (Giles 2012).
 KOKKOS_INLINE_FUNCTION float inverse_erf(float x) {
   using std::log1p;
   using std::sqrt;
@@ -51,13 +50,13 @@ KOKKOS_INLINE_FUNCTION float inverse_erf(float x) {
   return p * x;
 }
 
-/// Standard normal.
+/// Returns a standard normal number.
 KOKKOS_INLINE_FUNCTION float random_normal(Key key, std::uint64_t index) {
   constexpr float lo = -0x1.fffffep-1f;  // the float next to -1
   return 1.41421356f * inverse_erf(random_uniform(key, index, lo, 1));
 }
 
-/// Standard normal, conditioned on (-2, 2).
+/// Returns a standard normal number, conditioned on (-2, 2).
 KOKKOS_INLINE_FUNCTION float random_truncated_normal(Key key, std::uint64_t index) {
   constexpr float erf_limit = 0.95449973610364158f;  // erf(2 / sqrt 2)
   constexpr float largest = 0x1.fffffep+0f;          // the float next to 2

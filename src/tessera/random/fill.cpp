@@ -64,7 +64,7 @@ BlockRun whole(const Matrix<T>& local, GlobalBlock block) {
   return {block, cols, 0};
 }
 
-/// The variance that variance_scaling asks for is scale / fan_in, or scale / (fan_in + fan_out).
+/// Variance of a kernel: scale / fan_in, or scale / (fan_in + fan_out).
 struct VarianceScaling {
   double scale;
   bool uniform = false;
@@ -104,7 +104,7 @@ void initialize_run(const Vector<T>& local, Initializer initializer, Key key, co
   const float variance = static_cast<float>(scaling.scale / static_cast<double>(fan));
   if (scaling.uniform)
     return fill("tessera::initialize_uniform", local, key, run, Uniform{std::sqrt(3 * variance)});
-  // A normal cut at two standard deviations has 0.8796 of the deviation left.
+  // Truncation at two standard deviations leaves 0.8796 of the deviation.
   const float deviation = std::sqrt(variance) / 0.87962566103423978f;
   fill("tessera::initialize_normal", local, key, run, TruncatedNormal{deviation});
 }

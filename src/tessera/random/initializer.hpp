@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// How the kernel of a layer is drawn; JAX's variance_scaling family. Normal variants are truncated
-/// at two standard deviations. Biases are always zero.
+/// Distribution of the initial kernel of a layer: JAX's variance_scaling family. Normal variants
+/// are truncated at two standard deviations. Biases are zero.
 enum class Initializer : std::uint8_t {
   zeros,
   lecun_normal,  ///< variance 1 / fan_in

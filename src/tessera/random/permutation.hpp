@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// The place of element i in a random order of [0, n), one for each key, worked out without the
-/// rest of the order: a Feistel network on the next even number of bits (Luby and Rackoff 1988),
-/// applied again until it gives an element (Black and Rogaway 2002).
+/// Returns the position of element i in a random order of [0, n), which the key selects. Needs no
+/// memory: a Feistel network permutes the next even number of bits (Luby and Rackoff 1988) and is
+/// applied until the result is below n (Black and Rogaway 2002).
 KOKKOS_INLINE_FUNCTION Size permuted(Key key, Size n, Size i) {
   int half = 1;
   while ((Size{1} << (2 * half)) < n) ++half;

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// A key of the counter-based generator threefry2x32 (Salmon et al., SC11): every random number is
-/// a function of a key and an index, so a rank can draw any part of a tensor without the rest.
+/// A key of the counter-based generator threefry2x32 (Salmon et al. 2011). A random number is a
+/// function of key and index, so a rank can draw any part of a tensor.
 struct Key {
   std::uint32_t k0 = 0;
   std::uint32_t k1 = 0;
@@ -33,7 +33,7 @@ KOKKOS_INLINE_FUNCTION constexpr void threefry_rounds(RandomPair& x, int r0, int
   x.first += x.second, x.second = rotate_left(x.second, r3) ^ x.first;
 }
 
-/// Twenty rounds in five groups; the key schedule is added after each.
+/// Twenty rounds in five groups of four. Each group ends with an addition of the key schedule.
 KOKKOS_INLINE_FUNCTION constexpr RandomPair threefry2x32(Key key, std::uint32_t c0,
                                                          std::uint32_t c1) {
   const std::uint32_t ks0 = key.k0, ks1 = key.k1, ks2 = ks0 ^ ks1 ^ 0x1BD11BDAu;
@@ -48,18 +48,18 @@ KOKKOS_INLINE_FUNCTION constexpr RandomPair threefry2x32(Key key, std::uint32_t 
 
 }  // namespace detail
 
-/// jax.random.key(seed).
+/// Returns jax.random.key(seed).
 constexpr Key key(std::uint64_t seed) {
   return {static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)};
 }
 
-/// A new stream of a key: jax.random.fold_in(key, n).
+/// Returns the key of stream n: jax.random.fold_in(key, n).
 constexpr Key fold_in(Key key, std::uint32_t n) {
   const detail::RandomPair x = detail::threefry2x32(key, 0, n);
   return {x.first, x.second};
 }
 
-/// 32 random bits of element `index` of a stream: JAX's "partitionable" form.
+/// Returns the 32 random bits of element `index`, in JAX's "partitionable" form.
 KOKKOS_INLINE_FUNCTION constexpr std::uint32_t random_bits(Key key, std::uint64_t index) {
   const detail::RandomPair x = detail::threefry2x32(key, static_cast<std::uint32_t>(index >> 32),
                                                     static_cast<std::uint32_t>(index));

@@ -14,34 +14,33 @@
 
 namespace tessera {
 
-/// How a training keeps checkpoints, and what ends it early.
+/// How a training writes checkpoints, and what stops it early.
 struct Checkpointing {
   CheckpointConfig config{};
-  /// Asked on every rank after each step. If any of them wants to, all stop after the next step,
-  /// with a checkpoint. Not asked without checkpoints.
+  /// Called on every rank after each step if checkpoints are enabled. If it returns true on any
+  /// rank, all ranks save a checkpoint and stop after the next step.
   std::function<bool()> wants_to_stop{};
-  nlohmann::json provenance = nlohmann::json::object();  ///< written to every checkpoint
+  nlohmann::json provenance = nlohmann::json::object();  ///< part of every checkpoint
   SaveObserver observer{};
 };
 
-/// What follows a step: the larger of two wishes wins.
+/// The next move after a step. The largest value of any rank wins.
 enum class NextMove : std::uint8_t { go_on, save, stop };
 
-/// Decides after each step whether a checkpoint is due and whether the training stops, the same on
-/// all ranks. What depends on a rank's clock or on a signal that it got is agreed on while the next
-/// step runs, and takes effect after that one.
+/// Decides after each step if a checkpoint is due and if the training stops, the same on all ranks.
+/// Ranks agree on clocks and signals while the next step runs, so these act one step later.
 class SaveSchedule {
  public:
   /// Collective over `ranks`, like after_step() and finish().
   SaveSchedule(const Checkpointing& checkpointing, const Communicator& ranks);
 
-  /// `steps`: how many have been made; `written_saves`: what the store of this rank says.
+  /// `steps`: steps made; `written_saves`: CheckpointStore::written_saves() of this rank.
   NextMove after_step(Size steps, Size written_saves);
-  /// The smallest number of written saves of any rank, as they said after the step before.
+  /// Returns the smallest written_saves of all ranks after the previous step.
   Size written_everywhere() const { return written_everywhere_; }
-  /// Begins the minutes to the next checkpoint.
+  /// Restarts the time to the next checkpoint.
   void saved() { since_save_.restart(); }
-  /// After the last step.
+  /// Ends the agreement of the last step.
   void finish() { agreement_.wait(); }
 
  private:
@@ -51,7 +50,7 @@ class SaveSchedule {
   std::function<bool()> wants_to_stop_;
   Communicator ranks_;
   Timer since_save_;
-  /// A move, and minus the number of written saves: the largest of any rank counts.
+  /// A move and minus the number of written saves, reduced with max.
   Kokkos::View<Size[2], Kokkos::HostSpace> wish_{"tessera::next_move"};
   Request agreement_;
   Size written_everywhere_ = 0;

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// The most device memory of the library's own that `f` has held.
+/// Returns the peak device memory that the library allocates in `f`.
 template <class F>
 Size peak_of(const F& f) {
   const AllocationScope allocations("tessera::");
@@ -33,7 +33,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       plan_(plan),
       last_plan_(plan_last_batch(plan, plan.input.samples)),
       last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
-  // Communicators are made by all ranks together, before one of them can fail alone.
+  // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
     collectively(mesh_.world(), [&] {

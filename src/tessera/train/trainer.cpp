@@ -13,6 +13,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/data/sample_checksums.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/train/trainer.hpp>
 
@@ -22,7 +23,7 @@ namespace {
 Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommOptions& comm,
                 const CheckpointConfig& checkpoint) {
   Config config{model, {}, training, comm, checkpoint};
-  // The data arrive with fit(); until then any that suit the model and the batch.
+  // fit() gets the data. Until then, random data stand for them.
   config.data.kind = DataKind::random;
   config.data.samples = training.batch_size;
   config.data.validation_samples =
@@ -30,17 +31,18 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   return config;
 }
 
-/// Collective: ranks whose options differ could not even agree through a communicator that has
-/// them. Only the time limit may differ, if it is there.
+/// Checks that all ranks have the same configuration and returns its communicator options. Ranks
+/// with different options could not agree through a communicator that uses them, so this one has
+/// default options, except for the time limit. Collective.
 CommOptions agreed_options(const Config& config) {
   Config given = config;
-  given.data = {};  // without the stand-in for the data, which nobody gave
+  given.data = {};
   const double asked = config.comm.timeout_seconds;
   CommOptions options;
   options.timeout_seconds =
       asked > 0 && asked <= longest_timeout_seconds ? asked : longest_timeout_seconds;
   check_same_on_all_ranks(Communicator::world(options), given);
-  return comm_options(config);
+  return config.comm;
 }
 
 MeshShape valid_mesh(const Config& config, const Topology& topology, const Communicator& world) {
@@ -63,7 +65,7 @@ void check_types(const Config& config) {
                       name_of(compute_type(config)), name_of(dtype_of<T>()));
 }
 
-/// Seconds of the slowest rank; nobody waits for a clock while steps are timed.
+/// Replaces times by those of the slowest rank. Collective.
 void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
   const Kokkos::View<double[2], Kokkos::HostSpace> seconds("tessera::seconds");
   seconds(0) = metrics.stepping_seconds;
@@ -73,7 +75,7 @@ void take_slowest(const Communicator& world, TrainingMetrics& metrics) {
   metrics.wall_seconds = seconds(1);
 }
 
-/// Empties an optional when it ends.
+/// Empties an optional at the end of the scope.
 template <class Optional>
 struct Release {
   Optional& what;
@@ -164,14 +166,14 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
                                   const EpochObserver& observe) {
   const Timer wall;
   TrainingMetrics metrics;
-  // Finds out before data are made whether the run can resume and save.
+  // Resuming and saving are checked before data are made.
   const std::string path = std::exchange(resume_from_, {});
   TrainingState state;
   if (!path.empty()) {
     state = state_to_resume(path, world_, fit_config_);
     training_ = state.training;
   }
-  // With an error as well: the directory is free then, and what is agreed on is given up.
+  // Unlocks the directory, also after an error.
   const Release release{saves_};
   if (checkpointing_.config.enabled()) open_saves();
   if (session_)
@@ -187,7 +189,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   try {
     run_epochs(observe, metrics);
   } catch (const Error& error) {
-    // All ranks end together, so that the checkpoint in flight may still become whole.
+    // All ranks stop together, so the checkpoint in flight can be finished.
     if (saves_ && error.code() == ExitCode::wrong_result)
       outcome_of([&] { saves_->store.finish(); });
     throw;
@@ -213,13 +215,13 @@ void Trainer<T>::resume(const std::string& path) {
 
 template <class T>
 void Trainer<T>::open_saves() {
-  const Communicator ranks = Communicator::world(comm_options(config_));
+  const Communicator ranks = Communicator::world(config_.comm);
   saves_.emplace(Saves{ranks,
                        {checkpointing_.config, ranks, checkpointing_.observer, training_},
                        {checkpointing_, ranks}});
   training_ = saves_->store.training();
   collectively(ranks, [&] {
-    if (ranks.rank() == 0) samples_ = samples_text(fit_config_);
+    if (ranks.rank() == 0) samples_ = sample_checksums(fit_config_.data, model_);
   });
 }
 
@@ -229,7 +231,7 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
   const Size batches = session_->data().num_batches();
   if (state.batch() >= batches || state.step != state.epoch() * batches + state.batch())
     throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
-  const Communicator ranks = Communicator::world(comm_options(config_));
+  const Communicator ranks = Communicator::world(config_.comm);
   metrics.measured_read = read_tensors(path, ranks, engine());
   metrics.planned_read = checkpoint_bytes(engine().plan(), mesh_.rank()).read;
   session_->resume(state);
@@ -241,8 +243,8 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
          {loss, std::isnan(error) ? std::nullopt : std::optional(error)}});
 }
 
-/// A failed write ends the training unless the configuration wants it to go on. `is_last`: there is
-/// nothing left to go on with.
+/// Runs `write`. A failure ends the training unless checkpoint.on_failure is "continue". `is_last`:
+/// the training has ended.
 template <class T>
 void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
                          const std::function<void()>& write) {
@@ -269,7 +271,7 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   for (const EpochValidation& one : metrics.validations)
     state.validations.push_back(
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
-  constexpr auto replace = nlohmann::json::error_handler_t::replace;  // what is no UTF-8 in a path
+  constexpr auto replace = nlohmann::json::error_handler_t::replace;  // paths may not be UTF-8
   state.config = config_as_json(fit_config_).dump(-1, ' ', false, replace);
   state.provenance = checkpointing_.provenance.dump(-1, ' ', false, replace);
   state.data = samples_;
@@ -309,7 +311,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
     const double loss =
         std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
     metrics.epoch_losses.push_back(loss);
-    // Ranks along `model` have computed it apart; none of them may leave alone.
+    // Ranks along `model` computed the loss separately, but must stop together.
     collectively(world_, [&] {
       if (!std::isfinite(loss))
         throw Error(ExitCode::wrong_result, "training diverged: the loss of epoch {} is {}", epoch,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has been trained: tensors, and what the model makes of data.
+// The trained tensors, and evaluation and prediction with them.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// Into the columns of `to` from `first` on.
+/// Copies a matrix into the columns of `to` from `first` on.
 template <class T>
 void copy_columns(const Matrix<const T>& from, const Matrix<StateOf<T>>& to, Size first) {
   const Size columns = static_cast<Size>(from.extent(1));
@@ -34,7 +34,7 @@ auto Trainer<T>::gather(TensorRole role) const -> Vector<Data> {
   return whole_tensors(session_->plan(), mesh_, engine(), role);
 }
 
-/// Runs the model over all samples, in batches as large as those of a step; returns the mean loss.
+/// Runs the model on all samples, in batches as large as those of a step. Returns the mean loss.
 template <class T>
 double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const TakeRows& take,
                            bool from_prior) {
@@ -47,7 +47,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   });
   check_same_everywhere(world_, "samples of x", data.num_samples());
   Engine<T>& engine = session_->engine();
-  const Size at_once = session_->plan().steps_per_epoch();  // the engine has so many loss sums
+  const Size at_once = session_->plan().steps_per_epoch();  // the engine's number of loss sums
   const Size batch_samples = session_->plan().input.global_batch;
   double sum = 0, count = 0;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
@@ -55,7 +55,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
       Batch<Data> batch = data.batch(b);
       batch.from_prior = from_prior;
-      // No two of them are the same draw.
+      // Batches of a sample from the prior get different draws.
       const Size before = b * batch_samples, drawn_before = from_prior ? before : 0;
       batch.first += drawn_before;
       samples.push_back(batch.global_samples);
@@ -111,8 +111,7 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
         copy_columns(prediction, rows_of(all, taken), first_column);
       },
       from_prior);
-  // Each row, or a rank's columns of it, is on the last stage's ranks with one place among those
-  // that split the batch; zero on the others.
+  // Each row, or a rank's columns of it, is on ranks of the last stage. Other ranks hold zeros.
   const RankSet holders = splits ? RankSet::mesh : RankSet::loss;
   engine().communicators()[holders].all_reduce(Vector<Data>(all.data(), rows * columns));
   return all;

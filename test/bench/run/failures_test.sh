@@ -102,15 +102,18 @@ printf '[checkpoint]\ndirectory = "saves"\n' >> "$here/study.toml"
 case=$(id data-data2-b16)
 if ! "$program" list "$here/study.toml" | grep -q "parallel HDF5"; then
   mkdir -p "$here/saves/$case"
-  owner="$(hostname)/$(readlink /proc/self/ns/pid)" start=$(awk '{ print $22 }' /proc/$$/stat)
+  owner="$(hostname)/$(readlink /proc/self/ns/pid)" lock="$here/saves/$case/lock"
   touch "$here/saves/$case"/step_00000000{01.h5,02.h5.unfinished}
-  echo "$owner $$ $start" > "$here/saves/$case/lock"
+  (for ((count = 0;; ++count)); do printf '%s %d %010d\n' "$owner" $$ $count 1<> "$lock"; sleep 0.5; done) &
+  counter=$!
   study_run -o live --case "$case"
   expect_code 1
+  kill $counter
+  wait $counter 2> /dev/null
   grep -qF "checkpoint.directory = saves/$case: is in use by process $$" "$here/live/cases/$case/result.json" ||
     fail "the result does not say who uses the directory"
   [ "$(find "$here/saves/$case" -type f | wc -l)" -eq 3 ] || fail "it changed the directory of a live launch"
-  echo "$owner 999999999 $start" > "$here/saves/$case/lock"
+  echo "$owner 999999999 0" > "$lock"
   study_run -o results --case "$case"
   expect_code 0
   [ ! -e "$here/saves/$case" ] || fail "it left its checkpoints"

@@ -14,7 +14,7 @@ Config sharded_config(Size batch) {
   config.model.mlp.widths = {8, 64, 1};
   config.training.batch_size = batch;
   config.data.samples = 2 * batch;
-  config.training.distributed.strategy = "zero2";
+  config.training.distributed.strategy = Strategy::zero2;
   config.training.distributed.mesh_shape = {4};
   config.training.distributed.overlap = true;
   config.training.microbatches = 4;
@@ -40,7 +40,7 @@ TEST(ReferencePlan, IsOneRankUnlessMoreAreAllowed) {
   const ReferencePlan plan = plan_reference(sharded_config(32), {}, {}, 1024);
   EXPECT_EQ(plan.run.ranks, 1);
   EXPECT_EQ(plan.run.config.training.microbatches, 1);
-  EXPECT_EQ(plan.run.config.training.distributed.strategy, "data");
+  EXPECT_EQ(plan.run.config.training.distributed.strategy, Strategy::data);
   EXPECT_TRUE(plan.trials.empty());
 }
 
@@ -104,8 +104,8 @@ TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByShards) {
   smallest.training.microbatches = 16;
   limits.memory_bytes = memory_of({smallest, 4}) - 1;
   const ReferencePlan sharded = plan_reference(config, rules, limits, 8);
-  EXPECT_EQ(sharded.run.config.training.distributed.strategy, "fsdp");
-  EXPECT_EQ(sharded.trials[0].more.config.training.distributed.strategy, "fsdp");
+  EXPECT_EQ(sharded.run.config.training.distributed.strategy, Strategy::fsdp);
+  EXPECT_EQ(sharded.trials[0].more.config.training.distributed.strategy, Strategy::fsdp);
   EXPECT_LE(memory_of(sharded.run), *limits.memory_bytes);
 
   limits.memory_bytes = 100;

@@ -113,7 +113,7 @@ TEST_F(Selection, LeavesWhatNeedsOtherThreads) {
 }
 
 TEST_F(Selection, LeavesWhatNeedsAnotherBackend) {
-  cases[0].config.training.distributed.backend = "nccl";
+  cases[0].config.comm.backend = Backend::nccl;
   const auto of = [&](const BackendFacts& facts) {
     return select_case(cases[0], results, {}, study, {4, {}, facts}).what;
   };

@@ -10,16 +10,16 @@
 
 namespace tessera {
 
-/// Elements of a block, a range of them in row-major order, as boxes of the whole tensor: as few as
-/// can be, at most 2 n - 1 in n dimensions, in ascending order. Where a flat shard cuts a tensor
-/// anywhere, that is the end of a row, whole rows and the beginning of another one.
-std::vector<Hyperslab> boxes_of(const Block& block, Range elements);
+/// Returns a range of a block's elements, in row-major order, as hyperslabs of the whole tensor:
+/// the fewest possible, at most 2 n - 1 in n dimensions, in ascending order. A flat shard of a
+/// matrix, for example, is the end of a row, whole rows and the beginning of a row.
+std::vector<Hyperslab> hyperslabs_of(const Block& block, Range elements);
 
-/// Calls f(first, place, count) for runs of such elements that are one behind the other in the
-/// whole tensor as well: `first` counts in the block, `place` in the tensor.
+/// Calls f(first, place, count) for each run of elements of the range that are contiguous in the
+/// whole tensor. `first` is the index of the run in the block, `place` its index in the tensor.
 template <class F>
 void for_each_run(const Shape& whole, const Block& block, Range elements, const F& f) {
-  Size length = 1;  // of a run that begins at the begin of one
+  Size length = 1;  // of a whole run
   for (std::size_t d = whole.size(); d-- > 0;) {
     length *= block.extent[d];
     if (block.extent[d] != whole[d]) break;

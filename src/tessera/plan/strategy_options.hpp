@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/base/names.hpp>
+#include <tessera/base/types.hpp>
+#include <tessera/plan/layout/strategy.hpp>
+#include <tessera/plan/pipeline/pipeline_schedule.hpp>
+
+namespace tessera {
+
+/// How layers are shared out among the stages of a pipeline.
+enum class StageBalance : std::uint8_t {
+  layers,  ///< the same number on each stage, one more on the first ones
+  flops,   ///< minimises the FLOPs of the busiest stage
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
+
+/// The options of a parallel strategy. The configuration and the input of a plan both derive from
+/// them, so each option has one declaration and one default.
+struct StrategyOptions {
+  Strategy strategy = Strategy::data;
+  Size bucket_bytes = Size{25} << 20;  ///< most bytes of one reduction; a larger unit stands alone
+  bool overlap = false;                ///< start reductions during the backward pass
+  bool prefetch = true;                ///< gather the next unit while one is in use
+  bool reshard_after_forward = true;   ///< false: units stay gathered until their backward pass
+  bool keep_last_unit = true;          ///< the last unit stays gathered until its backward pass
+  /// Between a row-parallel and a column-parallel layer, each rank of `model` keeps its own rows.
+  bool sequence_parallel = false;
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
+  StageBalance stage_balance = StageBalance::layers;
+};
+
+}  // namespace tessera
