@@ -53,8 +53,8 @@ std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
 }
 
 template <class T, class C = T>
-struct Operands {
-  explicit Operands(const Product& p)
+struct ProductOperands {
+  explicit ProductOperands(const Product& p)
       : a(p.trans_a == Trans::yes ? random_matrix<T>(p.k, p.m, 1) : random_matrix<T>(p.m, p.k, 1)),
         b(p.trans_b == Trans::yes ? random_matrix<T>(p.n, p.k, 2) : random_matrix<T>(p.k, p.n, 2)),
         c("tessera::bench::product", p.m, p.n) {}
@@ -68,7 +68,7 @@ std::function<void()> through_gemm(const Product& p, MatmulPrecision precision,
                                    std::optional<ShortProducts> products) {
   MatmulScratch scratch;
   if (products == ShortProducts::emulated) scratch = {p.m * p.k, p.k * p.n, p.m * p.n};
-  return [p, o = Operands<T, C>(p), gemm = Gemm<T>(precision, scratch)] {
+  return [p, o = ProductOperands<T, C>(p), gemm = Gemm<T>(precision, scratch)] {
     gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c);
   };
 }
@@ -90,7 +90,7 @@ void add_gemm(MicroContext& context, const Product& p, const char* name,
 
 /// BLAS multiplies column-major matrices: C^T = op(B)^T op(A)^T.
 std::function<void()> through_blas(const Product& p) {
-  return [p, o = Operands<float>(p)] {
+  return [p, o = ProductOperands<float>(p)] {
     const char op_a = static_cast<char>(p.trans_a), op_b = static_cast<char>(p.trans_b);
     const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
     const int lda = static_cast<int>(o.a.extent(1)), ldb = static_cast<int>(o.b.extent(1));

@@ -91,6 +91,13 @@ Size append_scale(ModelSpec& model, Size input, Size width) {
   return model.append(layer);
 }
 
+// The function that the model learns: y = the sum of each row of x.
+void sum_of_row(const Matrix<float>& x, const Matrix<float>& y) {
+  for_each(
+      "sum_of_row", x.extent(0),
+      KOKKOS_LAMBDA(const Size i) { y(i, 0) = x(i, 0) + x(i, 1) + x(i, 2) + x(i, 3); });
+}
+
 int main(int argc, char** argv) {
   return run_main(argc, argv, [&](Runtime& runtime) {
     ModelSpec model;
@@ -119,12 +126,10 @@ int main(int argc, char** argv) {
     const Plan plan = make_plan(input);
     const Mesh mesh(Communicator::world(), input.mesh);
 
-    // The target is the sum of each row. Every rank has all samples; the session takes its share.
+    // Every rank has all samples; the session takes its share.
     const Matrix<float> x("x", input.samples, 4), y("y", input.samples, 1);
     fill_normal(x, key(0));
-    for_each(
-        "target", input.samples,
-        KOKKOS_LAMBDA(const Size i) { y(i, 0) = x(i, 0) + x(i, 1) + x(i, 2) + x(i, 3); });
+    sum_of_row(x, y);
     TrainingSession<float> session(training, plan, mesh, [&](const Plan& whole) {
       return TrainingData<float>{Dataset<float>::wrap(whole, mesh.rank(), x, y)};
     });

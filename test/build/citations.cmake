@@ -19,8 +19,8 @@ foreach(file IN LISTS files)
     list(APPEND page_names ${name})
   endif()
 endforeach()
-# A study writes this page.
-list(APPEND page_names RESULTS.md)
+# A study writes RESULTS.md; nccl-tests has PERFORMANCE.md.
+list(APPEND page_names RESULTS.md PERFORMANCE.md)
 
 foreach(file IN LISTS files)
   if(NOT EXISTS ${SOURCE_DIR}/${file})

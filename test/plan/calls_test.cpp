@@ -122,8 +122,9 @@ TEST(Calls, LossesOfAnEpochAreSummedOverAllAxesOfTheBatch) {
   EXPECT_EQ(rows[0], (LedgerRow{"data+fsdp", Operation::all_reduce, 1, 8 * 3 * 8}));
 }
 
-// The table of ALGORITHMS §2 with U = 5 units and, of five layers, L_r = 2 row-parallel ones and
-// L_c = 2 column-parallel ones whose input needs a gradient; the last is column-parallel.
+// The tables of src/tessera/plan/README.md, "Strategies and their calls", with U = 5 units and, of
+// five layers, L_r = 2 row-parallel ones and L_c = 2 column-parallel ones whose input needs a
+// gradient; the last is column-parallel.
 TEST(Calls, TableOfCallsPerStep) {
   for (const Size m : {1, 3}) {
     SCOPED_TRACE(testing::Message() << m << " microbatches");

@@ -46,7 +46,7 @@ TEST(PipelineSchedules, AreValidAndCannotDeadlock) {
   });
 }
 
-// ALGORITHMS.md, section 4.
+// src/tessera/plan/README.md, "Pipeline schedules and bubbles".
 TEST(PipelineSchedules, KeepAsManyMicrobatchesAsTheClosedFormsSay) {
   for_each_shape([](const PipelineShape& shape) {
     const Size p = shape.stages, m = shape.microbatches, v = shape.virtual_stages;

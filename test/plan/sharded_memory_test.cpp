@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steady memory of the table of ALGORITHMS §2, float32 with Adam.
+// Steady memory of each strategy, float32 with Adam, as in the table of src/tessera/plan/README.md.
 #include <functional>
 #include <utility>
 #include <vector>

@@ -64,7 +64,7 @@ TEST(Stages, HaveAsManyLayersOrAsManyFlops) {
   EXPECT_EQ(layers_of(input), (Names{"1256", "3478"}));
 }
 
-// ALGORITHMS.md, section 2: the tutorial cut at width 64, 32 rows of 4 bytes.
+// The tutorial cut at width 64: 32 rows of 64 numbers of 4 bytes.
 TEST(Stages, MessagesOfTheTutorialAreAsWideAsTheCut) {
   for (const Size m : {1, 2, 4}) {
     PlanInput input = tutorial({{"pipeline", 2}});

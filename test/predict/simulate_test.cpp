@@ -67,8 +67,8 @@ TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
     }
 }
 
-// ALGORITHMS section 2: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies behind the
-// backward pass.
+// The calls of started reductions: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies
+// behind the backward pass.
 //
 //   backward   |2p|1p|
 //   reduce        |  2  |  1  |      3 seconds each

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
+#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/whole_file.hpp>
 

@@ -26,8 +26,10 @@ double factor_at(const ScheduleConfig& c, Size step) {
       return cosine(s, n, c.end_factor);
     case ScheduleKind::linear:
       return c.end_factor + (1 - c.end_factor) * (1 - std::min(s, n) / n);
-    case ScheduleKind::step:
-      return std::pow(c.rate, static_cast<double>(step / c.steps));
+    case ScheduleKind::step: {
+      const Size decays = step / c.steps;
+      return std::pow(c.rate, decays);
+    }
     case ScheduleKind::warmup_cosine:
       return s < w ? c.start_factor + (1 - c.start_factor) * s / w
                    : cosine(s - w, n - w, c.end_factor);

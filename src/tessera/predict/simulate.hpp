@@ -44,9 +44,9 @@ struct SimulatedStep {
 /// Carries the schedule out on a clock of each rank. A call begins when the last rank of its group
 /// has arrived, with all that it lags behind. A started one, E = S + hidden + exposed, begins with
 /// S = max(R, E') where R is when the last rank is ready and E' when the group's call before it
-/// ends; who finishes it waits until S + hidden and takes the exposed part itself (ALGORITHMS.md,
-/// section 2, where nothing is exposed: MPI moves messages only while it is called).
-/// One clock for each kind of ranks, or for each of these.
+/// ends; who finishes it waits until S + hidden and takes the exposed part itself: MPI moves
+/// messages only while it is called (README.md, "Overlap model"). One clock for each kind of
+/// ranks, or for each of these.
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
 SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
 
