@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every collective over every axis, and a round trip of messages between neighbours: through a
 // Communicator and, in host memory, directly through MPI. All results are checked.
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>

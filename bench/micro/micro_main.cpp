@@ -50,10 +50,12 @@ void add_flags(CLI::App& app, MicroOptions& options) {
 
 /// Returns the value of a flag of Google Benchmark, which also reads it from a variable.
 std::string google_flag(const std::vector<std::string>& flags, std::string name) {
+  const std::string given = "--" + name, with_value = given + "=";
   std::string value;
-  for (const std::string& flag : flags)
-    if (flag.starts_with("--" + name + "=") || flag == "--" + name)
-      value = flag == "--" + name ? "true" : flag.substr(name.size() + 3);
+  for (const std::string& flag : flags) {
+    if (flag == given) value = "true";
+    if (flag.starts_with(with_value)) value = flag.substr(with_value.size());
+  }
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (const char* const variable = std::getenv(name.c_str()); variable != nullptr && value.empty())
