@@ -59,7 +59,7 @@ struct Operands {
 
 template <class T>
 Gemm<T> gemm_of(const Product& p, MatmulPrecision precision) {
-  const bool is_emulated = short_products(dtype_of<T>(), precision) == ShortProducts::emulated;
+  const bool is_emulated = half_products(dtype_of<T>(), precision) == HalfProducts::emulated;
   return Gemm<T>(precision,
                  is_emulated ? MatmulScratch{p.m * p.k, p.k * p.n, p.m * p.n} : MatmulScratch{});
 }
@@ -85,7 +85,7 @@ void add_short_product(MicroContext& context, const Product& p, std::string_view
         .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision)
                              : through_gemm<T>(p, precision),
         .rates = rates_of(p),
-        .label = std::string(name_of(*short_products(dtype_of<T>(), precision))),
+        .label = std::string(name_of(*half_products(dtype_of<T>(), precision))),
     };
   });
 }
