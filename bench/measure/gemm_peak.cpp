@@ -20,7 +20,7 @@ double typed_gemm_peak(const Communicator& ranks, MatmulPrecision precision, Siz
       c("tessera::bench::c", n, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
-  const bool is_emulated = is_half_v<T> && short_products(dtype_of<T>()) == ShortProducts::emulated;
+  const bool is_emulated = is_half_v<T> && half_products(dtype_of<T>()) == HalfProducts::emulated;
   const Gemm<T> gemm(precision, is_emulated ? MatmulScratch{n * n, n * n, n * n} : MatmulScratch{});
   const std::vector<double> seconds =
       repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); });

@@ -65,9 +65,9 @@ struct ProductOperands {
 /// `products`: the library of 16-bit or TF32 products, if it is one.
 template <class T, class C>
 std::function<void()> through_gemm(const Product& p, MatmulPrecision precision,
-                                   std::optional<ShortProducts> products) {
+                                   std::optional<HalfProducts> products) {
   MatmulScratch scratch;
-  if (products == ShortProducts::emulated) scratch = {p.m * p.k, p.k * p.n, p.m * p.n};
+  if (products == HalfProducts::emulated) scratch = {p.m * p.k, p.k * p.n, p.m * p.n};
   return [p, o = ProductOperands<T, C>(p), gemm = Gemm<T>(precision, scratch)] {
     gemm(p.trans_a, p.trans_b, o.a, o.b, 0, o.c);
   };
@@ -78,7 +78,7 @@ template <class T>
 void add_gemm(MicroContext& context, const Product& p, const char* name,
               MatmulPrecision precision = MatmulPrecision::strict) {
   context.add(fmt::format("{}/{}", name, to_string(p)), [=] {
-    const auto products = short_products(dtype_of<T>(), precision);
+    const auto products = half_products(dtype_of<T>(), precision);
     return MicroCase{
         .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision, products)
                              : through_gemm<T, T>(p, precision, products),

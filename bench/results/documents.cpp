@@ -31,7 +31,7 @@ Json axes_json(const MeshShape& mesh) {
 
 /// What multiplies operands of 16 bits or in TF32, if there are some.
 Json short_products_of(const Config& config) {
-  const auto products = short_products(compute_type(config), config.model.matmul_precision);
+  const auto products = half_products(compute_type(config), config.model.matmul_precision);
   return products ? Json(name_of(*products)) : Json();
 }
 

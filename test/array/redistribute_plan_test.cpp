@@ -4,13 +4,12 @@
 
 #include <tessera/array/redistribute_plan.hpp>
 
+#include "mesh/placements.hpp"
+
 namespace tessera {
 namespace {
 
-const auto R = Placement::replicate();
-const auto S0 = Placement::shard(0);
-const auto S1 = Placement::shard(1);
-const auto X = Placement::partial();
+using namespace test::placements;
 
 const MeshShape kLine = MeshShape::parse("data=4", 4);
 const MeshShape kSquare = MeshShape::parse("data=2,model=2", 4);
@@ -25,17 +24,6 @@ std::string plan_text(const Shape& shape, const Placements& from, const Placemen
     if (is_collective(step.transition)) text += fmt::format(" {}", step.payload_elements);
   }
   return text;
-}
-
-TEST(Transition, DecidesTheCollective) {
-  EXPECT_EQ(transition(X, R), Transition::all_reduce);
-  EXPECT_EQ(transition(X, S1), Transition::reduce_scatter);
-  EXPECT_EQ(transition(S0, R), Transition::all_gather);
-  EXPECT_EQ(transition(R, S0), Transition::slice);
-  EXPECT_EQ(transition(S0, S1), Transition::all_to_all);
-  EXPECT_EQ(transition(R, X), Transition::mask);
-  EXPECT_EQ(transition(S0, X), Transition::embed);
-  for (const Placement p : {R, S0, X}) EXPECT_EQ(transition(p, p), Transition::keep);
 }
 
 TEST(RedistributePlan, TakesOneStepOnALine) {
@@ -104,9 +92,9 @@ TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {
   }
 }
 
-// Why the order is searched for and not fixed: the smaller axis is gathered here, though it is not
-// the last, and the larger one exchanges what it has. The other way round moves half as much again.
-TEST(PlanRedistribute, TakesAnOrderThatNoFixedOneGives) {
+// No fixed order gives this one: the smaller axis gathers, though it is not the last, and the
+// larger axis exchanges its blocks. The other order sends half as much again.
+TEST(RedistributePlan, TakesAnOrderThatNoFixedOneGives) {
   const MeshShape mesh = MeshShape::parse("data=2,model=3", 6);
   EXPECT_EQ(plan_text({24, 48}, {S1, S0}, {S0, S1}, mesh),
             "all_gather data 384, all_to_all model 384, slice data");

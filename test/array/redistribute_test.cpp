@@ -207,26 +207,6 @@ TEST(Redistribute, GivesTheSameWholeForEveryTransitionOnALine) {
   }
 }
 
-TEST(Redistribute, CountsCallsAndBytesPerAxis) {
-  const Communicator world = Communicator::world();
-  if (world.size() != 4) GTEST_SKIP() << "a mesh of 4 ranks";
-  const Mesh mesh(world, MeshShape::parse("data=2,model=2", 4));
-  const auto rows_of = [&](const Placements& from, const Placements& to) {
-    const Case c = make_case(mesh, {8, 4}, from);
-    world.ledger().reset();
-    redistribute(c.tensor, to);
-    return world.ledger().rows();
-  };
-  using Rows = std::vector<LedgerRow>;
-  EXPECT_EQ(rows_of({R, X}, {R, R}), (Rows{{"model", Operation::all_reduce, 1, 256}}));
-  EXPECT_EQ(rows_of({X, R}, {S1, R}), (Rows{{"data", Operation::reduce_scatter, 1, 256}}));
-  EXPECT_EQ(rows_of({S0, S1}, {S0, R}), (Rows{{"model", Operation::all_gather, 1, 128}}));
-  EXPECT_EQ(rows_of({S0, R}, {S1, R}), (Rows{{"data", Operation::all_to_all, 1, 128}}));
-  EXPECT_EQ(rows_of({S0, S0}, {R, S0}), (Rows{{"data", Operation::all_gather, 1, 256},
-                                              {"model", Operation::all_gather, 1, 128}}));
-  EXPECT_EQ(rows_of({R, R}, {S0, X}), Rows{});
-}
-
 TEST(Redistribute, SharesMemoryWhereItCan) {
   const Communicator world = Communicator::world();
   const Mesh mesh(world, MeshShape({{"data", world.size()}, {"model", 1}}));

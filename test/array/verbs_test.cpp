@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/array/inspect.hpp>
 #include <tessera/array/redistribute.hpp>
 #include <tessera/array/verbs.hpp>
 
@@ -75,12 +74,12 @@ TEST(Verbs, ShardArrayAndReplicate) {
   const Communicator world = Communicator::world();
   const Mesh mesh = data_by_model(world);
   const Array<float> kernel = counting({4, 7});
-  const auto columns = shard_array(kernel, mesh, P{{}, {"model"}});
+  const auto columns = shard_array<float>(kernel, {mesh, P{{}, {"model"}}});
   EXPECT_EQ(columns.block().extent[1],
             balanced_split(7, mesh.axis("model").size(), mesh.axis("model").rank()).count);
   EXPECT_EQ(to_host(to_global(columns)), to_host(kernel.values));
   EXPECT_EQ(replicate(kernel, mesh).local().data(), kernel.values.data());
-  EXPECT_NE(error_of([&] { shard_array(kernel, mesh, P{{"modle"}}); }), "");
+  EXPECT_NE(error_of([&] { shard_array<float>(kernel, {mesh, P{{"modle"}}}); }), "");
 }
 
 TEST(Verbs, ShardModelState) {
@@ -131,7 +130,7 @@ ShardedState<double> gradients(const Mesh& mesh) {
   return state;
 }
 
-// SUM for MEAN is off by the size of the axis, which Adam would hide.
+// A sum in place of a mean is wrong by the size of the axis; Adam would hide that.
 TEST(Verbs, AllReduceGradientsSumsOrAverages) {
   const Communicator world = Communicator::world();
   const Mesh mesh = data_by_model(world);
@@ -169,14 +168,6 @@ TEST(Verbs, AllReduceGradientsRejectsOtherReductions) {
   const ShardedState<float> whole = replicate(model_state(), mesh);
   EXPECT_NE(error_of([&] { all_reduce_gradients(whole); }).find("must be Partial along 'data'"),
             std::string::npos);
-}
-
-TEST(Verbs, TensorsCanBeInspected) {
-  const Communicator world = Communicator::world();
-  const Mesh mesh = create_data_parallel_mesh(world);
-  const auto tensor = replicate(counting({3}), mesh);
-  EXPECT_EQ(inspect_sharding(tensor, "x"),
-            inspect_sharding("x", {3}, replicated(mesh.shape()), mesh.shape()));
 }
 
 }  // namespace

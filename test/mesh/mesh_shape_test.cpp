@@ -32,7 +32,7 @@ TEST(MeshShape, SpellsWhatItParses) {
   EXPECT_FALSE(mesh.find("fsdp"));
 }
 
-// Reading -1 as "all ranks" would make 8 x 4 here.
+// With -1 as "all ranks" the first mesh would be 8 x 4.
 TEST(MeshShape, MinusOneIsTheRestOfTheRanks) {
   EXPECT_EQ(MeshShape::parse("data=-1,model=4", 8).to_string(), "data=2,model=4");
   EXPECT_EQ(MeshShape::parse("data=-1", 5).to_string(), "data=5");
@@ -79,10 +79,7 @@ TEST(AutoMesh, OrdersTheAxesLargerThanOne) {
   EXPECT_EQ(auto_mesh({.pipeline = 2, .model = 2}, 8).to_string(), "pipeline=2,data=2,model=2");
   EXPECT_EQ(auto_mesh({.data = 2, .fsdp = -1, .model = 2}, 8).to_string(), "data=2,fsdp=2,model=2");
   EXPECT_NE(error_of([] { auto_mesh({.model = 3}, 8); }), "");
-}
-
-// A pipeline axis must not vanish because there is no model axis.
-TEST(AutoMesh, KeepsAPipelineWithoutAModelAxis) {
+  // A pipeline axis stays without a model axis.
   EXPECT_EQ(auto_mesh({.pipeline = 4}, 4).to_string(), "pipeline=4");
   EXPECT_EQ(auto_mesh({.pipeline = 4}, 8).to_string(), "pipeline=4,data=2");
 }

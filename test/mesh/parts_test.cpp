@@ -19,7 +19,7 @@ std::vector<float> counting(Size n) {
   return values;
 }
 
-/// What pack must give, element by element.
+/// The expected packed memory, element by element.
 std::vector<float> packed_reference(const Parts& parts) {
   std::vector<float> packed;
   for (Size p = 0; p < parts.count; ++p) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placements as papers write them.
+// Short names of placements, as papers write them.
 #pragma once
 
 #include <tessera/base/placement.hpp>

@@ -21,7 +21,6 @@ TEST(MeshRules, MakeColumnAndRowLayersFromOneRule) {
   EXPECT_EQ(spec_for({"mlp", "embed"}, rules), (P{{"model"}, {}}));
   EXPECT_EQ(spec_for({"batch", "embed"}, rules), (P{{"data", "fsdp"}, {}}));
   EXPECT_EQ(spec_for({"", "mlp"}, rules), (P{{}, {"model"}}));
-  EXPECT_EQ(spec_for({"embed", "mlp"}, data_parallel_rules()), (P{{}, {}}));
 }
 
 TEST(MeshRules, LeaveOutAxesThatTheMeshLacks) {

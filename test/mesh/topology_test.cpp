@@ -53,16 +53,16 @@ TEST(Topology, TellsWhichAxesCrossNodes) {
   EXPECT_FALSE(fours.stays_inside(mesh, "data+model"));
   EXPECT_EQ(nodes_line(fours, mesh),
             "Nodes: 2 with 4 ranks each; fsdp, model stay inside a node, data crosses nodes\n");
-  // Ranks dealt out to the nodes in turn.
+  // Ranks alternate between the nodes.
   const Topology turns(Ranks{0, 1, 0, 1, 0, 1, 0, 1});
   EXPECT_TRUE(turns.stays_inside(mesh, "data+fsdp"));
   EXPECT_FALSE(turns.stays_inside(mesh, "model"));
-  // Two ranks do, the others do not.
+  // One group crosses nodes.
   EXPECT_FALSE(Topology(Ranks{0, 0, 0, 0, 0, 0, 0, 1}).stays_inside(mesh, "model"));
   EXPECT_EQ(nodes_line(8, mesh), "");
 }
 
-// Nodes of neighbouring ranks need no list of them; a list says the same.
+// blocks() gives the same answers as the list of its nodes.
 TEST(Topology, BlocksAreAsTheListOfTheirRanks) {
   for (const char* text :
        {"data=2,fsdp=3,model=2", "data=12", "data=1,model=12", "fsdp=6,data=2"}) {

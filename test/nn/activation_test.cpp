@@ -111,22 +111,5 @@ TYPED_TEST(ActivationOf, NaNPassesThroughInsteadOfBecomingAGoodNumber) {
   }
 }
 
-TYPED_TEST(ActivationOf, TheBiasIsAddedToEveryRow) {
-  using T = TypeParam;
-  const auto z = to_device<T>({1, 2, 3, 4, 5, 6}, 2, 3);
-  apply<T>(Activation::identity, z, to_device<T>({10, 20, -30}), z);
-  EXPECT_EQ(to_host(z), (std::vector<T>{11, 22, -27, 14, 25, -24}));
-}
-
-TYPED_TEST(ActivationOf, TheInputStaysAsItIs) {
-  using T = TypeParam;
-  for (Activation a : all) {
-    const auto z = to_device<T>({1, 2}, 1, 2);
-    const Matrix<T> y("y", 1, 2);
-    apply<T>(a, z, to_device<T>({10, 20}), y);
-    EXPECT_EQ(to_host(z), (std::vector<T>{1, 2})) << name_of(a);
-  }
-}
-
 }  // namespace
 }  // namespace tessera

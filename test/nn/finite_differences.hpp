@@ -18,7 +18,7 @@ inline Matrix<double> normal(Size rows, Size cols, std::uint64_t seed) {
   return m;
 }
 
-/// Parameters that begin as zeros or ones are moved away from there.
+/// Makes a model; parameters that begin as zeros or ones get normal numbers.
 inline SerialModel<double> network(const ModelSpec& spec, Size rows, LossKind loss) {
   SerialModel<double> net(spec, rows, loss);
   std::uint64_t seed = 100;
@@ -31,7 +31,7 @@ inline SerialModel<double> network(const ModelSpec& spec, Size rows, LossKind lo
   return net;
 }
 
-/// Of every parameter against central differences of the loss.
+/// Checks the gradient of every parameter against central differences of the loss.
 inline void expect_gradient(SerialModel<double>& net, const Matrix<double>& x,
                             const Matrix<double>& y) {
   net.compute_gradients(x, y);

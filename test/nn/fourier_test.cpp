@@ -8,45 +8,20 @@
 
 #include <tessera/nn/layers/layers.hpp>
 
-#include "nn/finite_differences.hpp"
+#include "nn/layer_alone.hpp"
 
 namespace tessera {
 namespace {
 
-using test::normal;
+using test::LayerAlone;
 using test::to_device;
 using test::to_host;
 using Complex = std::complex<double>;
 
-/// A layer on operands of its own, with the columns that one of several ranks has.
-struct LayerAlone {
-  LayerAlone(const LayerSpec& whole, Size samples, const Matrix<double>& input)
-      : layer(whole),
-        x(input),
-        y("y", samples * layer.positions, layer.out),
-        dx("dx", samples * layer.in_positions, layer.in),
-        scratch("scratch", row_of(layer).scratch(layer)) {
-    call.samples = samples;
-    call.inputs[0] = x;
-    call.output = y;
-    call.scratch = scratch;
-  }
-  std::vector<double> forward() {
-    tessera::forward(call);
-    return to_host(y);
-  }
-  std::vector<double> backward(const Matrix<double>& dy) {
-    call.output_gradient = dy;
-    call.input_gradients[0] = dx;
-    tessera::backward(call);
-    return to_host(dx);
-  }
-  LayerSpec layer;
-  Gemm<double> gemm;
-  Matrix<double> x, y, dx;
-  Vector<double> scratch;
-  LayerCall<double> call{layer, gemm};
-};
+std::vector<double> output_of(const LayerAlone<double>& alone) {
+  forward(alone.call);
+  return to_host(alone.y);
+}
 
 /// exp(-2 pi i (k1 x1 + k2 x2) / n) of mode and point by their numbers.
 Complex wave(const FourierGrid& grid, Size mode, Size point) {
@@ -57,7 +32,7 @@ Complex wave(const FourierGrid& grid, Size mode, Size point) {
   return std::polar(1.0, -2 * std::numbers::pi * turns);
 }
 
-/// Where the real part of a mode of a channel lies; the imaginary part is `width` further.
+/// The column with the real part of a mode of a channel; the imaginary part is `width` later.
 Size column(const FourierGrid& grid, Size mode, Size channel) {
   return mode * 2 * grid.width + channel;
 }
@@ -66,14 +41,14 @@ LayerSpec fourier_part(const FourierGrid& grid, Size rank, Size ranks) {
   LayerSpec layer = fourier("y", "u", LayerSpec::data, grid);
   layer.positions = 1;
   layer.out /= ranks;
-  layer.first = rank * layer.out;
+  layer.out_begin = rank * layer.out;
   return layer;
 }
 
 LayerSpec inverse_part(const FourierGrid& grid, Size rank, Size ranks) {
   LayerSpec layer = inverse_fourier("y", "u", LayerSpec::data, grid);
   layer.in /= ranks;
-  layer.first = rank * layer.in;
+  layer.in_begin = rank * layer.in;
   return layer;
 }
 
@@ -85,9 +60,8 @@ TEST(Fourier, ModesAreMeansOverTheGrid) {
       for (Size rank = 0; rank < ranks; ++rank) {
         const Size samples = 2, points = grid.n * grid.n, own = grid.kept() / ranks;
         SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
-        LayerAlone alone(fourier_part(grid, rank, ranks), samples,
-                         normal(samples * points, grid.width, 1));
-        const auto y = alone.forward(), x = to_host(alone.x);
+        const LayerAlone<double> alone(fourier_part(grid, rank, ranks), samples);
+        const auto y = output_of(alone), x = to_host(alone.x[0]);
         for (Size s = 0; s < samples; ++s)
           for (Size mode = 0; mode < own; ++mode)
             for (Size c = 0; c < grid.width; ++c) {
@@ -108,9 +82,8 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
       for (Size rank = 0; rank < ranks; ++rank) {
         const Size samples = 2, points = grid.n * grid.n, own = grid.kept() / ranks;
         SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
-        LayerAlone alone(inverse_part(grid, rank, ranks), samples,
-                         normal(samples, own * 2 * grid.width, 2));
-        const auto y = alone.forward(), x = to_host(alone.x);
+        const LayerAlone<double> alone(inverse_part(grid, rank, ranks), samples);
+        const auto y = output_of(alone), x = to_host(alone.x[0]);
         for (Size s = 0; s < samples; ++s)
           for (Size p = 0; p < points; ++p)
             for (Size c = 0; c < grid.width; ++c) {
@@ -126,7 +99,7 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
       }
 }
 
-// Of k1 = -modes the conjugate is not kept where k2 = 0, so no real field may have that mode.
+// The field has no mode with k1 = -modes and k2 = 0, because the conjugate of that is not kept.
 TEST(InverseFourier, RestoresAFieldWithoutOtherModes) {
   const FourierGrid grid{9, 3, 2};
   const Size samples = 2, points = 81;
@@ -139,104 +112,34 @@ TEST(InverseFourier, RestoresAFieldWithoutOtherModes) {
         field.push_back(0.5 + std::sin(2 * x1 + phase) + 3 * std::cos(x1 - 2 * x2) +
                         2 * std::sin(2 * x1 + x2 - phase) + std::cos(-3 * x1 + 2 * x2 + phase));
       }
-  LayerAlone there(fourier_part(grid, 0, 1), samples,
-                   to_device(field, samples * points, grid.width));
-  there.forward();
-  LayerAlone back(inverse_part(grid, 0, 1), samples, there.y);
-  const std::vector<double> restored = back.forward();
+  const LayerAlone<double> there(fourier_part(grid, 0, 1), samples),
+      back(inverse_part(grid, 0, 1), samples);
+  Kokkos::deep_copy(there.x[0], to_device(field, samples * points, grid.width));
+  forward(there.call);
+  Kokkos::deep_copy(back.x[0], there.y);
+  const std::vector<double> restored = output_of(back);
   for (std::size_t i = 0; i < field.size(); ++i) EXPECT_NEAR(restored[i], field[i], 1e-14 * 9);
 }
 
-// <dy, forward(x)> = <backward(dy), x>
-TEST(Fourier, BackwardIsTheTranspose) {
-  const auto product = [](const std::vector<double>& a, const std::vector<double>& b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-    return sum;
-  };
-  for (const FourierGrid& grid : grids)
-    for (const bool inverse : {false, true})
-      for (const Size ranks : {1, 2}) {
-        const LayerSpec layer =
-            inverse ? inverse_part(grid, ranks - 1, ranks) : fourier_part(grid, ranks - 1, ranks);
-        LayerAlone alone(layer, 3, normal(3 * layer.in_positions, layer.in, 3));
-        const auto dy = normal(3 * layer.positions, layer.out, 4);
-        const double forward = product(to_host(dy), alone.forward());
-        EXPECT_NEAR(product(alone.backward(dy), to_host(alone.x)), forward, 1e-12) << grid.n;
-      }
-}
-
-/// The operands of a mode_product; more samples than it multiplies at a time.
-struct ProductAlone : LayerAlone {
-  explicit ProductAlone(Size samples, const FourierGrid& grid = {4, 2, 3})
-      : LayerAlone(mode_product("y", "u", LayerSpec::data, grid, 0), samples,
-                   normal(samples, grid.kept() * 2 * grid.width, 1)),
-        width(grid.width),
-        modes(grid.kept()),
-        r(normal(modes * 2 * width, width, 2)),
-        dr(Vector<double>("dr", r.span())) {
-    call.parameters[0] = Vector<const double>(r.data(), r.span());
-  }
-  Complex at(const std::vector<double>& of, Size sample, Size mode, Size channel) const {
-    const Size first = (sample * modes + mode) * 2 * width + channel;
-    return {of[first], of[first + width]};
-  }
-  Complex factor(const std::vector<double>& of, Size mode, Size in, Size out) const {
-    const Size first = (mode * 2 * width + in) * width + out;
-    return {of[first], of[first + width * width]};
-  }
-  Size width, modes;
-  Matrix<double> r;
-  Vector<double> dr;
-};
-
 TEST(ModeProduct, MultipliesComplexNumbers) {
-  ProductAlone alone(70);
-  const auto y = alone.forward(), x = to_host(alone.x), r = to_host(alone.r);
-  for (Size s = 0; s < 70; ++s)
-    for (Size mode = 0; mode < alone.modes; ++mode)
-      for (Size out = 0; out < alone.width; ++out) {
+  const Size samples = 7, width = 3;
+  const FourierGrid grid{4, 2, width};
+  const LayerAlone<double> alone(mode_product("y", "u", LayerSpec::data, grid, 0), samples);
+  const auto y = output_of(alone), x = to_host(alone.x[0]), r = to_host(alone.parameters[0]);
+  const auto at = [&](const std::vector<double>& of, Size sample, Size mode, Size channel) {
+    const Size real = (sample * grid.kept() + mode) * 2 * width + channel;
+    return Complex(of[real], of[real + width]);
+  };
+  for (Size s = 0; s < samples; ++s)
+    for (Size mode = 0; mode < grid.kept(); ++mode)
+      for (Size out = 0; out < width; ++out) {
         Complex sum = 0;
-        for (Size in = 0; in < alone.width; ++in)
-          sum += alone.at(x, s, mode, in) * alone.factor(r, mode, in, out);
-        EXPECT_LT(std::abs(alone.at(y, s, mode, out) - sum), 1e-13);
+        for (Size in = 0; in < width; ++in) {
+          const Size real = (mode * 2 * width + in) * width + out;
+          sum += at(x, s, mode, in) * Complex(r[real], r[real + width * width]);
+        }
+        EXPECT_LT(std::abs(at(y, s, mode, out) - sum), 1e-13);
       }
-}
-
-// With a number as the pair of its parts, gradients are products with conjugates.
-TEST(ModeProduct, GradientsAreProductsWithConjugates) {
-  ProductAlone alone(70);
-  const auto dy_device = normal(70, alone.layer.out, 3);
-  alone.call.parameter_gradients[0] = alone.dr;
-  const auto dx = alone.backward(dy_device), dy = to_host(dy_device), x = to_host(alone.x),
-             r = to_host(alone.r), dr = to_host(alone.dr);
-  for (Size mode = 0; mode < alone.modes; ++mode)
-    for (Size in = 0; in < alone.width; ++in) {
-      for (Size s = 0; s < 70; ++s) {
-        Complex sum = 0;
-        for (Size out = 0; out < alone.width; ++out)
-          sum += alone.at(dy, s, mode, out) * std::conj(alone.factor(r, mode, in, out));
-        EXPECT_LT(std::abs(alone.at(dx, s, mode, in) - sum), 1e-13);
-      }
-      for (Size out = 0; out < alone.width; ++out) {
-        Complex sum = 0;
-        for (Size s = 0; s < 70; ++s)
-          sum += std::conj(alone.at(x, s, mode, in)) * alone.at(dy, s, mode, out);
-        EXPECT_LT(std::abs(alone.factor(dr, mode, in, out) - sum), 1e-12);
-      }
-    }
-  alone.call.add_parameter_gradients = true;
-  alone.backward(dy_device);
-  const auto twice = to_host(alone.dr);
-  for (std::size_t i = 0; i < dr.size(); ++i) EXPECT_NEAR(twice[i], 2 * dr[i], 1e-12);
-}
-
-TEST(ModeProduct, WithoutSamplesTheGradientIsZero) {
-  ProductAlone alone(0);
-  alone.call.parameter_gradients[0] = alone.dr;
-  Kokkos::deep_copy(alone.dr, 7.0);
-  alone.backward(normal(0, alone.layer.out, 3));
-  EXPECT_EQ(to_host(alone.dr), std::vector<double>(alone.dr.extent(0), 0.0));
 }
 
 }  // namespace

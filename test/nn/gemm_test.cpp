@@ -58,8 +58,8 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
   }
 }
 
-/// Products of blocks of wider matrices, whatever multiplies: the same bits as of their copies, and
-/// nothing beside the block is written.
+/// Products of blocks of wider matrices have the bits of products of their copies and write nothing
+/// beside the block.
 template <class T>
 class GemmOfBlocks : public testing::Test {};
 using AllTypes = testing::Types<float, double, BFloat16, Float16>;
@@ -80,7 +80,7 @@ TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
   const MatmulScratch scratch{m * k, k * n, m * n};
   std::vector<Gemm<T>> ways;
   if constexpr (is_half_v<T>)
-    ways.emplace_back(MatmulPrecision::strict, scratch, ShortProducts::emulated);
+    ways.emplace_back(MatmulPrecision::strict, scratch, HalfProducts::emulated);
   if constexpr (std::is_same_v<T, float>) ways.emplace_back(MatmulPrecision::tf32, scratch);
   ways.emplace_back(MatmulPrecision::strict, scratch);
   for (const Gemm<T>& gemm : ways)
@@ -100,7 +100,7 @@ TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
       }
 }
 
-// Heads of attention may have a width of one. Whole numbers, whose sums are exact.
+// Heads of attention may have one column. The test uses whole numbers, whose sums are exact.
 TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
   using T = TypeParam;
   constexpr Size m = 5, k = 7;
@@ -113,7 +113,7 @@ TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
   const MatmulScratch scratch{m * k, k, m};
   const Matrix<T> a = whole(m, k), b = block_of(whole(k, 4), {0, k}, {2, 1});
   const auto rows = to_host(a), column = to_host(whole(k, 4));
-  for (const ShortProducts products : {ShortProducts::emulated, short_products(dtype_of<T>())}) {
+  for (const HalfProducts products : {HalfProducts::emulated, half_products(dtype_of<T>())}) {
     const Matrix<T> around = whole(m, 3);
     std::vector<T> expected = to_host(around);
     for (std::size_t i = 0; i < m; ++i)
@@ -125,7 +125,7 @@ TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
   }
 }
 
-// Replicas of a parameter make its gradient each for themselves.
+// Replicas of a parameter compute its gradient independently and must stay equal.
 TYPED_TEST(GemmOf, FewLongSumsHaveTheSameBitsEveryTime) {
   using T = TypeParam;
   const auto a = random_matrix<T>(40000, 3, 1), b = random_matrix<T>(40000, 5, 2);
@@ -167,10 +167,68 @@ TYPED_TEST(GemmOf, ShapesThatDoNotFitAreAnError) {
   EXPECT_THROW(Gemm<T>()(Trans::no, Trans::no, a, b, 0, c), Error);
 }
 
+/// Half-precision products against float products of the same numbers.
+template <class T>
+class HalfGemm : public testing::Test {};
+using HalfTypes = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(HalfGemm, HalfTypes);
+
+template <class T>
+std::vector<float> as_floats(const Matrix<T>& m) {
+  std::vector<float> values;
+  for (const T value : to_host(m)) values.push_back(static_cast<float>(value));
+  return values;
+}
+
+TYPED_TEST(HalfGemm, EqualsTheFloatProductRoundedOnce) {
+  using T = TypeParam;
+  const double unit = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;
+  const auto widened = [](const Matrix<T>& m) {
+    return to_device(as_floats(m), m.extent(0), m.extent(1));
+  };
+  for (const HalfProducts products : {HalfProducts::emulated, half_products(dtype_of<T>())})
+    for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
+             {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {5, 7, 0}, {13, 11, 17}, {64, 48, 80}})
+      for (const Trans ta : {Trans::no, Trans::yes})
+        for (const Trans tb : {Trans::no, Trans::yes})
+          for (const float beta : {0.0f, 1.0f}) {
+            SCOPED_TRACE(testing::Message()
+                         << name_of(products) << " " << m << "x" << n << "x" << k << " "
+                         << static_cast<char>(ta) << static_cast<char>(tb) << " beta " << beta);
+            const auto a = ta == Trans::no ? random_matrix<T>(m, k, 1) : random_matrix<T>(k, m, 1);
+            const auto b = tb == Trans::no ? random_matrix<T>(k, n, 2) : random_matrix<T>(n, k, 2);
+            const auto c = random_matrix<T>(m, n, 3);
+            const auto wanted = widened(c), sums = widened(c);
+            Gemm<float>()(ta, tb, widened(a), widened(b), beta, wanted);
+            const Gemm<T> gemm(MatmulPrecision::strict, {m * k, k * n, m * n}, products);
+            gemm(ta, tb, a, b, beta, c);
+            gemm(ta, tb, a, b, beta, sums);
+            const auto rounded = as_floats(c), unrounded = to_host(sums),
+                       expected = to_host(wanted);
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+              ASSERT_NEAR(rounded[i], expected[i], 1.01 * unit * std::abs(expected[i]) + 1e-5) << i;
+              ASSERT_NEAR(unrounded[i], expected[i], 1e-5) << i;
+            }
+          }
+}
+
+TYPED_TEST(HalfGemm, EmulationNeedsScratchMemoryAndNoTf32) {
+  using T = TypeParam;
+  const Matrix<T> a("a", 2, 2), b("b", 2, 2), c("c", 2, 2);
+  for (const MatmulScratch& scratch :
+       {MatmulScratch{3, 4, 4}, MatmulScratch{4, 3, 4}, MatmulScratch{4, 4, 3}}) {
+    const Gemm<T> gemm(MatmulPrecision::strict, scratch, HalfProducts::emulated);
+    EXPECT_THROW(gemm(Trans::no, Trans::no, a, b, 0, c), Error);
+  }
+  EXPECT_THROW(Gemm<T>(MatmulPrecision::tf32), ConfigError);
+}
+
+/// x rounded to TF32: an element of the product of x and the unit matrix.
 float tf32(float x) {
-  const auto v = to_device<float>({x});
-  round_to_tf32(v, v);
-  return to_host(v)[0];
+  const auto a = to_device<float>({x, 0, 0, 0}, 2, 2), one = to_device<float>({1, 0, 0, 1}, 2, 2);
+  const Matrix<float> c("c", 2, 2);
+  Gemm<float>(MatmulPrecision::tf32, {4, 4})(Trans::no, Trans::no, a, one, 0, c);
+  return to_host(c)[0];
 }
 
 TEST(Tf32, RoundsToTenBitsNearestTiesAway) {

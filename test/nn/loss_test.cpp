@@ -52,7 +52,7 @@ TEST(Loss, CountsAreElementsOrRows) {
   EXPECT_EQ(loss_shape(LossKind::cross_entropy, 3, 4, 2).rows, 12);
 }
 
-/// Against central differences of the sum, element by element.
+/// Checks the gradient against central differences of the sum, element by element.
 template <class T>
 void expect_loss_gradient(LossKind kind, const std::vector<double>& at, Size rows, Size cols,
                           const Matrix<T>& target, const LossDetails<T>& details = {}) {
@@ -109,7 +109,7 @@ TEST(Loss, ValuesOfSmallCases) {
             86);
 }
 
-/// A rank's largest logit may be far from that of all.
+/// The largest logit of a rank may be far from the largest of all.
 TEST(Loss, ClassesOfSeveralRanksAreThoseOfOne) {
   const Size rows = 5, classes = 7;
   const Matrix<double> logits("logits", rows, classes);
@@ -198,6 +198,33 @@ TYPED_TEST(LossOf, AnExactPredictionHasNoGradient) {
     loss_and_gradient<T>(kind, t, t, 2, sums, 0, g);
     EXPECT_EQ(to_host(g), (std::vector<T>{0, 0}));
     EXPECT_EQ(to_host(sums)[0], 0);
+  }
+}
+
+template <class T>
+class HalfLoss : public testing::Test {};
+using HalfTypes = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(HalfLoss, HalfTypes);
+
+TYPED_TEST(HalfLoss, IsComputedInFloatAndItsGradientScaled) {
+  using T = TypeParam;
+  const double unit = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;
+  for (const LossKind kind : {LossKind::mse, LossKind::mae, LossKind::relative_l2}) {
+    SCOPED_TRACE(name_of(kind));
+    const Matrix<T> p("p", 5, 3), g("g", 5, 3);
+    const Matrix<float> t("t", 5, 3), wide_g("g", 5, 3);
+    fill_normal(p, key(1));
+    fill_normal(t, key(2));
+    const auto host = to_host(p);
+    const auto wide_p = to_device<float>(std::vector<float>(host.begin(), host.end()), 5, 3);
+    const Vector<double> sums("sums", 2);
+    loss_and_gradient<T>(kind, p, t, 1 << 20, sums, 0, g, {1024});
+    loss_and_gradient<float>(kind, wide_p, t, 1 << 10, sums, 1, wide_g);
+    EXPECT_EQ(to_host(sums)[0], to_host(sums)[1]);
+    const auto got = to_host(g);
+    const auto wanted = to_host(wide_g);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(static_cast<float>(got[i]), wanted[i], 1.01 * unit * std::abs(wanted[i]) + 1e-9);
   }
 }
 

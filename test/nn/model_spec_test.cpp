@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/models/models.hpp>
 
+#include "device_data.hpp"
+#include "nn/serial_model.hpp"
+
 namespace tessera {
 namespace {
+
+using test::to_host;
 
 /// "layer1/product <- data; ..."
 std::string layers_of(const ModelSpec& model) {
@@ -76,35 +82,43 @@ TEST(ModelSpec, ResidualBlocksReadTheStreamTwice) {
   EXPECT_EQ(model.num_parameters(), 3 * 5 + 5 + 5 + 5 + 5 * 7 + 7 + 7 * 5 + 5 + 5 * 2 + 2);
 }
 
-TEST(ModelSpec, BadSizesAreRejected) {
-  EXPECT_THROW(mlp({.widths = {}}), ConfigError);
-  EXPECT_THROW(mlp({.widths = {4}}), ConfigError);
-  EXPECT_THROW(mlp({.widths = {4, 0, 1}}), ConfigError);
-  EXPECT_THROW(mlp({.widths = {4, -64, 1}}), ConfigError);
-  EXPECT_THROW(residual_mlp({3, 0, 7, 1, 2}), ConfigError);
-  EXPECT_THROW(residual_mlp({3, 5, 7, 0, 2}), ConfigError);
-}
-
-// Every kind answers what plans ask, and its first way to lie is whole.
-TEST(LayerRows, AreComplete) {
-  const ModelSpec model = residual_mlp({3, 5, 7, 1, 2});
-  for (const LayerSpec& layer : model.layers) {
-    const std::vector<Layout> layouts = row_of(layer).layouts(layer);
-    ASSERT_FALSE(layouts.empty());
-    for (const Layout& layout : layouts) {
-      EXPECT_EQ(layout.inputs.size(), layer.inputs.size()) << layer.name;
-      EXPECT_EQ(layout.input_gradients.size(), layer.inputs.size()) << layer.name;
-      EXPECT_EQ(layout.parameters.size(), layer.parameters.size()) << layer.name;
-      EXPECT_EQ(layout.parameter_gradients.size(), layer.parameters.size()) << layer.name;
-    }
-    EXPECT_TRUE(layouts.front().output.is_replicate()) << layer.name;
-  }
-}
-
 TEST(Flops, TheTutorialStepTakes45056) {
   const PassCount flops = count_flops(mlp({.widths = {4, 64, 1}}).layers, 32);
   EXPECT_EQ(flops.forward, 20480);
   EXPECT_EQ(flops.total(), 45056);  // 61440 if the data had a gradient
+}
+
+TEST(Fno, InitialModesAreUniform) {
+  const ModelSpec model = fno({.grid = 8, .modes = 4, .width = 8, .layers = 1});
+  const test::SerialModel<double> net(model, 1);
+  const auto r = to_host(net.parameter(net.parameters(), "layer1/modes"));
+  double least = 1, most = 0, sum = 0;
+  for (const double value : r) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+    sum += value;
+  }
+  const double limit = 1.0 / 64;
+  EXPECT_GE(least, 0);
+  EXPECT_LT(least, 0.01 * limit);
+  EXPECT_LT(most, limit);
+  EXPECT_GT(most, 0.99 * limit);
+  EXPECT_NEAR(sum / static_cast<double>(r.size()), limit / 2, 0.02 * limit);
+}
+
+// Two products for each transform, one of complex numbers for each mode, and the dense layers.
+// Along the first dimension k1 and -k1 are one.
+TEST(Fno, FlopsAreThoseOfTheClosedForm) {
+  const Size n = 32, m = 12, w = 32, samples = 3;
+  const ModelSpec model = fno({.grid = n, .modes = m, .width = w, .layers = 4, .projection = 128});
+  const Size transform = 2 * (2 * (m + 1) * n * n * w + 2 * m * 4 * m * n * w);
+  const Size layer = 2 * transform + 8 * 2 * m * m * w * w + 2 * n * n * w * w;
+  const Size dense = 2 * n * n * (w * 128 + 128);
+  const Size lift = 2 * n * n * 3 * w;  // no gradient of x
+  EXPECT_EQ(count_flops(model.layers, samples).forward, samples * (4 * layer + dense + lift));
+  // Transforms have no parameters: their backward pass is another transform.
+  EXPECT_EQ(count_flops(model.layers, samples).backward,
+            samples * (4 * (2 * layer - 2 * transform) + 2 * dense + lift));
 }
 
 }  // namespace

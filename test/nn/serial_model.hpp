@@ -13,15 +13,15 @@
 
 namespace tessera::test {
 
-/// to += from. No method, because nvcc takes lambdas for a device only from public ones.
+/// to += from. A free function, because nvcc rejects device lambdas in private methods.
 template <class T>
 void add_gradient(const Matrix<const T>& from, const Matrix<T>& to) {
   Kokkos::parallel_for(
       "add_gradient", to.span(), KOKKOS_LAMBDA(int e) { to.data()[e] += from.data()[e]; });
 }
 
-/// Losses and gradients of any model on one rank with nothing but its layers: every output and
-/// every gradient has memory of its own, and nothing of a plan is used.
+/// Losses and gradients of any model on one rank, from its layers only and without a plan. Every
+/// output and every gradient has memory of its own.
 template <class T>
 class SerialModel {
  public:
@@ -44,7 +44,7 @@ class SerialModel {
     }
   }
 
-  /// The mean loss of one batch, by way of the host.
+  /// Returns the mean loss of one batch.
   double loss(const Matrix<const T>& x, const Matrix<const T>& y) {
     run_forward(x);
     run_loss(y, Matrix<T>());
@@ -52,7 +52,7 @@ class SerialModel {
     return (sum(0) + sum(1)) / static_cast<double>(count());
   }
 
-  /// Gradients of the mean loss of one batch; its local sum stays in loss_sum().
+  /// Computes the gradients of the mean loss of one batch; loss_sum() has its local sum.
   void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y,
                          bool accumulate = false) {
     run_forward(x);
@@ -65,16 +65,16 @@ class SerialModel {
   const Vector<T>& gradients() const { return gradients_; }
   const Vector<double>& loss_sum() const { return loss_; }
   const Matrix<T>& output() const { return outputs_.back(); }
-  /// Of what layers ask: the number of the step, and of the batch's first sample.
+  /// Sets the number of the step and of the batch's first sample.
   void set_step(Size step, Size first = 0) {
     step_ = step;
     first_ = first;
   }
 
-  /// From here on as for samples of the model's own.
+  /// Makes later passes draw from the prior.
   void draw_from_prior() { from_prior_ = true; }
 
-  /// A parameter in the flat vector of all, which follow one another in the order of the layers.
+  /// Returns a parameter's part of a flat vector of all parameters, in the order of the layers.
   Vector<T> parameter(const Vector<T>& flat, const std::string& path) const {
     for (const LayerSpec& layer : model_.layers)
       for (std::size_t p = 0; p < layer.parameters.size(); ++p)
@@ -128,7 +128,7 @@ class SerialModel {
     for (std::size_t l = 0; l < model_.layers.size(); ++l) forward(call_of(l, x));
   }
 
-  /// Each input's gradient is made by itself and then added to what other readers gave.
+  /// Computes each input's gradient and adds it to those of other readers.
   void run_backward(std::size_t l, const Matrix<const T>& x, bool accumulate) {
     const LayerSpec& layer = model_.layers[l];
     const LayerRow& row = row_of(layer);

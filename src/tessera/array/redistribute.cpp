@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-/// One part of a tensor whose parts are contiguous: an alias.
+/// Returns one part of a tensor as an alias; the parts must be contiguous.
 template <class T>
 Vector<T> slice_of(const Vector<T>& whole, const Parts& parts, Size part) {
   const Range range = balanced_split(parts.n, parts.count, part);
@@ -17,14 +17,14 @@ Vector<T> slice_of(const Vector<T>& whole, const Parts& parts, Size part) {
   return Kokkos::subview(whole, std::pair(range.begin * step, range.end() * step));
 }
 
-/// A tensor on its way: the block, and whether its memory is ours to overwrite.
+/// The block between two steps. `ours`: its memory may be overwritten.
 template <class T>
 struct Travelling {
   Vector<T> data;
   bool ours = false;
 };
 
-/// Aliases what can be shared; else carries the step out in new memory.
+/// Replaces the block by an alias if possible, else carries the step out into new memory.
 template <class T>
 void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape& group,
                const Communicator& comm) {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include <tessera/array/redistribute_plan.hpp>
@@ -9,10 +6,10 @@
 namespace tessera {
 namespace {
 
-/// Elements sent, calls, steps: compared in this order.
+/// Elements sent by a ring, calls, steps; compared in this order.
 using Cost = std::tuple<Size, Size, Size>;
 
-/// Elements of the block that the ranks of one group along `axis` hold together.
+/// Returns the elements of the block that the ranks of one group along `axis` hold together.
 Size group_elements(const Shape& shape, Placements placements, std::size_t axis,
                     const MeshShape& mesh, Size rank) {
   placements[axis] = Placement::replicate();
@@ -31,7 +28,7 @@ Cost operator+(const Cost& a, const Cost& b) {
           std::get<2>(a) + std::get<2>(b)};
 }
 
-/// Whether a later axis shards a dimension that the step of `axis` touches.
+/// Returns true if a later axis shards a dimension that the step of `axis` to `next` cuts or joins.
 bool is_blocked(const Placements& now, std::size_t axis, Placement next) {
   for (std::size_t b = axis + 1; b < now.size(); ++b) {
     if (!now[b].is_shard()) continue;
@@ -40,41 +37,53 @@ bool is_blocked(const Placements& now, std::size_t axis, Placement next) {
   return false;
 }
 
-/// Shortest path over placements (Dijkstra); returns every state on it, `from` first.
-std::vector<Placements> cheapest_path(const Shape& shape, const Placements& from,
-                                      const Placements& to, const MeshShape& mesh) {
-  struct Visit {
-    Cost cost;
-    Placements before;
-  };
-  std::map<Placements, Visit> best{{from, {}}};
-  std::set<std::pair<Cost, Placements>> open{{Cost{}, from}};
-  while (open.begin()->second != to) {
-    const auto [cost, now] = open.extract(open.begin()).value();
+/// Tries the orders of steps depth first and keeps the cheapest.
+class StepSearch {
+ public:
+  using Path = std::vector<std::pair<std::size_t, Placement>>;  ///< axis, its next placement
+
+  StepSearch(const Shape& shape, const Placements& to, const MeshShape& mesh)
+      : shape_(shape), to_(to), mesh_(mesh) {}
+
+  Path cheapest(const Placements& from) {
+    visit(from, std::vector<bool>(from.size()), {});
+    return best_;
+  }
+
+ private:
+  void visit(const Placements& now, const std::vector<bool>& moved, const Cost& cost) {
+    if (found_ && best_cost_ <= cost) return;
+    if (now == to_) {
+      found_ = true;
+      best_ = path_;
+      best_cost_ = cost;
+      return;
+    }
     for (std::size_t a = 0; a < now.size(); ++a) {
-      for (const Placement next : {Placement::replicate(), to[a]}) {
+      if (moved[a] && !now[a].is_replicate()) continue;
+      for (const Placement next : {Placement::replicate(), to_[a]}) {
         if (next == now[a] || is_blocked(now, a, next)) continue;
-        // Rank 0 holds the largest blocks, and using it everywhere makes all ranks agree.
-        const Cost total =
-            cost + cost_of(transition(now[a], next), group_elements(shape, now, a, mesh, 0),
-                           mesh.axes()[a].size);
         Placements after = now;
         after[a] = next;
-        const auto [known, is_new] = best.try_emplace(after, Visit{total, now});
-        if (!is_new) {
-          if (known->second.cost <= total) continue;
-          open.erase({known->second.cost, after});
-          known->second = {total, now};
-        }
-        open.insert({total, after});
+        std::vector<bool> moved_after = moved;
+        moved_after[a] = true;
+        path_.emplace_back(a, next);
+        // All ranks must agree: the search uses the blocks of rank 0, which are the largest.
+        visit(after, moved_after,
+              cost + cost_of(transition(now[a], next), group_elements(shape_, now, a, mesh_, 0),
+                             mesh_.axes()[a].size));
+        path_.pop_back();
       }
     }
   }
-  std::vector<Placements> path{to};
-  while (path.back() != from) path.push_back(best.at(path.back()).before);
-  std::reverse(path.begin(), path.end());
-  return path;
-}
+
+  const Shape& shape_;
+  const Placements& to_;
+  const MeshShape& mesh_;
+  Path path_, best_;
+  Cost best_cost_;
+  bool found_ = false;
+};
 
 }  // namespace
 
@@ -83,27 +92,20 @@ std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const
                                                 Size rank) {
   check_placements(from, mesh, global_shape.size());
   check_placements(to, mesh, global_shape.size());
-  Placements start = from;
-  Placements end = to;
+  Placements now = from, end = to;
   for (std::size_t a = 0; a < mesh.num_axes(); ++a) {
-    if (mesh.axes()[a].size == 1) start[a] = end[a] = Placement::replicate();
+    if (mesh.axes()[a].size == 1) now[a] = end[a] = Placement::replicate();
   }
   std::vector<RedistributeStep> steps;
-  if (start == end) return steps;
-  const std::vector<Placements> path = cheapest_path(global_shape, start, end, mesh);
-  for (std::size_t s = 0; s + 1 < path.size(); ++s) {
-    const auto changed = std::mismatch(path[s].begin(), path[s].end(), path[s + 1].begin());
-    RedistributeStep step;
-    step.axis = static_cast<std::size_t>(changed.first - path[s].begin());
-    step.from = *changed.first;
-    step.to = *changed.second;
-    step.transition = transition(step.from, step.to);
+  for (const auto& [axis, next] : StepSearch(global_shape, end, mesh).cheapest(now)) {
+    RedistributeStep step{axis, now[axis], next, transition(now[axis], next)};
     if (step.transition == Transition::all_to_all) {
-      step.payload_elements = num_elements(local_block(global_shape, path[s], mesh, rank).extent);
+      step.payload_elements = num_elements(local_block(global_shape, now, mesh, rank).extent);
     } else if (is_collective(step.transition)) {
-      step.payload_elements = group_elements(global_shape, path[s], step.axis, mesh, rank);
+      step.payload_elements = group_elements(global_shape, now, axis, mesh, rank);
     }
     steps.push_back(step);
+    now[axis] = next;
   }
   return steps;
 }

@@ -9,26 +9,27 @@
 
 namespace tessera {
 
-/// A tensor of rank 0 to 4 over a mesh: this rank's block as flat row-major memory, the global
-/// shape, and one placement per mesh axis. A handle like a View: copies share the memory.
-/// Defined for float, double, int32 and int64.
+/// A tensor of rank 0 to 4 over a mesh: the rank's block as flat row-major memory, the global
+/// shape, and one placement per mesh axis. A handle like a View: copies share the memory. Defined
+/// for float, double, int32 and int64.
 template <class T>
 class ShardedTensor {
  public:
-  /// Takes over `local`, whose extent is that of local_block(); Error (usage) otherwise.
+  /// Uses the memory of `local`. Throws Error (usage) if its extent is not that of local_block().
   ShardedTensor(Mesh mesh, Shape global_shape, Placements placements, Vector<T> local);
-  /// Allocates the block, filled with zeros.
+  /// Allocates the block and fills it with zeros.
   ShardedTensor(Mesh mesh, Shape global_shape, Placements placements);
 
   const Mesh& mesh() const { return mesh_; }
   const Shape& global_shape() const { return global_shape_; }
   const Placements& placements() const { return placements_; }
-  /// Where the block lies in the tensor.
+  /// Offset and extent of the block in the tensor.
   const Block& block() const { return block_; }
 
   /// The block, flat.
   const Vector<T>& local() const { return local_; }
-  /// The block of a tensor of rank 2, or of rank 1 as one row: an alias.
+  /// Returns the block of a tensor of rank 2, or of rank 1 as one row, as an alias. Throws Error
+  /// (usage) for other ranks.
   Matrix<T> local_matrix() const;
 
  private:
@@ -51,9 +52,9 @@ struct FillFromFunction {
 
 }  // namespace detail
 
-/// Each rank computes its own block: element i (flat, row-major, in the whole tensor) is
-/// function(i), a device callable. Along Partial axes the rank with coordinate 0 holds the value,
-/// the others zeros. No communication.
+/// Returns a tensor whose element i (flat, row-major, in the whole tensor) is function(i), a device
+/// callable. Each rank computes its own block. Along Partial axes the rank with coordinate 0 holds
+/// the values and the others hold zeros. No communication.
 template <class T, class F>
 ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
                                const Placements& placements, const F& function) {

@@ -15,17 +15,17 @@
 namespace tessera {
 namespace {
 
-/// The sharding of each array from its path and shape.
+/// Shards each array by the spec of its path and shape.
 template <class T, class SpecOf>
 ShardedState<T> shard_each(const ArrayState<T>& arrays, const Mesh& mesh, SpecOf spec_of) {
   ShardedState<T> state;
   for (const auto& [path, array] : arrays) {
-    state.emplace(path, shard_array(array, mesh, spec_of(path, array.shape)));
+    state.emplace(path, shard_array<T>(array, {mesh, spec_of(path, array.shape)}));
   }
   return state;
 }
 
-/// The axes that the rule of "batch" gives to dimension 0.
+/// Splits dimension 0 over the axes that the rule of "batch" names.
 PartitionSpec batch_spec(const MeshShape& mesh) {
   return partition_spec_for_names({"batch"}, default_rules(), mesh);
 }
@@ -76,18 +76,14 @@ NamedSharding create_data_parallel_sharding(const Mesh& mesh, std::string_view d
 
 template <class T>
 ShardedTensor<T> shard_array(const Array<T>& array, const NamedSharding& sharding) {
-  return shard_array(array, sharding.mesh, sharding.spec);
-}
-
-template <class T>
-ShardedTensor<T> shard_array(const Array<T>& array, const Mesh& mesh, const PartitionSpec& spec) {
+  const auto& [mesh, spec] = sharding;
   return from_global(mesh, array.shape, to_placements(spec, mesh.shape(), array.shape.size()),
                      array.values);
 }
 
 template <class T>
 ShardedTensor<T> replicate(const Array<T>& array, const Mesh& mesh) {
-  return shard_array(array, mesh, PartitionSpec());
+  return shard_array<T>(array, {mesh, {}});
 }
 
 template <class T>
@@ -97,7 +93,7 @@ ShardedState<T> replicate(const ArrayState<T>& arrays, const Mesh& mesh) {
 
 template <class T>
 ShardedTensor<T> shard_batch(const Array<T>& batch, const Mesh& mesh) {
-  return shard_array(batch, mesh, batch_spec(mesh.shape()));
+  return shard_array<T>(batch, {mesh, batch_spec(mesh.shape())});
 }
 
 template <class T>
@@ -172,7 +168,6 @@ ShardedState<T> all_reduce_gradients(ShardedState<T> gradients, std::string_view
 
 #define TESSERA_INSTANTIATE(T)                                                                     \
   template ShardedTensor<T> shard_array(const Array<T>&, const NamedSharding&);                    \
-  template ShardedTensor<T> shard_array(const Array<T>&, const Mesh&, const PartitionSpec&);       \
   template ShardedTensor<T> replicate(const Array<T>&, const Mesh&);                               \
   template ShardedState<T> replicate(const ArrayState<T>&, const Mesh&);                           \
   template ShardedTensor<T> shard_batch(const Array<T>&, const Mesh&);                             \

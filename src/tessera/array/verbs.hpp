@@ -24,35 +24,33 @@ using ArrayState = std::map<std::string, Array<T>>;
 template <class T>
 using ShardedState = std::map<std::string, ShardedTensor<T>>;
 
-/// Where arrays go: a mesh and the spec of an array on it.
+/// A mesh and the spec of arrays on it.
 struct NamedSharding {
   Mesh mesh;
   PartitionSpec spec;
 };
 
-/// A mesh over all ranks of `world`: {{"data", 2}, {"model", 4}}; one size may be -1, the rest of
-/// the ranks. Collective. ConfigError for the key "mesh".
+/// Returns a mesh over all ranks of `world`, as {{"data", 2}, {"model", 4}}. One size may be -1:
+/// the remaining ranks. Collective. Throws ConfigError for the key "mesh".
 Mesh create_device_mesh(const Communicator& world, std::vector<Axis> axes);
-/// All ranks along one axis. Collective.
+/// Returns a mesh with all ranks along one axis. Collective.
 Mesh create_data_parallel_mesh(const Communicator& world, std::string_view data_axis = "data");
-/// Dimension 0 over the data axis. ConfigError if the mesh does not have it.
+/// Returns the sharding of dimension 0 over the data axis. Throws ConfigError if the mesh lacks it.
 NamedSharding create_data_parallel_sharding(const Mesh& mesh, std::string_view data_axis = "data");
 
-/// This rank's block of the array. No communication; an alias of the array where the block is
-/// contiguous in it. The state forms do the same to every array.
+/// Returns the rank's block of the array: an alias if the block is contiguous in it. No
+/// communication. The forms for a state do the same to every array.
 template <class T>
 ShardedTensor<T> shard_array(const Array<T>& array, const NamedSharding& sharding);
-template <class T>
-ShardedTensor<T> shard_array(const Array<T>& array, const Mesh& mesh, const PartitionSpec& spec);
 
-/// The whole array on every rank: an alias.
+/// Returns the whole array on every rank, as an alias.
 template <class T>
 ShardedTensor<T> replicate(const Array<T>& array, const Mesh& mesh);
 template <class T>
 ShardedState<T> replicate(const ArrayState<T>& arrays, const Mesh& mesh);
 
-/// The rows of a batch, split over the axes that split data (`data` and `fsdp`, those that the mesh
-/// has), or as the sharding says. Batches that the ranks do not divide, or that are smaller, work.
+/// Returns the rank's rows of a batch, split over the axes `data` and `fsdp` of the mesh, or as the
+/// sharding says. Any number of rows works; a rank may get none.
 template <class T>
 ShardedTensor<T> shard_batch(const Array<T>& batch, const Mesh& mesh);
 template <class T>
@@ -62,11 +60,10 @@ ShardedState<T> shard_batch(const ArrayState<T>& batch, const Mesh& mesh);
 template <class T>
 ShardedState<T> shard_batch(const ArrayState<T>& batch, const NamedSharding& sharding);
 
-/// Parameters over a mesh. `param_sharding`: "replicate" keeps them whole; "shard" splits the
-/// largest dimension (the first of equals) over `fsdp`, or over `data` where the mesh has no fsdp
-/// axis; a map gives the spec of each path, and paths that it does not have stay whole. ConfigError
-/// for another word, for a mesh with neither axis, and for a path that the state does not have
-/// (with the nearest one that it has).
+/// Returns parameters over a mesh. `param_sharding`: "replicate" keeps them whole. "shard" splits
+/// the largest dimension (the first, if several are) over `fsdp`, or over `data` if the mesh has no
+/// axis fsdp. A map gives the spec of each path; the other paths stay whole. Throws ConfigError for
+/// another word, for a mesh with neither axis, and for an unknown path, with the nearest known one.
 template <class T>
 ShardedState<T> shard_model_state(const ArrayState<T>& state, const Mesh& mesh,
                                   std::string_view param_sharding = "replicate");
@@ -74,12 +71,11 @@ template <class T>
 ShardedState<T> shard_model_state(const ArrayState<T>& state, const Mesh& mesh,
                                   const std::map<std::string, PartitionSpec>& param_sharding);
 
-/// Gradients that are terms of a sum along `axis` (Partial) become their sum, or that divided by
-/// the size of the axis ("mean": right where every rank's gradient is a mean over equally many
-/// samples). One all-reduce per tensor, in place where nothing else refers to its memory.
-/// ConfigError for another `reduce_type` or an axis that the mesh does not have; Error for a
-/// gradient that is not Partial along the axis. Collective over the mesh. Defined for float and
-/// double.
+/// Returns the sums of gradients that are Partial along `axis`, with one all-reduce per tensor, in
+/// place if nothing else refers to its memory. "mean" divides by the size of the axis, which is
+/// right if every rank's gradient is a mean over equally many samples. Throws ConfigError for
+/// another `reduce_type` or an unknown axis, and Error (usage) for a gradient that is not Partial
+/// along the axis. Collective over the mesh. Defined for float and double.
 template <class T>
 ShardedState<T> all_reduce_gradients(ShardedState<T> gradients,
                                      std::string_view reduce_type = "mean",

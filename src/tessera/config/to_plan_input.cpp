@@ -20,7 +20,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
   input.emulates_products =
-      is_half(input.compute_type) && short_products(input.compute_type) == ShortProducts::emulated;
+      is_half(input.compute_type) && half_products(input.compute_type) == HalfProducts::emulated;
   input.precision = config.model.matmul_precision;
   input.rounds_natively = has_native_tf32();
   input.global_batch = training.batch_size;

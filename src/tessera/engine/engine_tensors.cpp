@@ -94,7 +94,7 @@ void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch)
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms);
-  cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().first, terms);
+  cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().out_begin, terms);
 }
 
 template <class T>
@@ -105,7 +105,7 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   const auto prediction = in_loss_shape(frame_.read(operands.inputs[0], batch), batch);
   LossDetails<State> details{loss_scale_.value(), options_.boundary_weight};
   if (operands.terms != no_slot) {
-    details.first_class = operands_.layers().back().first;
+    details.first_class = operands_.layers().back().out_begin;
     details.classes = plan_.input.model.output_width();
     details.terms = frame_.sums(operands.terms, batch);
   }

@@ -9,8 +9,8 @@ namespace tessera {
 
 inline constexpr std::size_t max_tensor_rank = 4;
 
-/// Turns a flat index in a rank's block into the flat index in the whole tensor. Row-major, for
-/// tensors of at most max_tensor_rank dimensions.
+/// Maps a flat index in a rank's block to the flat index in the whole tensor. Row-major, for at
+/// most max_tensor_rank dimensions.
 struct GlobalIndex {
   Size extent[max_tensor_rank];
   Size offset[max_tensor_rank];

@@ -11,12 +11,12 @@
 
 namespace tessera {
 
-/// A mesh shape filled with the ranks of a communicator: rank r has the coordinates of r. A handle,
+/// A mesh of the ranks of a communicator; MeshShape gives the coordinates of each rank. A handle,
 /// cheap to copy.
 class Mesh {
  public:
-  /// Collective over `world`. ConfigError for the key "mesh" unless the sizes multiply to its
-  /// ranks.
+  /// Collective over `world`. Throws ConfigError for the key "mesh" unless the sizes multiply to
+  /// its number of ranks.
   Mesh(const Communicator& world, MeshShape shape);
 
   const MeshShape& shape() const;
@@ -24,13 +24,14 @@ class Mesh {
   const std::vector<Size>& coordinates() const;
 
   const Communicator& world() const;
-  /// The ranks that differ from this one in the coordinate along the axis only; its rank is that
-  /// coordinate. For an axis of size 1, or one that the mesh does not have, this rank alone.
+  /// Returns the communicator of the ranks whose coordinates equal this rank's along all other
+  /// axes; its rank is the coordinate along the axis. Returns this rank alone for an axis of size 1
+  /// or an unknown one.
   const Communicator& axis(std::string_view name) const;
   const Communicator& axis(std::size_t index) const;
-  /// The ranks that differ in the coordinates along these axes only, row-major in the order of the
-  /// mesh; named by MeshShape::group_name. Collective over the mesh when a set of axes is asked for
-  /// the first time, local later.
+  /// Returns the communicator of the ranks whose coordinates equal this rank's along all axes but
+  /// these, row-major in the order of the mesh and named by MeshShape::group_name. The first call
+  /// for a set of axes is collective over the mesh; later calls are local.
   Communicator over(const std::vector<std::string>& axes) const;
 
  private:

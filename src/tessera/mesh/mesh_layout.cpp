@@ -12,7 +12,7 @@ namespace {
 
 constexpr Size gap = -1;
 
-/// 0..n-1, with a gap before the last where there are more than `limit`.
+/// Returns 0..n-1, or, if these are more than `limit`, the first ones, a gap and the last.
 std::vector<Size> shown(Size n, Size limit) {
   std::vector<Size> indices;
   for (Size i = 0; i < std::min(n, limit); ++i) indices.push_back(i);
@@ -25,7 +25,7 @@ std::vector<Size> shown(Size n, Size limit) {
 
 std::string cell(Size number) { return number == gap ? "..." : fmt::format("{}", number); }
 
-/// One grid of rows x columns (rows = 1 for a 1-D mesh) whose first rank is `first`.
+/// Returns one grid of rows x columns whose first rank is `first`; a 1-D mesh has one row.
 std::string grid(const MeshShape& mesh, Size first) {
   const std::size_t last = mesh.num_axes() - 1;
   const bool has_rows = last > 0;

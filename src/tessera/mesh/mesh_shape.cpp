@@ -38,7 +38,7 @@ bool is_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), tail);
 }
 
-/// Names and sizes; -1 is left to the caller where `rest` allows it.
+/// Rejects bad names and sizes. `rest`: -1 is allowed, also several times.
 void check_axes(const std::vector<Axis>& axes, bool rest) {
   const std::string text = spell(axes);
   if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
@@ -60,7 +60,7 @@ void check_axes(const std::vector<Axis>& axes, bool rest) {
   }
 }
 
-/// Product of the positive sizes.
+/// Returns the product of the positive sizes.
 Size product(const std::vector<Axis>& axes) {
   Size ranks = 1;
   for (const Axis& axis : axes) {
@@ -92,7 +92,7 @@ Axis parse_axis(std::string_view part, std::string_view whole) {
   return axis;
 }
 
-/// Nodes and ranks of each node as numbers.
+/// Replaces size_nodes and size_per_node by numbers.
 void count_nodes(std::vector<Axis>& axes, const Topology& topology) {
   const std::string text = spell(axes);
   for (Axis& axis : axes) {

@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// JAX's spelling of where a tensor lives: for each dimension the mesh axes that shard it, none for
-/// a dimension that is whole. Dimensions beyond the last entry are whole, too.
+/// Placements in JAX's spelling: for each dimension the mesh axes that shard it; a whole dimension
+/// has none. Dimensions after the last entry are whole.
 struct PartitionSpec {
   using Entry = std::vector<std::string>;
   std::vector<Entry> dims;
@@ -19,8 +19,8 @@ struct PartitionSpec {
   PartitionSpec() = default;
   PartitionSpec(std::initializer_list<Entry> entries) : dims(entries) {}
 
-  /// "P('data', None)", "PartitionSpec(('data', 'fsdp'),)", "P()"; quotes ' or ". ConfigError for
-  /// the key "partition_spec" if the text is something else.
+  /// Reads "P('data', None)", "PartitionSpec(('data', 'fsdp'),)" or "P()", with quotes ' or ".
+  /// Throws ConfigError for the key "partition_spec" for other text.
   static PartitionSpec parse(std::string_view text);
   /// "P(('data', 'fsdp'), None)"
   std::string to_string() const;
@@ -28,12 +28,13 @@ struct PartitionSpec {
   friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
 };
 
-/// ConfigError, which shows the spec, unless it names existing axes, each at most once, and is no
-/// longer than `tensor_rank`. The axes of one dimension stand in the order of the mesh, outer split
-/// first: no other nesting exists.
+/// Returns the placements of a spec. Throws ConfigError unless the spec names existing axes, each
+/// at most once, and has at most `tensor_rank` entries. The axes of one dimension must have the
+/// order of the mesh, in which splits are nested, outermost first.
 Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh, std::size_t tensor_rank);
 
-/// One entry per dimension. Error if a placement is Partial, which a spec cannot say.
+/// Returns a spec with one entry per dimension. Throws Error (usage) for a Partial placement, which
+/// a spec cannot express.
 PartitionSpec to_partition_spec(const Placements& placements, const MeshShape& mesh,
                                 std::size_t tensor_rank);
 

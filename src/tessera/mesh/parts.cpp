@@ -9,19 +9,19 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string pack_label = "tessera::pack";
 const std::string unpack_label = "tessera::unpack";
 
-/// Copies the runs (outer index, part) between whole and packed memory. A team takes whole runs, so
-/// the divisions are per run and not per element.
+/// Copies runs (outer index, part) between whole and packed memory. A team copies whole runs, so
+/// that index divisions are per run, not per element.
 template <class T, bool packs>
 struct CopyRuns {
   Vector<T> whole;
   Vector<T> packed;
   Size outer, n, inner;      // as in Parts
-  Size base, extra;          // of the balanced split: divided once, not per run
-  Size first, runs_per_row;  // the parts that are copied; packed memory starts with `first`
+  Size base, extra;          // of the balanced split, divided on the host
+  Size first, runs_per_row;  // the copied parts; packed memory begins with part `first`
 
   KOKKOS_INLINE_FUNCTION Size begin_of(Size part) const {
     return part * base + (part < extra ? part : extra);

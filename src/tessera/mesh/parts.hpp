@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// A row-major tensor around one dimension, (outer, n, inner), whose dimension is cut into balanced
-/// parts. Whole: (outer, n, inner). Packed: part after part, each (outer, n_p, inner).
+/// A row-major tensor (outer, n, inner) whose middle dimension is cut into balanced parts. Whole
+/// memory is (outer, n, inner). Packed memory is part after part, each (outer, n_p, inner).
 struct Parts {
   Size outer = 1;
   Size n = 1;
@@ -20,22 +20,21 @@ struct Parts {
   Parts(const Shape& shape, int dim, Size parts);
 
   Size elements() const { return outer * n * inner; }
-  /// Elements of one part.
+  /// Returns the elements of one part.
   Size part_elements(Size part) const {
     return outer * balanced_split(n, count, part).count * inner;
   }
   Range all() const { return {0, count}; }
-  /// The same for every part: what communicators call counts.
+  /// Returns the elements of every part, as the counts of a collective.
   std::vector<Size> part_counts() const;
-  /// Whole and packed are the same memory layout: the parts are contiguous as they are.
+  /// Returns true if whole and packed memory have the same order.
   bool contiguous() const { return outer <= 1; }
 };
 
-/// packed = these parts of whole, in their order. Allocates nothing. Defined for the element types
-/// of communicators.
+/// Copies the parts `which` of whole to packed memory; unpack() copies them back. Allocate nothing.
+/// Defined for the element types of communicators.
 template <class T>
 void pack(const Vector<T>& whole, const Parts& parts, const Vector<T>& packed, Range which);
-/// These parts of whole = packed.
 template <class T>
 void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole, Range which);
 

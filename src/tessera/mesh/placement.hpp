@@ -20,19 +20,20 @@ std::string to_string(const Placements& placements, const MeshShape& mesh);
 /// "(4, 64)", "(7,)", "()"
 std::string to_string(const Shape& shape);
 
+/// Returns Replicate for every axis.
 Placements replicated(const MeshShape& mesh);
 
-/// Error unless there is one placement per axis and every sharded dimension exists.
+/// Throws Error (usage) unless there is one placement per axis and every sharded dimension exists.
 void check_placements(const Placements& placements, const MeshShape& mesh, std::size_t tensor_rank);
 
-/// The part of a tensor that one rank holds: per dimension, in global indices.
+/// The part of a tensor that a rank holds: for each dimension, in global indices.
 struct Block {
   Shape offset;
   Shape extent;
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// Block of `rank`; extents may be 0 where a dimension is shorter than the ranks that share it.
+/// Returns the block of `rank` by balanced splits; extents may be 0.
 Block local_block(const Shape& global_shape, const Placements& placements, const MeshShape& mesh,
                   Size rank);
 

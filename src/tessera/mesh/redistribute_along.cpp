@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-/// What an all-to-all sends: the rank's part along one dimension, cut along the other.
+/// Returns the messages of an all-to-all: the rank's part along `own`, cut along `cut`.
 Parts exchanged(const Shape& group, int own, int cut, Size ranks, Size rank) {
   return {part_of(group, own, ranks, rank), cut, ranks};
 }

@@ -8,11 +8,11 @@
 
 namespace tessera {
 
-/// Redistributes a tensor along one axis in the caller's memory, and allocates nothing. `group` is
-/// the block that the ranks of `ranks` hold together, `from` this rank's part of it (its term, if
-/// Partial), `to` the result, `packed` scratch of packed_elements(). For an all-reduce, `to` may be
-/// `from`. A reduce-scatter overwrites `from`. Collective over `ranks`. Defined for float, double,
-/// int32 and int64; for BFloat16 and Float16 without reductions.
+/// Redistributes a tensor along one axis in the caller's memory; allocates nothing. `group`: the
+/// block that the ranks hold together. `from`: this rank's part of it, or its term of a Partial
+/// one. `to`: the result; may alias `from` for an all-reduce. `packed`: packed_elements() of
+/// scratch memory. A reduce-scatter overwrites `from`. Collective over `ranks`. Defined for float,
+/// double, int32 and int64; for BFloat16 and Float16 without reductions.
 template <class T>
 void redistribute_along(const Communicator& ranks, Placement before, Placement after,
                         const Shape& group, const Vector<T>& from, const Vector<T>& to,

@@ -52,14 +52,6 @@ MeshRules default_rules() {
                     {"vocab", {"model"}}});
 }
 
-MeshRules data_parallel_rules() {
-  MeshRules rules = default_rules();
-  const MeshRules defaults = default_rules();
-  for (const MeshRules::Rule& rule : defaults.rules())
-    if (rule.logical != "batch") rules.set(rule.logical, {});
-  return rules;
-}
-
 PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
                                        const MeshRules& rules, const MeshShape& mesh) {
   PartitionSpec spec;

@@ -9,42 +9,41 @@
 
 namespace tessera {
 
-/// The rule table: for the logical name of a tensor's dimension, the mesh axes that shard it.
-/// Tensor parallelism is the rule mlp -> model, data parallelism batch -> (data, fsdp).
+/// The sharding rules: a table from logical names of tensor dimensions to the mesh axes that shard
+/// them. Tensor parallelism is the rule mlp -> model; data parallelism is batch -> (data, fsdp).
 class MeshRules {
  public:
   struct Rule {
     std::string logical;
-    std::vector<std::string> axes;  ///< none: the dimension stays whole
+    std::vector<std::string> axes;  ///< empty: the dimension stays whole
     friend bool operator==(const Rule&, const Rule&) = default;
   };
 
   MeshRules() = default;
-  /// ConfigError for the key "mesh_rules" if a logical name has two rules.
+  /// Throws ConfigError for the key "mesh_rules" if a logical name has two rules.
   explicit MeshRules(std::vector<Rule> rules);
 
   /// Replaces the rule of `logical`, or adds one.
   MeshRules& set(std::string logical, std::vector<std::string> axes);
 
   const std::vector<Rule>& rules() const { return rules_; }
-  /// ConfigError with the nearest name if there is no rule: a misspelt name must not replicate.
+  /// Returns the axes of a logical name. Throws ConfigError with the nearest name if there is no
+  /// rule, so that a misspelt name does not replicate a tensor.
   const std::vector<std::string>& axes_of(std::string_view logical) const;
 
  private:
   std::vector<Rule> rules_;
 };
 
-/// batch -> (data, fsdp), embed -> none, everything else -> model: what every strategy of ours
-/// uses. heads, mlp, modes and vocab are dimensions of layers that `model` splits. ZeRO and FSDP
-/// shard flat units and not dimensions, so no parameter's name maps to `fsdp`.
+/// Returns the rules of all strategies: batch -> (data, fsdp), embed -> none, and heads, mlp, modes
+/// and vocab -> model. No parameter dimension maps to `fsdp`, because ZeRO and FSDP shard flat
+/// units.
 MeshRules default_rules();
-/// batch -> (data, fsdp), everything else whole.
-MeshRules data_parallel_rules();
 
-/// The spec of a tensor from the logical names of its dimensions; an empty name is a whole
-/// dimension. A mesh axis serves one dimension: the first dimension that asks for it gets it, and
-/// later ones stay whole along it, as a spec may name an axis only once. Axes that the mesh does
-/// not have are left out, and the axes of one dimension take the order of the mesh.
+/// Returns the spec of a tensor from the logical names of its dimensions; a dimension with an empty
+/// name stays whole. If the rules of several dimensions name one mesh axis, the first dimension
+/// gets it. Axes that the mesh lacks are left out. The axes of one dimension have the order of the
+/// mesh.
 PartitionSpec partition_spec_for_names(const std::vector<std::string>& names,
                                        const MeshRules& rules, const MeshShape& mesh);
 

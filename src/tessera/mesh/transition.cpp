@@ -11,7 +11,7 @@ Shape part_of(Shape block, int dim, Size parts, Size part) {
 }
 
 Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
-  // The parts of a block are contiguous unless a dimension before the cut one has several elements.
+  // Parts are contiguous unless an earlier dimension has several elements.
   const auto cut = [](const Shape& block, int dim) {
     const Size outer = num_elements({block.begin(), block.begin() + dim});
     return outer <= 1 ? 0 : num_elements(block);

@@ -12,16 +12,16 @@
 
 namespace tessera {
 
-/// What turns one placement into another along one mesh axis.
+/// The operation that turns one placement into another along one mesh axis.
 enum class Transition : std::uint8_t {
   keep,            ///< nothing to do
   all_reduce,      ///< Partial -> Replicate
   reduce_scatter,  ///< Partial -> Shard
   all_gather,      ///< Shard -> Replicate
   all_to_all,      ///< Shard(i) -> Shard(j)
-  slice,           ///< Replicate -> Shard: cut out the own part, local
-  mask,            ///< Replicate -> Partial: zeros except on coordinate 0, local
-  embed,           ///< Shard -> Partial: the own part amid zeros, local
+  slice,           ///< Replicate -> Shard: keeps the rank's part; local
+  mask,            ///< Replicate -> Partial: zeros except on coordinate 0; local
+  embed,           ///< Shard -> Partial: the rank's part, zeros elsewhere; local
 };
 template <>
 inline constexpr std::array<std::string_view, 8> names_of<Transition>{
@@ -35,7 +35,7 @@ constexpr Transition transition(Placement from, Placement to) {
   return to.is_shard() ? Transition::all_to_all : Transition::embed;
 }
 
-/// The call of the communicator; none for local transitions.
+/// Returns the communicator's operation; none for local transitions.
 constexpr std::optional<Operation> operation_of(Transition t) {
   switch (t) {
     case Transition::all_reduce:
@@ -53,12 +53,13 @@ constexpr std::optional<Operation> operation_of(Transition t) {
 
 constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }
 
-/// The extents of one of `parts` balanced parts of a block that is cut along dimension `dim`.
+/// Returns the extents of a block's part number `part` of `parts` balanced parts along dimension
+/// `dim`.
 Shape part_of(Shape block, int dim, Size parts, Size part);
 
-/// Elements of the scratch memory that redistribute_along() packs messages into, on rank `rank` of
-/// `ranks`: first the outgoing, then the incoming ones. 0 if the messages are contiguous in the
-/// tensor. `group` is the block that the ranks hold together.
+/// Returns the elements of scratch memory in which redistribute_along() packs messages on rank
+/// `rank` of `ranks`: outgoing ones, then incoming ones; 0 if they are contiguous in the tensor.
+/// `group` is the block that the ranks hold together.
 Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank);
 
 }  // namespace tessera

@@ -15,8 +15,8 @@ template <>
 inline constexpr std::array<std::string_view, 5> names_of<Activation>{"identity", "relu", "tanh",
                                                                       "sigmoid", "gelu"};
 
-/// Whether the derivative needs the pre-activation z; otherwise it is a function of the output y,
-/// and z need not be kept.
+/// Returns true if the derivative is a function of the pre-activation z, which backward then reads.
+/// The other derivatives are functions of the output y.
 constexpr bool needs_preactivation(Activation a) { return a == Activation::gelu; }
 
 }  // namespace tessera

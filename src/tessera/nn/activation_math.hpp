@@ -6,7 +6,7 @@
 #include <tessera/nn/activation.hpp>
 #include <tessera/nn/exponential.hpp>
 
-/// The activations and their derivatives for one element, for device code. A NaN passes through.
+/// The activations and their derivatives for one element, in device code. NaN gives NaN.
 namespace tessera::detail {
 
 /// tanh |z| = (1 - e) / (1 + e) with e = exp(-2 |z|).
@@ -17,7 +17,7 @@ KOKKOS_FORCEINLINE_FUNCTION T tanh_of(T z) {
   return z < T(0) ? magnitude : -magnitude;
 }
 
-/// 1 / (1 + exp(-z)), from the exponential that cannot overflow.
+/// 1 / (1 + exp(-z)), computed from exp(-|z|), which does not overflow.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T sigmoid_of(T z) {
   const T e = exp_of_nonpositive(z < T(0) ? z : -z);
@@ -27,13 +27,13 @@ KOKKOS_FORCEINLINE_FUNCTION T sigmoid_of(T z) {
 inline constexpr double sqrt_2_over_pi = 0.79788456080286535588;
 inline constexpr double gelu_cubic = 0.044715;
 
-/// tanh of what gelu takes it of.
+/// The tanh inside gelu.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T gelu_tanh(T z) {
   return tanh_of(T(sqrt_2_over_pi) * (z + T(gelu_cubic) * z * z * z));
 }
 
-/// The output.
+/// y = activation(z).
 template <Activation A, class T>
 KOKKOS_FORCEINLINE_FUNCTION T value_of(T z) {
   if constexpr (A == Activation::relu)
@@ -48,7 +48,7 @@ KOKKOS_FORCEINLINE_FUNCTION T value_of(T z) {
     return z;
 }
 
-/// The derivative, a function of the output y, or of z where needs_preactivation() says so.
+/// The derivative, from the output y, or from z if needs_preactivation().
 template <Activation A, class T>
 KOKKOS_FORCEINLINE_FUNCTION T slope_of(T y) {
   if constexpr (A == Activation::relu) {

@@ -6,8 +6,8 @@
 
 #include <Kokkos_Core.hpp>
 
-/// exp of a number that is not positive, written without branches or library calls so that loops
-/// over it vectorise: y = n ln 2 + r with |r| <= ln 2 / 2 and a Taylor polynomial in r.
+/// exp(y) for y <= 0 without branches and library calls, so that loops over it vectorise. Splits
+/// y = n ln 2 + r with |r| <= ln 2 / 2 and uses a Taylor polynomial in r (Cody and Waite 1980).
 namespace tessera::detail {
 
 template <class T>
@@ -17,7 +17,7 @@ template <>
 struct ExponentialTraits<float> {
   using Bits = std::uint32_t;
   static constexpr int mantissa_bits = 23, bias = 127, degree = 8;
-  static constexpr float lowest = -87.336f;  // below it exp is not a normal number
+  static constexpr float lowest = -87.336f;  // exp of less is not a normal number
   static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
 };
 
@@ -35,7 +35,7 @@ struct SplitExponential {
   T power, rest;
 };
 
-/// y <= 0; below `lowest` it counts as `lowest`. A NaN ends up in `rest`.
+/// For y <= 0; smaller y count as `lowest`. NaN gives a `rest` of NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   using Traits = ExponentialTraits<T>;

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string mse_label = "tessera::mse";
 const std::string mae_label = "tessera::mae";
 const std::string relative_l2_label = "tessera::relative_l2";
@@ -22,7 +22,7 @@ const std::string solution_error_label = "tessera::solution_error";
 
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
-/// One pass: reads p and t, writes the gradient, adds up the loss.
+/// mse or mae, in one pass: reads p and t, writes the gradient, adds up the loss.
 template <class T>
 void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g,
                   bool squared) {
@@ -49,7 +49,7 @@ void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, con
   }
 }
 
-/// d|p - t| / dp = (p - t) / |p - t|, over |t|.
+/// The derivative of |p - t| / |t| by p is (p - t) / (|p - t| |t|).
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
                  const Sum& sum, T* g) {
@@ -76,7 +76,7 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
       sum, rows * cols);
 }
 
-/// From logits l: max(l, 0) - l t + log(1 + exp(-|l|)), whose derivative is sigmoid(l) - t.
+/// max(l, 0) - l t + log(1 + exp(-|l|)) of logits l; its derivative is sigmoid(l) - t.
 template <class T>
 void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum,
                           T* g) {
@@ -93,7 +93,7 @@ void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> sc
       sum);
 }
 
-/// Columns (u, u_x, ..., u_xx, ..., u on the boundary).
+/// Columns of p: u, u_i, u_ii, u on the boundary.
 template <class T>
 void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale, double weight,
              const Sum& sum, T* g) {
@@ -117,15 +117,15 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
       sum, rows * cols);
 }
 
-/// A team per row of logits, of which it may have some columns only.
+/// A team per row of logits. A rank may have only some of the columns.
 template <class T>
 struct CrossEntropy {
-  using value_type = double;  // of the sum: no call operator that is a template tells
+  using value_type = double;  // Kokkos cannot deduce it from a template operator()
   using Math = StateOf<T>;
   const T* logits;
   const Math* target;
   Size cols, first, classes;
-  const Math* terms;  ///< of `ranks` ranks, if others have columns
+  const Math* terms;  ///< (rows, 3 ranks), or null if the rank has all columns
   Size ranks;
   Math scale;
   T* gradient;
@@ -183,7 +183,7 @@ struct CrossEntropy {
   }
 };
 
-/// Makes the terms, which the ranks then exchange.
+/// Computes the terms that ranks exchange.
 template <class T>
 struct CrossEntropyTerms {
   CrossEntropy<T> of;
@@ -220,7 +220,7 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
   const T* const p = prediction.data();
   const StateOf<T>* const t = target.data();
   double* const out = sums.data() + slot;
-  // On one thread: a validation is rare, and the order of the sums stays.
+  // On one thread, so that the order of the sums is fixed; a validation is rare.
   for_each(
       solution_error_label, 1,
       KOKKOS_LAMBDA(Size) {

@@ -10,36 +10,39 @@ namespace tessera {
 template <class State>
 struct LossDetails {
   double scale = 1;            ///< multiplies the derivative before it is rounded
-  double boundary_weight = 1;  ///< of LossKind::poisson
-  // Of cross_entropy where ranks have some columns each.
-  Size first_class = 0;            ///< number of the first column
-  Size classes = -1;               ///< of all ranks; -1: this rank has all
-  Matrix<const State> terms = {};  ///< (rows, 3 ranks): what cross_entropy_terms() gave on each
+  double boundary_weight = 1;  ///< LossKind::poisson: weight of the boundary
+  // For cross_entropy when the columns are split over ranks.
+  Size first_class = 0;            ///< class of the first column
+  Size classes = -1;               ///< number of all classes; -1 if the rank has all
+  Matrix<const State> terms = {};  ///< (rows, 3 ranks): cross_entropy_terms() of every rank
 };
 
-/// The local sum of the loss over prediction and target, both (rows, cols), into sums(slot), and,
-/// unless `gradient` has no memory, its derivative by the prediction divided by `global_count`: the
-/// sum of loss_count() over all ranks and microbatches of the batch. The sum itself is not divided.
-/// rows may be 0: the sum is then 0. The derivative of |x| at 0 is 0, and a relative_l2 row with
-/// prediction equal to target has none either; a target row of zeros gives infinity or NaN. A class
-/// that is none of them gives NaN. Targets of cross_entropy are (rows, 1).
-/// Does not wait for the device. T: float, double, BFloat16, Float16.
+/// Writes the local sum of the loss over prediction and target, both (rows, cols), to sums(slot).
+/// If `gradient` has memory, writes the derivative of the sum by the prediction, times
+/// details.scale / global_count, to it; `global_count` is the sum of loss_count() over all ranks
+/// and microbatches of the batch. Targets of cross_entropy are (rows, 1).
+///
+/// rows may be 0; the sum is then 0. The derivative is 0 for mae where p = t, and for a relative_l2
+/// row with p = t. A relative_l2 row with t = 0 gives infinity or NaN, and a class number out of
+/// range gives NaN. Throws Error (usage) for shapes that do not match.
+///
+/// Does not wait for the device. Defined for float, double, BFloat16 and Float16.
 template <class T>
 void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                        const Matrix<const StateOf<T>>& target, Size global_count,
                        const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
                        const LossDetails<StateOf<T>>& details = {});
 
-/// Adds to sums(slot) and sums(slot + 1) the squares of the errors of u at the points inside, and
-/// of the solution there: prediction and target as LossKind::poisson has them, where the target's
-/// second column is the solution.
+/// Adds the squared errors of u at the interior points to sums(slot), and the squares of the
+/// solution there to sums(slot + 1). Prediction and target are those of LossKind::poisson; the
+/// second column of the target is the solution.
 template <class T>
 void add_solution_error(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
                         const Vector<double>& sums, Size slot);
 
-/// What a rank knows of each row of which it has some columns, from number `first_class` on: the
-/// largest logit, the sum of exp(logit - largest), and the target's logit, or 0 if another rank has
-/// it. `terms`: (rows, 3).
+/// Writes the terms of cross_entropy from a rank's columns, which begin at class `first_class`, to
+/// `terms` (rows, 3): the largest logit, the sum of exp(logit - largest), and the logit of the
+/// target (0 if another rank has it).
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms);

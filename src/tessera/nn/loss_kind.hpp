@@ -9,17 +9,17 @@
 
 namespace tessera {
 
-/// Losses over prediction p and target t, both (rows, cols). Each is a local sum and a count, so
-/// that the mean over any split of the rows is (sum of sums) / (sum of counts). A row is a sample
-/// with all its positions, except in cross_entropy, which counts positions.
+/// Losses over prediction p and target t, both (rows, cols). Each is a local sum and a count; the
+/// mean over any split of the rows is (sum of the sums) / (sum of the counts). A row is a sample
+/// with all its positions; for cross_entropy it is one position.
 enum class LossKind : std::uint8_t {
   mse,            ///< sum (p - t)^2, count rows * cols
   mae,            ///< sum |p - t|, count rows * cols
   relative_l2,    ///< sum over rows of |p - t|_2 / |t|_2, count rows
-  bce,            ///< sum of binary cross-entropies of logits p and t in [0, 1], count rows
-  cross_entropy,  ///< sum over rows of log sum exp(p) - p[t], t the number of a column, count rows
-  /// sum over rows of (p_3 + p_4 + ... + t_0)^2 + weight (p_last - t_last)^2, count rows: p is u,
-  /// its first and its second derivatives at a point inside, and u at a point of the boundary.
+  bce,            ///< sum of max(p, 0) - p t + log(1 + exp(-|p|)) for logits p, count rows
+  cross_entropy,  ///< sum over rows of log sum exp(p) - p[t] with a class number t, count rows
+  /// sum over rows of (sum of u_ii + t_0)^2 + weight (p_last - t_last)^2, count rows. p has the
+  /// columns u, u_i, u_ii at a point of the interior and u at a point of the boundary.
   poisson,
 };
 
@@ -27,7 +27,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> names_of<LossKind>{
     "mse", "mae", "relative_l2", "bce", "cross_entropy", "poisson"};
 
-/// What the sum over `rows` rows of width `cols` is divided by.
+/// Returns the divisor of the sum over `rows` rows of `cols` columns.
 constexpr Size loss_count(LossKind kind, Size rows, Size cols) {
   return kind == LossKind::mse || kind == LossKind::mae ? rows * cols : rows;
 }
@@ -37,7 +37,7 @@ constexpr Targets targets_of(LossKind kind) {
   return kind == LossKind::poisson ? Targets::residuals : Targets::values;
 }
 
-/// The rows that a loss sees of a prediction, and their columns: whole samples, or positions.
+/// Shape in which a loss reads a prediction: a row per sample, or per position.
 struct LossShape {
   Size rows = 0, cols = 0;
 };

@@ -103,7 +103,7 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
   check_trained();
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
-  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first : 0;
+  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().out_begin : 0;
   forward(
       x, nothing,
       [&](Size first, const Matrix<const T>& prediction) {

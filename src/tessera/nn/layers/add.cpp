@@ -9,16 +9,11 @@
 namespace tessera {
 namespace {
 
-const std::string add_label = "tessera::add";  // made once: a launch then needs no memory for it
+const std::string add_label = "tessera::add";  // made once: launches allocate nothing
 
-std::vector<Layout> add_layouts(const LayerSpec&) {
-  std::vector<Layout> all;
-  for (const Placement p : {Placement::replicate(), Placement::shard(1), Placement::shard(0)})
-    all.push_back({{}, {p, p}, p, p, {p, p}, {}});
-  return all;
-}
+std::vector<Layout> add_layouts() { return {alike(by_columns, 2), alike(by_rows, 2)}; }
 
-/// y may be b.
+/// y may alias b.
 template <class T>
 void add_forward(const LayerCall<T>& call) {
   const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
@@ -28,18 +23,14 @@ void add_forward(const LayerCall<T>& call) {
       KOKKOS_LAMBDA(Size i) { y[i] = static_cast<StateOf<T>>(a[i]) + b[i]; });
 }
 
-/// Both gradients are that of the sum.
-template <class T>
-void add_backward(const LayerCall<T>&) {}
-
 constexpr LayerRow add_row{.name = "add",
-                           .layouts = add_layouts,
+                           .split_layouts = add_layouts,
                            .fits = same_columns,
                            .in_place_of = 1,
                            .gradient_in_place = true,
                            .passes_gradient = always,
                            .forward = [](const auto& call) { add_forward(call); },
-                           .backward = [](const auto& call) { add_backward(call); }};
+                           .backward = [](const auto&) {}};  // passes_gradient
 
 }  // namespace
 

@@ -5,26 +5,21 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/products/columns.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string attention_softmax_label = "tessera::attention_softmax";
 const std::string attention_scores_label = "tessera::attention_score_gradients";
 
-std::vector<Layout> attention_layouts(const LayerSpec&) {
-  std::vector<Layout> all;
-  for (const Placement p : {Placement::replicate(), Placement::shard(1)})
-    all.push_back({{}, {p}, p, p, {p}, {}});
-  return all;
-}
+std::vector<Layout> attention_layouts() { return {alike(by_columns)}; }
 
-/// q, k, v and the output of each head lie on one rank.
+/// q, k, v and the output of each head are on one rank.
 bool whole_heads(const LayerSpec& layer) {
   return layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
 }
@@ -35,10 +30,11 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   return {{scores, values}, {values, scores, values, values}};
 }
 
-/// Two squares of scores in the state type and one in the compute type.
+/// Three (positions, positions) squares: see Attention::square.
 Size attention_scratch(const LayerSpec& layer) { return 3 * layer.positions * layer.positions; }
 
-/// p = softmax(scale s) of each row i up to column i, and 0 behind it; p may be s, which is lost.
+/// Row i: p = softmax(scale s) over the columns up to i, and 0 in the others. Overwrites s; p may
+/// alias s.
 template <class T>
 struct CausalSoftmax {
   using Math = StateOf<T>;
@@ -68,7 +64,7 @@ struct CausalSoftmax {
   }
 };
 
-/// ds = scale p (dp - sum_j p dp), row by row; ds may be dp.
+/// ds = scale p (dp - sum_j p dp) in each row; ds may alias dp.
 template <class T>
 struct ScoreGradients {
   using Math = StateOf<T>;
@@ -124,7 +120,7 @@ class Attention {
       call_.gemm(Trans::yes, Trans::no, of.p, dy, 0, gradient(2));
       const Matrix<State> dp = square<State>(1);
       call_.gemm(Trans::no, Trans::yes, dy, of.v, 0, dp);
-      // Both in place, but for a shorter compute type: ds is then where the scores were.
+      // ds overwrites dp; with a 16-bit compute type it overwrites the scores.
       const Matrix<T> ds = square<T>(is_half_v<T> ? 0 : 1);
       for_each_row(attention_scores_label, t_, t_,
                    ScoreGradients<T>{of.p.data(), dp.data(), ds.data(), t_, scale_});
@@ -157,12 +153,13 @@ class Attention {
     return of;
   }
 
-  /// The positions of a sample in the columns of a head.
+  /// Returns the block (positions, d) of a sample and of the number-th group of d columns.
   template <class E>
   Matrix<E> columns(const Matrix<E>& of, Size sample, Size head) const {
     return block_of(of, {sample * t_, t_}, {head * d_, d_});
   }
-  /// Scratch memory for scores: 0 or 1, and 2 of a shorter type.
+  /// Returns a (positions, positions) square of scratch memory. 0: scores, then probabilities; 1:
+  /// gradients; 2: probabilities of a 16-bit compute type.
   template <class E>
   Matrix<E> square(Size number) const {
     return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * t_ * t_), t_, t_);
@@ -174,7 +171,7 @@ class Attention {
 };
 
 constexpr LayerRow attention_row{.name = "attention",
-                                 .layouts = attention_layouts,
+                                 .split_layouts = attention_layouts,
                                  .fits = whole_heads,
                                  .mixes_positions = true,
                                  .products = attention_products,

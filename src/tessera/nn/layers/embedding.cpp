@@ -9,15 +9,14 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string embedding_forward_label = "tessera::embedding";
 const std::string embedding_table_label = "tessera::embedding_table_gradient";
 const std::string embedding_position_label = "tessera::embedding_position_gradient";
 
-std::vector<Layout> embedding_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate(), rows = Placement::shard(0);
-  return {{{whole, whole}, {whole}, whole, whole, {whole}, {whole, whole}},
-          {{rows, whole}, {whole}, Placement::partial(), whole, {whole}, {rows, whole}}};
+/// Ranks have rows of the table.
+std::vector<Layout> embedding_layouts() {
+  return {{.parameters = {by_rows}, .output = as_terms, .parameter_gradients = {by_rows}}};
 }
 
 bool tables_fit(const LayerSpec& layer) {
@@ -25,14 +24,16 @@ bool tables_fit(const LayerSpec& layer) {
          layer.parameters[1].shape == Shape{layer.positions, layer.out};
 }
 
-/// The rank whose part of the table begins at 0 adds the vectors of positions.
+/// y = table[x] + position; a rank adds the rows of the table that it has. The rank with row 0 adds
+/// the positions.
 template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
   using Math = StateOf<T>;
   const Math* const x = call.batch.x.data();
   const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
-  const Size width = call.layer.out, context = call.layer.positions, first = call.layer.first;
-  const Size own = call.layer.parameters[0].shape[0], classes = call.layer.settings[0];
+  const ParameterSpec& own_table = call.layer.parameters[0];
+  const Size width = call.layer.out, context = call.layer.positions, first = own_table.begin;
+  const Size own = own_table.shape[0], classes = call.layer.classes;
   for_each(
       embedding_forward_label, call.samples * context * width, KOKKOS_LAMBDA(Size i) {
         const Size row = i / width, j = i % width;
@@ -53,7 +54,8 @@ void embedding_forward(const LayerCall<T>& call) {
     look_up(call, call.output.data());
 }
 
-/// A block of columns each: rows are added in their order, whatever the number of threads.
+/// table[x[i]] += dy[i]. An index is a block of columns, so that every sum adds the rows in order,
+/// for any number of threads.
 template <class T>
 struct TableGradient {
   using Math = StateOf<T>;
@@ -83,7 +85,7 @@ void embedding_backward(const LayerCall<T>& call) {
   const T* const dy = call.output_gradient.data();
   for_each(embedding_table_label, (width + block - 1) / block,
            TableGradient<T>{call.batch.x.data(), dy, call.parameter_gradients[0].data(),
-                            samples * context, width, block, call.layer.first,
+                            samples * context, width, block, call.layer.parameters[0].begin,
                             call.layer.parameters[0].shape[0], call.add_parameter_gradients},
            samples * context * width);
   Math* const position = call.parameter_gradients[1].data();
@@ -100,7 +102,7 @@ void embedding_backward(const LayerCall<T>& call) {
 }
 
 constexpr LayerRow embedding_row{.name = "embedding",
-                                 .layouts = embedding_layouts,
+                                 .split_layouts = embedding_layouts,
                                  .fits = tables_fit,
                                  .rules_choose = true,
                                  .mixes_positions = true,
@@ -117,7 +119,7 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
   layer.parameters = {{"table", {vocabulary, width}, {"vocab", "embed"}, Initial::drawn, stream},
                       {"position", {context, width}, {"", "embed"}, Initial::drawn, stream + 1}};
   layer.in_positions = layer.positions = context;
-  layer.settings = {vocabulary};
+  layer.classes = vocabulary;
   return layer;
 }
 

@@ -10,14 +10,13 @@ namespace {
 using detail::FourierScale;
 using detail::FourierTransform;
 
-std::vector<Layout> fourier_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
-  return {{{}, {whole}, whole, whole, {whole}, {}},
-          {{}, {whole}, columns, columns, {Placement::partial()}, {}}};
+/// Ranks have modes of the output.
+std::vector<Layout> fourier_layouts() {
+  return {{.output = by_columns, .output_gradient = by_columns, .input_gradients = {as_terms}}};
 }
 
 detail::FourierModes output_modes(const LayerSpec& layer) {
-  return detail::fourier_modes(layer, layer.out, layer.in);
+  return {layer.grid, layer.out_begin, layer.out};
 }
 
 template <class T>
@@ -37,8 +36,8 @@ void fourier_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow fourier_row{
     .name = "fourier",
-    .layouts = fourier_layouts,
-    .fits = [](const LayerSpec& layer) { return detail::has_whole_groups(layer, layer.out); },
+    .split_layouts = fourier_layouts,
+    .fits = [](const LayerSpec& layer) { return output_modes(layer).are_whole(); },
     .rules_choose = true,
     .mixes_positions = true,
     .products =
@@ -57,7 +56,7 @@ LayerSpec fourier(std::string name, std::string unit, Size input, const FourierG
                   {input},      grid.width,      grid.kept() * 2 * grid.width};
   layer.in_positions = grid.n * grid.n;
   layer.groups = detail::fourier_groups(grid);
-  layer.settings = {grid.n, grid.modes};
+  layer.grid = grid;
   layer.columns = "modes";
   return layer;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Fourier transform between fields on a grid and their lowest modes, and its transpose:
-// products with matrices of cosines and sines, which take less time than a fast transform of all
-// modes.
+// The Fourier transform from fields on a grid to their lowest modes, and its transpose. Both are
+// products with matrices of cosines and sines: for few modes these are faster than a fast
+// transform.
 #pragma once
 
 #include <algorithm>
@@ -19,22 +19,35 @@ namespace tessera::detail {
 
 inline const std::string fourier_matrices_label = "tessera::fourier_matrices";  // made once
 
-/// Fields of `width` channels on n x n points, (samples * n * n, width), and their modes, (samples,
-/// count * modes * 2 * width): for each frequency k1 along the first dimension all k2 along the
-/// second, and of each mode the real parts of all channels, then the imaginary ones. The
-/// frequencies k1 are 0, ..., modes - 1, -modes, ..., -1, of which a rank has `count` from `first`
-/// on; k2 are 0, ..., modes - 1.
+/// Fields (samples * n * n, width) on a grid and a rank's modes (samples, count * modes * 2 *
+/// width) of them. The columns of the modes are sorted by frequency k1 of the first dimension, then
+/// by k2 of the second; each mode has the real parts of all channels, then the imaginary parts. k1
+/// runs over 0, ..., modes - 1, -modes, ..., -1; the rank has `count` of these from number `first`
+/// on. k2 runs over 0, ..., modes - 1.
 struct FourierModes {
-  Size n = 0, modes = 0, width = 0;
-  Size first = 0, count = 0;
+  /// The modes in `columns` columns from `begin` on.
+  FourierModes(const FourierGrid& grid, Size begin, Size columns)
+      : n(grid.n),
+        modes(grid.modes),
+        width(grid.width),
+        first(begin / group()),
+        count(columns / group()),
+        rest(begin % group() + columns % group()) {}
+
+  Size n, modes, width;
+  Size first, count;
+  Size rest;  ///< columns that are not part of a whole frequency k1
 
   /// Columns of one frequency k1.
   Size group() const { return 2 * modes * width; }
+  /// Returns true if the columns are those of whole frequencies k1.
+  bool are_whole() const { return rest == 0; }
 
   bool is_negative(Size k) const { return first + k >= modes; }
-  /// |k1| of this rank's k-th frequency.
+  /// |k1| of the rank's k-th frequency.
   Size magnitude(Size k) const { return is_negative(k) ? 2 * modes - first - k : first + k; }
-  /// The |k1| of this rank. A real field needs one sum for k1 and -k1: they are conjugates.
+  /// The range of the rank's |k1|. The sums for k1 and -k1 are conjugates, so one product makes
+  /// both.
   Range magnitudes() const {
     Size least = modes, most = 0;
     for (Size k = 0; k < count; ++k) {
@@ -44,7 +57,7 @@ struct FourierModes {
     return {least, most - least + 1};
   }
 
-  /// The three matrices, and one sample between the two products.
+  /// Elements of the three matrices and of one sample between the two products.
   Size scratch() const {
     const Size rows = 2 * magnitudes().count;
     return rows * n + 2 * (4 * modes * n) + rows * n * width;
@@ -60,32 +73,22 @@ struct FourierModes {
   }
 };
 
-/// A rank of `model` has all frequencies k2 of some frequencies k1.
+/// Ranks of `model` have whole frequencies k1, with all k2.
 inline ColumnGroups fourier_groups(const FourierGrid& grid) {
   return {2 * grid.modes * grid.width, "frequencies", "model.fno.modes", grid.modes};
 }
-/// `columns`: those of the modes, of a rank.
-inline bool has_whole_groups(const LayerSpec& layer, Size columns) {
-  return columns % layer.groups.columns == 0 && layer.first % layer.groups.columns == 0;
-}
 
-/// Layers have the settings {n, modes}. `columns`: those of the modes, of a rank.
-inline FourierModes fourier_modes(const LayerSpec& layer, Size columns, Size width) {
-  FourierModes of{layer.settings[0], layer.settings[1], width};
-  of.first = layer.first / of.group();
-  of.count = columns / of.group();
-  return of;
-}
-
-/// What modes are multiplied by on one of the two ways.
+/// Factor of every mode.
 enum class FourierScale : std::uint8_t {
-  mean,    ///< 1 / n^2: modes are means over the grid, however fine that is
-  mirror,  ///< 2 for a mode that stands for its conjugate too, 1 for k2 = 0 and n / 2
+  mean,    ///< 1 / n^2: modes are means over the grid
+  mirror,  ///< 1 for k2 = 0 and k2 = n / 2; 2 for the others, whose conjugates are not stored
 };
 
-/// `along_first` has rows cos(k1 x1), -sin(k1 x1) for k1 = least, least + 1, .... `along_second`
-/// takes the real and imaginary parts of that, for all x2, to those of (cos - i sin)(k2 x2) times
-/// it, and behind that, for -k1, times its conjugate. x: in units of 2 pi / n.
+/// Fills the two factors of exp(-i (k1 x1 + k2 x2)), with x in units of 2 pi / n. `along_first`,
+/// (2 magnitudes, n), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ....
+/// `along_second` is two matrices (2 modes, 2 n), for k1 >= 0 and for k1 < 0. The first multiplies
+/// the real and imaginary parts of that product by exp(-i k2 x2); the second multiplies those of
+/// its conjugate.
 template <class T>
 struct FourierMatrices {
   T *along_first, *along_second;
@@ -108,8 +111,8 @@ struct FourierMatrices {
     }
   }
 
-  /// What part `from` of a number gives to part `to` of its product with cos(k x) - i sin(k x);
-  /// parts: 0 real, 1 imaginary.
+  /// The matrix element of a product with cos(k x) - i sin(k x): the contribution of part `from` of
+  /// a number to part `to` of the result; 0 is the real part, 1 the imaginary part.
   KOKKOS_INLINE_FUNCTION double element(Size k, Size x, Size to, Size from) const {
     using std::cos;
     using std::sin;
@@ -123,7 +126,7 @@ struct FourierMatrices {
 template <class T>
 class FourierTransform {
  public:
-  /// Makes the matrices, in the scratch memory of the call: they take less time than one sample.
+  /// Makes the matrices in the scratch memory of the call, in less time than one sample takes.
   FourierTransform(const LayerCall<T>& call, const FourierModes& of, FourierScale scale)
       : gemm_(call.gemm), samples_(call.samples), of_(of), magnitudes_(of.magnitudes()) {
     StateOf<T>* at = call.scratch.data();
@@ -148,7 +151,7 @@ class FourierTransform {
     }
   }
 
-  /// The transpose. Out: T, or StateOf<T>.
+  /// The transpose of to_modes(). Out: T or StateOf<T>.
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     for (Size s = 0; s < samples_; ++s) {
@@ -172,12 +175,12 @@ class FourierTransform {
   Matrix<T> along_second(Size k) const {
     return rows_of(along_second_, {of_.is_negative(k) ? 2 * of_.modes : 0, 2 * of_.modes});
   }
-  /// Of the magnitude of a frequency: its real parts, and below them the imaginary ones.
+  /// Returns the sums of the frequency's |k1|: the real parts, and below them the imaginary ones.
   Matrix<T> between(Size k) const {
     const Size number = of_.magnitude(k) - magnitudes_.begin;
     return alias_matrix(between_.data() + number * 2 * of_.n * of_.width, 2 * of_.n, of_.width);
   }
-  /// An earlier frequency of this rank has the same magnitude.
+  /// Returns true if an earlier frequency of this rank has the same |k1|.
   bool comes_again(Size k) const {
     const Size positive = of_.magnitude(k) - of_.first;
     return of_.is_negative(k) && positive >= 0 && of_.first + positive < of_.modes;

@@ -7,14 +7,13 @@
 namespace tessera {
 namespace {
 
-std::vector<Layout> inverse_fourier_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
-  return {{{}, {whole}, whole, whole, {whole}, {}},
-          {{}, {columns}, Placement::partial(), whole, {columns}, {}}};
+/// Ranks have modes of the input.
+std::vector<Layout> inverse_fourier_layouts() {
+  return {{.inputs = {by_columns}, .output = as_terms, .input_gradients = {by_columns}}};
 }
 
 detail::FourierModes input_modes(const LayerSpec& layer) {
-  return detail::fourier_modes(layer, layer.in, layer.out);
+  return {layer.grid, layer.in_begin, layer.in};
 }
 
 template <class T>
@@ -32,8 +31,8 @@ void inverse_fourier_forward(const LayerCall<T>& call) {
 
 constexpr LayerRow inverse_fourier_row{
     .name = "inverse_fourier",
-    .layouts = inverse_fourier_layouts,
-    .fits = [](const LayerSpec& layer) { return detail::has_whole_groups(layer, layer.in); },
+    .split_layouts = inverse_fourier_layouts,
+    .fits = [](const LayerSpec& layer) { return input_modes(layer).are_whole(); },
     .mixes_positions = true,
     .products =
         [](const LayerSpec& layer, Size samples) {
@@ -54,7 +53,7 @@ LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const 
                   grid.kept() * 2 * grid.width, grid.width};
   layer.positions = grid.n * grid.n;
   layer.groups = detail::fourier_groups(grid);
-  layer.settings = {grid.n, grid.modes};
+  layer.grid = grid;
   return layer;
 }
 

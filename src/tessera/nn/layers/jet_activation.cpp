@@ -5,31 +5,27 @@
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/products/columns.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string jet_forward_label = "tessera::jet_activation";
 const std::string jet_backward_label = "tessera::jet_activation_backward";
 
-constexpr Size first_row = 1, second_row = 1 + jet_dimensions;  // where derivatives begin
+constexpr Size first_row = 1, second_row = 1 + jet_dimensions;  // of the derivatives
 constexpr Size boundary_row = jet_rows - 1;
 
-std::vector<Layout> jet_layouts(const LayerSpec& layer) {
-  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
-  std::vector<Layout> all{
-      {{whole}, {whole}, whole, whole, {whole}, {whole}},
-      {{Placement::shard(0)}, {columns}, columns, columns, {columns}, {Placement::shard(0)}}};
-  if (layer.parameters.empty())
-    for (Layout& layout : all) layout.parameters = layout.parameter_gradients = {};
-  return all;
+std::vector<Layout> jet_layouts() {
+  Layout columns = alike(by_columns);
+  columns.parameters = columns.parameter_gradients = {by_rows};
+  return {columns};
 }
 
-/// s', s'' and s''' of an activation, from its value s.
+/// The first three derivatives of an activation, from its value s.
 template <Activation A, class Math>
 struct Slopes {
   static constexpr bool curved = A == Activation::tanh;
@@ -40,7 +36,7 @@ struct Slopes {
   Math first, second, third;
 };
 
-/// A team per sample.
+/// The forward pass of one sample, with a team per sample.
 template <class T, Activation A>
 struct JetActivation {
   using Math = StateOf<T>;
@@ -69,9 +65,10 @@ struct JetActivation {
   }
 };
 
-/// dx of one sample, from x and y, and what it adds to the gradient of the bias: that of the two
-/// values. With g = dy: dx = g s' + sum (g_i s'' x_i + g_ii (s''' x_i^2 + s'' x_ii)),
-/// dx_i = g_i s' + 2 g_ii s'' x_i, dx_ii = g_ii s'.
+/// The backward pass of one sample. With g = dy:
+/// dx = g s' + sum over i of (g_i s'' x_i + g_ii (s''' x_i^2 + s'' x_ii)),
+/// dx_i = g_i s' + 2 g_ii s'' x_i, dx_ii = g_ii s'. Adds dx of the two values to the sums for the
+/// bias.
 template <class T, Activation A>
 struct JetGradient {
   using Math = StateOf<T>;
@@ -88,7 +85,7 @@ struct JetGradient {
     detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
       const Size boundary = j + boundary_row * n;
       Math du = g[j], dboundary = g[boundary];
-      if (A != Activation::identity) {  // else the gradient is dy, and nothing is saved
+      if (A != Activation::identity) {  // whose gradient is dy: passes_gradient
         const Slopes<A, Math> slopes(value[j]);
         du *= slopes.first;
         for (Size d = 0; d < jet_dimensions; ++d) {
@@ -108,7 +105,7 @@ struct JetGradient {
   }
 };
 
-/// Calls f(std::integral_constant<Activation, a>).
+/// Calls f with the activation as a std::integral_constant.
 template <class F>
 void with_jets_of(Activation a, const F& f) {
   if (a == Activation::tanh)
@@ -144,7 +141,7 @@ void jet_backward(const LayerCall<T>& call) {
 bool is_curved(const LayerSpec& layer) { return layer.activation != Activation::identity; }
 
 constexpr LayerRow jet_row{.name = "jet_activation",
-                           .layouts = jet_layouts,
+                           .split_layouts = jet_layouts,
                            .fits = same_columns,
                            .mixes_positions = true,
                            .reads_inputs = is_curved,

@@ -13,27 +13,26 @@ namespace tessera {
 inline constexpr std::size_t max_layer_inputs = 2;
 inline constexpr std::size_t max_layer_parameters = 2;
 
-/// What a layer may ask about the microbatch, beside its operands. State: as in LayerCall.
+/// Facts about the microbatch, for kinds with LayerRow::reads_batch. State: as in LayerCall.
 template <class State>
 struct BatchFacts {
   Matrix<const State> x{};  ///< not rounded to the compute type
-  Size first = 0;           ///< number of the first sample among those of the global batch
-  Size step = 0;            ///< of the training, from 1
-  /// Where forward adds a term of its own to the sum of the losses; none for a forward pass that
-  /// only computes again.
+  Size first = 0;           ///< number of the first sample in the global batch
+  Size step = 0;            ///< number of the training step, from 1
+  /// Forward writes the layer's term of the loss sum here; null if the pass recomputes.
   double* loss = nullptr;
-  /// What backward multiplies the gradient of that term by: the loss scale over the global count.
+  /// Factor of the gradient of that term: loss scale / global count.
   State gradient_scale = 0;
-  /// Layers that draw (LayerRow::draws) do so without regard to their inputs.
+  /// Layers that draw (LayerRow::draws) draw from the prior and ignore their inputs.
   bool from_prior = false;
 };
 
-/// The operands of a layer on one microbatch of a rank. `rows` may be 0. What a row of the table of
-/// kinds says it does not read is not set, and a View without memory is not wanted.
+/// The operands of a layer on one microbatch of a rank, which may have 0 rows. The caller sets only
+/// the operands that the layer's LayerRow reads. Kernels do not compute results whose View has no
+/// memory.
 ///
-/// T: the compute type. What is a term of a sum over ranks is not rounded to it before the sum has
-/// been formed: where T is shorter than the state type, it stands in a `_terms` View in place of
-/// the other.
+/// T is the compute type. Results that are terms of a sum over ranks are written unrounded, in the
+/// state type, to the `_terms` View if that has memory; the plain View is then empty.
 template <class T>
 struct LayerCall {
   using State = StateOf<T>;
@@ -45,22 +44,23 @@ struct LayerCall {
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
   Matrix<State> kept{};                                    ///< (rows, LayerRow::kept_columns)
-  Vector<State> scratch{};                                 ///< of any content, before and after
-  BatchFacts<State> batch{};                               ///< if LayerRow::reads_batch
-  /// Row-major, of the parameters' shapes; empty for a parameter that the layer does not have.
+  Vector<State> scratch{};  ///< LayerRow::scratch elements; contents are lost
+  BatchFacts<State> batch{};
+  /// Row-major; an empty View for a parameter that the layer does not have.
   std::array<Vector<const T>, max_layer_parameters> parameters{};
 
-  // Of backward only.
+  // Operands of backward.
   Matrix<const T> output_gradient{};                                   ///< (rows, out)
   std::array<Matrix<T>, max_layer_inputs> input_gradients{};           ///< (rows, in)
   std::array<Matrix<State>, max_layer_inputs> input_gradient_terms{};  ///< (rows, in)
-  bool add_input_gradients = false;  ///< to what input_gradients hold
-  /// Not wanted of layers with products when their two halves of a backward pass come apart.
+  bool add_input_gradients = false;                                    ///< adds to input_gradients
+  /// Row-major. Schedules that split backward in two passes leave out either these or the input
+  /// gradients of a layer with products.
   std::array<Vector<State>, max_layer_parameters> parameter_gradients{};
-  bool add_parameter_gradients = false;  ///< to what parameter_gradients hold
+  bool add_parameter_gradients = false;  ///< adds to parameter_gradients
 };
 
-/// Calls f(view) for the memory that a layer's kernels may touch, apart from the batch's facts.
+/// Calls f(view) for all memory that a layer's kernels may touch, without the batch's facts.
 template <class T, class F>
 void for_each_operand(const LayerCall<T>& call, const F& f) {
   for (const auto& view : call.inputs) f(view);
@@ -71,13 +71,14 @@ void for_each_operand(const LayerCall<T>& call, const F& f) {
   for (const auto& view : call.parameter_gradients) f(view);
 }
 
-/// Of a parameter or its gradient: null for an empty View, which may still point somewhere.
+/// Returns null for an empty View, whose own pointer may not be null.
 template <class T>
 T* data_or_null(const Vector<T>& v) {
   return v.extent(0) == 0 ? nullptr : v.data();
 }
 
-/// Neither allocates nor waits for the device. T: float, double, BFloat16, Float16.
+/// Runs the kernels of a layer. Neither allocates nor waits for the device. Defined for float,
+/// double, BFloat16 and Float16.
 template <class T>
 void forward(const LayerCall<T>& call) {
   row_of(call.layer).forward.run(call);

@@ -4,27 +4,25 @@
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/products/columns.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string layer_norm_forward_label = "tessera::layer_norm";
 const std::string layer_norm_input_label = "tessera::layer_norm_input_gradient";
 const std::string layer_norm_parameter_label = "tessera::layer_norm_parameter_gradients";
 
-std::vector<Layout> layer_norm_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate();
-  constexpr Placement rows = Placement::shard(0);
-  constexpr Placement terms = Placement::partial();
-  return {{{whole, whole}, {whole}, whole, whole, {whole}, {whole, whole}},
-          {{whole, whole}, {rows}, rows, rows, {rows}, {terms, terms}}};
+std::vector<Layout> layer_norm_layouts() {
+  Layout rows = alike(by_rows);
+  rows.parameter_gradients = {as_terms, as_terms};
+  return {rows};
 }
 
-/// A team per row. Keeps (mean, 1 / deviation) of each.
+/// y = scale (x - mean) / deviation + bias, with a team per row. Keeps (mean, 1 / deviation).
 template <class T>
 struct Normalize {
   using Math = StateOf<T>;
@@ -58,7 +56,7 @@ struct Normalize {
   }
 };
 
-/// dx = (1 / deviation) (g - mean(g) - n mean(g n)) with g = dy scale, n the normalized row.
+/// dx = (g - mean(g) - n mean(g n)) / deviation with g = dy scale and n the normalized row.
 template <class T>
 struct InputGradient {
   using Math = StateOf<T>;
@@ -88,8 +86,8 @@ struct InputGradient {
   }
 };
 
-/// A block of columns each, as many as a host's rows are worth reading for: rows are added in their
-/// order, whatever the number of threads.
+/// dscale = sum over rows of dy n, dbias = sum over rows of dy. An index is a block of columns, so
+/// that every sum adds the rows in order, for any number of threads.
 template <class T>
 struct ParameterGradients {
   static constexpr Size block = on_host ? 64 : 1;
@@ -146,7 +144,7 @@ void layer_norm_backward(const LayerCall<T>& call) {
 }
 
 constexpr LayerRow layer_norm_row{.name = "layer_norm",
-                                  .layouts = layer_norm_layouts,
+                                  .split_layouts = layer_norm_layouts,
                                   .fits = same_columns,
                                   .prefers_rows = true,
                                   .reads_inputs = always,

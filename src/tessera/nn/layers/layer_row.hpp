@@ -15,14 +15,16 @@ struct LayerCall;  // <tessera/nn/layers/layer_call.hpp>
 struct LayerProducts {
   std::vector<GemmShape> forward, backward;
 };
+
+// Defaults of LayerRow.
+inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
-
 inline Size no_scratch(const LayerSpec&) { return 0; }
-
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
-/// The inputs, the output and all parameters that are vectors have equally many columns.
+/// Returns true if the inputs, the output and all vectors among the parameters have equally many
+/// columns.
 inline bool same_columns(const LayerSpec& layer) {
   return layer.in == layer.out &&
          std::all_of(layer.parameters.begin(), layer.parameters.end(), [&](const auto& parameter) {
@@ -30,53 +32,54 @@ inline bool same_columns(const LayerSpec& layer) {
          });
 }
 
-/// What one kind of layer is to a plan, and how it is computed. To add a kind, write such a row and
-/// a function that makes its LayerSpec, in a file of its own.
+/// One kind of layer: what plans must know about it, and its kernels. A kind is one such row and a
+/// function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
   std::string_view name;
 
-  /// Ways to lie along `model`, the one without any sharding first.
-  std::vector<Layout> (*layouts)(const LayerSpec& layer);
-  /// Returns true if the kernels can compute with a rank's extents. Inputs, output and parameters
-  /// are split one by one, and must still belong together.
+  /// Returns the layouts that split tensors along `model`, beside the one with whole tensors, which
+  /// every kind has. Placements that a layout does not list are Replicate.
+  std::vector<Layout> (*split_layouts)() = no_layouts;
+  /// Returns true if the kernels can compute with a rank's extents. Plans split inputs, output and
+  /// parameters independently; their parts must still match.
   bool (*fits)(const LayerSpec& layer);
-  /// The rules for its parameters, and for LayerSpec::columns, choose the layout, not only where
-  /// its inputs come to lie.
+  /// The sharding rules of its parameters and of LayerSpec::columns choose the layout. Otherwise
+  /// the layout is the one whose inputs are cheapest to redistribute.
   bool rules_choose = false;
-  /// With sequence parallelism it works on its own rows also where its input is whole.
+  /// With sequence parallelism, the kind takes its share of the rows even if its input is whole.
   bool prefers_rows = false;
 
-  /// A row of the output depends on other rows of its sample.
+  /// A row of the output depends on several rows of its sample.
   bool mixes_positions = false;
-  /// LayerCall::batch is wanted. If such a kind reads the batch's x, it finds it there.
+  /// The kernels read LayerCall::batch. Such a kind reads x there, not in LayerCall::inputs.
   bool reads_batch = false;
-  /// Its output is drawn from a distribution that its inputs describe.
+  /// The output is drawn from a distribution that the inputs describe.
   bool draws = false;
-  /// Forward writes a term of the loss to BatchFacts::loss. One layer of a model may.
+  /// Forward writes a term of the loss to BatchFacts::loss. At most one layer of a model may.
   bool adds_loss = false;
 
-  /// The matrix products on `samples` samples; `layer` with a rank's extents. Neither other work
-  /// nor what backward computes again is counted as FLOPs, as is customary.
+  /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count
+  /// these products only, each once: not those that backward repeats.
   LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
-  /// Elements of LayerCall::scratch; `layer` with a rank's extents.
+  /// Returns the elements of LayerCall::scratch; `layer` has a rank's extents.
   Size (*scratch)(const LayerSpec& layer) = no_scratch;
 
-  /// What backward reads beside the gradient of the output.
+  /// Backward reads the inputs, or the output.
   bool (*reads_inputs)(const LayerSpec& layer) = never;
   bool (*reads_output)(const LayerSpec& layer) = never;
-  /// Columns of what forward keeps for backward beside its inputs and output.
+  /// Columns of LayerCall::kept, which forward writes and backward reads.
   Size kept_columns = 0;
 
-  /// The input whose memory the output may take; -1: none.
+  /// Number of the input that the output may overwrite; -1 if none.
   int in_place_of = -1;
-  /// The gradients of the inputs are that of the output, or may be written over it.
+  /// The gradient of one input may overwrite the gradient of the output.
   bool gradient_in_place = false;
-  /// Backward changes no gradient that it is given: the inputs' gradients are the output's.
+  /// The gradients of the inputs equal that of the output; backward writes none.
   bool (*passes_gradient)(const LayerSpec& layer) = never;
-  /// Backward can add to the gradients of its inputs what they already hold.
+  /// Backward can add to input gradients (LayerCall::add_input_gradients).
   bool adds_gradient = false;
 
-  /// A function for each compute type, of one generic lambda without captures.
+  /// One generic lambda without captures, instantiated for each compute type.
   struct Kernel {
     template <class F>
     constexpr Kernel(F f) : of_float(f), of_double(f), of_bfloat16(f), of_float16(f) {}
@@ -96,5 +99,27 @@ struct LayerRow {
 };
 
 inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
+
+/// Returns the layout in which inputs, output and their gradients have one placement and all
+/// parameters are whole.
+inline Layout alike(Placement placement, std::size_t inputs = 1) {
+  const std::vector<Placement> each(inputs, placement);
+  return {
+      .inputs = each, .output = placement, .output_gradient = placement, .input_gradients = each};
+}
+
+/// Returns the layouts of a layer, the one with whole tensors first, with one placement for every
+/// input and parameter.
+inline std::vector<Layout> layouts_of(const LayerSpec& layer) {
+  std::vector<Layout> all = row_of(layer).split_layouts();
+  all.insert(all.begin(), Layout{});
+  for (Layout& layout : all) {
+    layout.inputs.resize(layer.inputs.size());
+    layout.input_gradients.resize(layer.inputs.size());
+    layout.parameters.resize(layer.parameters.size());
+    layout.parameter_gradients.resize(layer.parameters.size());
+  }
+  return all;
+}
 
 }  // namespace tessera

@@ -11,66 +11,80 @@
 
 namespace tessera {
 
-/// How a parameter begins.
+/// Initial values of a parameter.
 enum class Initial : std::uint8_t {
   zeros,
   ones,
-  drawn,    ///< by the model's initializer; fan in and fan out are the first and the last extent
-  uniform,  ///< on [0, 1) over the square of the last extent
+  drawn,    ///< from the model's initializer; first extent = fan in, last extent = fan out
+  uniform,  ///< on [0, 1) / (last extent)^2
 };
 
-/// One parameter of a layer. The logical names of its dimensions are what sharding rules speak of;
-/// an empty name is a dimension that no rule splits.
+/// One parameter of a layer. Sharding rules refer to the logical names of its dimensions; no rule
+/// splits a dimension with an empty name.
 struct ParameterSpec {
   std::string name;  ///< "kernel"
   Shape shape;
   std::vector<std::string> logical_axes;  ///< one name per dimension
   Initial initial = Initial::zeros;
-  std::uint32_t stream = 0;  ///< drawn with fold_in(key(seed), stream)
+  std::uint32_t stream = 0;  ///< random numbers use the key fold_in(key(seed), stream)
+  Size begin = 0;  ///< first index of a rank's part along the dimension that `model` splits
 };
 
-/// Of Initial::uniform.
+/// Returns the upper limit of Initial::uniform.
 inline float uniform_limit(const ParameterSpec& parameter) {
   return 1 / static_cast<float>(parameter.shape.back() * parameter.shape.back());
 }
 
 struct LayerRow;  // <tessera/nn/layers/layer_row.hpp>
 
-/// Groups of a layer's output columns, such as heads: a rank of `model` has whole groups, and all
-/// ranks have equally many.
+/// Groups of output columns that `model` does not split, such as attention heads. Every rank of
+/// `model` has the same number of groups.
 struct ColumnGroups {
-  Size columns = 1;         ///< of a group
-  std::string_view noun{};  ///< "heads"
-  std::string_view key{};   ///< the configuration key that sets their number; empty: no groups
-  Size value = 0;           ///< of the key
+  Size columns = 1;         ///< columns of one group
+  std::string_view noun{};  ///< "heads", for messages
+  std::string_view key{};   ///< the configuration key of their number; empty if there are no groups
+  Size value = 0;           ///< value of that key
 };
 
-/// A layer as data: it reads outputs of earlier layers, each (rows, columns), and makes one output.
-/// A sample has one row or several, its positions: those of a sequence, the points of a grid.
+/// A field on n x n points, and the modes of it that a Fourier neural operator keeps.
+struct FourierGrid {
+  Size n = 0;      ///< points along each dimension; at least 2 modes
+  Size modes = 0;  ///< frequencies k2 in [0, modes); k1 in [0, modes) and [n - modes, n)
+  Size width = 0;  ///< channels
+  /// Number of kept modes.
+  Size kept() const { return 2 * modes * modes; }
+};
+
+/// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices
+/// (rows, columns). A sample has one row or several (its positions): those of a sequence, or the
+/// points of a grid.
 struct LayerSpec {
-  /// Stands for the batch's x in `inputs`.
+  /// The batch's x, as an entry of `inputs`.
   static constexpr Size data = -1;
 
   const LayerRow* kind = nullptr;
-  std::string name;          ///< of the output: "layer1/output"
-  std::string unit;          ///< parameters of one unit lie in one flat buffer: "layer1"
-  std::vector<Size> inputs;  ///< layers whose outputs it reads
-  Size in = 0;               ///< columns of the inputs
+  std::string name;          ///< name of the output: "layer1/output"
+  std::string unit;          ///< parameters of one unit share a flat buffer: "layer1"
+  std::vector<Size> inputs;  ///< numbers of the layers whose outputs it reads
+  Size in = 0;               ///< columns of each input
   Size out = 0;              ///< columns of the output
   std::vector<ParameterSpec> parameters{};
-  Activation activation = Activation::identity;  ///< of pointwise layers
-  /// Rows of a sample in the inputs and in the output. ModelSpec::append takes the first from the
-  /// inputs, and the second as well, unless the two differ.
+  /// Rows per sample of the inputs and of the output. ModelSpec::append sets in_positions from the
+  /// first input, and positions too if both were equal.
   Size in_positions = 1, positions = 1;
   ColumnGroups groups{};
-  std::vector<Size> settings{};  ///< what else the kind wants to know
-  double loss_weight = 0;        ///< of the term that the kind adds to the loss
-  /// The logical name of the output's columns, for rules that choose the layout of a kind without
-  /// parameters.
+  /// Logical name of the output's columns, for kinds without parameters whose layout the sharding
+  /// rules choose.
   std::string columns{};
-  /// Of a rank's part: where it begins in what `model` splits of the output's columns, or else of
-  /// the inputs' columns, or else of the first parameter.
-  Size first = 0;
+  /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
+  Size in_begin = 0, out_begin = 0;
+
+  // Settings. The comment names the kinds that read them.
+  Activation activation = Activation::identity;  ///< pointwise, jet_activation
+  Size classes = 0;                              ///< embedding: rows of the whole table
+  FourierGrid grid{};                            ///< fourier, mode_product, inverse_fourier
+  double loss_weight = 0;                        ///< reparameterize: factor of its term of the loss
+  std::uint64_t noise_seed = 0;                  ///< reparameterize
 
   Size num_parameters() const {
     Size sum = 0;
@@ -84,22 +98,28 @@ inline std::string path_of(const LayerSpec& layer, const ParameterSpec& paramete
   return layer.unit + "/" + parameter.name;
 }
 
-/// Where a layer's tensors lie along the axis `model`, one way that its kind can compute.
+/// Placements that layouts are made of; Placement() keeps a tensor whole.
+inline constexpr Placement by_rows = Placement::shard(0);  ///< or the elements of a vector
+inline constexpr Placement by_columns = Placement::shard(1);
+inline constexpr Placement as_terms = Placement::partial();
+
+/// Placements of a layer's tensors along the mesh axis `model`: one way in which its kind can
+/// compute. Plans redistribute a tensor that is placed otherwise.
 struct Layout {
-  std::vector<Placement> parameters{};  ///< and their moments
-  std::vector<Placement> inputs{};      ///< as forward and backward read them
-  Placement output{};
+  std::vector<Placement> parameters{};           ///< also of their moments
+  std::vector<Placement> inputs{};               ///< as forward and backward read them
+  Placement output{};                            ///< as forward writes it
   Placement output_gradient{};                   ///< as backward reads it
-  std::vector<Placement> input_gradients{};      ///< as backward gives them
-  std::vector<Placement> parameter_gradients{};  ///< Partial where each rank saw some rows only
+  std::vector<Placement> input_gradients{};      ///< as backward writes them
+  std::vector<Placement> parameter_gradients{};  ///< Partial if ranks have different rows
 };
 
-/// A matrix product C (m, n) += A (m, k) B (k, n), or several of one shape.
+/// `times` matrix products C (m, n) += A (m, k) B (k, n) of one shape.
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
-  /// A multiplication and an addition each.
-  /// Of whole machines they exceed 64 bits; exact up to 2^53.
+  /// 2 m n k per product. A double, because those of large machines exceed 64 bits; exact up to
+  /// 2^53.
   constexpr double flops() const {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
            static_cast<double>(times);

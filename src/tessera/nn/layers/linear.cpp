@@ -8,23 +8,26 @@
 namespace tessera {
 namespace {
 
-constexpr Placement whole = Placement::replicate();
-constexpr Placement rows = Placement::shard(0);
-constexpr Placement columns = Placement::shard(1);
-constexpr Placement terms = Placement::partial();
-
-/// Whole, column-parallel, row-parallel (Shoeybi et al. 2019, "Megatron-LM", section 3).
-std::vector<Layout> linear_layouts(const LayerSpec&) {
-  return {{{whole}, {whole}, whole, whole, {whole}, {whole}},
-          {{columns}, {whole}, columns, columns, {terms}, {columns}},
-          {{rows}, {columns}, terms, whole, {columns}, {rows}}};
+/// The two forms of tensor parallelism (Shoeybi et al. 2019, "Megatron-LM", section 3).
+std::vector<Layout> linear_layouts() {
+  const Layout column_parallel{.parameters = {by_columns},
+                               .output = by_columns,
+                               .output_gradient = by_columns,
+                               .input_gradients = {as_terms},
+                               .parameter_gradients = {by_columns}};
+  const Layout row_parallel{.parameters = {by_rows},
+                            .inputs = {by_columns},
+                            .output = as_terms,
+                            .input_gradients = {by_columns},
+                            .parameter_gradients = {by_rows}};
+  return {column_parallel, row_parallel};
 }
 
 bool kernel_fits(const LayerSpec& layer) {
   return layer.parameters[0].shape == Shape{layer.in, layer.out};
 }
 
-/// The gradient of x is never wanted.
+/// There is no product for the gradient of x.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   const Size n = samples * layer.positions;
   LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};
@@ -32,7 +35,7 @@ LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   return all;
 }
 
-/// result (+)= op(a) op(b), in `terms` where that is what is wanted.
+/// result (+)= op(a) op(b), or terms (+)= op(a) op(b) if `terms` has memory.
 template <class T>
 void product(const LayerCall<T>& call, Trans trans_a, Trans trans_b, const Matrix<const T>& a,
              const Matrix<const T>& b, bool adds, const Matrix<T>& result,
@@ -71,7 +74,7 @@ void linear_backward(const LayerCall<T>& call) {
 }
 
 constexpr LayerRow linear_row{.name = "linear",
-                              .layouts = linear_layouts,
+                              .split_layouts = linear_layouts,
                               .fits = kernel_fits,
                               .rules_choose = true,
                               .products = linear_products,

@@ -4,35 +4,33 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/fourier_transform.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/products/columns.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string mode_expand_label = "tessera::mode_expand";
 const std::string mode_join_label = "tessera::mode_join_gradient";
 
-std::vector<Layout> mode_product_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate(), columns = Placement::shard(1);
-  constexpr Placement modes = Placement::shard(0);
-  return {{{whole}, {whole}, whole, whole, {whole}, {whole}},
-          {{modes}, {columns}, columns, columns, {columns}, {modes}}};
+/// Ranks have modes, and the factors of these.
+std::vector<Layout> mode_product_layouts() {
+  Layout modes = alike(by_columns);
+  modes.parameters = modes.parameter_gradients = {by_rows};
+  return {modes};
 }
 
-Size mode_width(const LayerSpec& layer) { return layer.settings[0]; }
-
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
-  const Size w = mode_width(layer), modes = layer.in / (2 * w);
+  const Size w = layer.grid.width, modes = layer.in / (2 * w);
   const GemmShape product{samples, 2 * w, 2 * w, modes};
   return {{product}, {{2 * w, 2 * w, samples, modes}, product}};
 }
 
-/// Complex factors R of a mode, real parts (w, w) above imaginary ones, as ((Re, Im), (-Im, Re)):
-/// what rows of real and imaginary parts, side by side, are multiplied by.
+/// Turns the complex factors R of a mode, (Re; Im) of shape (2 w, w), into the real matrix
+/// ((Re, Im), (-Im, Re)) of shape (2 w, 2 w). A row (Re x, Im x) times it is (Re x R, Im x R).
 template <class T>
 struct ExpandFactors {
   const T* factors;
@@ -54,7 +52,7 @@ struct ExpandFactors {
   }
 };
 
-/// The transpose of ExpandFactors.
+/// The transpose of ExpandFactors: turns the gradient of that matrix into the gradient of R.
 template <class State>
 struct JoinGradients {
   const State* expanded;
@@ -83,7 +81,7 @@ class ModeProduct {
   using State = StateOf<T>;
 
   explicit ModeProduct(const LayerCall<T>& call)
-      : call_(call), w_(mode_width(call.layer)), modes_(call.layer.in / (2 * w_)) {}
+      : call_(call), w_(call.layer.grid.width), modes_(call.layer.in / (2 * w_)) {}
 
   void forward() const {
     for (Size mode = 0; mode < modes_; ++mode)
@@ -135,15 +133,16 @@ class ModeProduct {
 
 constexpr LayerRow mode_product_row{
     .name = "mode_product",
-    .layouts = mode_product_layouts,
+    .split_layouts = mode_product_layouts,
     .fits =
         [](const LayerSpec& layer) {
-          return same_columns(layer) && detail::has_whole_groups(layer, layer.out) &&
-                 layer.parameters[0].shape[0] * 2 * mode_width(layer) == layer.in;
+          const detail::FourierModes modes{layer.grid, layer.out_begin, layer.out};
+          return same_columns(layer) && modes.are_whole() &&
+                 layer.parameters[0].shape[0] * 2 * layer.grid.width == layer.in;
         },
     .rules_choose = true,
     .products = mode_product_products,
-    .scratch = [](const LayerSpec& layer) { return 8 * mode_width(layer) * mode_width(layer); },
+    .scratch = [](const LayerSpec& layer) { return 8 * layer.grid.width * layer.grid.width; },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};
@@ -157,7 +156,7 @@ LayerSpec mode_product(std::string name, std::string unit, Size input, const Fou
   layer.parameters = {
       {"modes", {grid.kept(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
   layer.groups = detail::fourier_groups(grid);
-  layer.settings = {w};
+  layer.grid = grid;
   return layer;
 }
 

@@ -6,18 +6,18 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/products/columns.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string pointwise_forward_label = "tessera::bias_activation";
 const std::string pointwise_backward_label = "tessera::bias_activation_backward";
 
-/// y = act(x + b), a team per row, so that columns are contiguous for vector lanes.
+/// y = activation(x + bias), with a team per row, so that vector lanes read contiguous columns.
 template <class T, Activation A>
 struct BiasActivation {
   const T* x;
@@ -31,7 +31,7 @@ struct BiasActivation {
     T* const y_row = y + team.league_rank() * cols;
     const T* const b = bias;
     const auto range = Kokkos::TeamVectorRange(team, cols);
-    // A loop each: compilers vectorise only one side of a choice inside of it.
+    // Two loops: compilers do not vectorise a loop with this choice inside.
     if (b)
       detail::for_each_lane(range, cols, [=](Size j) {
         y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]);
@@ -42,15 +42,15 @@ struct BiasActivation {
   }
 };
 
-/// dx = dy act'(.) of one row, whose terms of the gradient of the bias are dx. `saved` is y, or x
-/// where the slope is a function of x + bias.
+/// dx = dy activation'(x + bias) of one row, which also adds dx to the sums for the bias. `saved`
+/// is y, or x if needs_preactivation().
 template <class T, Activation A>
 struct BiasActivationBackward {
   using Math = StateOf<T>;
   const T *saved, *bias, *dy;
   T* dx;
   Size cols;
-  static constexpr bool of_sum = needs_preactivation(A);  // which is a host function
+  static constexpr bool of_sum = needs_preactivation(A);  // a host function, hence a constant
 
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
@@ -60,7 +60,7 @@ struct BiasActivationBackward {
     T* const out = dx + i * cols + first;
     const auto element = [=](Size j, Math from) {
       Math dz = d[j];
-      if (A != Activation::identity) {  // whose slope is 1
+      if (A != Activation::identity) {  // the slope of the identity is 1
         dz *= detail::slope_of<A>(from);
         out[j] = dz;
       }
@@ -69,14 +69,14 @@ struct BiasActivationBackward {
     const auto range = Kokkos::ThreadVectorRange(thread, width);
     if (b)
       detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); });
-    else  // nothing is saved for the identity
+    else  // the identity saves nothing
       detail::for_each_lane(range, width, [=](Size j) {
         element(j, A == Activation::identity ? Math(0) : Math(s[j]));
       });
   }
 };
 
-/// Calls f(std::integral_constant<Activation, a>).
+/// Calls f with the activation as a std::integral_constant.
 template <class F>
 void dispatch(Activation a, const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -85,16 +85,11 @@ void dispatch(Activation a, const F& f) {
   (std::make_index_sequence<names_of<Activation>.size()>());
 }
 
-std::vector<Layout> pointwise_layouts(const LayerSpec& layer) {
-  constexpr Placement whole = Placement::replicate();
-  constexpr Placement rows = Placement::shard(0);
-  constexpr Placement columns = Placement::shard(1);
-  std::vector<Layout> all{{{whole}, {whole}, whole, whole, {whole}, {whole}},
-                          {{rows}, {columns}, columns, columns, {columns}, {rows}},
-                          {{whole}, {rows}, rows, rows, {rows}, {Placement::partial()}}};
-  if (layer.parameters.empty())
-    for (Layout& layout : all) layout.parameters = layout.parameter_gradients = {};
-  return all;
+std::vector<Layout> pointwise_layouts() {
+  Layout columns = alike(by_columns), rows = alike(by_rows);
+  columns.parameters = columns.parameter_gradients = {by_rows};
+  rows.parameter_gradients = {as_terms};
+  return {columns, rows};
 }
 
 bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
@@ -104,9 +99,9 @@ void pointwise_forward(const LayerCall<T>& call) {
   const Matrix<const T>& x = call.inputs[0];
   const Size rows = call.output.extent(0), cols = call.output.extent(1);
   const T* const bias = data_or_null(call.parameters[0]);
-  const bool nothing =
+  const bool is_copy_in_place =
       call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
-  if (rows == 0 || cols == 0 || nothing) return;
+  if (rows == 0 || cols == 0 || is_copy_in_place) return;
   with_space_for(rows * cols, [&](const auto& space) {
     using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
     const Policy policy =
@@ -119,7 +114,7 @@ void pointwise_forward(const LayerCall<T>& call) {
   });
 }
 
-/// With no rows, the gradient of the bias becomes zero or stays.
+/// Without rows, the gradient of the bias becomes zero, or stays if gradients are added.
 template <class T>
 void pointwise_backward(const LayerCall<T>& call) {
   const Activation activation = call.layer.activation;
@@ -140,7 +135,7 @@ void pointwise_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow pointwise_row{
     .name = "pointwise",
-    .layouts = pointwise_layouts,
+    .split_layouts = pointwise_layouts,
     .fits = same_columns,
     .reads_inputs = keeps_input,
     .reads_output =

@@ -11,21 +11,16 @@
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string reparameterize_forward_label = "tessera::reparameterize";
 const std::string reparameterize_backward_label = "tessera::reparameterize_backward";
 
-constexpr std::uint32_t noise_stream = 0x6e6f6973;  // of no parameter
+constexpr std::uint32_t noise_stream = 0x6e6f6973;  // no parameter has this stream
 
-std::vector<Layout> reparameterize_layouts(const LayerSpec&) {
-  constexpr Placement whole = Placement::replicate();
-  return {{{}, {whole, whole}, whole, whole, {whole, whole}, {}}};
-}
-
-/// The noise of a microbatch: the same wherever a row of the batch is computed.
+/// Standard normal noise of a microbatch: a function of the element's number in the global batch.
 struct BatchNoise {
   Key key;
-  Size first;  ///< number of its first element in the whole batch
+  Size first;  ///< number of the microbatch's first element
 
   KOKKOS_INLINE_FUNCTION float operator()(Size i) const {
     return random_normal(key, static_cast<std::uint64_t>(first + i));
@@ -35,13 +30,12 @@ struct BatchNoise {
 template <class T>
 BatchNoise noise_of(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
-  const auto seed = static_cast<std::uint64_t>(layer.settings[0]);
-  const Key of_step =
-      fold_in(fold_in(key(seed), noise_stream), static_cast<std::uint32_t>(call.batch.step));
+  const Key of_step = fold_in(fold_in(key(layer.noise_seed), noise_stream),
+                              static_cast<std::uint32_t>(call.batch.step));
   return {of_step, call.batch.first * layer.positions * layer.out};
 }
 
-/// From the standard normal distribution, the prior, or from that of mean and logvar.
+/// z = mean + exp(logvar / 2) noise, or z = noise: a draw from the prior.
 template <class T>
 struct DrawLatent {
   const T *mean, *logvar;
@@ -76,8 +70,8 @@ void reparameterize_forward(const LayerCall<T>& call) {
       Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss));
 }
 
-/// dmean = dz + beta mean, dlogvar = dz eps exp(logvar/2) / 2 + beta (exp(logvar) - 1) / 2; one of
-/// the two may lie where dz does.
+/// dmean = dz + beta mean, dlogvar = dz eps exp(logvar/2) / 2 + beta (exp(logvar) - 1) / 2. Either
+/// may alias dz.
 template <class T>
 void reparameterize_backward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
@@ -99,7 +93,6 @@ void reparameterize_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow reparameterize_row{
     .name = "reparameterize",
-    .layouts = reparameterize_layouts,
     .fits = same_columns,
     .reads_batch = true,
     .draws = true,
@@ -115,7 +108,7 @@ LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size log
                          double beta, std::uint64_t seed) {
   LayerSpec layer{&reparameterize_row, std::move(name), std::move(unit),
                   {mean, logvar},      width,           width};
-  layer.settings = {static_cast<Size>(seed)};
+  layer.noise_seed = seed;
   layer.loss_weight = beta;
   return layer;
 }

@@ -9,15 +9,14 @@
 
 namespace tessera {
 
-/// What a model's predictions are held against.
+/// Kinds of targets that predictions are compared with.
 enum class Targets : std::uint8_t {
-  values,     ///< numbers, of the prediction's shape
-  classes,    ///< the number of the right column, one for each row
-  residuals,  ///< what an equation says of the prediction's derivatives, of the prediction's shape
+  values,     ///< numbers, in the prediction's shape
+  classes,    ///< one class number per row
+  residuals,  ///< right-hand sides of an equation for the prediction's derivatives, in its shape
 };
 
-/// A model as data: its layers in the order of computation. The last one's output is the
-/// prediction.
+/// A model as data: its layers in the order of computation. The last output is the prediction.
 struct ModelSpec {
   std::vector<LayerSpec> layers;
   Size input_width = 0;  ///< columns of x
@@ -25,38 +24,39 @@ struct ModelSpec {
   std::uint64_t seed = 42;
   Size input_positions = 1;  ///< rows of a sample in x
   Targets targets = Targets::values;
-  Size classes = 0;  ///< of x, if that holds numbers of classes
+  Size classes = 0;  ///< number of classes, if x has class numbers; else 0
 
   Size output_width() const { return layers.back().out; }
   Size output_positions() const { return layers.back().positions; }
-  /// Columns of y, whose rows are those of the prediction.
+  /// Returns the columns of y, which has the rows of the prediction.
   Size target_width() const { return targets == Targets::classes ? 1 : output_width(); }
   Size num_parameters() const;
 
-  /// Appends a layer, with its positions; returns its number, by which others name it as an input.
+  /// Appends a layer and sets its positions. Returns its number, for the inputs of later layers.
   Size append(LayerSpec layer);
 };
 
-/// A layer of the model adds a term of its own to the loss.
+/// Returns true if a layer of the model adds a term to the loss.
 bool adds_loss(const ModelSpec& model);
 
-/// A layer of the model draws its output: samples can be generated from its prior.
+/// Returns true if a layer of the model draws its output, so that the prior can generate samples.
 bool draws(const ModelSpec& model);
 
-/// FLOPs of the matrix products on `samples` samples; `layers` with a rank's extents, or whole
-/// ones. The gradient of x is never wanted.
+/// Counts of a forward and a backward pass.
 struct PassCount {
   double forward = 0;
   double backward = 0;
   double total() const { return forward + backward; }
 };
+/// Returns the FLOPs of the matrix products on `samples` samples; layers may have a rank's extents.
+/// There is no gradient of x.
 PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples);
 
-/// Elements of the operands of a layer, parameters included, each read or written once: what its
-/// kernels move at least.
+/// Returns the elements of a layer's operands, with its parameters: the least that its kernels read
+/// and write.
 PassCount count_operands(const LayerSpec& layer, Size samples);
 
-/// All products of a layer, forward and backward.
+/// Returns all products of a layer, forward and backward.
 std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples);
 
 }  // namespace tessera

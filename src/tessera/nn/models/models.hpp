@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models: what each is asked for, and the layers that it is made of, in a source file each.
+// The models: a struct of sizes and a function that makes the list of layers for each. Each
+// function is defined in a source file of its name. README.md has the formulas.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include <tessera/nn/models/model_spec.hpp>
@@ -18,9 +18,9 @@ struct MlpConfig {
   std::uint64_t seed = 42;
 };
 
-/// y = activation(x kernel + bias), again and again: units "layer1", "layer2", ..., whose kernels
-/// are (embed, mlp) and (mlp, embed) in turn. Throws ConfigError if there are fewer than two widths
-/// or one is not positive.
+/// A chain of layers y = activation(x kernel + bias). Units "layer1", "layer2", ...; the logical
+/// axes of kernels alternate between (embed, mlp) and (mlp, embed). Throws ConfigError for fewer
+/// than two widths and for a width that is not positive.
 ModelSpec mlp(const MlpConfig& config);
 
 struct ResidualMlpConfig {
@@ -32,10 +32,10 @@ struct ResidualMlpConfig {
   friend bool operator==(const ResidualMlpConfig&, const ResidualMlpConfig&) = default;
 };
 
-/// x = input kernel + bias; blocks x + fc2(activation(fc1(ln(x)))); output kernel + bias. Units
-/// "input", "block1/ln", "block1/fc1", "block1/fc2", ..., "output". fc1 is (embed, mlp) and fc2
-/// (mlp, embed). `layers`: activations, bias, initializer and seed. Throws ConfigError for a size
-/// that is not positive.
+/// An input layer, blocks x + fc2(activation(fc1(ln(x)))), and an output layer. Units "input",
+/// "block1/ln", "block1/fc1", "block1/fc2", ..., "output". Logical axes of kernels: fc1 (embed,
+/// mlp), fc2 (mlp, embed). `layers` gives activations, bias, initializer and seed. Throws
+/// ConfigError for a size that is not positive.
 ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers = {});
 
 struct TransformerConfig {
@@ -51,10 +51,10 @@ struct TransformerConfig {
 /// A decoder of GPT-2's shape (Radford et al. 2019): x = table[token] + position; blocks
 /// x += proj(attention(qkv(ln1(x)))), x += fc2(activation(fc1(ln2(x)))); logits = ln(x) kernel.
 /// Units "embedding", "block1/ln1", "block1/qkv", "block1/proj", "block1/ln2", "block1/fc1",
-/// "block1/fc2", ..., "ln", "logits". qkv is (embed, heads) and proj (heads, embed), fc1 (embed,
-/// mlp) and fc2 (mlp, embed), table (vocab, embed) and logits (embed, vocab). `layers`: activation,
-/// bias, initializer and seed. Throws ConfigError for a size that is not positive, and for a width
-/// that heads do not divide.
+/// "block1/fc2", ..., "ln", "logits". Logical axes: table (vocab, embed), qkv (embed, heads), proj
+/// (heads, embed), fc1 (embed, mlp), fc2 (mlp, embed), logits (embed, vocab). `layers` gives
+/// activation, bias, initializer and seed. Throws ConfigError for a size that is not positive and
+/// for a number of heads that does not divide the width evenly.
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers = {});
 
 struct VaeConfig {
@@ -65,14 +65,14 @@ struct VaeConfig {
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };
 
-/// A variational autoencoder (Kingma and Welling 2014): hidden layers, two heads on the last of
-/// them, mean and logvar of a normal distribution, a draw z from it, and hidden layers back to the
-/// logits of the input. With the loss bce the mean over samples is -ELBO, if beta is 1. Units
-/// "encoder1", ..., "mean", "logvar", "decoder1", ... Kernels of encoder and decoder are (embed,
-/// mlp) and (mlp, embed) in turn, each from the first one on; those of the heads, which are small,
-/// are row-parallel, or whole. `layers`: activation between layers, bias, initializer and seed, of
-/// the noise as well. Throws ConfigError for a size that is not positive, and for an activation of
-/// the output.
+/// A variational autoencoder (Kingma and Welling 2014). The encoder's last hidden layer feeds two
+/// linear layers, mean and logvar of a normal distribution; the decoder turns a draw z from it into
+/// logits of the input. With the loss bce and beta = 1, the mean over samples is -ELBO. Units
+/// "encoder1", ..., "mean", "logvar", "decoder1", .... The logical axes of the kernels in encoder
+/// and decoder alternate between (embed, mlp) and (mlp, embed); those of mean and logvar are
+/// row-parallel or whole. `layers` gives the activation between layers, bias, initializer, and the
+/// seed, also of the noise. Throws ConfigError for a size that is not positive and for an output
+/// activation.
 ModelSpec vae(const VaeConfig& config, const MlpConfig& layers = {});
 
 struct PinnConfig {
@@ -81,13 +81,12 @@ struct PinnConfig {
   friend bool operator==(const PinnConfig&, const PinnConfig&) = default;
 };
 
-/// A physics-informed network (Raissi, Perdikaris and Karniadakis 2019): an MLP u(x, y), held
-/// against an equation of second order. A sample is a point inside the domain and one of its
-/// boundary. Its rows are those of jet_activation(): x has what they are of the map (x, y) itself,
-/// which is the point inside, the unit vectors, zeros and the boundary point; the prediction has
-/// them of u. Units "layer1", "layer2", ... and their logical names are those of an mlp. `layers`:
-/// activations, bias, initializer and seed. Throws ConfigError for a size that is not positive, and
-/// for an activation whose derivatives jets do not have.
+/// A physics-informed network (Raissi, Perdikaris and Karniadakis 2019): an MLP u(x, y) whose loss
+/// is the residual of a second-order equation. A sample is a point of the interior and a point of
+/// the boundary, in the rows of jet_activation(). The batch's x has the interior point, the unit
+/// vectors, zeros and the boundary point; the prediction has u and its derivatives. Units and
+/// logical axes are those of mlp(). `layers` gives activations, bias, initializer and seed. Throws
+/// ConfigError for a size that is not positive and for an activation without has_jets().
 ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers);
 
 struct FnoConfig {
@@ -99,30 +98,18 @@ struct FnoConfig {
   friend bool operator==(const FnoConfig&, const FnoConfig&) = default;
 };
 
-/// A Fourier neural operator in two dimensions (Li et al. 2021). x (grid grid, 3): a function at
-/// the points of a grid, and their coordinates; y (grid grid, 1). Unit "lift" takes the columns to
-/// `width` channels; "layer1", "layer2", ...: v = activation(K v + v kernel + bias), K v being
-/// inverse_fourier(mode_product(fourier(v))), without an activation in the last one; "projection"
-/// and "output" take the channels to `projection` columns and to one. Along `model` the modes are
-/// split, and `projection`. `layers`: activation, initializer, seed, and whether dense layers have
-/// a bias. Throws ConfigError for a size that is not positive or too large, and for a grid of fewer
-/// points than two times the modes.
+/// A Fourier neural operator in two dimensions (Li et al. 2021). x (grid grid, 3) has a function at
+/// the points of a grid, and their coordinates; y is (grid grid, 1). Unit "lift" maps the 3 columns
+/// to `width` channels. "layer1", "layer2", ...: v = activation(K v + v kernel + bias) with K v =
+/// inverse_fourier(mode_product(fourier(v))); the last one has no activation. "projection" and
+/// "output" map the channels to `projection` columns and to one. Along `model` the modes and
+/// `projection` are split. `layers` gives activation, initializer, seed, and the bias of dense
+/// layers. Throws ConfigError for a size that is not positive or too large, and for a grid with
+/// less than 2 modes points along a dimension.
 ModelSpec fno(const FnoConfig& config, const MlpConfig& layers = {});
 
-/// The most that the value of a key may be: products of two sizes are numbers of elements.
-inline constexpr Size most_columns = Size{1} << 31;
-inline constexpr Size most_positions = Size{1} << 24;  ///< of a sequence or a grid
-inline constexpr Size most_layers = 1024;              ///< blocks, or layers one behind the other
-
-/// Throws ConfigError unless the value of a key is from 1 to `most`.
-void check_size(std::string_view key, Size value, Size most = most_columns);
-void check_sizes(std::string_view key, const std::vector<Size>& values);
-
-/// Throws ConfigError unless the last activation is the identity, for models that have none there.
-void check_no_output_activation(std::string_view kind, const MlpConfig& layers);
-
-/// Appends activation(input kernel + bias) as unit `unit`: kernel (in, out), drawn from stream
-/// 2 number, whose dimensions have these logical names. Returns the number of the last layer.
+/// A dense layer: activation(input kernel + bias). The kernel (in, out) has the logical axes
+/// (logical_in, logical_out) and is drawn from stream 2 number.
 struct DenseSpec {
   std::string unit;
   Size input = LayerSpec::data;
@@ -131,8 +118,10 @@ struct DenseSpec {
   Activation activation = Activation::identity;
   bool bias = true;
   std::uint32_t number = 0;
-  bool of_jets = false;  ///< of samples as jet_activation() has them
+  bool of_jets = false;  ///< samples have the rows of jet_activation()
 };
+
+/// Appends the layers of a dense layer; returns the number of the last one.
 Size append_dense(ModelSpec& model, const DenseSpec& dense);
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/models.hpp>
+#include <tessera/nn/models/model_checks.hpp>
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/models.hpp>
+#include <tessera/nn/models/model_checks.hpp>
 
 namespace tessera {
 namespace {

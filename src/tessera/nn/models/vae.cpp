@@ -6,7 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/models.hpp>
+#include <tessera/nn/models/model_checks.hpp>
 
 namespace tessera {
 namespace {
@@ -29,7 +29,7 @@ ModelSpec vae(const VaeConfig& config, const MlpConfig& layers) {
     return append_dense(model, {std::move(unit), input, in, out, even ? "embed" : "mlp",
                                 std::move(logical_out), activation, layers.bias, number++});
   };
-  // Layers of these widths, the first of them (embed, mlp).
+  // A chain of dense layers, the first with logical axes (embed, mlp).
   const auto chain = [&](const char* name, Size input, const std::vector<Size>& widths,
                          bool ends_active) {
     for (std::size_t l = 0; l + 1 < widths.size(); ++l) {

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-const std::string convert_label = "tessera::convert";  // made once: a launch then needs no memory
+const std::string convert_label = "tessera::convert";  // made once: launches allocate nothing
 
 }  // namespace
 

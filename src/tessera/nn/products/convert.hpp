@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// to = from, elementwise, rounded where the type of `to` is shorter. Does not wait for the device.
-/// Between float and BFloat16 or Float16.
+/// to = from for each element, rounded to the type of `to`. Does not wait for the device. Defined
+/// between float and BFloat16 or Float16.
 template <class From, class To>
 void convert(const Vector<const From>& from, const Vector<To>& to);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 16-bit operands, in TF32 and with few results on CUDA devices: the only file that
-// knows cuBLAS.
+// Products on CUDA devices of 16-bit operands, in TF32, and with few results. The only file that
+// includes cuBLAS.
 #include <cublas_v2.h>
 
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/products/short_product.hpp>
+#include <tessera/nn/products/half_product.hpp>
 
 namespace tessera {
 namespace {
@@ -16,7 +16,7 @@ void check(cublasStatus_t status, const char* call) {
     throw Error(ExitCode::usage, "{}: {}", call, cublasGetStatusString(status));
 }
 
-/// Made once, and gone before Kokkos is.
+/// Returns the handle, which is made once and destroyed before Kokkos is finalized.
 cublasHandle_t handle() {
   static cublasHandle_t made = [] {
     cublasHandle_t one = nullptr;
@@ -34,7 +34,7 @@ cudaDataType_t type_of(DType type) {
   return type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-cublasComputeType_t sums_of(const detail::ShortProduct& p) {
+cublasComputeType_t sums_of(const detail::HalfProduct& p) {
   if (p.operands == DType::float64) return CUBLAS_COMPUTE_64F;
   return p.precision == MatmulPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -43,14 +43,14 @@ cublasOperation_t operation(Trans trans) { return trans == Trans::no ? CUBLAS_OP
 
 }  // namespace
 
-ShortProducts short_products(DType type) {
-  return is_half(type) ? ShortProducts::cublas : ShortProducts::emulated;
+HalfProducts half_products(DType type) {
+  return is_half(type) ? HalfProducts::cublas : HalfProducts::emulated;
 }
 
 bool has_native_tf32() { return true; }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
-void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
+void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
   const auto run = [&](auto alpha, auto beta) {
     check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
                        static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),

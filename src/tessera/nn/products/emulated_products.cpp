@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of builds without a library for 16-bit products.
+// For builds without a library for half-precision products.
 #include <tessera/base/error.hpp>
-#include <tessera/nn/products/short_product.hpp>
+#include <tessera/nn/products/half_product.hpp>
 
 namespace tessera {
 
-ShortProducts short_products(DType) { return ShortProducts::emulated; }
+HalfProducts half_products(DType) { return HalfProducts::emulated; }
 
 bool has_native_tf32() { return false; }
 
-void detail::multiply(const ShortProduct&, const void*, const void*, void*) {
+void detail::multiply(const HalfProduct&, const void*, const void*, void*) {
   throw Error(ExitCode::usage, "gemm: this build has no library for 16-bit products");
 }
 

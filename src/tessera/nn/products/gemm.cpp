@@ -12,14 +12,14 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/region.hpp>
-#include <tessera/nn/products/columns.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/products/gemm.hpp>
-#include <tessera/nn/products/short_product.hpp>
+#include <tessera/nn/products/half_product.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: a launch then needs no memory for its label.
+// Made once: launches allocate no memory for labels.
 const std::string round_to_tf32_label = "tessera::round_to_tf32";
 const std::string widen_label = "tessera::widen";
 const std::string round_sum_label = "tessera::round_sum";
@@ -36,13 +36,13 @@ MatrixShape shape_of(Trans trans, const Matrix<T>& m) {
 
 std::string to_string(MatrixShape s) { return fmt::format("({}, {})", s.rows, s.cols); }
 
-/// Elements from one row to the next.
+/// Returns the elements from one row to the next.
 template <class T>
 Size stride_of(const Matrix<T>& m) {
   return static_cast<Size>(m.stride_0());
 }
 
-/// `scratch` in the shape of `m`.
+/// Returns `scratch` in the shape of `m`.
 template <class T, class Of>
 Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
   const Size n = static_cast<Size>(m.size());
@@ -54,7 +54,7 @@ Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
 }
 
 KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
-  // As integers the bits grow with the magnitude: half a unit added, 13 low bits cut.
+  // The bits, as an integer, grow with the magnitude: adds half a unit and clears the 13 low bits.
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
@@ -76,7 +76,7 @@ struct ElementsOfRow {
   }
 };
 
-/// f(i, j) for the elements of a block; as one row where rows follow one another without gaps.
+/// Calls f(i, j) for the elements of a block. A block without gaps between rows is one row.
 template <class T, class F>
 void for_each_element(const std::string& label, const Matrix<T>& block, const F& f) {
   const Size rows = static_cast<Size>(block.extent(0)), cols = static_cast<Size>(block.extent(1));
@@ -87,7 +87,7 @@ void for_each_element(const std::string& label, const Matrix<T>& block, const F&
     for_each_row(label, rows, cols, ElementsOfRow<F>{f, cols});
 }
 
-/// An operand as the product takes it: rounded to TF32, or widened.
+/// Returns the operand that the product takes: rounded to TF32, or widened to float.
 template <class T>
 Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf<T>>& scratch) {
   if constexpr (std::is_same_v<T, double>) {
@@ -110,7 +110,7 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
   }
 }
 
-/// By the library of detail::multiply().
+/// Multiplies with the library behind detail::multiply().
 template <class T, class C>
 void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                     const Matrix<const T>& b, StateOf<T> beta, const Matrix<C>& c,
@@ -124,15 +124,14 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
                   T beta, const Matrix<T>& c) {
-  // Of few results Kokkos Kernels' code for GPUs adds up parts in whatever order they are done, so
-  // that replicas of a parameter would get different gradients.
+  // For few results, Kokkos Kernels on GPUs adds parts of the sums in no fixed order. Replicas of a
+  // parameter would then get different gradients.
   const bool is_few = c.size() > 0 && c.size() < 100 && a.extent(0) > 0;
   if (has_native_tf32() && trans_a == Trans::yes && trans_b == Trans::no && is_few)
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
-  // Kokkos Kernels takes the only column of a wider matrix for one whose elements follow one
-  // another.
+  // Kokkos Kernels ignores the stride of an operand with one column.
   if (is_column && a.extent(1) > 0 && (stride_of(b) > 1 || stride_of(c) > 1))
     KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
                      Kokkos::subview(c, Kokkos::ALL, 0));
@@ -157,7 +156,7 @@ void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
 }  // namespace
 
 template <class T>
-Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, ShortProducts products)
+Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProducts products)
     : precision_(precision),
       products_(products),
       left_(allocate_vector<Sum>("tessera::gemm_scratch_a", scratch.left)),
@@ -188,7 +187,7 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     }
   } else {
     if (out.rows == 0 || out.cols == 0) return;
-    if (products_ != ShortProducts::emulated && op_a.cols > 0)
+    if (products_ != HalfProducts::emulated && op_a.cols > 0)
       return native_product(trans_a, trans_b, a, b, beta, c, precision_);
     if constexpr (std::is_same_v<C, Sum>) {
       blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
@@ -198,13 +197,6 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
       round_sums(sums, beta, c);
     }
   }
-}
-
-void round_to_tf32(const Vector<const float>& in, const Vector<float>& out) {
-  const float* const from = in.data();
-  float* const to = out.data();
-  for_each(
-      round_to_tf32_label, in.extent(0), KOKKOS_LAMBDA(Size i) { to[i] = to_tf32(from[i]); });
 }
 
 #define TESSERA_INSTANTIATE(T, C)                                                               \

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows oneDNN.
+// The only file that includes oneDNN.
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/products/short_product.hpp>
+#include <tessera/nn/products/half_product.hpp>
 
 namespace tessera {
 namespace {
 
 using Memory = dnnl::memory;
 
-/// A product of one shape, ready to run: making it takes longer than small products do.
+/// A prepared product of one shape. Preparing takes longer than a small product.
 struct ReadyProduct {
   dnnl::matmul::primitive_desc description;
   dnnl::matmul primitive;
@@ -29,13 +29,13 @@ Memory::data_type type_of(DType type) {
   return type == DType::bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f16;
 }
 
-/// `stride`: from one row of what is stored to the next.
+/// `stride`: elements between rows of the stored matrix.
 Memory::desc matrix(Size rows, Size cols, Size stride, DType type, Trans trans) {
   const bool straight = trans == Trans::no;
   return {{rows, cols}, type_of(type), {straight ? stride : 1, straight ? 1 : stride}};
 }
 
-dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
+dnnl::matmul::primitive_desc describe(const detail::HalfProduct& p) {
   const Memory::desc a = matrix(p.m, p.k, p.lda, p.operands, p.trans_a),
                      b = matrix(p.k, p.n, p.ldb, p.operands, p.trans_b),
                      c = matrix(p.m, p.n, p.ldc, p.result, Trans::no);
@@ -52,14 +52,15 @@ dnnl::matmul::primitive_desc describe(const detail::ShortProduct& p) {
 #endif
 }
 
-ReadyProduct make_ready(const detail::ShortProduct& p) {
+ReadyProduct make_ready(const detail::HalfProduct& p) {
   const dnnl::matmul::primitive_desc made = describe(p);
   const auto memory = [](const Memory::desc& desc) { return Memory(desc, cpu(), nullptr); };
   return {made, dnnl::matmul(made), memory(made.src_desc()), memory(made.weights_desc()),
           memory(made.dst_desc())};
 }
 
-/// Whether oneDNN has more for this type than its reference, which is far slower than emulation.
+/// Returns true if oneDNN has more than its reference code for this type, which is far slower than
+/// the emulation.
 bool is_fast(DType type) {
   try {
     const auto made =
@@ -72,19 +73,19 @@ bool is_fast(DType type) {
 
 }  // namespace
 
-/// oneDNN is asked once for each type, and not at all where nothing is short.
-ShortProducts short_products(DType type) {
+/// Asks oneDNN once for each 16-bit type.
+HalfProducts half_products(DType type) {
   static std::map<DType, bool> fast;
-  if (!is_half(type)) return ShortProducts::emulated;
+  if (!is_half(type)) return HalfProducts::emulated;
   const auto [known, is_new] = fast.try_emplace(type, false);
   if (is_new) known->second = is_fast(type);
-  return known->second ? ShortProducts::onednn : ShortProducts::emulated;
+  return known->second ? HalfProducts::onednn : HalfProducts::emulated;
 }
 
 bool has_native_tf32() { return false; }
 
-void detail::multiply(const ShortProduct& p, const void* a, const void* b, void* c) {
-  static std::map<ShortProduct, ReadyProduct> ready;
+void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
+  static std::map<HalfProduct, ReadyProduct> ready;
   static dnnl::stream stream(cpu());
   try {
     auto found = ready.find(p);

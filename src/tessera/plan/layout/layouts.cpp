@@ -135,7 +135,7 @@ class Chooser {
   Layout best_of(std::size_t l) const {
     const LayerSpec& layer = input_.model.layers[l];
     const LayerRow& row = row_of(layer);
-    const std::vector<Layout> all = row.layouts(layer);
+    const std::vector<Layout> all = layouts_of(layer);
     const Layout* best = nullptr;
     int least = 0;
     for (const Layout& layout : all) {
@@ -278,22 +278,21 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
   std::vector<LayerSpec> layers = input.model.layers;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
-    // From what says least of where the part begins to what says most.
-    for (std::size_t p = layers[l].parameters.size(); p-- > 0;) {
-      Shape& shape = layers[l].parameters[p].shape;
-      const Block block = parameter_block(shape, layout.parameters[p], ranks, coordinate);
-      if (const Placement along = layout.parameters[p]; along.is_shard())
-        layers[l].first = block.offset[along.dim()];
-      shape = block.extent;
+    for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
+      ParameterSpec& parameter = layers[l].parameters[p];
+      const Placement along = layout.parameters[p];
+      const Block block = parameter_block(parameter.shape, along, ranks, coordinate);
+      if (along.is_shard()) parameter.begin = block.offset[along.dim()];
+      parameter.shape = block.extent;
     }
-    const auto cut = [&](Size& width, Placement p) {
-      if (!p.is_shard(1)) return;
+    const auto cut = [&](Size& width, Size& begin, Placement along) {
+      if (!along.is_shard(1)) return;
       const Range own = balanced_split(width, ranks, coordinate);
-      layers[l].first = own.begin;
+      begin = own.begin;
       width = own.count;
     };
-    cut(layers[l].in, layout.inputs[0]);
-    cut(layers[l].out, layout.output);
+    cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
+    cut(layers[l].out, layers[l].out_begin, layout.output);
     check_parts(layers[l], ranks, coordinate);
   }
   return layers;

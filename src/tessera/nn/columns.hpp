@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the columns of a row, for kernels with teams.
+// Loops over the columns of a row in kernels with teams.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace tessera::detail {
 
-/// f(j) for the columns j in [0, n) of `range`, which has the vector lanes of a team or of a
-/// thread. No call may read what another one writes: on a host, where a team has one thread,
-/// compilers then vectorise loops that run over too many arrays for them to see that.
+/// Calls f(j) for the columns j in [0, n) of `range`, a range over the vector lanes of a team or of
+/// a thread. The calls must be independent: on a host, where a team has one thread, the compiler is
+/// told so and vectorises the loop without checks for aliases.
 template <class Range, class F>
 KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f) {
   if constexpr (on_host) {
@@ -25,9 +25,9 @@ KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f
   }
 }
 
-/// The join of f(j) over the columns j in [0, n) of a row, for all lanes of a team. Reducer:
-/// Kokkos::Sum, Kokkos::Max. In an order that depends on n alone on a host, where as many columns
-/// as a vector holds are joined at a time: compilers may not reorder sums of their own accord.
+/// Returns the join of f(j) over the columns j in [0, n) of a row to all lanes of a team. Reducer:
+/// Kokkos::Sum or Kokkos::Max. On a host, each lane of a vector has a partial result, because
+/// compilers may not reorder sums; the order of joins depends on n only.
 template <template <class, class> class Reducer, class Math, class Team, class F>
 KOKKOS_INLINE_FUNCTION Math reduce_lanes(const Team& team, Size n, const F& f) {
   if constexpr (on_host) {
@@ -59,8 +59,8 @@ template <class Math, class Space>
 using PartialSums = Kokkos::View<Math*, typename Space::scratch_memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// A team owns a block of columns, its threads walk the rows, and their partial sums, one row of
-/// scratch each, are added in thread order.
+/// A team has a block of columns. Its threads take rows in turn, each with partial sums in a row of
+/// scratch memory, which are added in the order of the threads.
 template <class Math, class Rows>
 struct ColumnSums {
   Rows each;
@@ -90,16 +90,17 @@ struct ColumnSums {
   }
 };
 
-/// Columns of a team: a warp's width on a device; on a host a share for every thread, wide enough
-/// for vectors and small enough for the partial sums to stay in the first cache.
+/// Returns the columns of a team: a warp's width on a device. On a host, an equal share of each
+/// thread, but at least 64 for vectors and at most 1024, so that partial sums fit the first cache.
 inline Size column_block(Size cols, Size threads) {
   if (!on_host) return 32;
   return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
 }
 
-/// One pass over rows and columns: each(team, i, first, width, partial) does row i of the columns
-/// [first, first + width), on the vector lanes of a thread, and adds to `partial` (width). The sums
-/// over the rows are added to, or become, `sums` (cols), unless that is null. `work`: in elements.
+/// Makes one pass over rows and columns: each(team, i, first, width, partial) does row i of the
+/// columns [first, first + width) on the vector lanes of a thread and adds to `partial` (width).
+/// Stores the sums over the rows in `sums` (cols), or adds them if `add`; no sums if it is null.
+/// `work`: number of elements, which chooses the execution space.
 template <class Math, class Rows>
 void for_each_with_column_sums(const std::string& label, Size rows, Size cols, Size work,
                                const Rows& each, Math* sums, bool add) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+
+#include <tessera/base/types.hpp>
+#include <tessera/nn/products/gemm.hpp>
+
+namespace tessera::detail {
+
+/// The product C (m, n) = op(A) op(B) + beta C of row-major matrices in a library of its own.
+/// Operands have one type. 16-bit operands are summed in float.
+struct HalfProduct {
+  Trans trans_a, trans_b;
+  Size m, n, k;        ///< positive
+  Size lda, ldb, ldc;  ///< elements from one row of A, B or C to the next
+  double beta;
+  DType operands;
+  DType result;  ///< type of the operands, or float32
+  MatmulPrecision precision = MatmulPrecision::strict;
+
+  auto operator<=>(const HalfProduct&) const = default;
+};
+
+/// Multiplies with the library that half_products() names; not defined for the emulation. Takes
+/// float and double operands if has_native_tf32(). Does not wait for the device. Throws Error
+/// (usage) for an error of the library.
+void multiply(const HalfProduct& product, const void* a, const void* b, void* c);
+
+}  // namespace tessera::detail

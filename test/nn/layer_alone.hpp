@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "device_data.hpp"
+
+namespace tessera::test {
+
+template <class T>
+Matrix<T> normal_matrix(Size rows, Size cols, std::uint64_t seed) {
+  Matrix<T> m("m", rows, cols);
+  fill_normal(m, key(seed));
+  return m;
+}
+
+/// One layer with operands of its own. Inputs, parameters and the gradient of the output are
+/// normal; an embedding reads class numbers.
+template <class T>
+struct LayerAlone {
+  using State = StateOf<T>;
+
+  explicit LayerAlone(const LayerSpec& spec, Size samples)
+      : layer(spec),
+        gemm(MatmulPrecision::strict, {most, most, most}),
+        y("y", samples * layer.positions, layer.out),
+        dy(normal_matrix<T>(samples * layer.positions, layer.out, 1)),
+        loss("loss", 1) {
+    call.samples = samples;
+    const Size rows = samples * layer.in_positions;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      x.push_back(normal_matrix<T>(rows, layer.in, 2 + i));
+      dx.emplace_back("dx", rows, layer.in);
+      call.inputs[i] = x.back();
+      call.input_gradients[i] = dx.back();
+    }
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      const Size n = num_elements(layer.parameters[p].shape);
+      parameters.push_back(normal_matrix<T>(1, n, 5 + p));
+      gradients.emplace_back("gradient", n);
+      call.parameters[p] = alias_vector<const T>(parameters.back().data(), n);
+      call.parameter_gradients[p] = gradients.back();
+    }
+    call.output = y;
+    call.output_gradient = dy;
+    call.kept = Matrix<State>("kept", y.extent(0), row_of(layer).kept_columns);
+    call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer));
+    std::vector<State> classes;
+    for (Size i = 0; i < rows; ++i)
+      classes.push_back(static_cast<State>((3 * i + 1) % std::max<Size>(1, layer.classes)));
+    call.batch = {to_device<State>(classes, rows, 1), 11, 4, loss.data(), State(0.25)};
+  }
+  LayerAlone(const LayerAlone&) = delete;
+  LayerAlone& operator=(const LayerAlone&) = delete;
+
+  void run() const {
+    forward(call);
+    backward(call);
+  }
+
+  static constexpr Size most = 1 << 12;  ///< elements of any operand of a product
+  LayerSpec layer;
+  Gemm<T> gemm;
+  std::vector<Matrix<T>> x, dx, parameters;
+  std::vector<Vector<State>> gradients;
+  Matrix<T> y, dy;
+  Vector<double> loss;
+  LayerCall<T> call{layer, gemm};
+};
+
+}  // namespace tessera::test

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that hold for every kind of layer, from one list of the kinds.
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/nn/layers/layers.hpp>
+
+#include "nn/layer_alone.hpp"
+
+namespace tessera {
+namespace {
+
+using test::LayerAlone;
+using test::normal_matrix;
+using test::to_device;
+using test::to_host;
+
+/// Sets the rows per sample of the inputs and the output.
+LayerSpec with_positions(Size positions, LayerSpec layer) {
+  layer.in_positions = layer.positions = positions;
+  return layer;
+}
+
+/// Every kind, and the parts of a rank for kinds whose kernels depend on where the part begins.
+std::vector<LayerSpec> kinds() {
+  const FourierGrid grid{5, 2, 3};
+  const Size columns = grid.kept() * 2 * grid.width;
+  std::vector<LayerSpec> all{
+      linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
+      add("add", "u", 0, 1, 4),
+      layer_norm("layer_norm", "u", 0, 5, "embed"),
+      embedding("embedding", "u", 7, 4, 3, 0),
+      embedding("rows of a table", "u", 7, 4, 3, 0),
+      with_positions(4, causal_attention("attention", "u", 0, 2, 3)),
+      fourier("fourier", "u", 0, grid),
+      fourier("modes of a rank", "u", 0, grid),
+      mode_product("mode_product", "u", 0, grid, 0),
+      inverse_fourier("inverse_fourier", "u", 0, grid),
+      inverse_fourier("sum over modes of a rank", "u", 0, grid),
+      reparameterize("reparameterize", "u", 0, 1, 3, 3, 42),
+      pointwise("no bias", "u", 0, 4, Activation::gelu),
+      jet_activation("jets of tanh", "u", 0, 5, Activation::tanh, "mlp"),
+      jet_activation("jets of identity", "u", 0, 5, Activation::identity, "mlp")};
+  all[4].parameters[0].begin = 3, all[4].parameters[0].shape[0] = 4;
+  all[7].out_begin = all[7].out = columns / 2;
+  all[10].in_begin = all[10].in = columns / 2;
+  for (LayerSpec& layer : all)
+    if (row_of(layer).name == "fourier") layer.positions = 1;
+  for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
+                                      Activation::sigmoid, Activation::gelu})
+    all.push_back(pointwise(std::string(name_of(activation)), "u", 0, 4, activation, "mlp"));
+  return all;
+}
+
+constexpr Size samples = 3;
+
+bool has_gradient(const LayerAlone<double>& alone, std::size_t input) {
+  return alone.layer.inputs[input] != LayerSpec::data;
+}
+
+std::vector<double> input_gradient(const LayerAlone<double>& alone, std::size_t input) {
+  return to_host(row_of(alone.layer).passes_gradient(alone.layer) ? alone.dy : alone.dx[input]);
+}
+
+/// Backward computes the derivatives of this: sum of y dy + gradient_scale * (term of the loss).
+double value(const LayerAlone<double>& alone) {
+  forward(alone.call);
+  const auto y = to_host(alone.y), dy = to_host(alone.dy);
+  double sum = alone.call.batch.gradient_scale * to_host(alone.loss)[0];
+  for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * dy[i];
+  return sum;
+}
+
+void expect_differences(const LayerAlone<double>& alone, const Matrix<double>& operand,
+                        const std::vector<double>& gradient) {
+  const auto at = to_host(operand);
+  constexpr double h = 1e-5;
+  const auto value_with = [&](std::size_t i, double element) {
+    auto moved = at;
+    moved[i] = element;
+    Kokkos::deep_copy(operand, to_device(moved, operand.extent(0), operand.extent(1)));
+    return value(alone);
+  };
+  for (std::size_t i = 0; i < at.size(); ++i)
+    EXPECT_NEAR((value_with(i, at[i] + h) - value_with(i, at[i] - h)) / (2 * h), gradient[i], 2e-8)
+        << i;
+  Kokkos::deep_copy(operand, to_device(at, operand.extent(0), operand.extent(1)));
+}
+
+TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
+  for (const LayerSpec& layer : kinds()) {
+    SCOPED_TRACE(layer.name);
+    const LayerAlone<double> alone(layer, samples);
+    alone.run();
+    std::vector<std::vector<double>> inputs, parameters;
+    for (std::size_t i = 0; i < alone.x.size(); ++i) inputs.push_back(input_gradient(alone, i));
+    for (const auto& gradient : alone.gradients) parameters.push_back(to_host(gradient));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (has_gradient(alone, i)) expect_differences(alone, alone.x[i], inputs[i]);
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      expect_differences(alone, alone.parameters[p], parameters[p]);
+  }
+}
+
+TEST(LayerKinds, AddToGradients) {
+  for (const LayerSpec& layer : kinds()) {
+    SCOPED_TRACE(layer.name);
+    LayerAlone<double> alone(layer, samples);
+    alone.run();
+    const auto once = to_host(alone.dx[0]);
+    std::vector<std::vector<double>> parameters;
+    for (const auto& gradient : alone.gradients) parameters.push_back(to_host(gradient));
+    alone.call.add_parameter_gradients = true;
+    alone.call.add_input_gradients = row_of(layer).adds_gradient;
+    if (row_of(layer).adds_gradient) Kokkos::deep_copy(alone.dx[0], 7);
+    backward(alone.call);
+    const auto again = to_host(alone.dx[0]);
+    for (std::size_t i = 0; i < once.size(); ++i)
+      EXPECT_NEAR(again[i], once[i] + (row_of(layer).adds_gradient ? 7 : 0), 1e-13);
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const auto twice = to_host(alone.gradients[p]);
+      for (std::size_t i = 0; i < twice.size(); ++i)
+        EXPECT_NEAR(twice[i], 2 * parameters[p][i], 1e-12);
+    }
+  }
+}
+
+// Plans let two tensors share memory if the row of the kind allows it.
+TEST(LayerKinds, OverwriteInPlace) {
+  for (const LayerSpec& layer : kinds()) {
+    SCOPED_TRACE(layer.name);
+    const LayerRow& row = row_of(layer);
+    LayerAlone<double> alone(layer, samples);
+    alone.run();
+    const auto copy_of = [](const Matrix<double>& m) {
+      return to_device(to_host(m), m.extent(0), m.extent(1));
+    };
+    for (std::size_t i = 0; i < alone.x.size() && row.gradient_in_place; ++i) {
+      if (row.passes_gradient(layer)) continue;
+      const Matrix<double> shared = copy_of(alone.dy);
+      alone.call.output_gradient = alone.call.input_gradients[i] = shared;
+      backward(alone.call);
+      EXPECT_EQ(to_host(shared), to_host(alone.dx[i]));
+      alone.call.input_gradients[i] = copy_of(alone.dx[i]);
+    }
+    if (row.in_place_of < 0) continue;
+    const auto i = static_cast<std::size_t>(row.in_place_of);
+    const Matrix<double> shared = copy_of(alone.x[i]);
+    alone.call.inputs[i] = alone.call.output = shared;
+    forward(alone.call);
+    EXPECT_EQ(to_host(shared), to_host(alone.y));
+  }
+}
+
+TEST(LayerKinds, WithoutSamplesGradientsAreZeroOrStay) {
+  for (const LayerSpec& layer : kinds()) {
+    SCOPED_TRACE(layer.name);
+    LayerAlone<double> alone(layer, 0);
+    for (const bool adds : {true, false}) {
+      alone.call.add_parameter_gradients = adds;
+      for (const auto& gradient : alone.gradients) Kokkos::deep_copy(gradient, 3);
+      alone.run();
+      for (const auto& gradient : alone.gradients)
+        EXPECT_EQ(to_host(gradient), std::vector<double>(gradient.extent(0), adds ? 3 : 0));
+    }
+    EXPECT_EQ(to_host(alone.loss)[0], 0);
+  }
+}
+
+template <class T>
+class LayerKindsIn : public testing::Test {};
+using ComputeTypes = testing::Types<float, BFloat16, Float16>;
+TYPED_TEST_SUITE(LayerKindsIn, ComputeTypes);
+
+/// The same numbers in a type with more bits.
+template <class From, class To>
+void copy_numbers(const Matrix<From>& from, const Matrix<To>& to) {
+  std::vector<To> values;
+  for (const From value : to_host(from))
+    values.push_back(static_cast<To>(static_cast<StateOf<From>>(value)));
+  Kokkos::deep_copy(to, to_device(values, from.extent(0), from.extent(1)));
+}
+
+/// Limits of errors: `relative` for one rounding of a result, `sums` for sums in the state type.
+/// Attention and the transforms also round results between two products.
+struct Rounding {
+  double relative, sums;
+};
+template <class T>
+Rounding rounding_of(const LayerSpec& layer) {
+  if (std::is_same_v<T, float>) return {0x1p-22, 1e-5};
+  const double unit = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;
+  const std::string_view kind = row_of(layer).name;
+  const bool rounds_between = kind == "attention" || kind == "fourier" || kind == "inverse_fourier";
+  return {1.01 * unit, rounds_between ? 30 * unit : 1e-5};
+}
+
+template <class A, class B>
+void expect_rounded(const std::vector<A>& got, const std::vector<B>& wanted, Rounding rounding) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double a = static_cast<StateOf<A>>(got[i]), b = static_cast<StateOf<B>>(wanted[i]);
+    ASSERT_NEAR(a, b, rounding.relative * std::abs(b) + rounding.sums) << i;
+  }
+}
+
+TYPED_TEST(LayerKindsIn, EqualTheWiderTypeRoundedOnce) {
+  using T = TypeParam;
+  using Wider = std::conditional_t<std::is_same_v<T, float>, double, float>;
+  for (const LayerSpec& layer : kinds()) {
+    SCOPED_TRACE(layer.name);
+    const Rounding rounding = rounding_of<T>(layer);
+    const LayerAlone<T> alone(layer, samples);
+    const LayerAlone<Wider> wide(layer, samples);
+    for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
+    for (std::size_t p = 0; p < alone.parameters.size(); ++p)
+      copy_numbers(alone.parameters[p], wide.parameters[p]);
+    copy_numbers(alone.dy, wide.dy);
+    forward(alone.call);
+    forward(wide.call);
+    expect_rounded(to_host(alone.y), to_host(wide.y), rounding);
+    copy_numbers(alone.y, wide.y);  // backward starts from the same output
+    backward(alone.call);
+    backward(wide.call);
+    for (std::size_t i = 0; i < alone.dx.size(); ++i)
+      expect_rounded(to_host(alone.dx[i]), to_host(wide.dx[i]), rounding);
+    for (std::size_t p = 0; p < alone.gradients.size(); ++p)
+      expect_rounded(to_host(alone.gradients[p]), to_host(wide.gradients[p]), rounding);
+    EXPECT_NEAR(to_host(alone.loss)[0], to_host(wide.loss)[0], 1e-4);
+  }
+}
+
+/// Results that are terms of a sum over ranks stay in the state type.
+TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
+  using T = TypeParam;
+  using State = StateOf<T>;
+  const auto is_partial = [](Placement p) { return p.is_partial(); };
+  int terms = 0;
+  for (const LayerSpec& layer : kinds())
+    for (const Layout& layout : layouts_of(layer)) {
+      SCOPED_TRACE(layer.name);
+      const Rounding rounding{0, rounding_of<T>(layer).sums};
+      LayerAlone<T> alone(layer, samples);
+      const LayerAlone<State> wide(layer, samples);
+      for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
+      for (std::size_t p = 0; p < alone.parameters.size(); ++p)
+        copy_numbers(alone.parameters[p], wide.parameters[p]);
+      copy_numbers(alone.dy, wide.dy);
+      wide.run();
+      if (layout.output.is_partial()) {
+        const Matrix<State> sum("sum", wide.y.extent(0), wide.y.extent(1));
+        alone.call.output_terms = sum;
+        alone.call.output = Matrix<T>();
+        forward(alone.call);
+        expect_rounded(to_host(sum), to_host(wide.y), rounding);
+        ++terms;
+      }
+      if (is_partial(layout.input_gradients[0])) {
+        const Matrix<State> sum("sum", wide.dx[0].extent(0), wide.dx[0].extent(1));
+        alone.call.input_gradient_terms[0] = sum;
+        alone.call.input_gradients[0] = Matrix<T>();
+        backward(alone.call);
+        expect_rounded(to_host(sum), to_host(wide.dx[0]), rounding);
+        ++terms;
+      }
+    }
+  EXPECT_EQ(terms, 2 + 2 + 2 + 2);  // linear, embedding, fourier, inverse_fourier and their parts
+}
+
+// In an arena, a layer without bias has an empty View at the address of the next layer.
+TEST(Pointwise, DoesNotReadOrWriteAnEmptyBias) {
+  const auto x = normal_matrix<double>(4, 5, 1), dy = normal_matrix<double>(4, 5, 3);
+  const Vector<double> next("next", 5);
+  Kokkos::deep_copy(next, 7);
+  const LayerSpec layer = pointwise("y", "u", 0, 5, Activation::relu);
+  const Gemm<double> gemm;
+  const Matrix<double> y("y", 4, 5), expected("expected", 4, 5), dx("dx", 4, 5);
+  LayerCall<double> call{layer, gemm};
+  call.inputs[0] = x;
+  call.output = expected;
+  forward(call);
+  call.output = y;
+  call.parameters[0] = alias_vector(next.data(), 0);
+  forward(call);
+  EXPECT_EQ(to_host(y), to_host(expected));
+  call.output_gradient = dy;
+  call.input_gradients[0] = dx;
+  call.parameter_gradients[0] = alias_vector(next.data(), 0);
+  backward(call);
+  EXPECT_EQ(to_host(next), std::vector<double>(5, 7));
+}
+
+TEST(Pointwise, SumsTheColumnsOfMatricesWiderThanOneBlock) {
+  for (Size cols : {1, 31, 33, 1023, 1025, 2049}) {
+    const Size rows = 19;
+    const Matrix<double> dy = normal_matrix<double>(rows, cols, 5);
+    const Vector<double> db("db", cols);
+    const LayerSpec layer = pointwise("y", "u", 0, cols, Activation::identity, "mlp");
+    const Gemm<double> gemm;
+    LayerCall<double> call{layer, gemm};
+    call.output_gradient = call.output = dy;
+    call.input_gradients[0] = dy;
+    call.parameter_gradients[0] = db;
+    backward(call);
+    const auto values = to_host(dy), sums = to_host(db);
+    for (Size j = 0; j < cols; ++j) {
+      double sum = 0;
+      for (Size i = 0; i < rows; ++i) sum += values[i * cols + j];
+      EXPECT_NEAR(sums[j], sum, 1e-13) << cols << " " << j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
