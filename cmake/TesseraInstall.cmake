@@ -19,7 +19,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs ${PROJECT_SOURCE_DIR}/src/example
   DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py ${PROJECT_SOURCE_DIR}/scripts/npz.py DESTINATION ${tessera_data_dir})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir}
+  FILES_MATCHING PATTERN "*.py" REGEX "/templates/.*")
 file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/install)
 file(CREATE_LINK ${tessera_report} ${PROJECT_BINARY_DIR}/install/tessera-report SYMBOLIC)

@@ -6,28 +6,29 @@ import os
 import sys
 
 
-def find_matplotlib():
-    """Debian's package belongs to Debian's Python, which another one in PATH may hide."""
+def find_packages():
+    """Debian's packages belong to Debian's Python, which may not be the first one in PATH."""
     try:
+        import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
 
         return
-    except ImportError:
-        pass
+    except ImportError as error:
+        missing = (error.name or "matplotlib").partition(".")[0]
     system = "/usr/bin/python3"
     differs = os.path.realpath(sys.executable) != os.path.realpath(system)
     if differs and os.access(system, os.X_OK):
         os.execv(system, [system, os.path.abspath(__file__), *sys.argv[1:]])
     sys.exit(
-        f"error: {sys.executable} has no matplotlib: install python3-matplotlib (Debian), "
-        "py-matplotlib (Spack) or matplotlib (pip)"
+        f"error: {sys.executable} has no {missing}: install python3-{missing} (Debian), "
+        f"py-{missing} (Spack) or {missing} (pip)"
     )
 
 
 if __name__ == "__main__":
     # Nothing is left behind in the source tree.
     sys.dont_write_bytecode = True
-    find_matplotlib()
+    find_packages()
     from report.command import main
 
     sys.exit(main())

@@ -54,7 +54,7 @@ def parse(arguments=None):
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds (3)")
     parser.add_argument("--steps", type=int, default=5, help="timed steps in a round (5)")
     parser.add_argument("--small", action="store_true", help="a tiny model, to see that everything runs")
-    parser.add_argument("--json", help="write all figures to this file; the report shows a peers.json")
+    parser.add_argument("--json", help="write all figures to this file")
     options = parser.parse_args(arguments)
     counts = {"--ranks": options.ranks, "--rounds": [options.rounds], "--steps": [options.steps]}
     for name, values in counts.items():

@@ -1,133 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document, from the answer to the provenance."""
+"""Puts the page together, from the answer to the provenance."""
 
 from collections import Counter
 
-from . import answer, doubts, method, provenance, tables
-from .document import Bold, Bullets, Code, Figure, Heading, Paragraph, Status, Table
-from .explanation import accuracy
+from . import answer, caveats, figures, predictions, provenance, tables
+from .contents import Figure, Points, Table, Text
+from .drawing import NothingToShow
 from .fields import text
-from .figure_bandwidth import bandwidth
-from .figure_cases import breakdown, distribution
-from .figure_drift import drift
-from .figure_fits import alpha_beta, amdahl
-from .figure_heatmap import heatmap
-from .figure_loss import losses
-from .figure_pipeline import pipeline
-from .figure_predicted import predicted
-from .figure_scaling import batch, efficiency, speedup
-from .layout import NothingToShow
 from .numbers import plural
-from .recomputation import recomputed
-from .regret import regret
-from .style import INK, STATUSES
+from .style import STATUSES
 
-# Sections of figures and of the tables behind them.
 SECTIONS = {
-    "Scaling": [speedup, efficiency, batch],
-    "Strategies and meshes": [heatmap],
-    "Where the time goes": [breakdown, pipeline, tables.pipelines, tables.phases, bandwidth],
-    "Memory for time": [recomputed],
+    "Results": [tables.results, figures.breakdown, figures.choices, figures.scaling],
+    "Pipelines": [figures.bubbles, tables.pipelines],
     "Checkpoints": [tables.checkpoints],
-    "Plan and measurement": [accuracy, regret, predicted, tables.predictions, tables.traffic],
-    "Is it right?": [losses],
-    "Is it steady?": [drift, distribution, tables.steps],
-    "Beside other libraries": [tables.peers],
-    "Fits": [amdahl, tables.amdahl, alpha_beta, tables.alpha_beta],
+    "Predictions": [predictions.predictions],
+    "Correctness": [figures.losses, tables.traffic],
+    "Fits": [tables.amdahl, tables.alpha_beta],
+    "All cases": [tables.all_cases],
+    "Provenance": [provenance.launches, provenance.configuration],
 }
 
 
 def build(study, allow_mixed=False):
-    """The blocks; sets study.ratios to whether cases may be compared."""
+    """Returns the sections of the page, each a title and its blocks. Computes ratios if the cases may be compared."""
     differing = provenance.mixed(study)
-    study.ratios = allow_mixed or not differing
-    best = answer.best_case(study)
-    kind = "Simulated scaling study" if study.machine else "Scaling study"
-    blocks = [Heading(f"{kind}: {study.name}", 1), *_subtitle(study)]
-    blocks.append(Paragraph(answer.lead(study, best), "lead"))
-    top = len(blocks)
-    if best is not None:
-        blocks += [tables.tiles(study), tables.fastest(study)]
-        if study.ratios:
-            blocks += answer.why_others_lose(study, best)
-    blocks += doubts.blocks(study)
-    if study.measured:
-        blocks += [Heading("Results"), tables.results(study)]
-    blocks += _figures(study)
-    blocks += [Heading("All cases"), tables.all_cases(study)]
-    blocks += [Heading(f"How it was {study.made}"), *method.blocks(study)]
-    blocks += [Heading("Provenance"), *provenance.blocks(study)]
-    # The last block may still read a file and note a problem.
-    blocks[top:top] = _warnings(study, differing)
-    if study.machine:
-        _mark_simulated(blocks, study.machine)
-    return [block for block in blocks if not isinstance(block, Table) or block.rows]
-
-
-def _mark_simulated(blocks, machine):
-    """No table or picture may be taken for a measurement, wherever it is copied to."""
-    mark = f"Simulated on {machine}."
-    for block in blocks:
-        if isinstance(block, (Table, Figure)):
-            block.caption = f"{mark} {block.caption}".strip()
-        if isinstance(block, Figure):
-            block.title += " (simulated)"
-            block.figure.supxlabel(mark, x=0.995, ha="right", fontsize=8, color=INK[0])
+    if allow_mixed or not differing:
+        study.compare()
+    sections, left_out = {"": [*answer.blocks(study), *caveats.blocks(study)]}, []
+    for title, makers in SECTIONS.items():
+        sections[title] = []
+        for maker in makers:
+            try:
+                sections[title].append(maker(study))
+            except NothingToShow as reason:
+                left_out.append(f"{maker.__name__}: {reason}")
+    sections["Left out"] = [Points("", left_out)] if left_out else []
+    # Reading may have noted problems until here.
+    sections[""][:0] = [*_subtitle(study), *_warnings(study, differing)]
+    for title, blocks in sections.items():
+        sections[title] = [one for one in blocks if not isinstance(one, Table) or one.rows]
+        for one in sections[title] if study.machine else []:
+            if isinstance(one, (Table, Figure)):
+                # A table or figure may be copied to where nothing else says this.
+                one.caption = f"Simulated on {study.machine}. {one.caption}"
+            if isinstance(one, Figure):
+                one.figure.supxlabel(f"simulated on {study.machine}", x=0.995, ha="right", fontsize=8)
+    return {title: blocks for title, blocks in sections.items() if blocks}
 
 
 def _subtitle(study):
     counts = Counter(case.status for case in study.cases)
-    parts = [plural(len(study.cases), "case") + ": "]
-    for status in filter(counts.get, STATUSES):
-        parts += [f"{counts[status]} ", Status(status), ", "]
-    description, result = text(study.study, "description"), text(study.summary, "result")
-    parts[-1:] = [". Result: ", Bold(result), "."] if result else ["."]
-    blocks = [Paragraph(description)] if description else []
-    return [*blocks, Paragraph(parts, "note")]
+    said = ", ".join(f"{counts[one]} {one}" for one in STATUSES if counts[one])
+    result = text(study.summary, "result")
+    said = f"{plural(len(study.cases), 'case')}: {said}"
+    parts = [text(study.study, "description"), said, result and f"Result: {result}"]
+    return [Text(". ".join(part.rstrip(".") for part in parts if part) + ".", "note")]
 
 
 def _warnings(study, differing):
-    blocks = []
+    said = []
     if study.machine:
-        what = (
-            f"Simulated on machine {study.machine}: times come from the plans of the cases and the "
-            "machine's file. Nothing was run, and no loss was checked."
-        )
-        blocks.append(Paragraph(what, "warning"))
-    if differing:
-        what = "Measured cases differ in " + ", ".join(differing)
-        end = (
-            ". Ratios between them are printed because it was asked for (--allow-mixed); they compare "
-            "more than the meshes."
-            if study.ratios
-            else ". No speed-up, efficiency, fit or other ratio between cases is printed; "
-            "--allow-mixed prints them all the same."
-        )
-        blocks.append(Paragraph(what + end, "warning"))
+        said.append(f"Simulated on the machine {study.machine}. Nothing was run, and no loss was checked.")
+    if differing and study.ratios:
+        said.append(f"Measured cases differ in {', '.join(differing)}. Ratios compare more than the meshes.")
+    elif differing:
+        said.append(f"Measured cases differ in {', '.join(differing)}. No ratio is printed; --allow-mixed prints them.")
     if study.measured and not any(case.launch for case in study.measured):
-        what = "No launch file tells where the numbers come from: they may not be comparable."
-        blocks.append(Paragraph(what, "warning"))
-    if study.problems:
-        blocks.append(Paragraph("Files that could not be used as they should be:", "warning"))
-        blocks.append(Bullets([[Code(path), f": {what}"] for path, what in study.problems]))
-    return blocks
-
-
-def _figures(study):
-    """Sections with their figures; what a study does not hold is said in one list at their end."""
-    blocks, left_out = [], []
-    for title, makers in SECTIONS.items():
-        if study.machine and title == "Is it steady?":
-            continue
-        made = []
-        for maker in makers:
-            try:
-                made.append(maker(study))
-            except NothingToShow as reason:
-                left_out.append(f"{maker.__name__.replace('_', ' ')}: {reason}")
-        made = [block for block in made if not isinstance(block, Table) or block.rows]
-        if made:
-            blocks += [Heading(title), *made]
-    if left_out:
-        blocks += [Heading("Figures left out", 3), Bullets(left_out)]
-    return blocks
+        said.append("No launch file shows where the numbers come from, so they may not be comparable.")
+    problems = [Points("Files with problems", [f"{path}: {what}" for path, what in study.problems])]
+    return [Text(one, "warning") for one in said] + (problems if study.problems else [])

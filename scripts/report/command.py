@@ -9,51 +9,44 @@ from pathlib import Path
 from . import style
 from .build import build
 from .export import Export, build_export, is_export
-from .output import write
+from .page import write
 from .study import ReportError, Study
 
 
-def _say(text):
-    try:
-        print(text, flush=True)
-    except OSError as error:
-        # Python flushes the rest when it ends; discard it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ReportError(f"cannot write to standard output: {error.strerror}") from error
-
-
 def _report(options):
+    """Returns the line for standard output."""
     output = options.output or Path(options.results) / "report"
     if is_export(options.results):
         export = Export(options.results)
         page = write(output, f"Training run: {export.kind}", build_export(export))
-        _say(f"the report is {page}")
-    else:
-        study = Study(options.results)
-        page = write(output, f"Scaling study: {study.name}", build(study, options.allow_mixed))
-        _say(f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}")
+        return f"the report is {page}"
+    study = Study(options.results)
+    title = f"{'Simulated study' if study.machine else 'Study'}: {study.name}"
+    page = write(output, title, build(study, options.allow_mixed), study)
+    return f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}"
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="report.py",
-        description="Writes report.html, report.md and figures/ (SVG and PNG) from the results of "
-        "tessera-bench. The page is one file and needs no network.",
+        description="Writes a page, report.html, its tables as RESULTS.md, and its figures as SVG and PNG.",
     )
-    parser.add_argument("results", metavar="RESULTS", help="directory that tessera-bench or tessera run --export wrote to")
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)"
-    )
-    parser.add_argument(
-        "--allow-mixed",
-        action="store_true",
-        help="print ratios even between cases of different revisions, builds, libraries or machines",
-    )
+    parser.add_argument("results", metavar="RESULTS", help="output directory of tessera-bench or tessera run --export")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)")
+    parser.add_argument("--allow-mixed", action="store_true",
+                        help="print ratios between cases of different programs or machines, too")  # fmt: skip
     options = parser.parse_args(arguments)
     style.use()
     try:
-        _report(options)
+        said = _report(options)
     except ReportError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    try:
+        print(said, flush=True)
+    except OSError as error:
+        # Python flushes the rest when it ends; /dev/null takes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
         return 1
     return 0

@@ -1,66 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a matplotlib figure into PNG, for light pages, and SVG, which follows the colour scheme."""
+"""Panels, axes and legends of figures, and their files."""
 
 import io
+import math
 import re
-from html import escape
 
-from . import layout, style
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-# Narrower than DejaVu Sans, in which the figure was laid out: nothing can overlap that did not before.
-FONT = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif'
+from . import style
 
 
-def figure_rules(prefix=".tessera-figure"):
-    """Attribute selectors, which a viewer without them ignores: it then shows the light figure."""
-    dark = "\n  ".join(
-        f'{prefix} [style*="{attribute}: {light}"] {{ {attribute}: {dark} !important }}'
-        for light, dark in style.pairs()
-        for attribute in ("fill", "stroke")
-    )
-    return (
-        f"{prefix} * {{ stroke-linejoin: round; stroke-linecap: butt }}\n"
-        f"{prefix} text {{ font-family: {FONT} !important }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{\n  {dark}\n}}"
-    )
+class NothingToShow(Exception):
+    """The reason for leaving out a figure or a table."""
+
+
+def panels(number, height, columns=2, **options):
+    """Returns a figure with `number` panels in rows of `columns`, and the panels as a list."""
+    columns = min(columns, number)
+    rows = math.ceil(number / columns)
+    figure = Figure(figsize=(9.6, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **options).ravel().tolist()
+    for spare in axes[number:]:
+        spare.set_visible(False)
+    return figure, axes[:number]
+
+
+def log_axis(axis, which, show, ticks=None):
+    """Makes an axis logarithmic, with these ticks or round ones between its limits."""
+    getattr(axis, f"set_{which}scale")("log")
+    own = getattr(axis, f"{which}axis")
+    low, high = sorted(own.get_view_interval())
+    subs = (1,) if high > 300 * low else (1, 2, 5) if high > 8 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+    own.set_major_locator(FixedLocator(ticks) if ticks else LogLocator(subs=subs))
+    own.set_major_formatter(lambda value, _: show(value))
+    own.set_minor_locator(NullLocator())
+
+
+def marks(cases):
+    """Returns the entries of a legend of strategies."""
+    names = sorted({case.strategy for case in cases}, key=style.strategy_order)
+    return [Line2D([], [], linestyle="none", label=name, **style.mark(name)) for name in names]
+
+
+def legend(figure, handles):
+    """Puts a legend above the panels, which keep their widths."""
+    columns = min(6, max(1, 115 // (max(len(handle.get_label()) for handle in handles) + 2)))
+    room = 0.1 + 0.22 * math.ceil(len(handles) / columns)
+    figure.set_figheight(figure.get_figheight() + room)
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - room / figure.get_figheight()))
+    legend = figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1), ncol=columns,
+                           columnspacing=1.5, handletextpad=0.5, borderaxespad=0.3)  # fmt: skip
+    legend.set_in_layout(False)
+
+
+def rows_of(axis, rows):
+    """Names the rows of a panel, the first at the top. A row is a case or a text."""
+    axis.set_yticks(range(len(rows)), [getattr(row, "name", row) for row in rows], size=8)
+    for label, row in zip(axis.get_yticklabels(), rows):
+        label.set_color("black" if isinstance(row, str) else style.colour(row.strategy))
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.grid(False, axis="y")
+    axis.spines["left"].set_visible(False)
 
 
 def draw(block):
-    """Fills in the PNG and the SVG of a figure in the document."""
-    layout.settle(block.figure)
-    block.png = _save(block.figure, "png", {"Software": None}, dpi=160)
-    svg = _save(block.figure, "svg", {"Date": None, "Creator": None}).decode()
-    block.svg = _element(svg, block.name, f"{block.title}. {block.caption}")
-
-
-def _save(figure, kind, metadata, **options):
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=metadata, **options)
-    return buffer.getvalue()
-
-
-def _without_colours(defs):
-    """Rules that match on a mark's colour find it where the mark is used, but not in its definition."""
-    text = defs.group(0)
-    return text if "<pattern" in text else re.sub(r"\bstroke: #[0-9a-f]{6}(; )?", "", text)
-
-
-def _element(text, name, title):
-    """The <svg> element alone: ids are those of this figure, so that a page can hold many."""
-    text = text[text.index("<svg") :]
-    # The page has the rule of the style element; marks take their colours from where they are used.
-    for useless in ("<style.*?</style>", r"<metadata>.*?</metadata>\s*", r"<!--.*?-->\s*"):
-        text = re.sub(useless, "", text, flags=re.DOTALL)
-    text = re.sub(r"<defs>.*?</defs>", _without_colours, text, flags=re.DOTALL)
-    text = re.sub(r"\n(?=[MLCQz])", " ", text)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", text)
-    head = re.match("<svg([^>]*)>", text)
-    return (
-        f'<svg class="tessera-figure" role="img" aria-label="{escape(title)}"{head.group(1)}>\n'
-        f"<title>{escape(title)}</title>{text[head.end() :].strip()}\n"
-    )
-
-
-def standalone(element):
-    """A file of its own, with the rules that the page otherwise holds."""
-    return element.replace("</title>", f"</title>\n<style>\n{figure_rules('svg')}\n</style>", 1)
+    """Fills in the PNG of a figure and its SVG, in which the name of the figure precedes every id."""
+    png, svg = io.BytesIO(), io.StringIO()
+    block.figure.savefig(png, format="png", metadata={"Software": None}, dpi=160)
+    block.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None}, dpi=160)
+    element = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{block.name}-", svg.getvalue()[svg.getvalue().index("<svg") :])
+    block.svg = re.sub(r"<metadata>.*?</metadata>\s*", "", element, flags=re.DOTALL)
+    block.png = png.getvalue()

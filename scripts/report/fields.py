@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of JSON that may lack anything: what is not there, or is of another kind, is None or empty. What is there
-and of another kind is noted with its key, if it comes from a file."""
+"""Reads JSON in which any key may be missing. A value that is missing or of another kind is None or empty. If it comes
+from a file and is of another kind, its key is noted."""
 
 import json
 
@@ -8,7 +8,7 @@ from .numbers import is_number
 
 
 class Part(dict):
-    """An object in a file. It knows its key there, and tells `note` (key, what must be) of what is wrong in it."""
+    """An object in a file. It knows its key there, and calls `note(key, message)` for a value that is wrong."""
 
     def __init__(self, content, note, place=""):
         super().__init__()
@@ -21,7 +21,7 @@ class Part(dict):
 
 
 def located(value, note, place=""):
-    """The same value; its objects are Parts."""
+    """Returns the same value with Parts for its objects."""
     if isinstance(value, dict):
         return Part(value, note, place)
     if isinstance(value, list):
@@ -30,7 +30,7 @@ def located(value, note, place=""):
 
 
 def _found(value, path, is_right, wanted):
-    """What stands there; None, noted, if that is not right. None says that something is not known."""
+    """Returns the value at the path. Notes a wrong one and returns None; null is right everywhere."""
     note, place = None, ""
     for key in path:
         if not isinstance(value, dict):
@@ -41,61 +41,46 @@ def _found(value, path, is_right, wanted):
     if value is None or is_right(value):
         return value
     if note:
-        note(place, f"{_shown(value)}: must be {wanted}")
+        text = json.dumps(value)
+        note(place, f"{text if len(text) <= 40 else text[:40] + '...'}: must be {wanted}")
     return None
 
 
-def _shown(value):
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:40] + "..."
+def _reader(is_right, wanted, empty=None):
+    """Returns a function of an object and a path of keys."""
+    return lambda value, *path: empty if (found := _found(value, path, is_right, wanted)) is None else found
 
 
-def get(value, *path):
-    return _found(value, path, lambda _: True, "")
-
-
-def _of_kind(kind, value, path, wanted):
-    found = _found(value, path, lambda item: isinstance(item, kind), wanted)
-    return kind() if found is None else found
-
-
-def number(value, *path):
-    return _found(value, path, is_number, "a number")
+get = _reader(lambda _: True, "")
+number = _reader(is_number, "a number")
+text = _reader(lambda value: isinstance(value, str), "a text")
+mapping = _reader(lambda value: isinstance(value, dict), "an object", {})
 
 
 def positive(value, *path):
-    value = _found(value, path, lambda item: is_number(item) and item >= 0, "a positive number")
-    return value or None
+    return _found(value, path, lambda item: is_number(item) and item >= 0, "a positive number") or None
 
 
-def text(value, *path):
-    return _of_kind(str, value, path, "a text") or None
+def _items(kind, is_right):
+    """Returns a function that reads a list, with None for an item that is not right."""
+
+    def read(value, *path):
+        items = _found(value, path, lambda item: isinstance(item, list), f"a list of {kind}") or []
+        if any(item is not None and not is_right(item) for item in items):
+            _found(value, path, lambda _: False, f"a list of {kind}")
+        return [item if is_right(item) else None for item in items]
+
+    return read
 
 
-def mapping(value, *path):
-    return _of_kind(dict, value, path, "an object")
-
-
-def _items(value, path, is_right, wanted):
-    """Those of a list; None for one that is not right."""
-    items = _of_kind(list, value, path, f"a list of {wanted}")
-    wrong = [item for item in items if item is not None and not is_right(item)]
-    if wrong:
-        _found(value, path, lambda _: False, f"a list of {wanted}")
-    return [item if is_right(item) else None for item in items]
+numbers = _items("numbers", is_number)  # with None for a loss that is not finite
+_objects = _items("objects", lambda item: isinstance(item, dict))
+_texts = _items("texts", lambda item: isinstance(item, str))
 
 
 def table(value, *path):
-    """The objects of a list; anything else in it is left out."""
-    items = _items(value, path, lambda item: isinstance(item, dict), "objects")
-    return [item for item in items if item is not None]
+    return [item for item in _objects(value, *path) if item is not None]
 
 
 def texts(value, *path):
-    items = _items(value, path, lambda item: isinstance(item, str), "texts")
-    return [item for item in items if item is not None]
-
-
-def numbers(value, *path):
-    """A list of numbers, with None for what is none (a loss that is not finite)."""
-    return _items(value, path, is_number, "numbers")
+    return [item for item in _texts(value, *path) if item is not None]

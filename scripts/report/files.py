@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular files, read and written as a whole. Whatever else has a name might be waited for, or be destroyed."""
+"""Reads and writes whole regular files. Opening a FIFO would block, and replacing a device would destroy it."""
 
 import errno
 import stat
 
 
 def check_regular(path):
-    """Raises OSError where there is no regular file."""
+    """Raises OSError unless the path is a regular file."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
-def read_text(path):
+def read(path):
+    """Returns the bytes of a file."""
     check_regular(path)
-    return path.read_text(encoding="utf-8")
+    return path.read_bytes()
 
 
 def replace(path, content):
-    """Through symbolic links, and under a temporary name first, so that nobody reads half a file."""
+    """Follows symbolic links. Writes under a temporary name first, so that nobody reads half a file."""
     path = path.resolve()
     if path.exists():
         check_regular(path)

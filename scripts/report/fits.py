@@ -1,112 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of two parameters fitted to the measured cases by least squares: Amdahl's law, and latency and
-bandwidth of each axis."""
+"""Fits straight lines by least squares: Amdahl's law, and latency and bandwidth of an axis."""
 
-from collections import defaultdict
-from dataclasses import dataclass
-from typing import Optional
+from collections import defaultdict, namedtuple
 
 import numpy
 
-from .fields import number, positive, text
-from .series import Facet, facets, series
+from .fields import number, positive, text, texts
+from .numbers import percent
+from .works import lines_of
 
 
-class Line:
-    """values ≈ a·first + b·second."""
-
-    def __init__(self, a, b, fitted, values):
-        self.a, self.b, self.fitted, self.values = a, b, fitted, values
-        self.sum = a + b  # where both are one: Amdahl's T(1)
-        self.residuals = values - fitted
-        spread = numpy.sum((values - values.mean()) ** 2)
-        self.r_squared = 1 - numpy.sum(self.residuals**2) / spread if spread > 0 else None
-
-    @property
-    def relative(self):
-        """The residuals as shares of what was measured."""
-        return self.residuals / self.values
+# A straight line a + b·x through points of some cases. Residuals are those of fitted values, over the measured ones.
+# `problem` is why the fit makes no sense, or None.
+Fit = namedtuple("Fit", "a b residuals problem axis cases", defaults=("", ()))
 
 
-def fit_line(first, second, values, weights):
-    """The line whose weighted residuals have the least squares; None for fewer than three points, or
-    points that do not determine both parameters."""
-    if len(values) < 3:
+def fit_line(x, y, weights, negative_a, negative_b):
+    """Returns None for fewer than three points, or if x does not vary. The texts say what a negative a or b means."""
+    x, y = numpy.array(x, float), numpy.array(y, float)
+    if len(x) < 3 or numpy.ptp(x) <= 1e-5 * max(abs(x)):
         return None
-    columns = numpy.array([first, second], float).T
-    values, weights = numpy.array(values, float), numpy.array(weights, float)
-    weighted = columns * weights[:, None]
-    # Columns of one length: rounds are a few, bytes may be billions.
-    lengths = numpy.linalg.norm(weighted, axis=0)
-    if not lengths.all():
-        return None
-    scaled, _, rank, _ = numpy.linalg.lstsq(weighted / lengths, weights * values, rcond=1e-5)
-    if rank < 2:
-        return None
-    a, b = scaled / lengths
-    return Line(a, b, columns @ (a, b), values)
+    b, a = numpy.polyfit(x, y, 1, w=weights)
+    residuals = 1 - (a + b * x) / y
+    far = max(abs(residuals))
+    problem = negative_a if a < 0 else negative_b if b < 0 else None
+    return Fit(a, b, residuals, problem or (f"residuals reach {percent(far)}" if far > 0.5 else None))
 
 
 def fit_amdahl(ranks, seconds):
-    """The line T(p) = a + b/p."""
-    ones = [1.0] * len(ranks)
-    line = fit_line(ones, [1 / p for p in ranks], seconds, ones)
-    return line if line and line.sum > 0 else None
+    """T(p) = a + b/p = T(1)·(s + (1 − s)/p), so that T(1) = a + b and s = a/(a + b)."""
+    return fit_line([1 / p for p in ranks], seconds, [1.0] * len(ranks),
+                    "the step shrinks faster than the ranks grow", "more ranks make the step longer")  # fmt: skip
 
 
 def fit_alpha_beta(rounds, wire_bytes, seconds):
-    """The line seconds = alpha·rounds + beta·bytes. Relative errors count, as times lie decades apart."""
-    return fit_line(rounds, wire_bytes, seconds, [1 / second for second in seconds])
-
-
-@dataclass
-class Fit:
-    """A line through the cases of a series, or through collectives of an axis, each with its case."""
-
-    axis: str
-    cases: list
-    line: Line
-    facet: Optional[Facet] = None
-
-    @property
-    def strategy(self):
-        return self.cases[-1].strategy
-
-    @property
-    def ranks(self):
-        return [case.ranks for case in self.cases]
+    """seconds/rounds = α + β·bytes/rounds. Times lie decades apart, so relative errors count."""
+    points = [(b / r, s / r, r / s) for r, b, s in zip(rounds, wire_bytes, seconds)]
+    return fit_line(*zip(*points), "the latency would be negative", "the bandwidth would be negative")
 
 
 def amdahl_fits(study):
-    """T(p) = a + b/p = T(1)·(s + (1 − s)/p): of strong scaling alone, where the work of a series is the
-    same, and of cases in which no other axis splits it. A series of several facets counts once."""
-    fits = {}
-    for facet in facets(study.cases, study.scaling) if study.scaling == "strong" else []:
-        for run in series([case for case in facet.measured if case.ranks]):
-            key = tuple(case.id for case in run.cases)
-            if key in fits or any(sum(n > 1 for _, n in case.axes) > 1 for case in run.cases):
-                continue
-            ranks = [case.ranks for case in run.cases]
-            line = fit_amdahl(ranks, [case.step("median") for case in run.cases])
-            if line:
-                fits[key] = Fit(run.axis, run.cases, line, facet)
-    return list(fits.values())
+    """Only strong scaling keeps the work of a line. No axis but the one that varies may have several ranks."""
+    fits = []
+    for work in study.works if study.scaling == "strong" else []:
+        for axis, line in lines_of([case for case in work.measured if case.ranks]):
+            fit = fit_amdahl([case.ranks for case in line], [case.step() for case in line])
+            if fit and all(sum(n > 1 for _, n in case.axes) <= 1 for case in line):
+                fits.append(fit._replace(axis=axis, cases=line))
+    return fits
 
 
 def alpha_beta_fits(study):
-    """seconds = alpha·rounds + beta·wire bytes, of all collectives of an axis, apart where it crosses nodes."""
-    axes = defaultdict(list)
+    """Over all collectives of an axis. Cases in which the axis crosses nodes are fitted apart."""
+    axes, fits = defaultdict(list), []
     for case in study.measured:
         for row in case.traffic:
-            point = (number(row, "rounds_per_step"), number(row, "wire_bytes_per_step"),
+            point = (positive(row, "rounds_per_step"), number(row, "wire_bytes_per_step"),
                      positive(row, "seconds_per_step"))  # fmt: skip
             if text(row, "axis") and None not in point:
-                across = case.crosses_nodes(row["axis"])
-                axes[row["axis"] + (", across nodes" if across else "")].append((case, *point))
-    fits = []
-    for axis in sorted(axes):
-        cases, *columns = zip(*axes[axis])
-        line = fit_alpha_beta(*columns)
-        if line:
-            fits.append(Fit(axis, cases, line))
+                crossing = set(row["axis"].split("+")) & set(texts(case.result, "case", "nodes", "across"))
+                axes[row["axis"] + (", across nodes" if crossing else "")].append((case, *point))
+    for axis, points in sorted(axes.items()):
+        cases, *columns = zip(*points)
+        if fit := fit_alpha_beta(*columns):
+            fits.append(fit._replace(axis=axis, cases=cases))
     return fits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as people read them: a few significant digits and a unit. What is unknown is a dash."""
+"""Formats numbers with a few significant digits and a unit. An unknown number is a dash."""
 
 import math
 import sys
@@ -11,23 +11,24 @@ UNKNOWN = "–"
 TIME_UNITS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 BYTE_UNITS = [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")]
 RATE_UNITS = [(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")]
-FLOP_UNITS = [(10.0**power, f"{prefix}FLOP/s")
-              for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (0, ""))]  # fmt: skip
+FLOP_UNITS = [(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s")]
+RATIO = [(1.0, "×")]
 
 
 def is_number(value):
+    """Infinities and NaN are no numbers, nor is an integer that no double holds."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_one and abs(value) <= sys.float_info.max  # an integer may be larger
+    return is_one and abs(value) <= sys.float_info.max
 
 
 def unit_of(values, units):
-    """The unit in which the largest of `values` reads well, for an axis or a column of a table."""
+    """Returns the unit that suits the largest of `values`, for an axis or a column of a table."""
     largest = max((abs(value) for value in values if is_number(value)), default=0)
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
 def significant(value, digits=3):
-    """1234.5 -> '1,234', 0.012345 -> '0.0123': never fewer digits than the integer part has."""
+    """1234.5 -> '1,234', 0.012345 -> '0.0123'. The integer part keeps all its digits."""
     if not is_number(value):
         return UNKNOWN
     if value == 0:
@@ -45,26 +46,16 @@ def scaled(value, units, digits=3):
     return f"{significant(value / factor, digits)} {name}"
 
 
-def tick(units):
-    """Formats values of an axis, without trailing zeros."""
-
-    def show(value):
-        factor, name = unit_of([value], units)
-        return f"{value / factor:.4g} {name}"
-
-    return show
+def between(value, low, high, units=TIME_UNITS, digits=4):
+    """'1.452 s [1.449, 1.457]', all in the unit of the value. Without the ends, if these are not known."""
+    if not (is_number(value) and is_number(low) and is_number(high)):
+        return scaled(value, units, digits)
+    factor, _ = unit_of([value], units)
+    return f"{scaled(value, units, digits)} [{significant(low / factor, digits)}, {significant(high / factor, digits)}]"
 
 
 def seconds(value, digits=3):
     return "0 s" if value == 0 else scaled(value, TIME_UNITS, digits)
-
-
-def seconds_between(median, low, high):
-    """'1.452 s [1.449, 1.457]': all in the unit of the median."""
-    if not (is_number(median) and is_number(low) and is_number(high)):
-        return seconds(median, 4)
-    factor, _ = unit_of([median], TIME_UNITS)
-    return f"{seconds(median, 4)} [{significant(low / factor, 4)}, {significant(high / factor, 4)}]"
 
 
 def bytes_(value):
@@ -74,22 +65,11 @@ def bytes_(value):
 
 
 rate = partial(scaled, units=RATE_UNITS)
-flops = partial(scaled, units=FLOP_UNITS)
+times = partial(scaled, units=RATIO)
 
 
 def percent(value, digits=0):
     return UNKNOWN if not is_number(value) else f"{100 * value:.{digits}f} %"
-
-
-def signed_percent(value, digits=".1f"):
-    if not is_number(value):
-        return UNKNOWN
-    return "0 %" if abs(value) < 1e-9 else f"{100 * value:+{digits}} %".replace("-", "−")
-
-
-def times(value):
-    """A ratio: 3.87×."""
-    return UNKNOWN if not is_number(value) else f"{value:,.{2 if value < 10 else 1}f}×"
 
 
 def count(value):
@@ -98,13 +78,3 @@ def count(value):
 
 def plural(number, noun):
     return f"{number:,} {noun if number == 1 else noun + 's'}"
-
-
-def power_of_ten(value):
-    """1e-05 -> 10⁻⁵, 2e-05 -> 2·10⁻⁵."""
-    if not is_number(value) or value <= 0:
-        return UNKNOWN
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
-    superscripts = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    power = "10" + str(int(exponent)).translate(superscripts)
-    return power if float(mantissa) == 1 else f"{float(mantissa):g}·{power}"

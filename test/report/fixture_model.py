@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up machine and a made-up network: what the cases of the fixture would cost on it.
-
-The numbers have the right sizes and the right relations to each other; they were measured nowhere.
-"""
+"""Costs of the cases of the fixture, for a made-up network on a made-up machine. Only their proportions are real."""
 
 import random
 
@@ -26,34 +23,26 @@ def flops(batch):
     return 2 * batch * sum(products) * 3 - 2 * batch * products[0]
 
 
+# (operation, calls of a step, payload over that of all parameters), on one axis.
+CALLS = {
+    "data": [("all_reduce", 3, 1)],
+    "zero1": [("all_reduce", 3, 1), ("all_gather", 3, 1)],
+    "zero2": [("reduce_scatter", 3, 1), ("all_gather", 3, 1)],
+    "fsdp": [("all_gather", 5, 5 / 3), ("reduce_scatter", 3, 1)],
+}
+
+
 def collectives(strategy, mesh, batch):
-    """(axis, operation, group size, calls, payload bytes of a step)."""
+    """Returns (axis, operation, group size, calls, payload bytes of a step)."""
     sizes = dict(mesh)
-    rows = []
     if strategy == "tensor":
-        activations = 4 * batch * (WIDTHS[1] + WIDTHS[3])
-        rows = [("model", "all_reduce", sizes["model"], 4, 2 * activations)]
-    elif strategy == "data":
-        rows = [("data", "all_reduce", sizes["data"], 3, PARAMETER_BYTES)]
-    elif strategy == "zero1":
-        rows = [
-            ("data", "all_reduce", sizes["data"], 3, PARAMETER_BYTES),
-            ("data", "all_gather", sizes["data"], 3, PARAMETER_BYTES),
-        ]
-    elif strategy == "zero2":
-        rows = [
-            ("data", "reduce_scatter", sizes["data"], 3, PARAMETER_BYTES),
-            ("data", "all_gather", sizes["data"], 3, PARAMETER_BYTES),
-        ]
+        rows = [("model", "all_reduce", sizes["model"], 4, 8 * batch * (WIDTHS[1] + WIDTHS[3]))]
     else:
         axis = "fsdp" if strategy == "hybrid" else "data"
-        rows = [
-            (axis, "all_gather", sizes[axis], 5, 5 * PARAMETER_BYTES // 3),
-            (axis, "reduce_scatter", sizes[axis], 3, PARAMETER_BYTES),
-        ]
-        if strategy == "hybrid":
-            share = PARAMETER_BYTES // sizes["fsdp"]
-            rows.append(("data", "all_reduce", sizes["data"], 3, share))
+        rows = [(axis, operation, sizes[axis], calls, int(share * PARAMETER_BYTES))
+                for operation, calls, share in CALLS["fsdp" if strategy == "hybrid" else strategy]]  # fmt: skip
+    if strategy == "hybrid":
+        rows.append(("data", "all_reduce", sizes["data"], 3, PARAMETER_BYTES // sizes["fsdp"]))
     return [row for row in rows if row[2] > 1]
 
 
@@ -71,21 +60,12 @@ def seconds_of(row, alpha=ALPHA, beta=BETA):
 
 def memory(strategy, mesh, batch):
     ranks = ranks_of(mesh)
-    sizes = dict(mesh)
-    shard = sizes.get("fsdp", ranks)
-    parts = {name: PARAMETER_BYTES for name in ("parameters", "gradients")}
-    parts["moments"] = 2 * PARAMETER_BYTES
-    if strategy in ("zero1", "zero2", "fsdp", "hybrid", "tensor"):
-        parts["moments"] //= shard
-    if strategy in ("zero2", "fsdp", "hybrid", "tensor"):
-        parts["gradients"] //= shard
-    if strategy in ("fsdp", "hybrid", "tensor"):
-        parts["parameters"] //= shard
-    parts["activations"] = 12 * (batch // (1 if strategy == "tensor" else ranks)) * sum(WIDTHS)
-    parts["scratch"] = 2**20
-    parts["sums"] = 64
-    parts["data"] = 8 * batch * WIDTHS[0] // (1 if strategy == "tensor" else ranks)
-    return parts
+    shard = dict(mesh).get("fsdp", ranks)
+    sharded = {"data": 0, "zero1": 1, "zero2": 2}.get(strategy, 3)
+    parts = {"moments": 2 * PARAMETER_BYTES, "gradients": PARAMETER_BYTES, "parameters": PARAMETER_BYTES}
+    parts = {name: size // (shard if n < sharded else 1) for n, (name, size) in enumerate(parts.items())}
+    samples = batch if strategy == "tensor" else batch // ranks
+    return {**parts, "activations": 12 * samples * sum(WIDTHS), "data": 8 * samples * WIDTHS[0]}
 
 
 def breakdown(strategy, mesh, batch, noise):
@@ -107,12 +87,8 @@ def breakdown(strategy, mesh, batch, noise):
 
 
 def step_times(total, noise, number=30):
-    """Right-skewed, with now and then an outlier."""
-    times = []
-    for _ in range(number):
-        late = noise.uniform(0.15, 0.3) if noise.random() < 0.006 else 0.0
-        times.append(total * (1 + 0.012 * abs(noise.gauss(0, 1)) + late))
-    return times
+    """Right-skewed."""
+    return [total * (1 + 0.012 * abs(noise.gauss(0, 1))) for _ in range(number)]
 
 
 def losses(batch, steps):

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a results directory that holds every status and every strategy, always the same one.
-
-usage: make_fixture.py DIRECTORY
-"""
+"""Writes a results directory that holds every status and every strategy, always the same: make_fixture.py DIRECTORY."""
 
 import json
 import random
@@ -21,25 +18,14 @@ PROVENANCE = {
     "build_type": "Release",
     "compiler": "GNU 12.2.0",
     "cxx_flags": "-O3 -DNDEBUG -march=native",
-    "kokkos": {
-        "version": "3.4.01",
-        "backend": "Serial",
-        "backends": ["Serial"],
-        "configuration": ["Kokkos Version: 3.4.1", "KOKKOS_ENABLE_SERIAL: yes"],
-        "concurrency": 1,
-    },
+    "kokkos": {"version": "3.4.01", "backend": "Serial", "backends": ["Serial"], "concurrency": 1},
     "kokkos_kernels": {"version": "3.4.01", "libraries": ["BLAS"]},
     "blas": "OpenBLAS 0.3.21, kernels of Cooperlake",
     "blas_library": "libopenblas.so.0",
     "mpi": {"library": "Open MPI v4.1.4", "standard": "3.1", "thread_level": "multiple"},
     "cuda_version": None,
-    "nccl_version": None,
-    "hdf5_version": None,
-    "world_size": 8,
     "nodes": "2 with 4 ranks each",
-    "scheduler_job": "SLURM_JOB_ID=81234",
     "arguments": ["tessera-bench", "run", "inputs/fixture.toml", "-o", "results/fixture"],
-    "environment": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
 }
 ONE_AXIS = [[("data", n)] for n in (1, 2, 4, 8)]
 MESHES = {name: ONE_AXIS for name in ("data", "zero1", "zero2", "fsdp")}
@@ -70,31 +56,8 @@ def launch(name, cases, time):
                   "hosts": {"node7": "0-7"}}]  # fmt: skip
     calibration = [{"ranks": n, "dtype": "float32", "gemm_flops_per_second": model.GEMM_PEAK}
                    for n in (1, 2, 4, 8)]  # fmt: skip
-    return {
-        "schema_version": 1,
-        "name": name,
-        "ranks": 8,
-        "seed": 1,
-        "order": cases,
-        "provenance": {**PROVENANCE, "time": time, "placement": placement},
-        "calibration": calibration,
-        "calibration_seconds": 1.5,
-    }
-
-
-def calibration():
-    """Two calls on two and four busy ranks, and one product."""
-    calls = {
-        f"{call} float32 ranks {group}": [
-            {"size": size, "seconds": model.seconds_of(("", call, n, 1, size)), "lag_seconds": 0}
-            for size in (1540, 4194304)]
-        for call, group, n in (("all_reduce", "0-1", 2), ("all_gather", "0-1", 2))
-    }  # fmt: skip
-    product = {"forward linear 256x512 float32": [{"size": 256, "seconds": 1e-3, "lag_seconds": 0}]}
-    return {"schema_version": 1, "calibrations": [
-        {"ranks": n, "identity": {}, "machine": {"product_seconds": 1e-3, "memory_seconds": 4e-3,
-                                                 "gemm_seconds": 1e-3},
-         "curves": {**calls, **product}} for n in (2, 4)]}  # fmt: skip
+    return {"schema_version": 1, "name": name, "ranks": 8, "seed": 1, "order": cases,
+            "provenance": {**PROVENANCE, "time": time, "placement": placement}, "calibration": calibration}  # fmt: skip
 
 
 def asked_for():
@@ -127,21 +90,13 @@ def main(directory):
     written = [case for case in results if case.status != "pending"]
     for case in written:
         name = SECOND if case.batch == 2048 and case.strategy == "hybrid" else FIRST
-        folder = root / "cases" / case.id
-        write(folder / "result.json", case.result(name))
-        if case.status == "ok":
-            blocks = [case.steps[n : n + 3] for n in range(0, len(case.steps), 3)]
-            steps = {"schema_version": 1, "attempt": case.attempt, "rounds": blocks}
-            write(folder / "steps.json", steps)
+        write(root / "cases" / case.id / "result.json", case.result(name))
     for name, time in ((FIRST, "2026-11-20T14:03:10Z"), (SECOND, "2026-11-20T15:19:02Z")):
         order = [case.id for case in written if case.result(name)["launch"] == name]
         write(root / "launches" / f"{name}.json", launch(name, order, time))
-    write(root / "calibration.json", calibration())
     write(root / "study.json", fixture_case.study(entries))
     write(root / "summary.json", fixture_case.summary(results))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the report share: the fixture, the command, and a strict reader of the page."""
+"""Shared by the tests of the report: the fixture, the command, and a strict reader of the page."""
 
 import contextlib
 import io
@@ -11,16 +11,13 @@ import sys
 import tempfile
 import unittest
 import warnings
-from html.parser import HTMLParser
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import make_fixture
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
-
-VOID = {"meta", "link", "br", "hr", "img", "input"}
-
 
 def run_report(*arguments, environment=None):
     command = [sys.executable, "-B", str(SCRIPTS / "report.py"), *map(str, arguments)]
@@ -38,57 +35,35 @@ def change_json(path, change):
     Path(path).write_text(json.dumps(content), encoding="utf-8")
 
 
-class Page(HTMLParser):
-    """Fails on tags that do not match; gathers tables, ids, references and text."""
+def with_value(path, value, missing=False):
+    """Returns a function that sets the value at a path of keys, or deletes it."""
+
+    def change(content):
+        *outer, last = path
+        for key in outer:
+            content = content[key]
+        content[last] = value
+        if missing:
+            del content[last]
+
+    return change
+
+
+class Page:
+    """Fails on tags that do not match. Gathers tables, ids, references and text."""
 
     def __init__(self, source):
-        super().__init__()
-        self.open, self.ids, self.references, self.tags = [], [], [], []
-        self.tables, self.row, self.cell, self.text = [], None, None, []
-        self.feed(source)
-        self.close()
-        if self.open:
-            raise AssertionError(f"never closed: {self.open}")
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        for name, value in attributes:
-            if name == "id":
-                self.ids.append(value)
-            if name in ("href", "xlink:href", "src"):
-                self.references.append(value)
-        if tag in VOID:
-            return
-        self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.row = []
-        elif tag in ("td", "th"):
-            self.cell = []
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        if tag not in VOID:
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            raise AssertionError(f"</{tag}> closes nothing at {self.getpos()}")
-        if tag == "tr":
-            self.tables[-1].append(self.row)
-        elif tag in ("td", "th"):
-            self.row.append("".join(self.cell).strip())
-            self.cell = None
-
-    def handle_data(self, data):
-        if self.cell is not None:
-            self.cell.append(data)
-        if not set(self.open) & {"style", "title"}:
-            self.text.append(data)
+        root = ElementTree.fromstring(source)
+        self.tags = [element.tag.rpartition("}")[2] for element in root.iter()]
+        self.ids = [element.get("id") for element in root.iter() if element.get("id")]
+        self.references = [value for element in root.iter() for name, value in element.attrib.items()
+                           if name.rpartition("}")[2] in ("href", "src")]  # fmt: skip
+        self.text = "".join(root.find("body").itertext())
+        self.tables = [[["".join(cell.itertext()).strip() for cell in row] for row in table.iter("tr")]
+                       for table in root.iter("table")]  # fmt: skip
 
     def table(self, *titles):
-        """The rows, as title -> cell, of the first table that has these columns."""
+        """Returns the rows, as title -> cell, of the first table that has these columns."""
         for table in self.tables:
             if set(titles) <= set(table[0]):
                 return [dict(zip(table[0], row)) for row in table[1:]]
@@ -106,7 +81,7 @@ class WithDirectory(unittest.TestCase):
         make_fixture.main(cls.fixture)
 
     def copy(self, wanted=lambda result: True):
-        """The fixture, or of it the cases that were run and are wanted."""
+        """Returns a copy of the fixture, or of its cases that were run and are wanted."""
         target = Path(tempfile.mkdtemp(dir=self.scratch)) / "results"
         shutil.copytree(self.fixture, target)
         results = results_of(target)
@@ -116,18 +91,18 @@ class WithDirectory(unittest.TestCase):
         return target
 
     def report(self, results, *options):
-        """The page of a report that has to succeed."""
+        """Returns the page of a report that has to succeed."""
         from report.command import main
 
         output = Path(tempfile.mkdtemp(dir=self.scratch)) / "report"
         messages = io.StringIO()
-        # In this process: many reports are made, and matplotlib takes long to load.
+        # Many reports are made, and matplotlib takes long to load, so no process is started.
         with (
             contextlib.redirect_stderr(messages),
             contextlib.redirect_stdout(io.StringIO()),
             warnings.catch_warnings(),
         ):
-            # matplotlib warns where a figure is too small for what stands in it.
+            # matplotlib warns of a figure that is too small for its contents.
             warnings.simplefilter("error", UserWarning)
             status = main([str(results), "-o", str(output), *options])
         self.assertEqual(status, 0, messages.getvalue())
@@ -135,19 +110,13 @@ class WithDirectory(unittest.TestCase):
         return Page((output / "report.html").read_text(encoding="utf-8"))
 
     def fails(self, *arguments, environment=None):
-        """The one line with which a report refuses."""
+        """Returns the one line with which a report refuses."""
         done = run_report(*arguments, environment=environment)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
         self.assertEqual(len(errors), 1, done.stderr)
         return errors[0]
-
-
-def plain(text):
-    """What a text of the document says, without its spans."""
-    parts = text if isinstance(text, list) else [text]
-    return "".join(part if isinstance(part, str) else part.text for part in parts)
 
 
 def results_of(directory):
@@ -171,7 +140,7 @@ def keep_only(directory, names):
 
 
 def small(result):
-    """A few cases of every status, which are quick to draw."""
+    """True for a few cases of every status, which are quick to draw."""
     return result["factors"]["ranks"] > 4 or result["factors"]["strategy"] == "hybrid"
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares predictions with measurements: their errors, and the cost of choosing a case by them."""
+
+from collections import defaultdict, namedtuple
+from statistics import median
+
+from .contents import Points
+from .drawing import NothingToShow
+from .numbers import percent, plural, seconds
+
+# `advised` is predicted to be the fastest of the cases of a work on as many ranks.
+Advice = namedtuple("Advice", "cases advised fastest regret")
+
+
+def advice(cases):
+    """Returns an Advice for each work and number of ranks and threads. One rank leaves no choice."""
+    groups, found = defaultdict(list), []
+    for case in cases:
+        if case.predicted and case.ranks != 1:
+            groups[case.work, case.factors.get("distributed.threads"), case.ranks].append(case)
+    for own in groups.values():
+        advised = min(own, key=lambda case: case.predicted)
+        fastest = min(own, key=lambda case: case.step())
+        found.append(Advice(own, advised, fastest, advised.step() / fastest.step() - 1))
+    return [one for one in found if len(one.cases) > 1]
+
+
+def predictions(study):
+    said = []
+    for shared, which in ((False, "with a processor for each rank"), (True, "whose ranks share processors")):
+        cases = [case for case in study.measured if case.predicted and case.oversubscribed is shared]
+        errors = [abs(case.predicted / case.step() - 1) for case in cases]
+        if errors:
+            said.append(
+                f"For {plural(len(cases), 'case')} {which}, the predicted step is off by "
+                f"{percent(median(errors), 1)} in the median and by {percent(max(errors), 1)} at most, and by less "
+                f"than 20 % for {sum(error <= 0.2 for error in errors)}."
+            )
+        found = advice(cases) if study.ratios else []
+        if found:
+            worst = max(found, key=lambda one: one.regret)
+            said.append(
+                f"The case that is predicted to be the fastest takes at most {percent(worst.regret, 1)} longer than "
+                f"the fastest, and {percent(median(one.regret for one in found), 1)} in the median of "
+                f"{plural(len(found), 'choice')} among cases {which}. At most: {worst.advised.name} "
+                f"({seconds(worst.advised.step(), 4)}), where {worst.fastest.name} "
+                f"({seconds(worst.fastest.step(), 4)}) is the fastest."
+            )
+    if not said:
+        raise NothingToShow("no case has a prediction and a measurement of its step")
+    return Points("", said)
