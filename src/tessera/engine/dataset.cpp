@@ -21,9 +21,9 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
                       std::string("must be ") + what + ", " + std::to_string(wanted));
 }
 
-constexpr std::uint32_t shuffle_stream = 0x73687566;  // of no data
+constexpr std::uint32_t shuffle_stream = 0x73687566;  // differs from every stream of data
 
-/// `own`: places in the order of the epoch, of all `n` samples.
+/// Copies samples to a batch. `own` are positions in the epoch's order of `n` samples.
 template <class T>
 void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions, Range own, Size n,
                    Key order) {
@@ -97,7 +97,7 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
   return data;
 }
 
-/// `first`: the number of the first sample.
+/// `first` is the number of the first sample.
 template <class T>
 void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size first) {
   Blocks<T> blocks;
