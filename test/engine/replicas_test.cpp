@@ -29,7 +29,7 @@ std::int64_t checksum_of(const std::vector<T>& values, Size first = 0) {
   const Vector<std::int64_t> sums("sums", 2);
   checksum<T>(Vector<const T>(test::to_device(values)), first, sums, 1);
   const std::vector<std::int64_t> host = test::to_host(sums);
-  EXPECT_EQ(host[0], 0) << "another slot";
+  EXPECT_EQ(host[0], 0) << "another position";
   return host[1] & 0xffffffff;
 }
 

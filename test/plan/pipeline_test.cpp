@@ -175,7 +175,7 @@ TEST(PipelineChecks, NameWhatIsWrong) {
   };
   const std::string of = "pipeline schedule 1f1b: ";
   EXPECT_EQ(swapped(0, {compute, {forward, 1}}, {compute, {forward, 2}}),
-            of + "stage 0, forward of microbatch 2: is done where microbatch 1 is next");
+            of + "stage 0, forward of microbatch 2: runs before microbatch 1");
   EXPECT_EQ(swapped(2, {compute, {forward, 1}}, {compute, {backward, 1}}),
             of + "stage 2, backward of microbatch 1: begins before its forward pass");
   EXPECT_EQ(swapped(1, {finish_receive, {forward, 2}}, {compute, {forward, 2}}),
@@ -192,7 +192,7 @@ TEST(PipelineChecks, NameWhatIsWrong) {
                     [&](auto& list) {
                       list.push_back({compute, {backward, 4}});
                     }),
-            of + "stage 0, backward of microbatch 4: is no pass of this schedule");
+            of + "stage 0, backward of microbatch 4: is not a pass of this schedule");
 }
 
 // Blocking sends in the steady state of 1F1B: each waits for a receive behind the other's send.

@@ -25,12 +25,6 @@ inline PlanInput sharded(PlanInput input, Strategy strategy) {
   return input;
 }
 
-/// The same, every unit by itself.
-inline PlanInput with_small_buckets(PlanInput input) {
-  input.bucket_bytes = 1;
-  return input;
-}
-
 /// The actions of a step, those of each microbatch by themselves.
 inline std::vector<Action> every_action(const StagePlan& stage) {
   std::vector<Action> all;

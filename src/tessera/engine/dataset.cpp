@@ -54,9 +54,9 @@ template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {
   const ModelSpec& model = plan.input.model;
   Dataset data(plan, rank, plan.input.samples);
-  check_extent("rows of x", x.extent(0), "those of the planned samples",
+  check_extent("rows of x", x.extent(0), "the rows of the planned samples",
                plan.input.samples * data.x_positions_);
-  check_extent("rows of y", y.extent(0), "those of the planned samples",
+  check_extent("rows of y", y.extent(0), "the rows of the planned samples",
                plan.input.samples * data.y_positions_);
   check_extent("columns of x", x.extent(1), "the model's input width", model.input_width);
   check_extent("columns of y", y.extent(1), "the width of the model's targets",

@@ -48,7 +48,8 @@ std::string first_difference(const std::vector<nlohmann::json>& ranks) {
 }  // namespace
 
 template <class T>
-void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums,
+              Size position) {
   const T* const data = v.data();
   sum_each(
       checksum_label, v.extent(0),
@@ -57,7 +58,7 @@ void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& 
             static_cast<std::uint64_t>(sum) + element_hash(data + i, first + i);
         sum = static_cast<std::int64_t>(added & low_half);
       },
-      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + position));
 }
 
 template <class T>

@@ -37,6 +37,7 @@ class ReplicaCheck {
 /// Adds up a hash of (bits, place) over a run of elements, modulo 2^32, into sums(position). Sums
 /// of parts add up to that of the whole. `first`: place of the run's first element.
 template <class T>
-void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot);
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums,
+              Size position);
 
 }  // namespace tessera

@@ -125,11 +125,6 @@ Size Plan::data_rows(Size rank, Size samples) const {
   return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
-bool StagePlan::in_one_place(SlotId a, SlotId b) const {
-  return a != no_slot && b != no_slot && slots[a].in_frame() &&
-         slots[a].storage == slots[b].storage;
-}
-
 Size Plan::stage_number(Size rank) const {
   const auto pipeline = input.mesh.find("pipeline");
   return pipeline ? input.mesh.coordinate(rank, *pipeline) : 0;

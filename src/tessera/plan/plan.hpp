@@ -30,9 +30,6 @@ struct StagePlan {
   std::vector<PassSpan> passes;    ///< positions of the pipeline passes in `actions`
   std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
   Repetition evaluation_repeated;
-
-  /// Returns true if two tensors of the pass share one storage.
-  bool in_one_place(SlotId a, SlotId b) const;
 };
 
 /// One training step of all ranks, known before anything runs.

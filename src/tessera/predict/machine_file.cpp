@@ -91,7 +91,7 @@ void check_whole(const Machine& machine, const std::string& path) {
     require(level.bytes_per_second > 0, path, "network.bytes_per_second");
     if (level.ranks % inner != 0 || (level.ranks == inner && inner > 1))
       throw ConfigError("network.ranks", std::to_string(level.ranks),
-                        "must be a multiple of the {} of the level inside", inner);
+                        "must be a multiple of the {} ranks of the inner level", inner);
     inner = level.ranks;
   }
 }

@@ -46,7 +46,7 @@ struct SimulatedStep {
 /// group has arrived, including its lag. A started call begins at S = max(R, E') and ends at E = S
 /// + hidden + exposed: R is the time when the last rank is ready, E' the end of the previous call
 /// of the group. The rank that finishes it waits until S + hidden and then spends the exposed time
-/// itself, because MPI moves messages only inside its calls ("Overlap model" in plan/README.md).
+/// itself, because MPI moves messages only inside its calls ("Overlap model" in predict/README.md).
 /// Without `kinds`, those of rank_kinds() are used.
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
 SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);

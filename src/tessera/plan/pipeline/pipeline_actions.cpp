@@ -66,7 +66,8 @@ class Rehearsal {
         once(received_, pass, "receives its input twice");
         break;
       case PipelineStep::finish_receive:
-        if (!received_.contains(pass)) reject(pass, shape_, "waits for an input before asking");
+        if (!received_.contains(pass))
+          reject(pass, shape_, "waits for an input without a posted receive");
         if (!sent_.contains(*pass_before(pass, shape_))) return false;
         once(arrived_, pass, "waits for its input twice");
         break;
@@ -93,9 +94,9 @@ class Rehearsal {
     const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
     if (kind == kinds.end() || pass.pass.chunk >= shape_.virtual_stages ||
         pass.pass.microbatch >= shape_.microbatches)
-      reject(pass, shape_, "is no pass of this schedule");
+      reject(pass, shape_, "is not a pass of this schedule");
     if (const Size next = number_done(pass); pass.pass.microbatch != next)
-      reject(pass, shape_, fmt::format("is done where microbatch {} is next", next));
+      reject(pass, shape_, fmt::format("runs before microbatch {}", next));
     if (kind != kinds.begin()) {
       PlacedPass earlier = pass;
       earlier.pass.kind = *(kind - 1);
