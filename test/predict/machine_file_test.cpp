@@ -56,7 +56,7 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(machine_as_toml(again), text);
 }
 
-TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
+TEST(MachineFile, ShippedFilesAreRead) {
   for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
     const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
     EXPECT_EQ(machine.name, name);
@@ -64,7 +64,7 @@ TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
   }
 }
 
-TEST(MachineFile, SaysWhatIsWrong) {
+TEST(MachineFile, RejectsInvalidKeysAndValues) {
   const TemporaryDirectory folder;
   const auto rejection = [&](const std::string& from, const std::string& to) {
     std::string text = small_machine;
