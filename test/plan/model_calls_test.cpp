@@ -105,7 +105,8 @@ TEST(ModelCalls, TransformerExchangesThreeNumbersOfALogit) {
                                                .width = 4,
                                                .heads = 2,
                                                .blocks = 1,
-                                               .inner_width = 6}),
+                                               .inner_width = 6},
+                                              {.activation = Activation::gelu}),
                                   LossKind::cross_entropy)),
             "model all_reduce 6 x, " + std::to_string(6 * 15 * 4 * 4) +
                 " B; model all_gather 1 x, " + std::to_string(15 * 6 * 4) + " B");
@@ -122,7 +123,8 @@ TEST(ModelCalls, FnoReducesFieldsAndGathersNoModes) {
   // 75 rows. Forward: two Fourier layers (rows, 2) and the output (rows, 1). Backward: the inputs
   // of the projection and of both Fourier layers (rows, 2).
   EXPECT_EQ(
-      calls_of(on_two_ranks(fno({.grid = 5, .modes = 2, .width = 2, .layers = 2, .projection = 3}),
+      calls_of(on_two_ranks(fno({.grid = 5, .modes = 2, .width = 2, .layers = 2, .projection = 3},
+                                {.activation = Activation::gelu}),
                             LossKind::relative_l2)),
       "model all_reduce 6 x, " + std::to_string((2 * 2 + 1 + 2 + 2 * 2) * 75 * 4) + " B");
 }
