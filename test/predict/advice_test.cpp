@@ -7,7 +7,6 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/predict/advice.hpp>
-#include <tessera/predict/rank_kinds.hpp>
 
 #include "expect_error.hpp"
 
@@ -108,20 +107,6 @@ TEST(Advice, MoreRanksThanTheMachineHasAreAnError) {
     EXPECT_EQ(test::error_of([&] { advise(wide_mlp(), ranks, roomy); }),
               fmt::format("--ranks = {}: must be from 1 to 64, the number of ranks of machine test",
                           ranks));
-}
-
-// Coordinates along `model` with equal work are one kind, so there are few kinds.
-TEST(Advice, ThousandsOfRanksAreFewKinds) {
-  Machine large = roomy;
-  large.network = {{"all", 8192, 1e-6, 1e10}};
-  const Advice advice = advise(wide_mlp(), 8192, large);
-  EXPECT_GT(advice.fits.size(), 100U);
-  std::size_t most = 0;
-  for (const Candidate& one : advice.fits)
-    if (one.mesh.size_of("model") > 512)
-      most = std::max(most, rank_kinds(make_plan(plan_input(one.config, one.mesh))).size());
-  EXPECT_GT(most, 0U);
-  EXPECT_LE(most, 64U);
 }
 
 TEST(Advice, ConfigurationWithoutAMeshIsAnError) {

@@ -36,7 +36,7 @@ enum class StepOperation : std::uint8_t {
   update,        ///< applies the optimizer to the parameters that this rank owns
 };
 
-/// A whole operation returns when it is complete. A started one runs beside later actions until its
+/// A whole operation is complete when it returns. A started one runs during later actions until its
 /// finish.
 enum class Phase : std::uint8_t { whole, start, finish };
 
