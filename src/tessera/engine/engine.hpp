@@ -92,7 +92,7 @@ class Engine {
   const LossScale& loss_scale() const { return loss_scale_; }
 
  private:
-  /// By action of a list, the operands of a layer.
+  /// The operands of layers, by action of a list.
   using Calls = std::vector<std::optional<LayerCall<Compute>>>;
 
   /// The part of a step that is being executed.

@@ -24,7 +24,7 @@ constexpr std::uint64_t low_half = 0xffffffff;
 /// Returns a description of the first tensor with several checksums; "" if there is none. `ranks`
 /// holds by rank a list of {"tensor", "part", "sum"}.
 std::string first_difference(const std::vector<nlohmann::json>& ranks) {
-  // By part of a tensor: ranks by checksum.
+  // Ranks by checksum, for each part of a tensor.
   std::vector<std::pair<std::string, std::map<std::int64_t, std::vector<int>>>> holders;
   std::map<nlohmann::json, std::size_t> place;
   for (std::size_t r = 0; r < ranks.size(); ++r)

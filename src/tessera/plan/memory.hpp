@@ -15,7 +15,7 @@ struct MemoryPlan {
   Size parameters = 0;
   Size gradients = 0;
   Size moments = 0;
-  Size copies = 0;          ///< parameters in the half-precision type that layers compute with
+  Size copies = 0;          ///< parameters in the compute type, if it differs from the state type
   Size gathered_units = 0;  ///< sharded parameters while they are used
   Size unit_gradients = 0;  ///< whole gradients before their reduction, and shares in flight
   Size activations = 0;     ///< outputs, their gradients, and scratch of redistributions

@@ -22,7 +22,7 @@ struct CheckCall {
 /// - If only moments are sharded, parameters are compared over RankSet::batch.
 /// - Tensors that are replicated along `model` are compared over RankSet::model. Buckets have equal
 /// sizes on all ranks of `model`, so gradients are added in one order and stay equal to the bit.
-/// - Half-precision copies of parameters are made anew in every step and are not compared.
+/// - Copies of parameters in the compute type are made anew in every step and are not compared.
 std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank);
 
 /// Returns the bytes of the checksums on a rank: the checksum and the two limits of a comparison

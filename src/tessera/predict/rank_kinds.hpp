@@ -14,7 +14,7 @@ namespace tessera {
 struct RankKinds {
   std::vector<Size> first;    ///< first rank of each kind, ascending
   std::vector<double> share;  ///< fraction of all ranks, by kind
-  /// By set and kind: the lowest kind in its group, which names the group.
+  /// The lowest kind in the group of a kind, which names the group, by set and kind.
   std::map<RankSet, std::vector<Size>> leader;
   std::size_t size() const { return first.size(); }
 };

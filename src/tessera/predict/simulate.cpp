@@ -302,7 +302,7 @@ class Simulator {
   std::vector<Members> of_stage_;
   Members all_;
   std::map<Flight, std::vector<Begin>> in_flight_;
-  /// By receiving stage and number of the message: the begin for each group along `pipeline`.
+  /// The begin of each message for each group along `pipeline`; key: receiving stage and number.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
 };
 

@@ -34,7 +34,7 @@ struct SimulatedStep {
     std::string axis;
     Operation operation = Operation::all_reduce;
     double calls = 0;
-    double seconds = 0;  ///< in which the rank only communicates
+    double seconds = 0;  ///< the rank spends in calls alone
     double waiting = 0;  ///< until the last rank has arrived
   };
   std::vector<Call> calls;

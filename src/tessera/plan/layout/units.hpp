@@ -92,7 +92,7 @@ struct StatePlan {
   Size arriving = 0;          ///< shares that arrive from other ranks during a started reduction
 
   /// Returns true if a rank keeps only the parameters that it updates. If layers read
-  /// half-precision copies, this depends on the sharding of moments.
+  /// copies in the compute type, this depends on the sharding of moments.
   bool parameters_in_shares() const { return has_copies ? sharding.moments : sharding.parameters; }
   Size parameters() const { return parameters_in_shares() ? shares : whole; }
   Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }

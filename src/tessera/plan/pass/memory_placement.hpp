@@ -11,7 +11,7 @@ namespace tessera {
 /// Memory that every microbatch needs during some positions of a list.
 struct Storage {
   Size bytes = 0;
-  /// By microbatch of the list, the positions in which it is used. Ranges that begin later end
+  /// The positions in which it is used, by microbatch of the list. Ranges that begin later end
   /// later.
   std::vector<Range> alive{};
   Size offset = 0;  ///< bytes from the begin of the frame; set by place_in_memory()
