@@ -10,7 +10,8 @@
 
 namespace tessera::train_test {
 
-/// The error of `f`, expected on every rank with the same words. Collective.
+/// Returns the message of the error that `f` throws, which must be the same on every rank.
+/// Collective.
 inline std::string error_everywhere(const std::function<void()>& f,
                                     ExitCode code = ExitCode::usage) {
   std::string message;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans with one mistake in them. The comparisons that the equivalence suite makes must see it.
+// Plans with one mistake. The comparisons that other suites make must detect it.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -25,8 +25,8 @@ using train_test::on_mesh;
 using train_test::primes;
 using train_test::relative_difference;
 
-/// What two steps of SGD on the same batch differ by from one rank's, in the gradient and in the
-/// parameters, and what else would tell.
+/// Differences between two steps of SGD with a changed plan and one rank, in the gradient and in
+/// the parameters, and the results of the other checks.
 struct Seen {
   double gradients = 0;
   double parameters = 0;
@@ -36,7 +36,7 @@ struct Seen {
 
 constexpr double equal = 1e-12;
 constexpr double wide_margin = 1e-3;
-constexpr double first_bias = 0.5;  ///< not zero, so that biases count from the first step on
+constexpr double first_bias = 0.5;  ///< not zero, so that biases matter from the first step on
 
 Experiment experiment(const Axes& axes, const std::string& strategy) {
   Experiment setup = primes(13);
@@ -111,7 +111,7 @@ Seen run(const Experiment& setup, const ChangePlan& change, const ChangeBatch& c
   return seen;
 }
 
-/// What is compared must be right without the change, or its going wrong with it would say nothing.
+/// Expects that the comparison succeeds without the change.
 void expect_right(const Experiment& setup) {
   const Seen seen = run(setup, [](Plan&) {});
   EXPECT_LE(seen.gradients, equal);
@@ -128,7 +128,7 @@ Seen run_changed(const Experiment& setup, const ChangePlan& change,
 
 std::vector<Action>& actions_of(Plan& plan) { return plan.stages.front().actions; }
 
-/// Leaves out the actions of one operation, or those of one unit, layer or bucket only.
+/// Removes the actions of one operation, or only those of one unit, layer or bucket.
 ChangePlan without(StepOperation operation, Size index = -1) {
   return [=](Plan& plan) {
     const auto left_out = [&](const Action& a) {
@@ -148,7 +148,7 @@ ChangePlan twice(StepOperation operation) {
   };
 }
 
-/// Bias and activation on the terms, before their sum.
+/// Applies bias and activation to the terms before their sum.
 void activate_before_reduction(Plan& plan) {
   std::vector<Action>& actions = actions_of(plan);
   int swapped = 0;
@@ -162,7 +162,7 @@ void activate_before_reduction(Plan& plan) {
   ASSERT_EQ(swapped, 2);
 }
 
-/// Leaves out what makes a layer's input gradient whole.
+/// Removes the redistribution that sums a layer's input gradient.
 void without_gradient_sum(Plan& plan) {
   const std::vector<Slot>& slots = plan.stages.front().slots;
   const auto is_sum = [&](const Action& a) {
@@ -190,8 +190,8 @@ TEST(Mutations, MeanOfMeansIsSeen) {
   }
 }
 
-/// What each microbatch keeps for its backward pass is overwritten by the next one; messages arrive
-/// where they should.
+/// Gives each microbatch the same memory for the values that it keeps for its backward pass.
+/// Received tensors keep their copies.
 void keep_one_microbatch(Plan& plan) {
   Size shrunk = 0;
   for (StagePlan& stage : plan.stages) {
@@ -208,7 +208,8 @@ void keep_one_microbatch(Plan& plan) {
 }
 
 TEST(Mutations, AStageThatOverwritesWhatAMicrobatchKeepsIsSeen) {
-  if (ranks() == 1 || ranks() > 4) GTEST_SKIP() << "five layers, and one stage keeps nothing";
+  if (ranks() == 1 || ranks() > 4)
+    GTEST_SKIP() << "there are five layers, and the last stage keeps nothing";
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
     SCOPED_TRACE(name_of(schedule));
     Experiment setup = experiment({{"pipeline", ranks()}}, "data");
@@ -221,17 +222,17 @@ TEST(Mutations, AStageThatOverwritesWhatAMicrobatchKeepsIsSeen) {
 }
 
 TEST(Mutations, BiasAddedOnEveryRankOfModelIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no sum";
+  if (ranks() == 1) GTEST_SKIP() << "one rank sums nothing";
   Experiment setup = experiment({{"model", ranks()}}, "tensor");
   setup.model.mlp.activation = Activation::identity;  // the bias alone goes wrong
   const Seen seen = run_changed(setup, activate_before_reduction);
   EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_TRUE(seen.traffic_as_planned) << "only numbers can tell";
+  EXPECT_TRUE(seen.traffic_as_planned) << "only the numbers differ";
   EXPECT_TRUE(seen.replicas_equal);
 }
 
 TEST(Mutations, MissingReductionOfALayersInputGradientIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no sum";
+  if (ranks() == 1) GTEST_SKIP() << "one rank sums nothing";
   const Seen seen = run_changed(experiment({{"model", ranks()}}, "tensor"), without_gradient_sum);
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_FALSE(seen.traffic_as_planned);
@@ -248,7 +249,7 @@ TEST(Mutations, MissingReductionOverOneOfTwoDataAxesIsSeen) {
 }
 
 TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no reduction";
+  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
   for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
     SCOPED_TRACE(strategy);
     Experiment setup = experiment({{"data", ranks()}}, strategy);
@@ -259,18 +260,19 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
   }
 }
 
-// Adam normalises and would train on as before; the count of calls tells in any case.
+// Adam normalizes the gradient and would hide the mistake; the number of calls shows it in any
+// case.
 TEST(Mutations, ExtraAllReduceIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no reduction";
+  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
   const Seen seen =
       run_changed(experiment({{"data", ranks()}}, "data"), twice(StepOperation::reduce));
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_FALSE(seen.traffic_as_planned);
-  EXPECT_TRUE(seen.replicas_equal) << "all ranks do the same wrong";
+  EXPECT_TRUE(seen.replicas_equal) << "all ranks make the same mistake";
 }
 
 TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
-  if (ranks() == 1) GTEST_SKIP() << "no gather";
+  if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
   const Seen seen =
       run_changed(experiment({{"data", ranks()}}, "zero1"), twice(StepOperation::gather));
   EXPECT_LE(seen.gradients, equal);
@@ -279,7 +281,7 @@ TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
 }
 
 TEST(Mutations, StaleParametersAreSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no gather";
+  if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.distributed.bucket_bytes = 1;
   const Seen seen = run_changed(setup, without(StepOperation::gather, 1));
@@ -289,7 +291,7 @@ TEST(Mutations, StaleParametersAreSeen) {
 }
 
 TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "no reduction";
+  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.microbatches = 3;
   setup.training.batch_size = setup.data.samples = 3 * ranks();  // a sample in each of them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training in mixed precision, on a mesh and by one rank alone.
+// Training in mixed precision, on a mesh and on one rank.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct ShortTraining {
   Size skipped_steps = 0;
 };
 
-/// Collective.
+/// Trains and checks traffic and memory. Collective.
 template <class T>
 ShortTraining train_short(const Experiment& setup, const CommOptions& comm = {}) {
   Trainer<T> trainer(setup.model, setup.training, comm);
@@ -40,7 +40,7 @@ ShortTraining train_short(const Experiment& setup, const CommOptions& comm = {})
   return result;
 }
 
-/// By this rank alone, in one microbatch.
+/// Trains on this rank alone, with one microbatch.
 template <class T>
 ShortTraining train_alone(const Experiment& setup) {
   Experiment alone = setup;
@@ -69,10 +69,10 @@ ShortTraining train_alone(const Experiment& setup) {
 }
 
 template <class T>
-constexpr double roundoff = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;  // of rounding
+constexpr double roundoff = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;  // unit roundoff of T
 
-/// Any rounding may fall the other way where sums of floats have another order, so that runs agree
-/// to a unit roundoff.
+/// Expects equality to a unit roundoff: with another order of sums in float, a value may be rounded
+/// in the other direction.
 template <class T>
 void expect_like_alone(const ShortTraining& result, const ShortTraining& alone) {
   EXPECT_EQ(result.skipped_steps, alone.skipped_steps);

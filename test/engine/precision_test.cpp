@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under every strategy: the losses of one rank in the same precision, the traffic
-// and the memory of the plan, and steps that are skipped together.
+// Mixed precision under every strategy: losses equal those of one rank in the same precision,
+// traffic and memory are as planned, and all ranks skip the same steps.
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ class PrecisionOf : public testing::Test {};
 using ShortTypes = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(PrecisionOf, ShortTypes);
 
-/// The runs agree to a unit roundoff; float32 itself is further away than that.
+/// Expects that runs agree to a unit roundoff and that float32 differs by more.
 template <class T>
 void expect_like_one_rank_in_precision(const Experiment& base) {
   const ShortTraining alone = train_alone<T>(base), wide = train_alone<float>(base);
@@ -46,17 +46,16 @@ void expect_like_one_rank_in_precision(const Experiment& base) {
 }
 
 TYPED_TEST(PrecisionOf, TrainsLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
-  for (const Size batch : {16, 13})
-    for (const Size microbatches : {1, 3}) {
-      Experiment base = primes(batch);
-      base.training.optimizer.kind = OptimizerKind::sgd;
-      base.training.learning_rate = 0.1;
-      base.training.microbatches = microbatches;
-      base.training.distributed.overlap = microbatches == 3;
-      base.training.distributed.bucket_bytes = microbatches == 3 ? 300 : 1 << 20;
-      SCOPED_TRACE(testing::Message() << "batch " << batch << ", microbatches " << microbatches);
-      expect_like_one_rank_in_precision<TypeParam>(base);
-    }
+  for (const bool even : {true, false}) {
+    Experiment base = primes(even ? 16 : 13);
+    base.training.optimizer.kind = OptimizerKind::sgd;
+    base.training.learning_rate = 0.1;
+    base.training.microbatches = even ? 1 : 3;
+    base.training.distributed.overlap = !even;
+    base.training.distributed.bucket_bytes = even ? 1 << 20 : 300;
+    SCOPED_TRACE(testing::Message() << "batch " << base.training.batch_size);
+    expect_like_one_rank_in_precision<TypeParam>(base);
+  }
 }
 
 TYPED_TEST(PrecisionOf, TrainsResidualsWithSplitRowsAndRecomputation) {
@@ -105,7 +104,7 @@ TYPED_TEST(PrecisionOf, TrainsOnPipelines) {
       }
 }
 
-TYPED_TEST(PrecisionOf, AWarmStepAllocatesNothingAndReplicasStayEqual) {
+TYPED_TEST(PrecisionOf, WarmStepAllocatesNothingAndReplicasStayEqual) {
   Experiment base = in_precision<TypeParam>(primes(13));
   base.training.microbatches = 2;
   base.training.check_replicas_every = 1;
@@ -141,14 +140,14 @@ TYPED_TEST(PrecisionOf, PredictsInFloat) {
   });
 }
 
-TYPED_TEST(PrecisionOf, ATrainerOfAnotherTypeSaysSo) {
+TYPED_TEST(PrecisionOf, TrainerOfAnotherTypeIsRejected) {
   const Experiment setup = in_precision<TypeParam>(primes(13));
   const std::string message =
       train_test::error_everywhere([&] { Trainer<float> trainer(setup.model, setup.training); });
   EXPECT_NE(message.find("distributed.mixed_precision"), std::string::npos) << message;
 }
 
-/// What a step must leave alone when it is skipped.
+/// Returns the state that a skipped step must not change.
 std::vector<double> state_of(const Engine<Float16>& engine) {
   std::vector<double> all = to_host(engine.parameters().flat());
   for (const double value : to_host(engine.optimizer().moments())) all.push_back(value);
@@ -156,8 +155,8 @@ std::vector<double> state_of(const Engine<Float16>& engine) {
   return all;
 }
 
-/// An engine and its batch, and one like it whose loss overflows on the first rank alone; the last
-/// one has no output column where `model` has more ranks than there are columns.
+/// An engine, its batch, and a batch whose loss overflows on rank 0 only. The last rank has no
+/// output column if `model` has more ranks than the output has columns.
 struct Overflowing {
   explicit Overflowing(const Experiment& given)
       : config{given.model, given.data, given.training, {}},
@@ -203,7 +202,7 @@ TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllOfThem) {
   });
 }
 
-TEST(LossScaling, AnOverflowThatNoScaleHelpsAgainstIsAnErrorOnAllRanks) {
+TEST(LossScaling, AnOverflowAtTheLeastScaleIsAnErrorOnAllRanks) {
   for_strategies(
       in_precision<Float16>(primes(16)), [&](const Experiment& setup, const std::string& what) {
         SCOPED_TRACE(what);
@@ -216,7 +215,7 @@ TEST(LossScaling, AnOverflowThatNoScaleHelpsAgainstIsAnErrorOnAllRanks) {
       });
 }
 
-/// Gradients that float16 would round to zero.
+/// Gradients that float16 would round to zero without scaling.
 TEST(LossScaling, KeepsSmallGradients) {
   Experiment base = primes(16);
   base.training.optimizer.kind = OptimizerKind::sgd;
@@ -225,8 +224,8 @@ TEST(LossScaling, KeepsSmallGradients) {
   base.model.mlp.widths = {3, 5, 2000};
   base.training.batch_size = 16;
   const ShortTraining wide = train_alone<float>(base), narrow = train_alone<Float16>(base);
-  // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5, those of small differences
-  // below the least normal number of float16, 6e-5.
+  // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5 times a difference: small ones
+  // lie below the least normal number of float16, 6e-5.
   EXPECT_LE(relative_difference(narrow.parameters, wide.parameters), roundoff<Float16>);
 }
 

@@ -14,7 +14,7 @@
 namespace tessera::train_test {
 namespace {
 
-/// 1, a prime, or any other small number; often less than there are ranks.
+/// Returns 1, a prime or another small number, often smaller than the number of ranks.
 Size random_size(Random& random) {
   constexpr std::array<Size, 6> primes{2, 3, 5, 7, 11, 13};
   if (random.once_in(4)) return 1;
@@ -47,7 +47,7 @@ std::string random_strategy(Random& random, const MeshShape& mesh) {
 constexpr std::array activations{Activation::identity, Activation::relu, Activation::tanh,
                                  Activation::sigmoid, Activation::gelu};
 
-/// The kinds whose loss is that of values choose one.
+/// Draws a loss for kinds of models that predict values.
 void randomize_loss(Random& random, Experiment& setup) {
   setup.data.kind = DataKind::random;
   setup.training.loss =
@@ -112,7 +112,7 @@ void randomize_fno(Random& random, Experiment& setup) {
   setup.training.loss = LossKind::relative_l2;
 }
 
-/// A kind of model and sizes for it.
+/// Draws a kind of model and its sizes.
 void randomize_model(Random& random, Experiment& setup) {
   constexpr std::array<void (*)(Random&, Experiment&), names_of<ModelKind>.size()> randomize{
       randomize_mlp, randomize_residual_mlp, randomize_transformer,
@@ -125,7 +125,7 @@ void randomize_model(Random& random, Experiment& setup) {
   randomize[static_cast<std::size_t>(kind)](random, setup);
 }
 
-/// Steps of SGD that change all parameters visibly and stay small.
+/// Returns a learning rate of SGD that changes all parameters visibly and keeps them small.
 double learning_rate_of(ModelKind kind) {
   switch (kind) {
     case ModelKind::pinn:
@@ -195,8 +195,8 @@ void randomize_sharding(Random& random, Experiment& setup) {
         config.parameter_specs["layer" + std::to_string(l) + "/kernel"] = random.one_of(specs);
 }
 
-/// Only plain gradients, and steps that change all parameters visibly: what divides by a gradient's
-/// size turns its rounding into a step of any sign.
+/// Draws half precision for one in three experiments, with plain SGD and visible steps. An
+/// optimizer that divides by a gradient's size would turn its rounding error into a full step.
 void randomize_precision(Random& random, Experiment& setup) {
   if (!random.once_in(3)) return;
   TrainingConfig& training = setup.training;
@@ -209,7 +209,7 @@ void randomize_precision(Random& random, Experiment& setup) {
       training.distributed.gradient_reduce_type == GradientReduceType::sum ? rate / 10 : rate;
 }
 
-/// The plan's error, or "".
+/// Returns the plan's error, or "".
 std::string rejection(const Experiment& setup) {
   try {
     trainer_of<double>(setup).plan(setup.data.samples);
@@ -227,8 +227,9 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 }  // namespace
 
 Experiment random_experiment(Random& random, Size ranks) {
-  // Layers of a row-parallel layer and one behind it; heads and frequencies for every rank of
-  // `model`; a unit for every stage, and microbatches for every turn of interleaved stages.
+  // A random configuration may have no row-parallel layer with a successor, heads or frequencies
+  // that `model` does not divide evenly, fewer units than stages, or microbatches that interleaved
+  // stages do not divide evenly.
   const std::vector<std::string_view> may_be_rejected{"distributed.sequence_parallel",
                                                       "model.transformer.heads",
                                                       "model.fno.modes",

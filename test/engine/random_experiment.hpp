@@ -9,15 +9,15 @@
 
 namespace tessera::train_test {
 
-/// The same numbers on every rank and with every standard library.
+/// A generator with the same numbers on every rank and with every standard library.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
-  /// From `low` to `high`, both included.
+  /// Returns a number from `low` to `high`, both included.
   Size number(Size low, Size high) {
     return low + static_cast<Size>(engine_() % static_cast<std::uint64_t>(high - low + 1));
   }
-  /// Once in `n` times.
+  /// Returns true once in `n` calls on average.
   bool once_in(Size n) { return number(1, n) == 1; }
   template <class Values>
   auto one_of(const Values& values) {
@@ -28,9 +28,9 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-/// A short training of any model on a mesh of this many ranks, under any strategy that the mesh
-/// allows. Sizes are 1, primes, and numbers below the number of ranks. Draws again what the plan
-/// rejects, and fails the test if the message names none of the keys that may be at fault.
+/// Returns a short training of any model on a mesh of this many ranks, under any strategy that the
+/// mesh allows. Sizes are 1, primes, and numbers below the number of ranks. If the plan rejects a
+/// configuration, draws another one, and fails the test if the message names an unexpected key.
 Experiment random_experiment(Random& random, Size ranks);
 
 }  // namespace tessera::train_test

@@ -48,7 +48,7 @@ double slope(Activation kind, double z) {
   return 0;
 }
 
-/// The loss of one row, not divided by anything, and its derivative by the prediction.
+/// Returns the loss of one row, not divided by anything, and its derivative by the prediction.
 std::pair<double, Row> loss_of_row(LossKind kind, const Row& p, std::span<const double> t) {
   double sum = 0, squares = 0, target = 0;
   Row gradient(p.size());

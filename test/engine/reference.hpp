@@ -9,7 +9,7 @@
 
 namespace tessera::train_test {
 
-/// Row-major numbers on the host.
+/// A row-major matrix on the host.
 struct Table {
   Size rows = 0, cols = 0;
   std::vector<double> values{};
@@ -18,19 +18,18 @@ struct Table {
   }
 };
 
-/// Training written down a second time, to be held against the engine: one rank, one sample after
-/// another, double, plain loops over host memory. Nothing of src/nn, src/optim, src/plan or
-/// src/train is called.
+/// An independent implementation of training on one rank: one sample after another, in double, with
+/// plain loops on the host. Calls nothing of src/tessera/{nn,optim,plan,train}.
 class Reference {
  public:
-  /// `parameters`: initial ones in the order of the flat arena.
+  /// `parameters` holds the initial parameters in the order of the flat arena.
   Reference(const ModelConfig& model, const TrainingConfig& training,
             std::vector<double> parameters);
 
-  /// The loss of every epoch: the mean of its batches' losses.
+  /// Returns the loss of every epoch: the mean of its batches' losses.
   std::vector<double> fit(const Table& x, const Table& y);
 
-  /// The gradient of the loss over these rows: of its mean, or of its sum if the configuration says
+  /// Computes the gradient of the mean loss of these rows, or of its sum if the configuration says
   /// so. Returns the mean loss.
   double compute_gradients(const Table& x, const Table& y, Range rows);
 

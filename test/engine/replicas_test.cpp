@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks hold in common must be equal to the bit: who drifts is found and named.
+// Copies on several ranks must be equal to the bit; a check finds and names the rank that drifts.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -29,7 +29,7 @@ std::int64_t checksum_of(const std::vector<T>& values, Size first = 0) {
   const Vector<std::int64_t> sums("sums", 2);
   checksum<T>(Vector<const T>(test::to_device(values)), first, sums, 1);
   const std::vector<std::int64_t> host = test::to_host(sums);
-  EXPECT_EQ(host[0], 0) << "another slot";
+  EXPECT_EQ(host[0], 0) << "another position";
   return host[1] & 0xffffffff;
 }
 
@@ -84,7 +84,7 @@ class Drift {
   float before_ = 0;
 };
 
-/// On all ranks.
+/// Returns true if `mine` is true on any rank.
 bool any(const Communicator& world, bool mine) {
   const Kokkos::View<std::int32_t[1], Kokkos::HostSpace> flag("flag");
   flag(0) = mine;
@@ -92,7 +92,7 @@ bool any(const Communicator& world, bool mine) {
   return flag(0) > 0;
 }
 
-/// Whether another rank holds the same elements of a tensor.
+/// Returns true if another rank holds the same elements of a tensor.
 bool has_copies(const Plan& plan, const Slot& tensor) {
   const MeshShape& mesh = plan.input.mesh;
   std::vector<std::string> along = replica_axes(plan.input.strategy, mesh);
@@ -103,8 +103,8 @@ bool has_copies(const Plan& plan, const Slot& tensor) {
   return mesh.group_size(along) > 1;
 }
 
-/// Lets one rank after another drift in one tensor after another, and expects a check to find what
-/// others hold, too, and nothing else.
+/// Lets one rank after another drift in each tensor. Expects that a check finds each drift of a
+/// tensor with copies, and nothing else.
 void expect_drifts_found(const Trainer<float>& trainer, const Plan& plan) {
   const Communicator& world = trainer.mesh().world();
   const ReplicaCheck<float> check(plan, trainer.mesh(), trainer.engine());
@@ -112,7 +112,8 @@ void expect_drifts_found(const Trainer<float>& trainer, const Plan& plan) {
     for (const LocalTensor<float>& tensor :
          local_tensors(plan, trainer.mesh().rank(), trainer.engine(), role)) {
       const std::string& path = tensor.slot.path;
-      if (path.find("layer1/k") == 0 || path.find("layer3") == 0) continue;  // as others
+      if (path.find("layer1/k") == 0 || path.find("layer3") == 0)
+        continue;  // same placement as other layers
       for (const int drifting : {0, world.size() - 1}) {
         std::optional<Drift> drift;
         if (world.rank() == drifting) drift.emplace(tensor);
@@ -139,7 +140,8 @@ TEST(Replicas, EveryDriftIsFoundAndNothingElse) {
   });
 }
 
-/// Trains with a rank that drifts at the end of the first epoch, of three steps.
+/// Returns the error of a training in which a rank drifts at the end of the first of three epochs,
+/// after three steps.
 std::string error_of_drift(Experiment setup, const std::string& path, int drifting) {
   setup.training.num_epochs = 3;
   Trainer<float> trainer = trainer_of<float>(setup);
@@ -181,34 +183,8 @@ TEST(Replicas, DriftEndsTheRunAtTheNextCheckAndNamesTheRanks) {
   }
 }
 
-// The bias of a row-parallel layer is whole on every rank of `model`; its kernel is not.
-TEST(Replicas, BiasOfARowParallelLayerIsCompared) {
-  const int ranks = Communicator::world().size();
-  if (ranks == 1) GTEST_SKIP() << "no replicas";
-  Experiment base = primes(13);
-  base.training.check_replicas_every = 3;
-  const std::string message = error_of_drift(
-      train_test::on_mesh(base, {{"model", ranks}}, "tensor"), "layer2/bias", ranks - 1);
-  EXPECT_EQ(message.find("replicas differ after step 6: layer2/bias has checksum "), 0u) << message;
-  EXPECT_TRUE(names(message, "rank " + std::to_string(ranks - 1))) << message;
-}
-
-// A share lies on one rank of each replica, and is compared with the same share of the others.
-TEST(Replicas, ShareOfOneReplicaIsCompared) {
-  const Size ranks = Communicator::world().size();
-  if (ranks % 2 != 0) GTEST_SKIP() << "needs two replicas";
-  Experiment base = primes(13);
-  base.training.check_replicas_every = 4;
-  const std::string message = error_of_drift(
-      train_test::on_mesh(base, {{"data", 2}, {"fsdp", ranks / 2}}, "hybrid"), "layer2/kernel", 0);
-  EXPECT_EQ(message.find("replicas differ after step 4: layer2/kernel has checksum "), 0u)
-      << message;
-  EXPECT_TRUE(names(message, "rank 0")) << message;
-  EXPECT_TRUE(names(message, "rank " + std::to_string(ranks / 2))) << message;
-}
-
-/// Trains on data with an infinity among the rows that one rank, and those that split layers with
-/// it, have of the second batch.
+/// Trains with an infinity in the second batch, in the rows of rank `where` and of the ranks that
+/// share them.
 void expect_stop_at_step_2(const Experiment& setup, int where) {
   train_test::Samples<float> all = train_test::samples_of<float>(setup);
   Trainer<float> trainer = trainer_of<float>(setup);
@@ -238,7 +214,7 @@ TEST(CheckFinite, InfinityOnOneRankStopsAllBeforeTheUpdate) {
   }
 }
 
-TEST(CheckFinite, WithoutItTheEndOfTheEpochTells) {
+TEST(CheckFinite, WithoutTheCheckTheEpochReportsIt) {
   const Experiment setup = primes(13);
   train_test::Samples<float> all = train_test::samples_of<float>(setup);
   Kokkos::deep_copy(Kokkos::subview(all.y, 13, 0), std::numeric_limits<float>::infinity());

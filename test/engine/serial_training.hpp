@@ -15,7 +15,7 @@ struct TrainedAlone {
   std::vector<double> losses, gradients, parameters;
 };
 
-/// Whole batches on this rank alone, with nothing but the model's layers and the optimizer.
+/// Trains whole batches on this rank alone with SerialModel and the library's optimizer.
 inline TrainedAlone train_alone(const ModelSpec& model, const Experiment& setup) {
   const Samples<double> all = samples_of<double>(setup);
   const TrainingConfig& training = setup.training;
@@ -47,8 +47,8 @@ inline TrainedAlone train_alone(const ModelSpec& model, const Experiment& setup)
   return trained;
 }
 
-/// Losses, the last gradient and parameters against train_alone(), and traffic and memory against
-/// the plan. Collective.
+/// Expects that losses, the last gradient and parameters equal those of train_alone(), and that
+/// traffic and memory are as planned. Collective.
 inline void expect_trains_like_its_layers(const Experiment& setup) {
   const TrainedAlone alone = train_alone(make_model(setup.model), setup);
   Trainer<double> trainer = trainer_of<double>(setup);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random meshes, strategies, models and options against one rank: an MLP written down a second
-// time (Reference), else the same model and precision on one rank. TESSERA_FUZZ_CASES and
-// TESSERA_FUZZ_SEED try more, or others; fuzz.sh does so on 1 to 8 ranks.
+// Random meshes, strategies, models and options against one rank: Reference for an MLP, else the
+// same model in the same precision. TESSERA_FUZZ_CASES and TESSERA_FUZZ_SEED set the number of
+// cases and the first seed; fuzz.sh runs on 1 to 8 ranks.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -22,14 +22,14 @@ namespace {
 using train_test::Experiment;
 using train_test::Random;
 
-/// Calls that differ are an error that names them, not a hang.
+/// Returns options with which calls that differ between ranks are an error, not a hang.
 CommOptions checking_collectives() {
   CommOptions comm;
   comm.check_collectives = true;
   return comm;
 }
 
-/// An optimizer that divides by the gradient's size makes much of the least of its digits.
+/// Returns a tolerance. Optimizers that divide by the gradient's size amplify its rounding error.
 double tolerance_of(const Experiment& setup) {
   return setup.training.optimizer.kind == OptimizerKind::sgd ? 1e-10 : 1e-6;
 }
@@ -58,7 +58,7 @@ void expect_trains_like_one_rank_in_precision(const Experiment& setup) {
                                    train_test::train_alone<T>(setup));
 }
 
-/// The layers by themselves are the subject of other tests.
+/// Compares with the same program on one rank. Other tests compare the layers themselves.
 void expect_trains_like_one_rank_in_double(const Experiment& setup) {
   const auto trained = train_test::train_short<double>(setup, checking_collectives());
   const auto alone = train_test::train_alone<double>(setup);
@@ -95,7 +95,7 @@ TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
                  << config_as_toml({setup.model, setup.data, setup.training, {}}));
     try {
       expect_trains_like_one_rank(setup);
-    } catch (const Error& error) {  // of all ranks
+    } catch (const Error& error) {  // thrown on all ranks
       ADD_FAILURE() << error.what();
     }
   }

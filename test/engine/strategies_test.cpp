@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every strategy on every mesh trains what one rank trains, written down a second time (Reference),
-// with the traffic and the memory of its plan.
+// Every strategy on every mesh trains like one rank (Reference), with the traffic and the memory of
+// its plan.
+#include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,36 +18,72 @@ using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::primes;
 
-/// One step of SGD: its gradient is that of the first batch, exactly.
-template <class T>
-void expect_gradient_of_one_rank(Experiment setup, double tolerance) {
-  setup.training.num_epochs = 1;
-  setup.data.samples = setup.training.batch_size;
-  setup.training.optimizer = {.kind = OptimizerKind::sgd};
-  train_test::Reference reference = train_test::reference_of(setup);
-  const train_test::Samples<T> all = train_test::samples_of<T>(setup);
-  reference.fit(train_test::to_table(all.x), train_test::to_table(all.y));
-  Trainer<T> trainer = train_test::trainer_of<T>(setup);
-  trainer.fit(setup.data);
-  EXPECT_LE(train_test::relative_difference(
-                train_test::to_host(trainer.gather(TensorRole::gradient)), reference.gradients()),
-            tolerance);
-}
-
 TEST(Strategies, TrainLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
-  for (OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adam})
-    for (Size batch : {16, 13})
-      for (Size microbatches : {1, 3}) {
+  const std::array<Size, 3> bucket_bytes{1, 300, 1 << 20};
+  std::size_t number = 0;
+  for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adam})
+    for (const Size batch : {16, 13})
+      for (const Size microbatches : {1, 3}) {
         Experiment base = primes(batch);
         base.training.optimizer.kind = optimizer;
         base.training.microbatches = microbatches;
+        base.training.distributed.overlap = (number + number / 2) % 2 == 1;
+        base.training.distributed.bucket_bytes = bucket_bytes[number++ % 3];
         for_strategies(base, [&](const Experiment& setup, const std::string& what) {
           SCOPED_TRACE(testing::Message() << what << ", " << name_of(optimizer) << ", batch "
                                           << batch << ", microbatches " << microbatches);
           expect_trains_like_one_rank<float>(setup, 1e-5);
-          if (optimizer == OptimizerKind::sgd) expect_gradient_of_one_rank<float>(setup, 1e-5);
         });
       }
+}
+
+/// Returns changes of activation, loss, optimizer or schedule.
+std::vector<std::function<void(Experiment&)>> computations() {
+  std::vector<std::function<void(Experiment&)>> changes;
+  for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
+                                      Activation::sigmoid, Activation::gelu})
+    changes.emplace_back([=](Experiment& e) {
+      e.model.mlp.activation = activation;
+      e.model.mlp.output_activation =
+          activation == Activation::relu ? Activation::identity : activation;
+    });
+  for (const LossKind loss : {LossKind::mse, LossKind::mae, LossKind::relative_l2})
+    for (const char* type : {"mean", "sum"})
+      changes.emplace_back([=](Experiment& e) {
+        e.training.loss = loss;
+        e.training.distributed.gradient_reduce_type = type;
+        e.training.learning_rate = 1e-3;
+      });
+  for (const OptimizerConfig& optimizer :
+       {OptimizerConfig{.kind = OptimizerKind::sgd, .momentum = 0.9},
+        OptimizerConfig{.kind = OptimizerKind::sgd, .momentum = 0.9, .nesterov = true},
+        OptimizerConfig{.kind = OptimizerKind::adam},
+        OptimizerConfig{.kind = OptimizerKind::adamw, .weight_decay = 0.1},
+        OptimizerConfig{.kind = OptimizerKind::rmsprop}})
+    changes.emplace_back([=](Experiment& e) {
+      e.training.optimizer = optimizer;
+      e.training.learning_rate = 1e-3;
+    });
+  for (const ScheduleConfig& schedule :
+       {ScheduleConfig{.kind = ScheduleKind::exponential, .steps = 2, .rate = 0.5},
+        ScheduleConfig{.kind = ScheduleKind::cosine, .steps = 4, .end_factor = 0.1},
+        ScheduleConfig{.kind = ScheduleKind::linear, .steps = 5},
+        ScheduleConfig{.kind = ScheduleKind::step, .steps = 2, .rate = 0.1},
+        ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 2}})
+    changes.emplace_back([=](Experiment& e) { e.training.schedule = schedule; });
+  return changes;
+}
+
+TEST(Strategies, ComputationsOfAStepInFloat64) {
+  const std::vector<std::function<void(Experiment&)>> changes = computations();
+  for (std::size_t number = 0; number < changes.size(); ++number) {
+    SCOPED_TRACE(testing::Message() << "computation " << number);
+    Experiment setup = primes(13);
+    setup.training.optimizer.kind = OptimizerKind::sgd;
+    changes[number](setup);
+    const bool is_sgd = setup.training.optimizer.kind == OptimizerKind::sgd;
+    expect_trains_like_one_rank<double>(setup, is_sgd ? 1e-11 : 1e-9);
+  }
 }
 
 TEST(Strategies, OverlapPrefetchReshardingAndKeepingChangeNothing) {
@@ -70,57 +108,73 @@ TEST(Strategies, OverlapPrefetchReshardingAndKeepingChangeNothing) {
     }
 }
 
-TEST(Strategies, ClippingCountsEveryElementOnce) {
-  for (const bool overlap : {false, true}) {
+/// A variant of a training. `needs_model`: only meshes whose last axis is `model` allow it.
+struct Variant {
+  std::function<void(Experiment&)> change;
+  bool needs_model = false;
+};
+
+std::vector<Variant> variants() {
+  const auto clips = [](Experiment& e) {
+    e.training.clip = {.global_norm = 0.1, .value = 0.05};
+    e.training.check_finite = true;
+  };
+  const auto splits_rows = [](Experiment& e) { e.training.distributed.sequence_parallel = true; };
+  return {{[](Experiment& e) {
+            e.model.mlp.activation = e.model.mlp.output_activation = Activation::gelu;
+          }},
+          {[](Experiment& e) {
+            e.model.mlp.bias = false;
+            e.training.loss = LossKind::relative_l2;
+          }},
+          // One layer: its output is sharded, its input is data.
+          {[](Experiment& e) {
+            e.model.mlp.widths = {3, 5};
+          }},
+          // Some of 8 ranks have no column.
+          {[](Experiment& e) {
+            e.model.mlp.widths = {2, 3, 2, 1, 2};
+          }},
+          // Some ranks have no rows.
+          {[](Experiment& e) { e.training.batch_size = e.training.microbatches = 3; }},
+          {clips},
+          {[=](Experiment& e) {
+            clips(e);
+            e.training.distributed.overlap = true;
+          }},
+          {splits_rows, true},
+          {[=](Experiment& e) {
+             splits_rows(e);
+             e.model.mlp.activation = Activation::gelu;
+             e.training.microbatches = 3;
+           },
+           true},
+          {[](Experiment& e) {
+             e.training.distributed.mesh_rules = {{"mlp", {}}, {"embed", {"model"}}};
+           },
+           true},
+          {[](Experiment& e) {
+             e.training.distributed.mesh_rules = {{"mlp", {}}};
+           },
+           true}};
+}
+
+TEST(Strategies, VariantsInFloat64) {
+  const std::vector<Variant> all = variants();
+  for (std::size_t number = 0; number < all.size(); ++number) {
     Experiment base = primes(13);
     base.training.optimizer.kind = OptimizerKind::sgd;
-    base.training.clip = {.global_norm = 0.1, .value = 0.05};
-    base.training.check_finite = true;
-    base.training.distributed.overlap = overlap;
+    all[number].change(base);
     for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-      SCOPED_TRACE(what);
+      const bool has_model = setup.training.distributed.mesh_axis_names.back() == "model";
+      if (all[number].needs_model && !has_model) return;
+      SCOPED_TRACE(testing::Message() << what << ", variant " << number);
       expect_trains_like_one_rank<double>(setup, 1e-11);
     });
   }
 }
 
-TEST(Strategies, ActivationsLossesAndModelsInFloat64) {
-  std::vector<Experiment> bases(5, primes(13));
-  bases[0].model.mlp.activation = Activation::gelu;
-  bases[0].model.mlp.output_activation = Activation::gelu;
-  bases[1].model.mlp.bias = false;
-  bases[1].training.loss = LossKind::relative_l2;
-  bases[2].model.mlp.widths = {3, 5};  // one layer: its output is sharded, its input is data
-  bases[3].model.mlp.widths = {2, 3, 2, 1, 2};  // widths that 8 ranks leave empty
-  bases[4].training.batch_size = 3;             // ranks without rows
-  bases[4].training.microbatches = 3;
-  for (Experiment& base : bases) {
-    base.training.optimizer.kind = OptimizerKind::sgd;
-    for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-      SCOPED_TRACE(testing::Message() << what << ", model " << (&base - bases.data()));
-      expect_trains_like_one_rank<double>(setup, 1e-11);
-    });
-  }
-}
-
-TEST(Strategies, SequenceParallelTrainsTheSame) {
-  for (const Activation activation : {Activation::tanh, Activation::gelu})
-    for (const Size microbatches : {1, 3}) {
-      Experiment base = primes(13);
-      base.model.mlp.activation = activation;
-      base.training.optimizer.kind = OptimizerKind::sgd;
-      base.training.microbatches = microbatches;
-      base.training.distributed.sequence_parallel = true;
-      for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-        const auto& names = setup.training.distributed.mesh_axis_names;
-        if (names.back() != "model") return;
-        SCOPED_TRACE(what);
-        expect_trains_like_one_rank<double>(setup, 1e-11);
-      });
-    }
-}
-
-/// Kernels whole, by columns and by rows, one behind the other in every order.
+/// Three kernels, each replicated, column-parallel or row-parallel, in every order.
 TEST(Strategies, AnyKernelMayBeWholeColumnOrRowParallel) {
   const std::vector<std::string> specs = {"P(None, None)", "P(None, 'model')", "P('model', None)"};
   for (std::size_t number = 0; number < 27; ++number) {
@@ -142,19 +196,6 @@ TEST(Strategies, AnyKernelMayBeWholeColumnOrRowParallel) {
       expect_trains_like_one_rank<double>(setup, 1e-11);
     });
   }
-}
-
-TEST(Strategies, RulesMakeTensorParallelismOrNone) {
-  Experiment base = primes(13);
-  base.training.optimizer.kind = OptimizerKind::sgd;
-  base.training.distributed.mesh_rules = {{"mlp", {}}, {"embed", {"model"}}};
-  for_strategies(base, [&](Experiment setup, const std::string& what) {
-    if (setup.training.distributed.mesh_axis_names.back() != "model") return;
-    SCOPED_TRACE(what);
-    expect_trains_like_one_rank<double>(setup, 1e-11);
-    setup.training.distributed.mesh_rules = {{"mlp", {}}};
-    expect_trains_like_one_rank<double>(setup, 1e-11);
-  });
 }
 
 }  // namespace

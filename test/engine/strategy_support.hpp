@@ -13,7 +13,7 @@ namespace tessera::train_test {
 
 using Axes = std::vector<Axis>;
 
-/// Meshes of a launch, of one axis and of several, in more than one order.
+/// Returns meshes of a launch, with one axis and with several in different orders.
 inline std::vector<Axes> meshes(Size ranks) {
   switch (ranks) {
     case 1:
@@ -55,7 +55,7 @@ inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view s
   return setup;
 }
 
-/// Without the options that do not act under its strategy, which are rejected.
+/// Resets the options that have no effect under the setup's strategy, because they are rejected.
 inline Experiment with_options_that_act(Experiment setup) {
   DistributedConfig& distributed = setup.training.distributed;
   const Strategy strategy = distributed.strategy;
@@ -77,8 +77,8 @@ void for_strategies(const Experiment& base, const F& f) {
     }
 }
 
-/// Losses, the last gradient and parameters against those of one rank, written down a second time
-/// (Reference), and traffic and memory against the plan. Collective.
+/// Expects that losses, the last gradient and parameters equal those of Reference, and that traffic
+/// and memory are as planned. Collective.
 template <class T>
 void expect_trains_like_one_rank(const Experiment& setup, double tolerance) {
   const Samples<T> all = samples_of<T>(setup);
@@ -87,7 +87,7 @@ void expect_trains_like_one_rank(const Experiment& setup, double tolerance) {
   Trainer<T> trainer = trainer_of<T>(setup);
   const TrainingMetrics metrics = trainer.fit(setup.data);
   EXPECT_LE(relative_difference(metrics.epoch_losses, losses), tolerance);
-  // A gradient element of almost zero moves a parameter by a whole step of Adam, either way.
+  // A gradient element near zero may move a parameter by a whole step of Adam in either direction.
   const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
   EXPECT_LE(
       relative_difference(to_host(trainer.gather(TensorRole::gradient)), reference.gradients()),

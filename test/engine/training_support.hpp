@@ -22,21 +22,21 @@
 
 namespace tessera::train_test {
 
-/// A model, how it is trained and on what.
+/// A model, its training and its data.
 struct Experiment {
   ModelConfig model{};
   TrainingConfig training{};
   DataConfig data{};
 };
 
-/// The tutorial, for any number of ranks.
+/// Returns the tutorial, for any number of ranks.
 inline Experiment tutorial() {
   Experiment setup;
   setup.model.mlp.widths = {4, 64, 1};
   return setup;
 }
 
-/// Five layers of prime widths; two batches and a smaller one in each of two epochs.
+/// Returns five layers of prime widths, trained for two epochs of two batches and a smaller one.
 inline Experiment primes(Size batch = 13) {
   Experiment setup;
   setup.model.mlp.widths = {3, 11, 13, 7, 5, 2};
@@ -104,14 +104,14 @@ inline Reference reference_of(const Experiment& setup) {
   return {setup.model, setup.training, initial_parameters(setup.model.mlp)};
 }
 
-/// The trainer of a setup; the setup's type must be T.
+/// Returns the trainer of a setup in type T.
 template <class T>
 Trainer<T> trainer_of(Experiment setup) {
   setup.model.dtype = dtype_of<T>();
   return Trainer<T>(setup.model, setup.training);
 }
 
-/// Counts from the end of the first epoch to the end of the last.
+/// Expects no allocation from the end of the first epoch to the end of the last.
 template <class T>
 void expect_no_allocation_when_warm(Experiment setup) {
   setup.training.num_epochs = 4;
@@ -125,7 +125,7 @@ void expect_no_allocation_when_warm(Experiment setup) {
   EXPECT_EQ(last, 0);
 }
 
-/// The largest difference over the largest magnitude; infinity if any number is not finite.
+/// Returns the largest difference over the largest magnitude; infinity if any number is not finite.
 inline double relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, size = 0;
@@ -138,7 +138,7 @@ inline double relative_difference(const std::vector<double>& a, const std::vecto
   return size == 0 ? difference : difference / size;
 }
 
-/// Expects the same numbers, to the last bit, on every rank. Collective.
+/// Expects the same numbers, to the bit, on every rank. Collective.
 inline void expect_same_on_all_ranks(const Communicator& world, const std::vector<double>& values,
                                      const char* what) {
   const Kokkos::View<double*, Kokkos::HostSpace> low("low", values.size()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls and payload bytes of one step, literally: every call that is made, and no other.
+// Literal calls and payload bytes of one step.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -16,20 +16,11 @@
 namespace tessera {
 namespace {
 
+using plan_test::calls_of;
 using plan_test::sharded;
 using plan_test::tutorial;
 
-/// "data all_reduce 1 x, 1540 B; ..." of one step.
-std::string step_calls(const PlanInput& input, Size rank = 0) {
-  const Plan plan = make_plan(input);
-  std::string text;
-  for (const LedgerRow& row : planned_traffic({{&plan, 1, 0}}, rank))
-    text += (text.empty() ? "" : "; ") + row.axis + " " + std::string(name_of(row.operation)) +
-            " " + std::to_string(row.calls) + " x, " + std::to_string(row.payload_bytes) + " B";
-  return text;
-}
-
-/// Five layers of prime widths, of 44, 156, 98, 40 and 12 parameters: 350 or 1400 bytes.
+/// Five layers of prime widths with 44, 156, 98, 40 and 12 parameters: 350 together, 1400 bytes.
 PlanInput primes(Strategy strategy, std::vector<Axis> axes, Size microbatches = 1) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.model = mlp({.widths = {3, 11, 13, 7, 5, 2}});
@@ -42,31 +33,26 @@ std::string n(Size number) { return std::to_string(number); }
 
 TEST(Calls, TutorialDataParallelSends1540BytesOnAnyNumberOfRanks) {
   for (const Size ranks : {2, 3, 8, 100})
-    EXPECT_EQ(step_calls(tutorial({{"data", ranks}})), "data all_reduce 1 x, 1540 B");
+    EXPECT_EQ(calls_of(tutorial({{"data", ranks}})), "data all_reduce 1 x, 1540 B");
 }
 
 TEST(Calls, TutorialShardedStrategies) {
   const auto calls = [](Strategy strategy, std::vector<Axis> axes, Size rank = 0) {
-    return step_calls(sharded(tutorial(std::move(axes)), strategy), rank);
+    return calls_of(sharded(tutorial(std::move(axes)), strategy), {.steps = 1}, rank);
   };
   const std::string zero = "data reduce_scatter 1 x, 1540 B; data all_gather 1 x, 1540 B";
   EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}), zero);
   EXPECT_EQ(calls(Strategy::zero2, {{"data", 4}}), zero);
-  // Units of 1280 and 260 bytes; the second stays gathered for its backward.
+  // Units of 1280 and 260 bytes. The second one stays gathered for its backward pass.
   const std::string fsdp =
       "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 3 x, " + n(1280 + 260 + 1280) + " B";
   EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 8}}), fsdp);
-  // Shares of 320 and 65 elements on 4 ranks: 80 and 17, on the last 80 and 16.
+  // Units of 320 and 65 elements on 4 ranks: shares of 80 and 17 elements, on the last rank 80 and
+  // 16.
   EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}),
             "data all_reduce 2 x, " + n((80 + 17) * 4) + " B; " + fsdp);
   EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}, 7),
             "data all_reduce 2 x, " + n((80 + 16) * 4) + " B; " + fsdp);
-}
-
-TEST(Calls, TutorialFullGatherIs1540Bytes) {
-  PlanInput input = sharded(tutorial({{"fsdp", 3}}), Strategy::fsdp);
-  input.reshard_after_forward = false;
-  EXPECT_EQ(step_calls(input), "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 2 x, 1540 B");
 }
 
 TEST(Calls, TutorialTensorParallelHasLocalParameters) {
@@ -78,12 +64,13 @@ TEST(Calls, TutorialTensorParallelHasLocalParameters) {
         local += layer.num_parameters();
       EXPECT_EQ(local, parameters);
     }
-    EXPECT_EQ(step_calls(input), "model all_reduce 1 x, " + n(32 * 1 * 4) + " B");
+    EXPECT_EQ(calls_of(input), "model all_reduce 1 x, " + n(32 * 1 * 4) + " B");
   }
 }
 
-// Microbatches of 3, 3, 2, 2, 2 samples and fewer, whose calls are planned in runs.
-TEST(Calls, AreThoseOfEveryMicrobatch) {
+// Microbatches of 3, 3, 2, 2, 2 samples or fewer. The plan counts calls in runs of equal
+// microbatches.
+TEST(Calls, AreTheSumOverMicrobatches) {
   for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
     for (const std::vector<Axis>& axes : {std::vector<Axis>{{"data", 3}, {"model", 2}},
                                           {{"fsdp", 4}},
@@ -131,7 +118,7 @@ TEST(Calls, TableOfCallsPerStep) {
     const auto calls = [&](Strategy strategy, std::vector<Axis> axes) {
       PlanInput input = primes(strategy, std::move(axes), m);
       if (strategy == Strategy::zero1 || strategy == Strategy::zero2) input.bucket_bytes = 1;
-      return step_calls(input);
+      return calls_of(input);
     };
     EXPECT_EQ(calls(Strategy::data, {{"data", 4}}), "data all_reduce 1 x, 1400 B");
     EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}),
@@ -146,12 +133,12 @@ TEST(Calls, TableOfCallsPerStep) {
               "data all_reduce 5 x, 700 B; " + fsdp);
     EXPECT_EQ(calls(Strategy::hybrid, {{"data", 3}, {"fsdp", 1}}), "data all_reduce 1 x, 1400 B");
     EXPECT_EQ(calls(Strategy::hybrid, {{"data", 1}, {"fsdp", 4}}), fsdp);
-    // 13 + 5 wide sums forward, 13 + 5 wide ones backward, 12 rows in all microbatches together.
+    // 12 rows in all microbatches together: sums of 13 + 5 columns forward and 13 + 5 backward.
     EXPECT_EQ(calls(Strategy::tensor, {{"model", 2}}),
               "model all_reduce " + n(4 * m) + " x, " + n((13 + 5 + 13 + 5) * 12 * 4) +
                   " B; model all_gather " + n(m) + " x, " + n(2 * 12 * 4) + " B");
-    // 6 rows, and local units of 24, 91, 56, 25 and 6 elements on the larger rank, 202 together;
-    // the other one's are as large.
+    // 6 rows. Buckets hold local units of 24, 91, 56, 25 and 6 elements, 202 together, on both
+    // ranks.
     const std::string model = "model all_reduce " + n(4 * m) + " x, " + n(36 * 6 * 4) +
                               " B; model all_gather " + n(m) + " x, " + n(2 * 6 * 4) + " B";
     EXPECT_EQ(calls(Strategy::data, {{"data", 2}, {"model", 2}}),
@@ -162,28 +149,28 @@ TEST(Calls, TableOfCallsPerStep) {
   }
 }
 
-TEST(Calls, GatheringOptionsChangeTheGathersAlone) {
+TEST(Calls, GatheringOptionsChangeOnlyGathers) {
   for (const bool prefetch : {false, true})
     for (const bool overlap : {false, true}) {
       PlanInput input = primes(Strategy::fsdp, {{"fsdp", 4}}, 3);
       input.prefetch = prefetch;
       input.overlap = overlap;
       const std::string scattered = "fsdp reduce_scatter 15 x, 4200 B; fsdp all_gather ";
-      EXPECT_EQ(step_calls(input), scattered + "27 x, 8256 B");
+      EXPECT_EQ(calls_of(input), scattered + "27 x, 8256 B");
       input.keep_last_unit = false;
-      EXPECT_EQ(step_calls(input), scattered + "30 x, 8400 B");
+      EXPECT_EQ(calls_of(input), scattered + "30 x, 8400 B");
       input.keep_last_unit = true;
       input.reshard_after_forward = false;
-      EXPECT_EQ(step_calls(input), scattered + "15 x, 4200 B");
+      EXPECT_EQ(calls_of(input), scattered + "15 x, 4200 B");
     }
 }
 
-// Of 44, 156, 98, 40 and 12 parameters, from the back: 600 bytes hold the last three.
-TEST(Calls, BucketsServeAllButStrategiesThatGather) {
+// Buckets of 600 bytes hold the last three of 44, 156, 98, 40 and 12 parameters.
+TEST(Calls, BucketsApplyToStrategiesThatDoNotShardParameters) {
   const auto calls = [](Strategy strategy, Size bytes) {
     PlanInput input = primes(strategy, {{"data", 4}}, 2);
     input.bucket_bytes = bytes;
-    return step_calls(input);
+    return calls_of(input);
   };
   for (const Size bytes : {1, 600, 1 << 20}) {
     const std::string buckets = n(bytes == 1 ? 5 : bytes == 600 ? 3 : 1);
@@ -199,7 +186,8 @@ TEST(Calls, BucketsServeAllButStrategiesThatGather) {
   }
 }
 
-// One scalar in double over the axes that split parameters, and one over all.
+// Each sends one scalar in double: the norm over the axes that split parameters, the flag over all
+// axes.
 TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
   const auto extra = [](Strategy strategy, std::vector<Axis> axes, bool norm, bool finite) {
     PlanInput input = primes(strategy, std::move(axes));
@@ -236,16 +224,16 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
 TEST(Calls, SequenceParallelReducesAndGathersRows) {
   PlanInput input = primes(Strategy::tensor, {{"model", 2}});
   input.sequence_parallel = true;
-  // Sums 13 and 5 wide are scattered, forward and backward; their rows are gathered as inputs and
-  // as gradients, and the first again for the weights' gradient. The last output is 2 wide. The
-  // biases of the two row-parallel layers see half of the rows each.
-  EXPECT_EQ(step_calls(input), "model all_reduce 2 x, " + n((13 + 5) * 4) +
-                                   " B; model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
-                                   " B; model all_gather 6 x, " +
-                                   n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
+  // Sums of 13 and 5 columns are scattered, forward and backward. Their rows are gathered as inputs
+  // and as gradients, and the first ones again for the weights' gradient. The output of 2 columns
+  // is gathered. Each rank adds half of the rows to the biases of the two row-parallel layers.
+  EXPECT_EQ(calls_of(input), "model all_reduce 2 x, " + n((13 + 5) * 4) +
+                                 " B; model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
+                                 " B; model all_gather 6 x, " +
+                                 n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
-/// "group first+count; ..."
+/// Returns "group first+count; ..." for each call of a check.
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.moments = moments;
@@ -270,7 +258,7 @@ TEST(Calls, ReplicaChecksCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica 0+8; ");
   EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model 0+8; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1), "model 0+8; ");
-  // 64 columns on 3 ranks: buckets are equal all the same.
+  // Buckets are equal on 3 ranks although these do not divide 64 columns evenly.
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0),
             "replica 0+4; model 0+4; ");
 }

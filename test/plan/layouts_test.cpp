@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts along `model`: every pair of kernels, one behind the other, and what follows from them.
+// Layouts along `model`: every pair of kernels, and the redistributions between them.
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ using plan_test::tutorial;
 
 const PartitionSpec whole{{}, {}}, columns{{}, {"model"}}, rows{{"model"}, {}};
 
-/// Layers of 2, 4, ... with these kernels and no bias, on two ranks.
+/// Layers of 2, 4, ... columns with these specs of kernels and no bias, on two ranks.
 PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   std::vector<Size> widths = {2};
@@ -31,8 +31,8 @@ PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
   return input;
 }
 
-/// The transitions of a step, "batch/x slice, layer1/output all_reduce | ..." with those of
-/// gradients behind the bar.
+/// Returns the transitions of a step, such as "batch/x slice, layer1/output all_reduce | ...";
+/// those of gradients follow the bar.
 std::string transitions(const PlanInput& input) {
   const Plan plan = make_plan(input);
   const StagePlan& stage = plan.stages.front();
@@ -71,7 +71,7 @@ TEST(Layouts, EveryPairOfKernels) {
   for (const Pair& pair : pairs) {
     SCOPED_TRACE(pair.first.to_string() + ", " + pair.second.to_string());
     std::string expected = pair.transitions;
-    // The last input that was redistributed is kept for backward; an only one is the last.
+    // The last redistributed input is kept for backward. If there is only one, it is the last.
     if (pair.first == rows && pair.second != rows)
       expected.replace(expected.find(", batch slice |"), 15, " |");
     EXPECT_EQ(transitions(with_kernels({pair.first, pair.second})), expected);
@@ -101,7 +101,7 @@ TEST(Layouts, SequenceParallelSplitsRowsBehindASum) {
             "4 slice, 4 all_gather, 2 reduce_scatter, 2 all_gather");
 }
 
-// Norms and sums keep the rows that a reduce-scatter has left; only products gather them.
+// Norms and sums compute on the rows that a reduce-scatter leaves; only products gather them.
 TEST(Layouts, ResidualBlocksKeepTheirRows) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = residual_mlp({3, 4, 8, 2, 1});
@@ -125,7 +125,7 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
             "block2/fc2/bias ");
 }
 
-// What a layer without parameters splits is for the rules to say, too.
+// The rules also choose the split of layers without parameters.
 TEST(Layouts, ModesOfAFieldFollowTheirRule) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = fno({.grid = 5, .modes = 2, .width = 4, .layers = 2, .projection = 6});
@@ -147,8 +147,9 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
   }
 }
 
-// Also heads of width 1, whose q, k and v the ranks would otherwise split apart.
-TEST(Layouts, HeadsStayWhole) {
+// The test includes heads of width 1, whose q, k and v the ranks would otherwise split between
+// heads.
+TEST(Layouts, HeadsAreNotCut) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   for (const Size ranks : {2, 3, 4, 5, 7})
     for (const Size heads : {1, 2, 3, 4, 5, 6, 7, 12})
@@ -176,8 +177,8 @@ TEST(Layouts, HeadsStayWhole) {
       }
 }
 
-// Layouts that nobody chooses: where parts do not belong together, no rank computes with them.
-TEST(Layouts, PartsOfALayerBelongTogether) {
+// Invalid layouts, which choose_layouts() never returns: extents of a layer's parts do not match.
+TEST(Layouts, PartsOfALayerThatDoNotMatchAreRejected) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = transformer(
       {.vocabulary = 8, .context = 5, .width = 4, .heads = 4, .blocks = 1, .inner_width = 8});
@@ -198,14 +199,14 @@ TEST(Layouts, PartsOfALayerBelongTogether) {
   EXPECT_TRUE(rejects(uneven, layouts));
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     if (!layouts[l].inputs[0].is_shard(1) && !layouts[l].output.is_shard(1)) continue;
-    std::vector<Layout> wrong = layouts;  // one of the two is split, and the other is not
+    std::vector<Layout> wrong = layouts;  // only one of the two is split
     wrong[l].inputs[0] =
         layouts[l].inputs[0].is_shard(1) ? Placement::replicate() : Placement::shard(1);
     EXPECT_TRUE(rejects(input, wrong)) << input.model.layers[l].name;
   }
 }
 
-TEST(Layouts, RefuseWhatNoLayerCanDo) {
+TEST(Layouts, RejectSpecsThatNoLayerCanFollow) {
   const auto message = [](const PlanInput& input) -> std::string {
     try {
       choose_layouts(input);

@@ -11,15 +11,16 @@ namespace {
 
 using plan_test::tutorial;
 
-// 32 rows on 3 ranks are 11, 11 and 10; of 8 batches 88, 88 and 80. An output of 11 rows takes
-// 2,816 bytes 64 columns wide and 44, at a multiple of 64, as one column.
+// 32 rows on 3 ranks are 11, 11 and 10; 8 batches have 88, 88 and 80. An output of 11 rows takes
+// 2,816 bytes with 64 columns, and 44 with one, at a multiple of 64.
 TEST(PlanMemory, TutorialOnThreeRanks) {
   const Plan plan = make_plan(tutorial({{"data", 3}}));
   const MemoryPlan largest = plan.memory(0);
   EXPECT_EQ(largest.parameters, 1544);  // 385 floats, rounded up to 8 bytes
   EXPECT_EQ(largest.gradients, 1544);
   EXPECT_EQ(largest.moments, 3080);
-  // Output 1 and its gradient, and the gradient of output 2; output 2 is gone by then.
+  // Output 1, its gradient and the gradient of output 2 live at the same time. Output 2 is already
+  // dead.
   EXPECT_EQ(largest.activations, 2 * 2816 + 48);
   EXPECT_EQ(largest.scratch, 0);
   EXPECT_EQ(largest.sums, 64);    // 8 losses
@@ -30,12 +31,12 @@ TEST(PlanMemory, TutorialOnThreeRanks) {
 
   const MemoryPlan smallest = plan.memory(2);
   EXPECT_EQ(smallest.persistent(), 6168);
-  EXPECT_EQ(smallest.activations, largest.activations) << "as large as the largest";
+  EXPECT_EQ(smallest.activations, largest.activations) << "all ranks allocate the largest";
   EXPECT_EQ(smallest.data, 1600);
 }
 
-// Samples are made before shuffled batches have memory, those for validation behind it.
-TEST(PlanMemory, MakingSamplesTakesMemoryForAWhile) {
+// Training samples are made before the buffers of shuffled batches exist, validation samples after.
+TEST(PlanMemory, ScratchToMakeSamplesSharesMemoryWithBatches) {
   PlanInput input = tutorial({{"data", 3}});
   const auto data = [&] { return make_plan(input).memory(0).data; };
   input.data_scratch_bytes = 1001;
@@ -65,7 +66,7 @@ TEST(PlanMemory, PartsAddUpToTheTotal) {
   }
 }
 
-TEST(PlanMemory, BytesAreThoseOfTheSlotsType) {
+TEST(PlanMemory, BytesFollowTheTypes) {
   PlanInput input = tutorial({{"data", 3}});
   input.state_type = DType::float64;
   const MemoryPlan state = make_plan(input).memory(0);
@@ -82,14 +83,6 @@ TEST(PlanMemory, BytesAreThoseOfTheSlotsType) {
   EXPECT_EQ(both.data, 3520);
 }
 
-TEST(PlanMemory, MomentsAreTheOptimizers) {
-  PlanInput input = tutorial();
-  input.moments = 0;
-  EXPECT_EQ(make_plan(input).memory(0).moments, 0);
-  input.moments = 1;
-  EXPECT_EQ(make_plan(input).memory(0).moments, 1544);
-}
-
 TEST(PlanMemory, MicrobatchesShrinkActivations) {
   PlanInput input = tutorial({{"data", 3}});
   input.microbatches = 4;  // of 11 rows: 3, 3, 3, 2
@@ -99,7 +92,7 @@ TEST(PlanMemory, MicrobatchesShrinkActivations) {
 }
 
 // Layer 1 rounds x (11, 4) or its transpose on the left, and the kernel (4, 64) or dZ (11, 64) on
-// the right; layer 2 has one output and is no matrix-matrix product.
+// the right. Layer 2 has one output, so it has no matrix-matrix product.
 TEST(PlanMemory, Tf32RoundsOperandsOfMatrixProductsOnly) {
   PlanInput input = tutorial({{"data", 3}});
   input.precision = MatmulPrecision::tf32;
@@ -115,7 +108,7 @@ TEST(PlanMemory, GeluKeepsItsPreactivations) {
   EXPECT_EQ(make_plan(input).memory(0).activations, 5680 + 2816);
 }
 
-// What lives at the same time has room of its own, in every pass.
+// Storages that are alive at the same time do not overlap, in every pass.
 TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
   for (const bool rows : {false, true})
     for (const Activation activation : {Activation::tanh, Activation::gelu}) {
@@ -146,7 +139,7 @@ TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
 }
 
 TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
-  // The first and the last never meet; the second meets both.
+  // The first and the last one are never alive together. The second one overlaps both.
   std::vector<Storage> storages{{100, {{0, 2}}}, {50, {{1, 2}}}, {100, {{2, 2}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 50);
   EXPECT_EQ(storages[0].offset, 0);
@@ -154,8 +147,8 @@ TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
   EXPECT_EQ(storages[1].offset, 128);
 }
 
-// Two microbatches at a time have two copies, of which a third takes the first one; what lives only
-// between them shares no copy.
+// Two microbatches are alive at a time, so there are two copies; the third microbatch uses the
+// first. A storage that lives only between them has one copy.
 TEST(MemoryPlacement, HasAsManyCopiesAsMicrobatchesMeet) {
   std::vector<Storage> storages{{100, {{0, 4}, {2, 4}, {4, 4}}}, {50, {{7, 1}, {8, 1}, {9, 1}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 100 + 28 + 50);

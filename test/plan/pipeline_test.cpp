@@ -14,7 +14,7 @@ namespace {
 
 using enum PipelineSchedule;
 
-/// Every shape that a schedule has, for up to 8 stages, 16 microbatches and 3 chunks.
+/// Calls `test` for every valid shape of up to 8 stages, 16 microbatches and 3 chunks.
 void for_each_shape(const std::function<void(const PipelineShape&)>& test) {
   for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zero_bubble})
     for (Size p = 1; p <= 8; ++p)
@@ -30,7 +30,7 @@ PipelineTimeline timed(const PipelineShape& shape, const PipelineTimes& times = 
   return time_passes(order_passes(shape), shape, times);
 }
 
-/// What check_pipeline says; "" if it accepts.
+/// Returns the error of check_pipeline(), or "".
 std::string verdict(const ActionLists& lists, const PipelineShape& shape) {
   try {
     check_pipeline(lists, shape);
@@ -89,7 +89,7 @@ TEST(PipelineTimelines, WaitForMessages) {
   EXPECT_DOUBLE_EQ(timeline.bubble, 1 - 6 / 14.0);
 }
 
-TEST(PipelineTimelines, ReplayPassesAsLongAsTheyTook) {
+TEST(PipelineTimelines, ReplayMeasuredTimes) {
   const PipelineShape shape{gpipe, 2, 1, 1};
   const PipelineTimeline one = replay_passes(order_passes(shape), shape, {{1, 2}, {3, 4}});
   EXPECT_DOUBLE_EQ(one.makespan, 1 + 3 + 4 + 2);
@@ -122,14 +122,14 @@ TEST(PipelineTimelines, AreContinuedBelow) {
       << text;
 }
 
-TEST(PipelineTimelines, ThatAreLongEndEarly) {
+TEST(PipelineTimelines, AreCutAfterFiveBlocks) {
   const PipelineShape shape{one_f_one_b, 2, 100};
   const std::string text = draw(timed(shape), shape);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 20);
   EXPECT_TRUE(text.ends_with("  ... and so on, up to unit 303\n")) << text;
 }
 
-TEST(PipelineSchedules, RejectWhatTheyDoNotHave) {
+TEST(PipelineSchedules, RejectInvalidShapes) {
   const auto message = [](const PipelineShape& shape) -> std::string {
     try {
       order_passes(shape);
@@ -146,7 +146,7 @@ TEST(PipelineSchedules, RejectWhatTheyDoNotHave) {
             "interleaved");
 }
 
-/// The position of an action in a list.
+/// Returns the position of an action in a list.
 std::size_t find(const std::vector<PipelineAction>& list, PipelineStep step,
                  const StagePass& pass) {
   const auto at = std::find(list.begin(), list.end(), PipelineAction{step, pass});
@@ -154,8 +154,8 @@ std::size_t find(const std::vector<PipelineAction>& list, PipelineStep step,
   return static_cast<std::size_t>(at - list.begin());
 }
 
-// What must not run is refused, and the line names where.
-TEST(PipelineChecks, NameWhatIsWrong) {
+// An invalid schedule is rejected with the stage and the pass.
+TEST(PipelineChecks, NameStageAndPass) {
   using enum PipelineStep;
   using enum PassKind;
   const PipelineShape shape{one_f_one_b, 3, 4};
@@ -175,7 +175,7 @@ TEST(PipelineChecks, NameWhatIsWrong) {
   };
   const std::string of = "pipeline schedule 1f1b: ";
   EXPECT_EQ(swapped(0, {compute, {forward, 1}}, {compute, {forward, 2}}),
-            of + "stage 0, forward of microbatch 2: is done where microbatch 1 is next");
+            of + "stage 0, forward of microbatch 2: runs before microbatch 1");
   EXPECT_EQ(swapped(2, {compute, {forward, 1}}, {compute, {backward, 1}}),
             of + "stage 2, backward of microbatch 1: begins before its forward pass");
   EXPECT_EQ(swapped(1, {finish_receive, {forward, 2}}, {compute, {forward, 2}}),
@@ -192,10 +192,11 @@ TEST(PipelineChecks, NameWhatIsWrong) {
                     [&](auto& list) {
                       list.push_back({compute, {backward, 4}});
                     }),
-            of + "stage 0, backward of microbatch 4: is no pass of this schedule");
+            of + "stage 0, backward of microbatch 4: is not a pass of this schedule");
 }
 
-// Blocking sends in the steady state of 1F1B: each waits for a receive behind the other's send.
+// Blocking sends in the steady state of 1F1B: each waits for a receive that follows the other one's
+// send.
 TEST(PipelineChecks, FindADeadlock) {
   const PipelineShape shape{one_f_one_b, 2, 4};
   ActionLists lists;

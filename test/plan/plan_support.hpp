@@ -10,7 +10,7 @@
 
 namespace tessera::plan_test {
 
-/// The tutorial on a mesh of these axes.
+/// Returns the tutorial on a mesh of these axes.
 inline PlanInput tutorial(std::vector<Axis> axes = {{"data", 4}}) {
   PlanInput input;
   input.model = mlp({.widths = {4, 64, 1}});
@@ -25,13 +25,7 @@ inline PlanInput sharded(PlanInput input, Strategy strategy) {
   return input;
 }
 
-/// The same, every unit by itself.
-inline PlanInput with_small_buckets(PlanInput input) {
-  input.bucket_bytes = 1;
-  return input;
-}
-
-/// The actions of a step, those of each microbatch by themselves.
+/// Returns the actions of a step with each repetition listed.
 inline std::vector<Action> every_action(const StagePlan& stage) {
   std::vector<Action> all;
   for_each_action(stage.actions, stage.repeated, [&](std::size_t number, Size microbatch) {
@@ -40,8 +34,19 @@ inline std::vector<Action> every_action(const StagePlan& stage) {
   return all;
 }
 
-/// The actions of a step, separated by spaces. Of the names of layers only the number stays, with p
-/// for the product and o for the output: "forward(1p) forward(1o)".
+/// Returns the planned traffic of a run on a rank: "data all_reduce 1 x, 1540 B; ...".
+inline std::string calls_of(const PlanInput& input, PlannedRun run = {.steps = 1}, Size rank = 0) {
+  const Plan plan = make_plan(input);
+  run.plan = &plan;
+  std::string text;
+  for (const LedgerRow& row : planned_traffic({run}, rank))
+    text += (text.empty() ? "" : "; ") + row.axis + " " + std::string(name_of(row.operation)) +
+            " " + std::to_string(row.calls) + " x, " + std::to_string(row.payload_bytes) + " B";
+  return text;
+}
+
+/// Returns the actions of a step, separated by spaces. Names of layers are shortened to a number
+/// and p for the product or o for the output: "forward(1p) forward(1o)".
 inline std::string schedule(const PlanInput& input) {
   const Plan plan = make_plan(input);
   std::string text;
@@ -57,9 +62,7 @@ inline std::string schedule(const PlanInput& input) {
   return text;
 }
 
-inline PlanInput tutorial_on(Size ranks) { return tutorial({{"data", ranks}}); }
-
-/// Layers of 20, 12 and 21 parameters: 80, 48 and 84 bytes in float32.
+/// Returns layers of 20, 12 and 21 parameters: 80, 48 and 84 bytes in float32.
 inline ModelSpec three_layers() { return mlp({.widths = {3, 5, 2, 7}}); }
 
 }  // namespace tessera::plan_test

@@ -94,7 +94,7 @@ TEST(PlanText, ShowsCollectivesScheduleAndWork) {
   expect_line(to_text(make_plan(tutorial({{"data", 1}}))), {"none"});
 }
 
-TEST(PlanJson, HoldsWhatTheTextShows) {
+TEST(PlanJson, HasTheFieldsOfTheText) {
   PlanInput input = tutorial({{"data", 3}});
   input.bucket_bytes = 300;
   const json plan = to_json(make_plan(input));
@@ -133,7 +133,7 @@ TEST(PlanJson, HoldsWhatTheTextShows) {
                                       {"microbatch", 0}}));
 }
 
-// Login nodes plan for machines; the time is shown, not judged.
+// A login node can plan for a large machine. The time is printed, not asserted.
 TEST(PlanText, HundredThousandRanks) {
   PlanInput input = tutorial({{"data", 100000}});
   input.model = mlp({.widths = {1024, 4096, 4096, 4096, 1024}});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mixed precision changes of a plan: bytes of what is gathered, sent and kept, not of what is
-// summed.
+// Mixed precision changes the bytes of gathers, messages and activations, not those of sums.
 #include <map>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@ PlanInput in_bfloat16(PlanInput input) {
   return input;
 }
 
-/// Payload bytes by what a call moves, and its operation.
+/// Returns payload bytes by purpose and operation.
 std::map<std::string, Size> bytes_of(const PlanInput& input) {
   std::map<std::string, Size> bytes;
   for (const CollectivePlan& row : make_plan(input).collectives(0))
@@ -28,7 +27,7 @@ std::map<std::string, Size> bytes_of(const PlanInput& input) {
   return bytes;
 }
 
-/// Expects a half of the bytes of these, and as many of all others.
+/// Expects half of the bytes for the calls in `halved` and equal bytes for all others.
 void expect_halved(const PlanInput& input, const std::vector<std::string>& halved) {
   const std::map<std::string, Size> wide = bytes_of(input), narrow = bytes_of(in_bfloat16(input));
   std::vector<std::string> found;
@@ -53,8 +52,8 @@ TEST(PlanPrecision, StagesSendHalfTheBytes) {
   expect_halved(input, {"activation gradients receive", "activations send"});
 }
 
-// The product of the second layer, one column, is a sum over `model`, and the gradient of the first
-// one's input is not wanted.
+// The product of the second layer is a sum over `model`. The gradient of the first layer's input is
+// not computed.
 TEST(PlanPrecision, SumsOverModelStayWide) {
   PlanInput input = tutorial({{"model", 2}});
   expect_halved(input, {});
@@ -64,13 +63,13 @@ TEST(PlanPrecision, SumsOverModelStayWide) {
     const bool is_sum = slot.along_model.is_partial() || slot.path.ends_with(".sum");
     EXPECT_EQ(slot.type == DType::float32, is_sum) << slot.path;
   }
-  // Split rows are gathered as they are.
+  // Split rows are gathered in half precision.
   input.model = mlp({.widths = {4, 8, 8, 8, 2}});
   input.sequence_parallel = true;
   expect_halved(input, {"activation gradients all_gather", "activations all_gather"});
 }
 
-TEST(PlanPrecision, MemoryOfParametersGradientsAndMomentsStays) {
+TEST(PlanPrecision, StateKeepsItsMemory) {
   for (const Strategy strategy : {Strategy::data, Strategy::fsdp}) {
     const PlanInput input = sharded(tutorial({{"fsdp", 4}}), strategy);
     const Plan plan = make_plan(in_bfloat16(input));
@@ -86,7 +85,7 @@ TEST(PlanPrecision, MemoryOfParametersGradientsAndMomentsStays) {
   }
 }
 
-// Of the parameters that the optimizer sees, a rank has those that it updates; of the copies, all.
+// A rank keeps the parameters that it updates, and copies of all parameters.
 TEST(PlanPrecision, ZeroShardsTheParametersOfTheOptimizer) {
   const Plan plan = make_plan(in_bfloat16(sharded(tutorial({{"data", 4}}), Strategy::zero1)));
   const MemoryPlan memory = plan.memory(0);
@@ -98,7 +97,7 @@ TEST(PlanPrecision, EmulationTakesMemoryForTheLargestOperands) {
   PlanInput input = in_bfloat16(tutorial({{"data", 4}}));
   EXPECT_EQ(make_plan(input).memory(0).scratch, 0);
   input.emulates_products = true;
-  // Eight rows: x 4 x 64, and 64 x 1 back; (8, 4) (4, 64), (8, 64) (64, 1), (8, 1) (1, 64).
+  // Eight rows. Largest operands and results: (8, 64) each.
   EXPECT_EQ(make_plan(input).memory(0).scratch, 4 * (8 * 64 + 8 * 64 + 8 * 64));
 }
 

@@ -18,34 +18,34 @@ PlanInput nine_layers(Size units, Activation activation = Activation::gelu) {
   return input;
 }
 
-// gelu keeps its output, which the next layer reads, and what goes into it.
-TEST(Recomputation, KeepsInputsOfSegmentsAndTheLastSegmentWhole) {
+// gelu keeps its output, which the next layer reads, and its input.
+TEST(PlanRecomputation, KeepsInputsOfSegmentsAndTheLastSegmentWhole) {
   const auto tensors = [](Size units) {
     return static_cast<double>(make_plan(nine_layers(units)).memory(0).activations) / (32 * 16 * 4);
   };
   EXPECT_NEAR(tensors(0), 2 * 8 + 2, 0.5);
   EXPECT_LT(tensors(1), 8 + 5);
-  EXPECT_LT(tensors(3), 2 + 2 * 3 + 3) << "of nine layers, three";
+  EXPECT_LT(tensors(3), 2 + 2 * 3 + 3) << "segments of three of nine layers";
   EXPECT_LT(tensors(3), tensors(1));
   EXPECT_LT(tensors(3), tensors(6));
 }
 
-// Another forward pass of all but the last segment; nothing is needed of what a segment passes on,
-// but gelu's preactivations.
-TEST(Recomputation, CostsAForwardPassOfAllButTheLastSegment) {
+// All segments but the last one repeat their forward pass. The last layer of a segment is repeated
+// only if its backward pass needs its preactivations, as for gelu.
+TEST(PlanRecomputation, CostsAForwardPassOfAllButTheLastSegment) {
   const Size layer = 2 * 32 * 16 * 16;
   EXPECT_EQ(make_plan(nine_layers(0)).recomputed, 0);
   EXPECT_EQ(make_plan(nine_layers(1)).recomputed, 8 * layer);
   EXPECT_EQ(make_plan(nine_layers(3)).recomputed, 6 * layer);
   EXPECT_EQ(make_plan(nine_layers(9)).recomputed, 0);
   EXPECT_EQ(make_plan(nine_layers(3, Activation::tanh)).recomputed, 4 * layer)
-      << "outputs are enough, and those of segments are there";
+      << "tanh needs outputs only, and those of segments are kept";
   EXPECT_EQ(make_plan(nine_layers(1)).flops.total(), make_plan(nine_layers(0)).flops.total());
 }
 
-// The second of two segments of one unit: nothing; the first one is gathered to be computed again,
-// and stays for its own backward pass.
-TEST(Recomputation, GathersWhatIsComputedAgain) {
+// The first segment is gathered for its recomputation and stays gathered for its backward pass. The
+// second segment is not recomputed.
+TEST(PlanRecomputation, GathersParametersToRecompute) {
   PlanInput input = tutorial({{"fsdp", 2}});
   input.strategy = Strategy::fsdp;
   input.model = mlp({.widths = {4, 8, 8, 8, 2}, .activation = Activation::gelu});

@@ -54,7 +54,7 @@ TEST(Schedule, ActionsNameTheirOperands) {
             "input layer1/output, output_gradient layer2/output.gradient, input_gradient "
             "layer1/output.gradient");
   EXPECT_EQ(operands(stage.actions[8]), "input batch/x, output_gradient layer1/product.gradient")
-      << "nobody needs the gradient of data";
+      << "no layer reads the gradient of data";
 }
 
 TEST(Schedule, OverlapStartsABucketBehindTheBackwardOfItsFirstLayer) {
@@ -90,7 +90,7 @@ TEST(Schedule, ThreeMicrobatchesReduceOnceInTheLast) {
   EXPECT_EQ(schedule(input), passes + "start_reduce(1) finish_reduce(1) clip update");
 }
 
-// Their number is in no list.
+// The length of a list does not depend on the number of microbatches.
 TEST(Schedule, AMillionMicrobatchesTakeNoMoreActionsThanThree) {
   for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp}) {
     PlanInput input = sharded(tutorial(), strategy);

@@ -16,7 +16,7 @@ using plan_test::tutorial;
 
 constexpr Size P = 32 + 128 + 128;
 
-/// Units of 32, 128 and 128 elements, which 2, 4 and 8 ranks divide, and so do 64 bytes.
+/// Units of 32, 128 and 128 elements, which 2, 4 and 8 ranks and 64 bytes divide evenly.
 MemoryPlan memory(Strategy strategy, std::vector<Axis> axes,
                   const std::function<void(PlanInput&)>& change = {}) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
@@ -68,7 +68,7 @@ TEST(ShardedMemory, OneGradientOfAWholeUnitAndOneOnItsWay) {
     };
     EXPECT_EQ(bytes(false, 1), 4 * 128);
     EXPECT_EQ(bytes(true, 1), 4 * (128 + 128));
-    EXPECT_EQ(bytes(false, 3), 4 * 128 + 4 * 128 / 4) << "and a share to be added";
+    EXPECT_EQ(bytes(false, 3), 4 * 128 + 4 * 128 / 4) << "plus a share that is added";
   }
   EXPECT_EQ(memory(Strategy::zero1, {{"data", 4}}).unit_gradients, 0);
 }

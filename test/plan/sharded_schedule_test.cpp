@@ -47,15 +47,7 @@ TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersEachOnceAMicrobatch) {
             "reduce_scatter(1) update");
 }
 
-TEST(ShardedSchedule, FsdpOfOneLayer) {
-  PlanInput input = fsdp();
-  input.model = mlp({.widths = {4, 1}});
-  EXPECT_EQ(
-      schedule(input),
-      "gather(1) forward(1p) forward(1o) loss backward(1o) backward(1p) reduce_scatter(1) update");
-}
-
-/// Two layers without biases, so that each is one action.
+/// Returns two layers without biases, so that each one is one action.
 PlanInput bare(PlanInput input) {
   input.model = mlp({.widths = {4, 64, 1}, .activation = Activation::identity, .bias = false});
   return input;

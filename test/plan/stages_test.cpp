@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of pipelines: what each stage has, sends, gathers and keeps.
+// Plans of pipelines: layers, messages, gathers and memory of each stage.
 #include <string>
 #include <vector>
 
@@ -24,7 +24,7 @@ PlanInput deep(const std::vector<Axis>& axes, PipelineSchedule schedule, Size mi
   return input;
 }
 
-/// Calls and bytes of an operation on an axis in a step.
+/// Returns calls and bytes of an operation on an axis in a step.
 std::pair<Size, Size> traffic(const Plan& plan, Size rank, const std::string& axis,
                               Operation operation) {
   std::pair<Size, Size> sum{0, 0};
@@ -36,7 +36,7 @@ std::pair<Size, Size> traffic(const Plan& plan, Size rank, const std::string& ax
   return sum;
 }
 
-/// The layers of each stage by name, chunks one after the other.
+/// Returns the numbers of the layers of each stage, chunk by chunk.
 std::vector<std::string> layers_of(const PlanInput& input) {
   std::vector<std::string> text;
   for (const std::vector<Range>& stage : split_into_stages(input)) {
@@ -57,7 +57,7 @@ TEST(Stages, HaveAsManyLayersOrAsManyFlops) {
   input.model = mlp({.widths = {8, 64, 64, 8, 8, 8}});
   EXPECT_EQ(layers_of(input), (Names{"12", "34", "5"}));
   input.stage_balance = StageBalance::flops;
-  EXPECT_EQ(layers_of(input), (Names{"1", "2", "345"})) << "64 x 64 is most of it";
+  EXPECT_EQ(layers_of(input), (Names{"1", "2", "345"})) << "the 64 x 64 layer has most FLOPs";
 
   input = deep({{"pipeline", 2}}, PipelineSchedule::interleaved, 2);
   input.virtual_stages = 2;
@@ -77,7 +77,8 @@ TEST(Stages, MessagesOfTheTutorialAreAsWideAsTheCut) {
   }
 }
 
-// Section 2: m ([k < p-1] + [k > 0]) sends; interleaved, 2 m (p v - 1) messages in all.
+// Stage k sends m ([k < p-1] + [k > 0]) messages; an interleaved pipeline sends 2 m (p v - 1) in
+// all (plan/README.md).
 TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
   const Size p = 4, m = 8;
   for (const PipelineSchedule schedule :
@@ -94,12 +95,13 @@ TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
   EXPECT_EQ(messages, 2 * m * (p * 2 - 1));
 }
 
-// A residual crosses every cut beside what its block computes.
-TEST(Stages, EverythingThatLaterLayersReadCrossesACut) {
+// The input of a residual block crosses each cut together with the block's own tensor.
+TEST(Stages, TensorsThatLaterLayersReadCrossACut) {
   PlanInput input = tutorial({{"pipeline", 3}});
   input.model = residual_mlp({5, 7, 11, 1, 2}, {.activation = Activation::tanh});
   input.microbatches = 2;
-  // input, ln | fc1, fc2 with the sum | output: the norm and x, then the sum alone.
+  // Stages: input, ln | fc1, fc2 with the sum | output. The first cut is crossed by the norm and x,
+  // the second one by the sum.
   input.stage_balance = StageBalance::layers;
   const Plan plan = make_plan(input);
   EXPECT_EQ(traffic(plan, 0, "pipeline", Operation::send),
@@ -108,7 +110,7 @@ TEST(Stages, EverythingThatLaterLayersReadCrossesACut) {
             std::pair(Size{2 + 4}, Size{3 * 32 * 7 * 4}));
 }
 
-// Section 4: gathered and reduced once per step, for any number of microbatches.
+// A pipeline gathers and reduces once per step for any number of microbatches.
 TEST(Stages, GatherAndReduceOncePerStep) {
   for (const Size m : {1, 6}) {
     PlanInput input = deep({{"pipeline", 2}, {"fsdp", 2}}, PipelineSchedule::one_f_one_b, m);
@@ -131,7 +133,7 @@ TEST(Stages, KeepAsManyMicrobatchesAsTheScheduleSays) {
   };
   for (Size k = 0; k < 4; ++k) {
     EXPECT_EQ(most_copies(PipelineSchedule::gpipe, k), 8);
-    // What arrives from the stage before is there one pass early.
+    // A received tensor is allocated one pass early.
     EXPECT_EQ(most_copies(PipelineSchedule::one_f_one_b, k), k == 0 ? 4 : 4 - k + 1);
   }
   const auto activations = [](PipelineSchedule schedule, Size rank) {

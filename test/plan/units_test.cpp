@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where units, shares and their buffers lie, on every rank of many meshes.
+// Places of units, shares and buffers on every rank of many meshes.
 #include <functional>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace {
 using plan_test::sharded;
 using plan_test::tutorial;
 
-/// Models, meshes and strategies, with shares and blocks that are uneven or empty.
+/// Calls `check` for models, meshes and strategies with uneven and empty shares and blocks.
 void for_plans(const std::function<void(const Plan&)>& check) {
   const std::vector<MlpConfig> models = {{.widths = {3, 11, 13, 7, 5, 2}},
                                          {.widths = {1, 2, 1}},
@@ -42,7 +42,8 @@ void for_plans(const std::function<void(const Plan&)>& check) {
       }
 }
 
-/// Where each element of a bucket on `rank` lies among all parameters of the model; -1: padding.
+/// Returns the index of each element of a bucket on `rank` among all parameters of the model; -1
+/// for padding.
 std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
   const ParameterLayout& layout = plan.stages.front().parameters;
   std::vector<Size> places(static_cast<std::size_t>(layout.buckets[bucket].elements), -1);
@@ -60,7 +61,7 @@ std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
   return places;
 }
 
-/// Ranks that split one state among them: those at the begin of all axes that replicate it.
+/// Returns true for a rank of the first replica of the state.
 bool is_of_first_replica(const Plan& plan, Size rank) {
   for (const std::string& axis : replica_axes(plan.input.strategy, plan.input.mesh))
     if (plan.input.mesh.coordinate(rank, *plan.input.mesh.find(axis)) != 0) return false;
@@ -75,7 +76,7 @@ TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
       const StatePlan state = plan.state(rank);
       Size last_end = 0;
       for (const Range& range : plan.unique_gradients(rank)) {
-        ASSERT_GE(range.begin, last_end) << "in order, apart";
+        ASSERT_GE(range.begin, last_end) << "ranges are ascending";
         ASSERT_GT(range.count, 0);
         ASSERT_LE(range.end(), state.gradients());
         last_end = range.end();
@@ -135,7 +136,7 @@ TEST(Units, BucketsFillFromTheLastUnitUpToTheCap) {
   EXPECT_EQ(names(84 + 48), "layer1 layer2..layer3 ");
   EXPECT_EQ(names(84 + 48 - 1), "layer1..layer2 layer3 ");
   EXPECT_EQ(names(48 + 80 - 1), "layer1 layer2 layer3 ");
-  EXPECT_EQ(names(1), "layer1 layer2 layer3 ") << "a unit above the cap stands alone";
+  EXPECT_EQ(names(1), "layer1 layer2 layer3 ") << "a unit above the limit is a bucket by itself";
   EXPECT_EQ(names(84 + 48, Strategy::zero2), "layer1 layer2..layer3 ");
   EXPECT_EQ(names(84 + 48 + 80, Strategy::fsdp), "layer1 layer2 layer3 ");
 }
@@ -170,7 +171,7 @@ bool overlap(Range a, Range b) {
   return a.count > 0 && b.count > 0 && a.begin < b.end() && b.begin < a.end();
 }
 
-/// Places of the units in one buffer, of which neighbours, or all, live at the same time.
+/// Expects that any `alive` consecutive units do not overlap in one buffer.
 void expect_apart(const StatePlan& state, Size BucketPlace::*begin, Size buffer,
                   std::size_t alive) {
   for (std::size_t u = 0; u < state.buckets.size(); ++u) {
@@ -178,14 +179,14 @@ void expect_apart(const StatePlan& state, Size BucketPlace::*begin, Size buffer,
     const Range place{unit.*begin, unit.whole.count};
     EXPECT_GE(place.begin, 0);
     EXPECT_LE(place.end(), buffer);
-    EXPECT_EQ(place.begin % 16, 0) << "products want their operands aligned";
+    EXPECT_EQ(place.begin % 16, 0) << "operands of products are aligned";
     for (std::size_t v = u + 1; v < std::min(u + alive, state.buckets.size()); ++v)
       EXPECT_FALSE(overlap(place, {state.buckets[v].*begin, state.buckets[v].whole.count}))
           << "units " << u << " and " << v;
   }
 }
 
-TEST(Units, BuffersKeepApartWhatLivesAtTheSameTime) {
+TEST(Units, BucketsThatLiveAtTheSameTimeDoNotOverlap) {
   for_plans([](const Plan& plan) {
     for (const bool prefetch : {false, true})
       for (const bool reshard : {false, true})
@@ -212,7 +213,7 @@ TEST(Units, BuffersKeepApartWhatLivesAtTheSameTime) {
   });
 }
 
-TEST(Units, AShareArrivesBesideOthersOnlyWithMicrobatches) {
+TEST(Units, IncomingShareExistsOnlyWithMicrobatches) {
   PlanInput input = sharded(tutorial({{"fsdp", 3}}), Strategy::fsdp);
   EXPECT_EQ(make_plan(input).state(0).incoming, 0);
   input.microbatches = 2;

@@ -56,7 +56,7 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(machine_as_toml(again), text);
 }
 
-TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
+TEST(MachineFile, ShippedFilesAreRead) {
   for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
     const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
     EXPECT_EQ(machine.name, name);
@@ -64,7 +64,7 @@ TEST(MachineFile, ThoseThatAreShippedCanBeRead) {
   }
 }
 
-TEST(MachineFile, SaysWhatIsWrong) {
+TEST(MachineFile, RejectsInvalidKeysAndValues) {
   const TemporaryDirectory folder;
   const auto rejection = [&](const std::string& from, const std::string& to) {
     std::string text = small_machine;
@@ -82,7 +82,7 @@ TEST(MachineFile, SaysWhatIsWrong) {
             "machine.flops_per_second.float31 = 10000000000.0: the type must be one of float32, "
             "float64, bfloat16, float16, tf32; did you mean float32?");
   EXPECT_EQ(rejection("ranks = 12", "ranks = 3"),
-            "network.ranks = 3: must be a multiple of the 2 of the level inside");
+            "network.ranks = 3: must be a multiple of the 2 ranks of the inner level");
   EXPECT_EQ(rejection("ranks = 2\n", "ranks = \"two\"\n"),
             "network.ranks = \"two\": must be an integer");
   EXPECT_NE(rejection("memory_bytes = 1_000_000", "").find("machine.memory_bytes is missing"),

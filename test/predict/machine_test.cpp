@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of ranks, and what a machine makes of a plan.
+// Kinds of ranks, and the cost of a plan's work on a machine.
 #include <numeric>
 #include <utility>
 
@@ -23,14 +23,14 @@ PlanInput three_on(const std::string& mesh, Size ranks, Strategy strategy) {
   return input;
 }
 
-/// Two ranks on a node, three nodes.
+/// Returns a machine of three nodes with two ranks each.
 Machine small_cluster() {
   Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, 1, {}};
   machine.network = {{"node", 2, 1e-6, 1e9}, {"cluster", 6, 1e-5, 1e8}};
   return machine;
 }
 
-/// Each rank is a kind of its own.
+/// Returns a kind for each rank.
 RankKinds single_ranks(const Plan& plan) {
   const MeshShape& mesh = plan.input.mesh;
   RankKinds kinds;
@@ -44,8 +44,8 @@ RankKinds single_ranks(const Plan& plan) {
   return kinds;
 }
 
-// One clock for each kind gives what one for each rank does.
-TEST(RankKinds, StandForAllTheirRanks) {
+// One clock per kind gives the same times as one clock per rank.
+TEST(RankKinds, RepresentAllTheirRanks) {
   struct Tried {
     std::string mesh;
     Size ranks;
@@ -82,7 +82,7 @@ TEST(RankKinds, StandForAllTheirRanks) {
     }
 }
 
-// A plan of two billion ranks has few boxes and clocks.
+// A plan of two billion ranks has few boxes and few kinds.
 TEST(RankKinds, AreAsFewForBillionsOfRanks) {
   for (const auto& [mesh, strategy] : {std::pair{"data=2147483647", Strategy::data},
                                        {"fsdp=2147483647", Strategy::fsdp},
@@ -150,12 +150,12 @@ TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
   EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
 }
 
-TEST(Machine, LongMessagesMeetFirst) {
+TEST(Machine, LongMessagesTakeARendezvous) {
   const NetworkLevel level{"node", 8, 1e-6, 1e9, 1e-5, 1000};
   const auto seconds = [&](Operation operation, double bytes) {
     return call_seconds(level, operation, 8, bytes);
   };
-  // Three messages of all bytes, six of 1.75 times them in all, whichever take less time.
+  // The faster of three messages of all bytes, and six messages of 1.75 times the bytes together.
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 3e-6 + 3 * 1e-6);
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3000), 6e-6 + 1.75 * 3e-6);
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6000), 3 * 1.1e-5 + 3 * 6e-6);
@@ -172,7 +172,7 @@ TEST(Machine, OnlyPartOfACallIsHidden) {
   EXPECT_DOUBLE_EQ(cost.exposed, 0.25 * cost.seconds);
 }
 
-TEST(Machine, RejectsWhatItCannotRun) {
+TEST(Machine, RejectsMissingRanksAndTypes) {
   const auto rejection = [](const std::string& mesh, Size ranks, DType type) {
     PlanInput input = three_on(mesh, ranks, Strategy::data);
     input.compute_type = type;
@@ -184,7 +184,7 @@ TEST(Machine, RejectsWhatItCannotRun) {
             "machine.flops_per_second = small: has no bfloat16");
 }
 
-// What a step computes altogether is what the plan counts.
+// The FLOPs of a step's work add up to those of the plan.
 TEST(Work, FlopsAddUpToThePlans) {
   for (const Size microbatches : {1, 3}) {
     PlanInput input = three_on("data=1", 1, Strategy::data);

@@ -30,7 +30,7 @@ bool is_backward_product(const Work& work) {
   return work.operation == StepOperation::backward && work.has_products;
 }
 
-/// With a list that has all microbatches.
+/// Returns the plan with all microbatches listed.
 Plan written_out(Plan plan) {
   for (StagePlan& stage : plan.stages) {
     stage.actions = plan_test::every_action(stage);
@@ -39,8 +39,8 @@ Plan written_out(Plan plan) {
   return plan;
 }
 
-// A step of many equal microbatches is added up from a few of them.
-TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
+// A step of many equal microbatches is extrapolated from a few of them.
+TEST(Simulate, RepeatedMicrobatchesTakeAsLongAsListedOnes) {
   const CostOf cost = [](const Work& work) {
     const double size = work.bytes;
     return work.call ? Cost{1 + size / 64, 0, 0.25} : Cost{size / 16, size / 100};
@@ -71,7 +71,7 @@ TEST(Simulate, ManyMicrobatchesTakeWhatTheyTakeOneByOne) {
 // behind the backward pass.
 //
 //   backward   |2p|1p|
-//   reduce        |  2  |  1  |      3 seconds each
+//   reduce        |  2  |  1  |
 TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
   PlanInput input = on("data=2", 2, Strategy::data);
   input.bucket_bytes = 1;  // one for each layer
@@ -84,14 +84,14 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
   input.overlap = true;
   const SimulatedStep hidden = simulated(input, cost(0));
   EXPECT_DOUBLE_EQ(hidden.step_seconds, 1 + 3 + 3);
-  EXPECT_DOUBLE_EQ(hidden.communication(), 5) << "but for the second of the other product";
+  EXPECT_DOUBLE_EQ(hidden.communication(), 5) << "one second is hidden by the other product";
   EXPECT_DOUBLE_EQ(simulated(input, cost(3)).step_seconds, 1 + 1 + 3 + 3) << "nothing is hidden";
   EXPECT_DOUBLE_EQ(simulated(input, cost(1)).step_seconds, 1 + 3 + 3);
   input.overlap = false;
   EXPECT_DOUBLE_EQ(simulated(input, cost(0)).step_seconds, 1 + 1 + 3 + 3);
 }
 
-//   forward  |g1|  f1  |  f2  |     gathers of 2 seconds, products of 3: the second one is hidden
+// Gathers take 2 seconds and products 3, so the second gather is hidden.
 TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   PlanInput input = on("fsdp=2", 2, Strategy::fsdp);
   const auto cost = [](const Work& work) -> Cost {
@@ -102,7 +102,7 @@ TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   const double with_prefetch = simulated(input, cost).step_seconds;
   input.prefetch = false;
   const double without = simulated(input, cost).step_seconds;
-  // Behind the loss the last unit is still there, and the first one is gathered again.
+  // After the loss, the last unit is still gathered, and the first one is gathered again.
   EXPECT_DOUBLE_EQ(without, 2 + 3 + 2 + 3 + 2);
   EXPECT_DOUBLE_EQ(with_prefetch, 2 + 3 + 3 + 2);
 }
@@ -121,7 +121,7 @@ TEST(Simulate, RanksWaitForTheOneWithMostRows) {
   EXPECT_DOUBLE_EQ(step.communication(), 1);
 }
 
-TEST(Simulate, WhatTheSlowestRankLagsBehindIsWaitedForOnce) {
+TEST(Simulate, LagOfTheSlowestRankIsWaitedForOnce) {
   PlanInput input = on("data=2", 2, Strategy::data);
   input.bucket_bytes = 1;
   const SimulatedStep step = simulated(input, [](const Work& work) -> Cost {
@@ -133,7 +133,7 @@ TEST(Simulate, WhatTheSlowestRankLagsBehindIsWaitedForOnce) {
 }
 
 // Groups along `data` do not wait for each other.
-TEST(Simulate, GroupsOfAnAxisCallApart) {
+TEST(Simulate, GroupsOfAnAxisDoNotWaitForEachOther) {
   PlanInput input = on("data=2,model=2", 4, Strategy::data);
   input.model = plan_test::three_layers();
   const SimulatedStep step =
@@ -144,7 +144,7 @@ TEST(Simulate, GroupsOfAnAxisCallApart) {
   EXPECT_DOUBLE_EQ(step.waiting(), 0);
 }
 
-TEST(Simulate, NoCostsTakeNoTimeAndCallsAreThePlans) {
+TEST(Simulate, WithoutCostsAStepTakesNoTimeAndMakesThePlannedCalls) {
   struct Tried {
     std::string mesh;
     Size ranks;
@@ -226,7 +226,7 @@ PlanInput eight_layers(PipelineSchedule schedule, Size stages, Size microbatches
   return input;
 }
 
-// (m + (p - 1) / v) (t_f + t_b), as the timeline of the schedule alone has it.
+// A step takes (m + (p - 1) / v) (t_f + t_b), as in the timeline of the schedule.
 TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
   for (const auto& [schedule, chunks] : {std::pair{PipelineSchedule::gpipe, Size{1}},
                                          {PipelineSchedule::one_f_one_b, Size{1}},
@@ -247,8 +247,7 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
       }
 }
 
-// Two stages, one microbatch: a message lies between the forward passes, and one between the
-// backward passes.
+// One message lies between the forward passes of two stages, and one between the backward passes.
 TEST(Simulate, StagesWaitForMessages) {
   const SimulatedStep step =
       simulated(eight_layers(PipelineSchedule::one_f_one_b, 2, 1, 1), layers_and_messages(0.5));

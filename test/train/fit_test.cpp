@@ -155,7 +155,7 @@ TEST(FitErrors, RefusesArraysOfOtherShapes) {
   };
   EXPECT_EQ(refused(20, 4, 20, 2), "columns of x = 4: must be the model's input width, 3");
   EXPECT_EQ(refused(20, 3, 20, 1), "columns of y = 1: must be the width of the model's targets, 2");
-  EXPECT_EQ(refused(20, 3, 19, 2), "rows of y = 19: must be those of the planned samples, 20");
+  EXPECT_EQ(refused(20, 3, 19, 2), "rows of y = 19: must be the rows of the planned samples, 20");
   EXPECT_NE(refused(12, 3, 12, 2).find("training.batch_size = 13: must be at most"),
             std::string::npos);
   EXPECT_NE(refused(0, 3, 0, 2).find("must be positive"), std::string::npos);

@@ -9,29 +9,31 @@
 
 namespace tessera {
 
-/// Parameters, or their gradients, of one rank: buckets one behind the other, as StatePlan places
-/// them. What is sharded is kept as shares, and whole buckets of it exist only while they are used,
-/// in a buffer that buckets take in turn. T: the state type, or that of copies.
+/// The parameters or gradients of one rank: consecutive buckets at the places of StatePlan. A
+/// sharded role keeps shares only; its whole buckets take turns in a buffer. T: the state type, or
+/// the type of copies.
 template <class T>
 class StateArena {
  public:
-  /// Parameters of `state`; zero. Where layers use copies of them, they are never gathered.
+  /// Allocates the parameters of `state`, set to zero. If layers use copies, the parameters are
+  /// never gathered.
   static StateArena parameters(const StatePlan& state);
-  /// Those copies; zero.
+  /// Allocates the copies of the parameters in the compute type, set to zero.
   static StateArena copies(const StatePlan& state);
-  /// Gradients of `state`; zero.
+  /// Allocates the gradients of `state`, set to zero.
   static StateArena gradients(const StatePlan& state);
 
-  /// What is kept: the shares of all buckets, or all whole buckets.
+  /// Returns the elements that outlive a step: the shares of all buckets, or all whole buckets.
   const Vector<T>& flat() const { return flat_; }
-  /// Whole buckets of what is sharded; empty where nothing is.
+  /// Returns the buffer of whole buckets; empty if the role is not sharded.
   const Vector<T>& buffer() const { return buffer_; }
-  Vector<T> range(Range elements) const;  ///< of flat()
-  /// The own part of a bucket where it is kept.
+  Vector<T> range(Range elements) const;  ///< elements of flat()
+  /// Returns the rank's share of a bucket in flat().
   Vector<T> share(Size bucket) const;
-  /// A whole bucket where layers use it; of a sharded one, whatever its buffer holds at the time.
+  /// Returns a whole bucket. If the role is sharded, the buffer holds the bucket that was gathered
+  /// or computed last.
   Vector<T> whole(Size bucket) const;
-  /// Elements of such a bucket.
+  /// Returns elements of a whole bucket.
   Vector<T> part(Size bucket, Range elements) const;
 
  private:

@@ -75,7 +75,8 @@ void BucketTraffic<T>::reduce_rows(Size index) const {
   if (own.count > 0) communicators_[RankSet::model].all_reduce(gradients_.range(own));
 }
 
-/// The share of the first microbatch goes to where gradients are kept, later ones to a buffer.
+/// Returns the target of a reduce-scatter: the kept share for the first microbatch, else a receive
+/// buffer.
 template <class T>
 auto BucketTraffic<T>::scattered(Size bucket, Size microbatch) const -> Vector<State> {
   const Vector<State> share = gradients_.share(bucket);
@@ -89,7 +90,8 @@ void BucketTraffic<T>::add_incoming(Size bucket, Size microbatch) const {
     accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
 }
 
-/// Buckets that take turns in one buffer, and reductions in place, leave values between parameters.
+/// Sets the padding to zero. Other buckets in the same buffer, and reductions in place, leave
+/// values there.
 template <class T>
 void BucketTraffic<T>::clear_padding(Size bucket) const {
   for (const Range& range : padding_[bucket])

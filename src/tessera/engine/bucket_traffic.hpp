@@ -25,16 +25,16 @@ class BucketTraffic {
 
   /// Gathers a bucket's parameters from the shares of all ranks.
   void gather(Phase phase, Size bucket);
-  /// Reduces a bucket's gradient; the rank's share of it remains. If gradients are reduced in every
-  /// microbatch, adds the share to that of earlier microbatches.
+  /// Reduces a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
+  /// every microbatch, adds the share to that of earlier microbatches.
   void reduce_scatter(Phase phase, Size bucket, Size microbatch);
   /// Reduces a bucket's gradient, or the rank's share of it, over the replicas.
   void reduce(Phase phase, Size bucket);
-  /// Sums the gradients of parameters that are whole along `model` although their layer's rows are
-  /// split there.
+  /// Sums over `model` the gradients of parameters that are replicated there in a layer with split
+  /// rows.
   void reduce_rows(Size unit) const;
 
-  /// Calls that are started and not finished.
+  /// Returns the number of calls that are started and not finished.
   Size in_flight() const { return in_flight_; }
   void poll();
 
@@ -51,9 +51,9 @@ class BucketTraffic {
   const PlanCommunicators& communicators_;
   StateArena<T> used_;
   StateArena<State> gradients_;
-  Vector<State> incoming_;  ///< share of a microbatch's gradient, to be added to the others
-  Vector<State> arriving_;  ///< other ranks' shares while a reduction is in flight
-  std::vector<std::vector<Range>> padding_;  ///< by bucket: elements of no parameter
+  Vector<State> incoming_;  ///< share of a microbatch's gradient before it is added
+  Vector<State> arriving_;  ///< shares of other ranks during a started reduction
+  std::vector<std::vector<Range>> padding_;  ///< by bucket, the elements of no parameter
   Request gather_, scatter_;
   std::vector<Request> reductions_;  ///< by bucket
   Size in_flight_ = 0;

@@ -21,9 +21,9 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
                       std::string("must be ") + what + ", " + std::to_string(wanted));
 }
 
-constexpr std::uint32_t shuffle_stream = 0x73687566;  // of no data
+constexpr std::uint32_t shuffle_stream = 0x73687566;  // differs from every stream of data
 
-/// `own`: places in the order of the epoch, of all `n` samples.
+/// Copies samples to a batch. `own` are positions in the epoch's order of `n` samples.
 template <class T>
 void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions, Range own, Size n,
                    Key order) {
@@ -54,9 +54,9 @@ template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {
   const ModelSpec& model = plan.input.model;
   Dataset data(plan, rank, plan.input.samples);
-  check_extent("rows of x", x.extent(0), "those of the planned samples",
+  check_extent("rows of x", x.extent(0), "the rows of the planned samples",
                plan.input.samples * data.x_positions_);
-  check_extent("rows of y", y.extent(0), "those of the planned samples",
+  check_extent("rows of y", y.extent(0), "the rows of the planned samples",
                plan.input.samples * data.y_positions_);
   check_extent("columns of x", x.extent(1), "the model's input width", model.input_width);
   check_extent("columns of y", y.extent(1), "the width of the model's targets",
@@ -97,7 +97,7 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
   return data;
 }
 
-/// `first`: the number of the first sample.
+/// `first` is the number of the first sample.
 template <class T>
 void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size first) {
   Blocks<T> blocks;

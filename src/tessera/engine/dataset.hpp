@@ -11,20 +11,20 @@
 
 namespace tessera {
 
-/// This rank's samples of one batch: aliases of the data set's memory.
+/// This rank's samples of one batch, as aliases of the data set's memory.
 template <class T>
 struct Batch {
   Matrix<const T> x;  ///< (local samples * positions, input width)
   Matrix<const T> y;  ///< (local samples * positions, target width)
   Size samples = 0;
-  Size first = 0;           ///< number of the first of them in the whole batch
-  Size global_samples = 0;  ///< of the whole batch
-  bool from_prior = false;  ///< as in BatchFacts
+  Size first = 0;           ///< number of its first sample in the whole batch
+  Size global_samples = 0;  ///< samples of the whole batch
+  bool from_prior = false;  ///< see BatchFacts
 };
 
-/// Samples in device memory, visited in order: batch k is the samples [k B, (k + 1) B), the last
-/// batch may be smaller, and each rank sees its share of every batch. A sample has as many rows as
-/// the model has positions there.
+/// Samples in device memory. Batch k holds the samples [k B, (k + 1) B), and the last batch may be
+/// smaller. Each rank gets its share of every batch. A sample has one row per position of the
+/// model.
 template <class T>
 class Dataset {
  public:
@@ -33,19 +33,18 @@ class Dataset {
   /// model.
   static Dataset wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y);
 
-  /// Makes this rank's samples, and no others, or all of them if their order is to change. A sample
-  /// depends on the seed, or a file, and its number only. Throws ConfigError for files that do not
-  /// have them.
+  /// Makes this rank's samples, or all samples if they are shuffled. A sample depends only on its
+  /// number and the seed or file. Throws ConfigError if files do not contain the samples.
   static Dataset generate(const Plan& plan, Size rank, const DataConfig& config);
-  /// The same of the plan's validation samples, whose numbers follow; their order stays.
+  /// Makes the plan's validation samples, whose numbers follow. They are not shuffled.
   static Dataset validation(const Plan& plan, Size rank, const DataConfig& config);
 
   Size num_samples() const { return samples_; }
   Size num_batches() const { return (samples_ + batch_size_ - 1) / batch_size_; }
-  /// Whether the memory is the data set's own, not that of wrapped arrays.
+  /// Returns true if the data set owns its memory, false if it wraps arrays.
   bool owns_memory() const { return compact_ || shuffle_; }
-  /// `epoch` decides about the order of samples that are shuffled; a shuffled batch lasts until the
-  /// next one.
+  /// Returns batch k. `epoch` determines the order of shuffled samples. A shuffled batch is valid
+  /// until the next call.
   Batch<T> batch(Size k, Size epoch = 0) const;
 
  private:
@@ -53,7 +52,7 @@ class Dataset {
   static Dataset made(const Plan& plan, Size rank, const DataConfig& config, Range numbers,
                       bool shuffles);
   void fill(const DataConfig& config, const ModelSpec& model, Size first);
-  Size batch_samples(Size k) const;  ///< global
+  Size batch_samples(Size k) const;  ///< samples of batch k over all ranks
 
   MeshShape mesh_;
   Size rank_ = 0;
@@ -64,7 +63,7 @@ class Dataset {
   Matrix<T> x_;
   Matrix<T> y_;
   std::optional<Key> shuffle_{};
-  Matrix<T> batch_x_, batch_y_;  ///< of shuffled samples
+  Matrix<T> batch_x_, batch_y_;  ///< buffers of a shuffled batch
 };
 
 }  // namespace tessera

@@ -7,7 +7,8 @@
 namespace tessera {
 namespace {
 
-/// A block as rows and columns of the whole: the first or the last dimension is split, if any.
+/// Returns a block as rows and columns of the whole tensor. Only the first or the last dimension
+/// may be split.
 BlockRun run_of(const Shape& shape, const Block& block, Size first) {
   Size between = 1;
   for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];

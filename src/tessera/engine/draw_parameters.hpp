@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-/// The initial parameters that `rank` keeps: each element depends on the model's seed, the
-/// parameter's stream and its place in the whole tensor only, and is rounded to T. `in_shares`:
-/// how `parameters` keeps them. T: float, double, BFloat16, Float16.
+/// Draws the initial parameters that `rank` keeps. Each element depends only on the model's seed,
+/// the parameter's stream and its place in the whole tensor, and is rounded to T. `in_shares`:
+/// `parameters` keeps shares. T: float, double, BFloat16, Float16.
 template <class T>
 void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares);
 

@@ -12,8 +12,8 @@
 namespace tessera {
 namespace {
 
-/// The elements of an arena that the optimizer updates: one run where the own parameters and
-/// gradients lie together, else a run for each bucket.
+/// Returns the elements of an arena that the optimizer updates: one run if the rank's parameters
+/// and gradients are contiguous, else a run per bucket.
 template <class T>
 std::vector<Vector<T>> runs_of(const StatePlan& state, const StateArena<T>& arena) {
   const Sharding& sharding = state.sharding;
@@ -33,7 +33,7 @@ std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>
   return runs;
 }
 
-/// What layers use of the parameters: them, or new memory.
+/// Returns the parameters that layers read: the same memory, or copies.
 template <class T>
 StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T>>& parameters) {
   if constexpr (std::is_same_v<T, StateOf<T>>)
@@ -189,8 +189,8 @@ auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFac
   return facts;
 }
 
-/// Closes all memory that tensors share; the caller opens its operands. No call of MPI may follow
-/// before the guard ends: messages of other tensors may arrive in it.
+/// Closes all memory that tensors share; the caller opens its operands. No MPI call may follow
+/// before the guard ends, because messages of other tensors may arrive in that memory.
 template <class T>
 void Engine<T>::close_arenas(MemoryGuard& guard) const {
   guard.close(frame_.memory()), guard.close(operands_.scratch());
@@ -211,7 +211,7 @@ void Engine<T>::check_finite() {
                 steps_);
 }
 
-/// Each element of the gradient counts once over all ranks, in double.
+/// Clips gradients. Each element counts once in the norm over all ranks, which is summed in double.
 template <class T>
 void Engine<T>::clip() {
   const Region region("tessera::clip");
@@ -230,7 +230,8 @@ void Engine<T>::clip() {
       static_cast<State>(clip_scale(options_.clip, squared_norm / (scale * scale)) / scale);
 }
 
-/// A step whose gradients overflow leaves parameters, moments and their count as they are.
+/// Applies the optimizer. A step whose gradients overflow leaves parameters, moments and their
+/// count unchanged.
 template <class T>
 void Engine<T>::update(State rate) {
   if (!overflows_) {

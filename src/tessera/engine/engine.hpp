@@ -26,10 +26,10 @@ namespace tessera {
 
 /// The options of a training step that no plan depends on.
 struct StepOptions {
-  double boundary_weight = 1;  ///< of LossKind::poisson
+  double boundary_weight = 1;  ///< weight of boundary terms in LossKind::poisson
   OptimizerConfig optimizer;
   ClipConfig clip;
-  bool sum_gradients = false;  ///< gradient of the sum of the batch's losses, not of their mean
+  bool sum_gradients = false;  ///< gradients of the sum of the batch's losses, not of their mean
 
   static StepOptions of(const TrainingConfig& training) {
     return {training.boundary_weight, training.optimizer, training.clip,
@@ -37,18 +37,18 @@ struct StepOptions {
   }
 };
 
-/// Executes a plan on this rank: the one training step of every strategy and model. The constructor
-/// allocates all memory. A step allocates nothing, and waits for the device only for a collective,
-/// the norm of the gradient or the finite flag. T: the compute type.
+/// Executes a plan on this rank: the only training step of all strategies and models. The
+/// constructor allocates all memory. A step allocates nothing, and waits for the device only for a
+/// collective, the norm of the gradient or the finite flag. T: the compute type.
 template <class T>
 class Engine {
  public:
-  using State = StateOf<T>;  ///< of parameters, gradients, moments and sums over ranks
-  using Compute = T;         ///< of activations and of the operands of products
+  using State = StateOf<T>;  ///< type of parameters, gradients, moments and sums over ranks
+  using Compute = T;         ///< type of activations and operands of products
 
-  /// `plan` is the plan of the largest batch; parameters are drawn from its model's seed. The mesh
-  /// must outlive the engine. Collective over the mesh, unless it has made the plan's communicators
-  /// before.
+  /// `plan` is the plan of the largest batch. Parameters are drawn from its model's seed. The mesh
+  /// must outlive the engine. Collective over the mesh, unless the mesh has already made the plan's
+  /// communicators.
   Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -70,34 +70,35 @@ class Engine {
   /// loss sums grow.
   Size change_samples(Size samples, Size validation_samples);
 
-  /// The losses of an epoch or of a validation; see LossSums.
+  /// Returns the losses of an epoch or of a validation.
   LossSums& loss_sums() { return sums_; }
 
-  /// Continues after `steps` steps, once parameters and moments are in place. `losses_so_far`: as
-  /// LossSums gave them then. Collective over the mesh.
+  /// Continues after `steps` steps, when parameters and moments are already set. `losses_so_far`
+  /// are those that LossSums returned at that step. Collective over the mesh.
   void resume(Size steps, const LossScaleState& loss_scale,
               const std::vector<double>& losses_so_far);
 
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
   const PlanCommunicators& communicators() const { return communicators_; }
-  /// The parameters that the optimizer updates.
+  /// Returns the parameters that the optimizer updates.
   const StateArena<State>& parameters() const { return parameters_; }
-  /// The gradients of the last step over the whole batch, times the loss scale, before clipping by
-  /// norm. If only moments are sharded, only the rank's share of each bucket is complete.
+  /// Returns the gradients of the last step over the whole batch, times the loss scale, before
+  /// clipping by norm. If only moments are sharded, only the rank's share of each bucket is
+  /// complete.
   const StateArena<State>& gradients() const { return gradients_; }
   const Optimizer<State>& optimizer() const { return optimizer_; }
-  /// 1 and nothing skipped unless the plan scales the loss.
+  /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
   const LossScale& loss_scale() const { return loss_scale_; }
 
  private:
-  /// The operands of each action of a list that is on a layer.
+  /// The operands of layers, by action of a list.
   using Calls = std::vector<std::optional<LayerCall<Compute>>>;
 
   /// The part of a step that is being executed.
   struct Now {
     Microbatch<State> batch{};
-    Size number = 0;  ///< of the whole batch in its epoch
+    Size number = 0;  ///< number of the whole batch in its epoch
     double learning_rate = 0;
   };
 
@@ -126,7 +127,7 @@ class Engine {
   StepOptions options_;
   PlanCommunicators communicators_;
   StateArena<State> parameters_;
-  StateArena<Compute> used_;  ///< the parameters that layers read: the same, or copies
+  StateArena<Compute> used_;  ///< the parameters that layers read: the same memory, or copies
   StateArena<State> gradients_;
   Frame<Compute> frame_;
   LayerOperands<Compute> operands_;
@@ -135,15 +136,15 @@ class Engine {
   LossSums sums_;
   Optimizer<State> optimizer_;
   std::vector<ParameterRun<State>> runs_;  ///< the elements that the optimizer updates
-  std::vector<Vector<Compute>> copies_;    ///< of each run, if layers read copies
-  std::vector<Range> unique_;              ///< elements of the gradients that count for the norm
+  std::vector<Vector<Compute>> copies_;    ///< copies of each run, if layers read copies
+  std::vector<Range> unique_;              ///< elements of the gradients in the norm
   /// Profiling regions of the passes, which show stages and microbatches in a trace; none without
   /// a pipeline.
   std::vector<std::string> pass_names_;
   Calls step_calls_, evaluation_calls_;
   LossScale loss_scale_;
   bool overflows_ = false;    ///< the gradient of this step is not finite on some rank
-  State gradient_scale_ = 1;  ///< that the update multiplies gradients by
+  State gradient_scale_ = 1;  ///< factor of the gradients in the update
   Size steps_ = 0;
 };
 

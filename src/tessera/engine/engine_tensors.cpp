@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// All elements in the order of memory.
+/// Returns all elements in the order of memory.
 template <class T>
 Vector<T> flat(const Matrix<T>& matrix) {
   return alias_vector(matrix.data(), static_cast<Size>(matrix.extent(0) * matrix.extent(1)));
@@ -70,7 +70,7 @@ void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
                   flat(frame_(action.message(), batch)));
 }
 
-/// A prediction, or targets, as a matrix with one row for each row that the loss counts.
+/// Returns a prediction or targets as a matrix with one row per row that the loss counts.
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
@@ -81,7 +81,7 @@ Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
   return alias_matrix(all.data(), shape.rows, shape.cols);
 }
 
-/// The number that the batch's sum of losses is divided by.
+/// Returns the divisor of the batch's sum of losses.
 template <class T>
 Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
   return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);

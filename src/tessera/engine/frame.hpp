@@ -13,16 +13,16 @@ namespace tessera {
 /// One microbatch of a step on this rank. T: the state type.
 template <class T>
 struct Microbatch {
-  Matrix<const T> x, y;  ///< its rows
+  Matrix<const T> x, y;  ///< rows of its samples
   Size samples = 0;
   Size first = 0;           ///< number of its first sample in the whole batch
-  Size global_samples = 0;  ///< of the whole batch
+  Size global_samples = 0;  ///< samples of the whole batch
   Size number = 0;
-  bool from_prior = false;  ///< as in BatchFacts
+  bool from_prior = false;  ///< see BatchFacts
 };
 
-/// The memory of a plan's activations, seen through its slots. Any number of samples up to the
-/// planned one may be asked for. The plan must outlive it. T: the compute type.
+/// The memory of a plan's activations, as Views of its slots. A microbatch may have fewer samples
+/// than planned. The plan must outlive it. T: the compute type.
 template <class T>
 class Frame {
  public:
@@ -34,20 +34,20 @@ class Frame {
         model_ranks_(plan.input.mesh.size_of("model")),
         coordinate_(plan.model_coordinate(rank)) {}
 
-  /// (rows of the rank, columns of the rank) of a slot of the compute type
+  /// Returns a slot of the compute type: (rows of the rank, columns of the rank).
   Matrix<T> operator()(SlotId id, const Microbatch<State>& batch) const {
     return matrix<T>(id, batch);
   }
-  /// The same of one of the state type.
+  /// Returns a slot of the state type.
   Matrix<State> sums(SlotId id, const Microbatch<State>& batch) const {
     return matrix<State>(id, batch);
   }
-  /// Whether what a slot holds has the state type, and that is not the compute type.
+  /// Returns true if a slot has the state type and that differs from the compute type.
   bool holds_sums(SlotId id) const { return stage_.slots[id].type != dtype_of<T>(); }
 
   const Vector<char>& memory() const { return memory_; }
 
-  /// Only read: also the batch itself, where its type is that of layers.
+  /// Returns a slot to read. It may be the batch itself, if the batch has the compute type.
   Matrix<const T> read(SlotId id, const Microbatch<State>& batch) const {
     if constexpr (std::is_same_v<T, State>)
       if (is_batch(id)) return batch_itself(id, batch);

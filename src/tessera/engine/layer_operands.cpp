@@ -28,7 +28,7 @@ LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall
   if (!call || call->samples != batch.samples) call.emplace(make(action, batch));
   if (action.is(StepOperation::backward))
     call->add_parameter_gradients = batch.number > 0 && adds_microbatches_;
-  // Every step and microbatch has its batch in another place.
+  // The batch lies at another address in every step and microbatch.
   const std::vector<SlotId>& inputs = action.operands.inputs;
   if constexpr (std::is_same_v<State, T>)
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -46,7 +46,7 @@ LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State
   const std::vector<SlotId>& inputs = action.operands.inputs;
   const bool reads_batch = row_of(layers_[action.index]).reads_batch;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    // A layer that reads the batch itself finds x there, whose type may differ.
+    // A layer with reads_batch gets x from LayerCall::batch; its type may differ.
     if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_batch))
       call.inputs[i] = frame_.read(inputs[i], batch);
   if (action.operands.kept != no_slot) call.kept = frame_.sums(action.operands.kept, batch);

@@ -24,21 +24,21 @@ class LayerOperands {
   LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame, const StateArena<T>& used,
                 const StateArena<State>& gradients);
 
-  /// The layer's call, made once and kept in `call` until a microbatch has another number of rows.
-  /// Leaves LayerCall::batch as it is.
+  /// Returns the layer's call, which is made once and kept in `call` until the number of samples
+  /// changes. Does not set LayerCall::batch.
   LayerCall<T>& of(const Action& action, std::optional<LayerCall<T>>& call,
                    const Microbatch<State>& batch) const;
 
   const LayerSpec& layer(Size index) const { return layers_[index]; }
   const std::vector<LayerSpec>& layers() const { return layers_; }
-  /// Memory that all layers share.
+  /// Returns the scratch memory that all layers share.
   const Vector<State>& scratch() const { return scratch_; }
 
  private:
-  /// A parameter as a layer finds it.
+  /// The place of a parameter.
   struct ParameterView {
     Size bucket;
-    Range elements;  ///< of the bucket, without padding
+    Range elements;  ///< elements of the bucket, without padding
   };
 
   LayerCall<T> make(const Action& action, const Microbatch<State>& batch) const;
@@ -50,9 +50,9 @@ class LayerOperands {
   const Frame<T>& frame_;
   const StateArena<T>& used_;
   const StateArena<State>& gradients_;
-  std::vector<LayerSpec> layers_;                  ///< with this rank's extents
-  bool adds_microbatches_;                         ///< to one gradient, which is reduced at the end
-  std::vector<std::vector<ParameterView>> views_;  ///< by layer
+  std::vector<LayerSpec> layers_;  ///< layers with this rank's extents
+  bool adds_microbatches_;  ///< microbatches add to one gradient, which is reduced once per step
+  std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter
   Gemm<T> gemm_;
   Vector<State> scratch_;
 };

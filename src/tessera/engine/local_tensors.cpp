@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-/// The flat buffer that keeps tensors of a role; `moment` counts from 0.
+/// Returns the flat buffer that keeps tensors of a role. `moment` counts from 0.
 template <class T>
 Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
   if (role == TensorRole::parameter) return engine.parameters().flat();
@@ -48,10 +48,11 @@ std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
 
 namespace {
 
-/// Where each tensor of a role begins, by its path, with all of the model's one behind the other;
-/// "" is the end.
+/// Returns by path the first element of each tensor of a role in the concatenation of the model's
+/// tensors. The key "" gives the end.
 std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
-  std::multimap<std::pair<Size, Size>, const Slot*> in_order;  // by layer and number
+  std::multimap<std::pair<Size, Size>, const Slot*>
+      in_order;  // by layer and number of the parameter
   for (const StagePlan& stage : plan.stages)
     for (const Slot& slot : stage.slots) {
       if (slot.role != role || slot.parameter < 0) continue;
@@ -81,7 +82,7 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
     if (tensor.counts && tensor.owned.count > 0)
       copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
                                          num_elements(tensor.slot.shape)));
-  // Each element is on one rank of those that split the state; zero on the others.
+  // Each element is on one rank of RankSet::split and zero on the others.
   engine.communicators()[RankSet::split].all_reduce(all);
   return all;
 }

@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// What one rank holds of a tensor, with its values: an alias. T: the state type.
+/// The part of a tensor on one rank with its values, which alias the engine's memory. T: the state
+/// type.
 template <class T>
 struct LocalTensor : TensorPart {
   Vector<T> values;  ///< (kept.count)
@@ -17,13 +18,13 @@ struct LocalTensor : TensorPart {
 template <class T>
 LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& part);
 
-/// The tensors of `role` that live in the engine of `rank`, in the order of the plan.
+/// Returns the parts of `role` on `rank`, in the order of the plan.
 template <class T>
 std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
                                                    const Engine<T>& engine, TensorRole role);
 
-/// All elements of the tensors of `role`, one tensor after the other, each row-major and whole, on
-/// every rank. Collective over the mesh; sent as one all-reduce, which the ledger counts.
+/// Returns all elements of the tensors of `role` on every rank: the tensors of the model in order,
+/// each whole and row-major. Collective over the mesh: one all-reduce, which the ledger counts.
 template <class T>
 Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
                                  TensorRole role);

@@ -60,7 +60,7 @@ std::vector<double> LossSums::losses_so_far(Size steps) const {
 }
 
 void LossSums::set_losses(const std::vector<double>& losses_so_far) {
-  // A sum that one rank has, and the others zero, comes out of take_losses() as it went in.
+  // take_losses() adds over ranks, so one rank holds the sum and the others zero.
   if (ranks_.rank() != 0) return;
   Kokkos::deep_copy(host_, sums_);
   for (std::size_t s = 0; s < losses_so_far.size(); ++s)

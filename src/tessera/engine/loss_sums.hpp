@@ -18,8 +18,8 @@ class LossSums {
 
   const Vector<double>& all() const { return sums_; }
   const SumsPlan& places() const { return places_; }
-  /// Position of the first loss term of a microbatch. `batch` is the number of the batch in its
-  /// epoch; those of a validation come after.
+  /// Returns the position of the first loss term of a microbatch. `batch` is the number of the
+  /// batch in its epoch; batches of a validation follow.
   Size at(Size batch, Size microbatch) const {
     return (batch * input_.microbatches + microbatch) * input_.loss_terms();
   }
@@ -27,17 +27,17 @@ class LossSums {
   /// Reads the changed numbers of samples of `input`. Returns the bytes by which the sums grow.
   Size resize(const StagePlan& stage);
 
-  /// The mean loss of each batch, on every rank, and zero sums. `global_samples`: samples of each
-  /// batch; `first`: number of the first one. Collective over RankSet::loss.
+  /// Returns the mean loss of each batch on every rank and sets the sums to zero. `global_samples`:
+  /// samples of each batch; `first`: number of the first batch. Collective over RankSet::loss.
   std::vector<double> take_losses(const std::vector<Size>& global_samples, Size first);
-  /// The loss sums of the first `steps` batches over all ranks, which are kept. Reduces as many
-  /// elements as take_losses() does for a whole epoch, so that both add in the same order.
+  /// Returns the loss sums of the first `steps` batches over all ranks and keeps them. Reduces as
+  /// many elements as take_losses() does for a whole epoch, so that both add in the same order.
   /// Collective over RankSet::loss.
   std::vector<double> losses_so_far(Size steps) const;
   /// Sets the loss sums of the first batches to those of losses_so_far().
   void set_losses(const std::vector<double>& losses_so_far);
-  /// The relative error in the L2 norm of the evaluated predictions, and zero sums. Collective over
-  /// RankSet::loss.
+  /// Returns the relative error in the L2 norm of the evaluated predictions and sets the sums to
+  /// zero. Collective over RankSet::loss.
   double take_solution_error();
 
   /// Reduces the sum at `position` over ranks and returns it.
@@ -48,8 +48,8 @@ class LossSums {
   Vector<double> run(Size first, Size count) const;
   /// Reduces all sums of a run over RankSet::loss and copies them to the host.
   void fetch(const Vector<double>& sums);
-  /// Sets a run to zero: a stage writes only the terms that its layers make. The host's copy may be
-  /// the same memory.
+  /// Sets a run to zero. A stage writes only the terms that its layers make, so sums of others must
+  /// be zero. `host_` may share the memory.
   static void clear(const Vector<double>& sums);
 
   const PlanInput& input_;

@@ -21,10 +21,10 @@ const std::string limits_label = "tessera::checksum_limits";
 
 constexpr std::uint64_t low_half = 0xffffffff;
 
-/// What the ranks hold of tensors, in their order: the first that has several checksums. "" if
-/// none.
+/// Returns a description of the first tensor with several checksums; "" if there is none. `ranks`
+/// holds by rank a list of {"tensor", "part", "sum"}.
 std::string first_difference(const std::vector<nlohmann::json>& ranks) {
-  // By the elements of a tensor, by checksum.
+  // Ranks by checksum, for each part of a tensor.
   std::vector<std::pair<std::string, std::map<std::int64_t, std::vector<int>>>> holders;
   std::map<nlohmann::json, std::size_t> place;
   for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -48,7 +48,8 @@ std::string first_difference(const std::vector<nlohmann::json>& ranks) {
 }  // namespace
 
 template <class T>
-void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot) {
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums,
+              Size position) {
   const T* const data = v.data();
   sum_each(
       checksum_label, v.extent(0),
@@ -57,7 +58,7 @@ void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& 
             static_cast<std::uint64_t>(sum) + element_hash(data + i, first + i);
         sum = static_cast<std::int64_t>(added & low_half);
       },
-      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + position));
 }
 
 template <class T>
@@ -74,7 +75,7 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
   limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
 }
 
-/// This rank's checksums, modulo 2^32.
+/// Computes this rank's checksums, modulo 2^32.
 template <class T>
 void ReplicaCheck<T>::sum_up() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {

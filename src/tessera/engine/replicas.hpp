@@ -9,16 +9,16 @@
 
 namespace tessera {
 
-/// Checks that what several ranks hold of parameters and moments is equal to the bit, by checksums
-/// of 32 bits that depend on each element's value and place.
+/// Checks that copies of parameters and moments on several ranks are equal to the bit. Compares
+/// 32-bit checksums that depend on each element's value and place.
 template <class T>
 class ReplicaCheck {
  public:
   ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine);
 
-  /// Makes the calls of plan_replica_check(). Throws the same Error (wrong_result) on all ranks,
-  /// which names the first tensor that differs, and the ranks by what they hold, if any differs.
-  /// Collective over the mesh. `step`: how many have been made, for the message.
+  /// Makes the calls of plan_replica_check(). If a copy differs, throws the same Error
+  /// (wrong_result) on all ranks; it names the first tensor that differs and the ranks with each
+  /// checksum. Collective over the mesh. `step`: number of steps made, for the message.
   void operator()(Size step) const;
 
  private:
@@ -31,12 +31,13 @@ class ReplicaCheck {
   std::vector<LocalTensor<StateOf<T>>> tensors_;  ///< parameters, then moments
   std::vector<CheckCall> calls_;
   Vector<std::int64_t> sums_;    ///< by tensor
-  Vector<std::int64_t> limits_;  ///< of a comparison
+  Vector<std::int64_t> limits_;  ///< maximum and minimum of a comparison
 };
 
-/// The sum over a run of elements of a hash of (bits, place), modulo 2^32, into sums(slot): sums of
-/// parts add up to that of the whole. `first`: place of the run's first element.
+/// Adds up a hash of (bits, place) over a run of elements, modulo 2^32, into sums(position). Sums
+/// of parts add up to that of the whole. `first`: place of the run's first element.
 template <class T>
-void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums, Size slot);
+void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums,
+              Size position);
 
 }  // namespace tessera

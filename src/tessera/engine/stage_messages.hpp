@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// Messages between neighbouring pipeline stages. A tensor is received or sent, as many
-/// microbatches of it at a time as it has copies in the frame.
+/// Messages between neighbouring pipeline stages. A tensor has at most as many messages in flight
+/// as copies in the frame.
 class StageMessages {
  public:
   explicit StageMessages(const StagePlan& stage) : stage_(stage) {
@@ -22,7 +22,7 @@ class StageMessages {
           requests_.try_emplace({action.message(), copy});
   }
 
-  /// Starts the message of an action on a microbatch; `tensor` is its slot, flat.
+  /// Starts the message of an action on a microbatch. `tensor` is its slot as a vector.
   template <class T>
   void start(const Action& action, Size microbatch, const Communicator& stages,
              const Vector<T>& tensor) {
@@ -51,7 +51,7 @@ class StageMessages {
   }
 
   const StagePlan& stage_;
-  std::map<std::pair<SlotId, Size>, Request> requests_;  ///< by tensor and copy of it
+  std::map<std::pair<SlotId, Size>, Request> requests_;  ///< by tensor and copy
   Size in_flight_ = 0;
 };
 

@@ -10,12 +10,12 @@
 namespace tessera {
 namespace {
 
-/// "parameters" or "moment1": the group of the file.
+/// Returns "parameters" or "moment1", a group of the file.
 std::string group_of(TensorRole role, Size moment) {
   return role == TensorRole::parameter ? "parameters" : fmt::format("moment{}", moment + 1);
 }
 
-/// Of the ranks that hold the same state, the first one writes it.
+/// The first of the ranks that hold the same state writes it.
 bool writes_its_replica(const Plan& plan, Size rank) {
   const MeshShape& mesh = plan.input.mesh;
   return mesh.coordinate(rank, mesh.effective(replica_axes(plan.input.strategy, mesh))) == 0;

@@ -14,7 +14,7 @@ class Collector {
  public:
   explicit Collector(const Plan& plan) : plan_(plan) {}
 
-  /// An axis of size 1 issues no call.
+  /// Adds a call. An axis of size 1 issues none.
   void add(RankSet ranks, Operation operation, Size bytes, std::string_view what, Cadence cadence,
            Size times = 1) {
     const std::string axis = plan_.input.mesh.group_name(axes_of(ranks, plan_.input));
@@ -30,7 +30,7 @@ class Collector {
     rows_.push_back({axis, operation, times, times * bytes, cadence, std::string(what)});
   }
 
-  /// The calls of a list of actions.
+  /// Adds the calls of a list of actions.
   void add(const std::vector<Action>& list, const Repetition& repeated, const CallSizes& sizes,
            Cadence cadence) {
     for_each_distinct(list, repeated, sizes,
@@ -106,7 +106,7 @@ std::optional<Size> payload_bytes(const Action& action, Size microbatch, const P
                                   const CallSizes& sizes) {
   if (!action.issues_call()) return std::nullopt;
   const Size elements = payload_elements(action, microbatch, plan, sizes);
-  // All ranks of `model` have as many of these rows: none of them makes the call.
+  // All ranks of `model` hold equally many of these elements, so none of them issues the call.
   if (action.call->payload == Payload::own_rows && elements == 0) return std::nullopt;
   return elements * size_of(action.call->type);
 }

@@ -63,8 +63,8 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
     return state(samples * model.input_positions * model.input_width) +
            state(samples * model.output_positions() * model.target_width());
   };
-  // Shuffled batches are copied together from the data set, which every rank then has whole.
-  // Samples are made before there is memory for these, those for validation behind it.
+  // A shuffled batch is copied from the data set, which every rank then holds whole. Training
+  // samples are made before the batch buffers exist, validation samples after.
   const Size batch = data(input.shuffles ? plan.rows(rank).count : 0);
   const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
   memory.data = data(input.shuffles ? input.samples : plan.data_rows(rank)) +

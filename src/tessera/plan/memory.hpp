@@ -15,14 +15,14 @@ struct MemoryPlan {
   Size parameters = 0;
   Size gradients = 0;
   Size moments = 0;
-  Size copies = 0;          ///< of parameters in the shorter type that layers compute with
+  Size copies = 0;          ///< parameters in the compute type, if it differs from the state type
   Size gathered_units = 0;  ///< sharded parameters while they are used
-  Size unit_gradients = 0;  ///< sharded gradients before they are reduced, and as they arrive
-  Size activations = 0;     ///< outputs, their gradients, and what redistributions need
-  Size scratch = 0;         ///< rounded or widened operands of products; what layers need
+  Size unit_gradients = 0;  ///< whole gradients before their reduction, and shares in flight
+  Size activations = 0;     ///< outputs, their gradients, and scratch of redistributions
+  Size scratch = 0;         ///< converted operands of products, scratch of layers
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums
-  Size data = 0;            ///< this rank's rows of the data set, and what it takes to make them
-  /// What training state needs, whatever the batch.
+  Size data = 0;            ///< this rank's rows of the data set, and scratch to make them
+  /// Returns the bytes of the training state, which do not depend on the batch.
   Size persistent() const { return parameters + gradients + moments + copies; }
   Size total() const;
 };
@@ -53,14 +53,16 @@ inline Size MemoryPlan::total() const {
 
 MemoryPlan plan_memory(const Plan& plan, Size rank);
 
-/// On the rank that has most. Nothing is rounded in strict precision, nor where a product is no
-/// matrix-matrix product; everything is widened where 16-bit products are emulated.
+/// Returns the scratch of products on the rank of the stage that needs most. With TF32 in software,
+/// the operands of matrix-matrix products are rounded. With emulated half precision, operands and
+/// results of all products are converted.
 MatmulScratch matmul_scratch(const Plan& plan, Size rank);
 
-/// Elements that the layers of a rank's stage use in turn, on the rank that has most.
+/// Returns the elements of scratch that the layers of the rank's stage share: the maximum over
+/// layers and ranks.
 Size layer_scratch(const Plan& plan, Size rank);
 
-/// Bytes that one allocation of a View takes: Kokkos rounds up to a multiple of 8.
+/// Returns the bytes of one View's allocation. Kokkos rounds up to a multiple of 8.
 Size allocated_bytes(Size elements, Size element_bytes);
 
 }  // namespace tessera

@@ -27,7 +27,7 @@ void check(const PlanInput& input) {
     throw ConfigError("model.widths", "[]", "must give at least one layer");
 }
 
-/// Each parameter with its gradient and moments, behind the tensors of the pass.
+/// Adds slots for each parameter, its gradient and its moments.
 void add_state_slots(const PlanInput& input, StagePlan& stage) {
   const Sharding sharding = sharding_on(input.strategy, input.mesh);
   const auto model = input.mesh.find("model");
@@ -55,7 +55,7 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
   }
 }
 
-/// How long each tensor lives in the lists gives its place in memory. Evaluation keeps a
+/// Places tensors in the frame by their lifetimes in the list of the step. Evaluation keeps a
 /// microbatch's tensors no longer than a step does.
 void place_tensors(StagePlan& stage, const PlanInput& input) {
   const Size listed = listed_passes(input).microbatches;
@@ -73,7 +73,7 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
   stage.frame_bytes = place_in_memory(stage.storages);
 }
 
-/// Of layers whose forward pass a microbatch runs more than once.
+/// Returns the FLOPs of the forward passes that one step recomputes.
 double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   double flops = 0;
   for (const Action& action : stage.actions)
@@ -123,11 +123,6 @@ Size Plan::data_rows(Size rank, Size samples) const {
   const Size full_batches = samples / input.global_batch;
   const Size remainder = samples % input.global_batch;
   return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
-}
-
-bool StagePlan::in_one_place(SlotId a, SlotId b) const {
-  return a != no_slot && b != no_slot && slots[a].in_frame() &&
-         slots[a].storage == slots[b].storage;
 }
 
 Size Plan::stage_number(Size rank) const {
@@ -218,7 +213,7 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   sums.losses = loss_sums(input, input.steps_per_epoch());
   sums.validation = loss_sums(input, input.validation_batches());
   if (input.compares_solutions()) sums.errors = 2;
-  // One of each parameter, if their parts do not lie one behind the other.
+  // One partial sum per parameter, in case their parts are not contiguous.
   if (input.clips_by_norm) sums.norms = static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
   return sums;

@@ -17,76 +17,75 @@
 
 namespace tessera {
 
-/// What the ranks of one pipeline stage do in a step. Without an axis `pipeline` there is one
-/// stage, with all layers.
+/// The step of the ranks of one pipeline stage. Without an axis `pipeline` there is one stage with
+/// all layers.
 struct StagePlan {
-  std::vector<Range> chunks;   ///< of the model's layers; several with virtual stages
-  ParameterLayout parameters;  ///< in units and buckets
-  std::vector<Slot> slots;     ///< every tensor: batch, activations, parameters, gradients, moments
+  std::vector<Range> chunks;  ///< runs of the model's layers; several with virtual stages
+  ParameterLayout parameters;
+  std::vector<Slot> slots;  ///< every tensor: batch, activations, parameters, gradients, moments
   std::vector<Storage> storages;   ///< memory of the slots in the frame
-  Size frame_bytes = 0;            ///< of all of it
+  Size frame_bytes = 0;            ///< total bytes of the frame
   std::vector<Action> actions;     ///< the schedule of one step, the same for every rank
-  Repetition repeated;             ///< of these actions
-  std::vector<PassSpan> passes;    ///< in these actions
+  Repetition repeated;             ///< the actions that microbatches repeat
+  std::vector<PassSpan> passes;    ///< positions of the pipeline passes in `actions`
   std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
   Repetition evaluation_repeated;
-
-  /// Whether two tensors of the pass lie in the same memory.
-  bool in_one_place(SlotId a, SlotId b) const;
 };
 
-/// What one training step does, on every rank, before anything runs.
+/// One training step of all ranks, known before anything runs.
 struct Plan {
   PlanInput input;
-  std::vector<Layout> layouts;  ///< of the model's layers, along `model`
+  std::vector<Layout> layouts;  ///< placements of each layer along `model`
   std::vector<StagePlan> stages;
-  PassCount flops;        ///< of one step, over all ranks; matrix products only
-  double recomputed = 0;  ///< FLOPs of forward passes that backward passes repeat, beside them
+  PassCount flops;        ///< FLOPs of one step over all ranks; matrix products only
+  double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
 
-  /// The coordinate of a rank along `pipeline`, 0 without one.
+  /// Returns the coordinate of a rank along `pipeline`; 0 without that axis.
   Size stage_number(Size rank) const;
-  /// The stage of a rank.
   const StagePlan& stage(Size rank) const;
-  /// The first rank of a stage.
+  /// Returns the first rank of a stage.
   Size first_rank(Size stage) const;
 
-  /// Samples of the global batch that `rank` computes.
+  /// Returns the samples of the global batch that `rank` computes.
   Range rows(Size rank) const;
-  /// Samples of microbatch `microbatch`, counted from the rank's first one.
+  /// Returns the samples of a microbatch, counted from the rank's first sample.
   Range microbatch_rows(Size rank, Size microbatch) const;
-  /// Steps of one epoch; the last batch may be smaller than the others.
+  /// Returns the number of steps of one epoch. The last batch may be smaller than the others.
   Size steps_per_epoch() const { return input.steps_per_epoch(); }
-  /// Samples of the data set that `rank` ever computes: its share of each batch of an epoch.
+  /// Returns the number of samples of the data set that `rank` computes: its share of each batch of
+  /// an epoch.
   Size data_rows(Size rank) const { return data_rows(rank, input.samples); }
-  /// The same of another number of samples in batches of this size.
+  /// Returns the same for another number of samples in batches of this size.
   Size data_rows(Size rank, Size samples) const;
 
-  /// The rank's coordinate along `model`, 0 without one.
+  /// Returns the rank's coordinate along `model`; 0 without that axis.
   Size model_coordinate(Size rank) const;
-  /// The layers with the extents that they have on `rank`.
+  /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
-  /// The block of a parameter that `rank` computes with.
+  /// Returns the block of a parameter that `rank` computes with.
   Block block(Size rank, const ParameterPlan& parameter) const;
-  /// Where `rank` keeps its parameters, gradients and moments.
+  /// Returns the places of parameters, gradients and moments in the buffers of `rank`.
   StatePlan state(Size rank) const;
-  /// What counts on `rank` when something is summed over all ranks that split parameters, each
-  /// element once: runs of its buffer of gradients, in order.
+  /// Returns the elements of the rank's gradients that count in a sum over RankSet::split: each
+  /// element of the model counts on one rank. The ranges lie in the rank's buffer of gradients, in
+  /// ascending order.
   std::vector<Range> unique_gradients(Size rank) const;
   MemoryPlan memory(Size rank) const;
-  /// The calls of `rank`, in a step, an epoch and a check of replicas.
+  /// Returns the calls of `rank` for each cadence, such as a step, an epoch or a check of replicas.
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
 
-/// "forward(layer1/output)", with a microbatch "forward(layer1/output, m0)", "gather(layer1)",
-/// "redistribute(layer2/product, all_reduce)", "update".
+/// Returns a text such as "forward(layer1/output)", "forward(layer1/output, m0)" if there are
+/// several microbatches, "gather(layer1)", "redistribute(layer2/product, all_reduce)" or "update".
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
-/// The samples of a batch that `rank` computes: a balanced split along each batch axis in turn.
+/// Returns the samples of a batch that `rank` computes: a balanced split along each batch axis in
+/// turn.
 Range batch_share(const MeshShape& mesh, Size batch, Size rank);
 
-/// Elements of Engine's buffer of fp64 sums, in its order: the loss sums of an epoch, and those of
-/// a validation, by (step, microbatch, term), sums of squares of errors and of solutions, the
-/// partial sums of the gradient's squared norm, the finite flag.
+/// Sections of the engine's buffer of fp64 sums, in elements and in order: the losses of an epoch
+/// and of a validation, by (step, microbatch, term); the sums of squares of errors and of
+/// solutions; the partial sums of the gradient's squared norm; the finite flag.
 struct SumsPlan {
   Size losses = 0;
   Size validation = 0;
@@ -99,13 +98,13 @@ struct SumsPlan {
   Size total() const { return first_finite() + finite; }
 };
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
-/// How many sums the losses of so many batches are.
+/// Returns the number of loss sums of `batches` batches.
 Size loss_sums(const PlanInput& input, Size batches);
 
-/// Makes the plan of one step. Throws ConfigError for an input that no plan can serve.
+/// Makes the plan of one step. Throws ConfigError if the input has no valid plan.
 Plan make_plan(const PlanInput& input);
 
-/// The plan of the last batch of so many samples, which may be smaller than the others.
+/// Returns the plan of the last batch of `samples` samples, which may be smaller than the others.
 Plan plan_last_batch(const Plan& plan, Size samples);
 
 }  // namespace tessera

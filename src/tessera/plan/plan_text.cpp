@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-/// A count that is exact as long as it can be.
+/// Returns a count as an integer if a double holds it exactly.
 nlohmann::json whole(double count) {
   if (count < 0x1p53) return static_cast<Size>(count);
   return count;
@@ -34,12 +34,12 @@ std::string spec_of(const Plan& plan, const Slot& tensor) {
   return placements == tensor.placements ? spec : spec + " of a sum";
 }
 
-/// The axes over which flat units are shared out.
+/// Returns the axes over which buckets are sharded.
 std::string shares_over(const Plan& plan) {
   return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
 }
 
-/// "layer1/product to layer2/output", of several chunks one after the other
+/// Returns "layer1/product to layer2/output" for each chunk.
 std::string layers_text(const Plan& plan, const StagePlan& stage) {
   std::vector<std::string> chunks;
   for (const Range& layers : stage.chunks)
@@ -53,7 +53,7 @@ std::string part_text(const Slot& tensor, const LocalPart& part) {
   return fmt::format("{} of {}", part.kept, to_string(part.shape));
 }
 
-/// The calls of ranks that make the same ones.
+/// Calls, and the ranks that make them.
 struct CallGroup {
   std::vector<CollectivePlan> calls;
   RankBoxes::Group ranks;
@@ -131,7 +131,7 @@ void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
   }
 }
 
-/// Whether a call leaves the node; false if the nodes are not known.
+/// Returns true if a call crosses nodes; false if the nodes are not known.
 bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& call) {
   return topology.is_known() && !topology.stays_inside(plan.input.mesh, call.axis);
 }
@@ -158,8 +158,8 @@ void write_checkpoint_bytes(std::string& out, const Plan& plan) {
                        with_thousands(group.value.written), with_thousands(group.value.read));
 }
 
-/// Who computes what when, if a backward pass takes twice as long as a forward pass and messages
-/// take no time.
+/// Writes the timeline of the pipeline for backward passes that take twice as long as forward
+/// passes, and messages that take no time.
 void write_pipeline(std::string& out, const Plan& plan) {
   const PipelineShape shape = plan.input.pipeline();
   if (shape.stages == 1) return;
@@ -175,7 +175,8 @@ void write_pipeline(std::string& out, const Plan& plan) {
   out += "\n";
 }
 
-/// Equal microbatches are listed one by one up to so many; of more the first one stands for all.
+/// Up to this number, equal microbatches are listed one by one. Beyond it, the first one stands for
+/// all.
 constexpr Size most_listed = 64;
 
 /// Calls write(action, times) for the actions of a step in order.
@@ -202,7 +203,7 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
     out += text;
     column += text.size();
   };
-  Size pending = 1;  // times of the action before
+  Size pending = 1;  // times of the previous action
   list_actions(stage, [&](const Action& action, Size times) {
     if (times < pending) write(fmt::format(" (the same for m1 to m{})", pending - 1));
     pending = times;

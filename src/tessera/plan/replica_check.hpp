@@ -11,19 +11,22 @@ namespace tessera {
 /// One comparison of checksums of 8 bytes between ranks that hold the same elements.
 struct CheckCall {
   RankSet ranks = RankSet::replica;
-  Range checksums;  ///< of the parameters in order, then of their moments
-  /// Each checksum is sent twice, for the largest and for the smallest.
+  Range checksums;  ///< parameters in order, then their moments
+  /// Each checksum is sent twice: one all-reduce computes its maximum and its minimum.
   Size payload_bytes() const { return 2 * checksums.count * 8; }
 };
 
-/// The calls of one check that replicas are equal. Shares are compared where they are replicated,
-/// parameters that moments alone are sharded of on all ranks of the batch, and what is whole along
-/// `model` there: buckets are equal on all its ranks, so gradients are added in one order and stay
-/// equal to the bit. Copies of parameters in a shorter type are made anew in every step, and not
-/// compared. Empty if nothing of the rank's stage is there twice.
+/// Returns the calls of one check of replicas; empty if no other rank holds a copy.
+///
+/// - Shares are compared over RankSet::replica.
+/// - If only moments are sharded, parameters are compared over RankSet::batch.
+/// - Tensors that are replicated along `model` are compared over RankSet::model. Buckets have equal
+/// sizes on all ranks of `model`, so gradients are added in one order and stay equal to the bit.
+/// - Copies of parameters in the compute type are made anew in every step and are not compared.
 std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank);
 
-/// Bytes of the checksums on a rank: each once, and both limits of a comparison.
+/// Returns the bytes of the checksums on a rank: the checksum and the two limits of a comparison
+/// for each tensor.
 Size checksum_bytes(const Plan& plan, Size rank);
 
 }  // namespace tessera

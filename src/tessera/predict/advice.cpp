@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-/// The axes over which ranks are arranged for a strategy, slowest first.
+/// Returns the axes over which ranks are arranged for a strategy, slowest first.
 std::vector<std::string> axes_for(const StrategyRow& strategy) {
   std::vector<std::string> axes{"pipeline"};
   for (const std::string_view axis : strategy.usual_axes)
@@ -32,7 +32,8 @@ std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks) {
   return factorisations(ranks, axes_for(strategy));
 }
 
-/// Whether all axes that the strategy is for split something: without, another one is the same.
+/// Returns true if every usual axis of the strategy splits something. Without that, the step equals
+/// the step of another strategy.
 bool is_used(const StrategyRow& strategy, const MeshShape& mesh) {
   if (strategy.shards == Sharding{}) return true;
   return std::all_of(strategy.usual_axes.begin(), strategy.usual_axes.end(),
@@ -50,7 +51,8 @@ class Search {
                         "must be from 1 to {}, the number of ranks of machine {}",
                         with_thousands(machine_.ranks()), machine_.name);
     for (const StrategyRow& strategy : strategies) {
-      if (!strategy.splits_batch) continue;  // data on a mesh with model only
+      if (!strategy.splits_batch)
+        continue;  // equals strategy data on a mesh with the axis model only
       for (const MeshShape& mesh : meshes_for(strategy, ranks_))
         if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
     }
@@ -68,8 +70,8 @@ class Search {
   }
 
  private:
-  /// What costs no time first: without a pipeline the first one that fits is the fastest. More
-  /// microbatches shorten the bubble of a pipeline.
+  /// Tries variants of a mesh from the cheapest on. Without a pipeline, the first one that fits is
+  /// the fastest. With one, more microbatches shorten the bubble, so all of them are tried.
   void try_mesh(const StrategyRow& strategy, const MeshShape& mesh) {
     const Size parts = mesh.group_size(batch_axes(mesh));
     std::optional<Candidate> smallest;
@@ -91,7 +93,7 @@ class Search {
     if (smallest) advice_.too_large.push_back(std::move(*smallest));
   }
 
-  /// None where the configuration has no such plan.
+  /// Returns one candidate; none if the configuration has no such plan.
   std::optional<Candidate> candidate(const StrategyRow& strategy, const MeshShape& mesh,
                                      Size microbatches, Size units) {
     Candidate made{config_, mesh};
@@ -130,7 +132,7 @@ class Search {
   std::string problem_;
 };
 
-/// Seconds of the parts of a step by what people call them.
+/// Returns the seconds of a step by the name of its parts.
 std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
   std::map<std::string, double> parts{{"products", step.products},
                                       {"other kernels", step.kernels},

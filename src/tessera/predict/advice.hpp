@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which strategy, mesh, microbatches and recomputation make a step shortest on a machine.
+// Searches the strategy, mesh, microbatches and recomputation with the shortest step on a machine.
 #pragma once
 
 #include <string>
@@ -10,28 +10,30 @@
 
 namespace tessera {
 
-/// One way to run a configuration, as it is predicted.
+/// One way to run a configuration, with its prediction.
 struct Candidate {
   Config config;
   MeshShape mesh{{{"data", 1}}};
-  Size memory_bytes = 0;  ///< of the rank that needs most
-  Size sent_bytes = 0;    ///< payload of one step's calls of rank 0
-  SimulatedStep step{};   ///< nothing where memory is too small
+  Size memory_bytes = 0;  ///< device memory of the rank that needs most
+  Size sent_bytes = 0;    ///< payload bytes of one step of rank 0
+  SimulatedStep step{};   ///< zero if the memory is too small
 };
 
 struct Advice {
   std::vector<Candidate> fits;       ///< shortest step first
-  std::vector<Candidate> too_large;  ///< those that need least memory first
+  std::vector<Candidate> too_large;  ///< smallest memory first
 };
 
-/// Searches strategies, all meshes of `ranks` ranks over the axes that each of them uses, with
-/// `model` and `pipeline`, numbers of microbatches and recomputation, for the configuration's
-/// model, batch and types. Microbatches and recomputation that only cost time are tried where
-/// memory is too small without. Needs neither MPI nor a device. Throws ConfigError for a
-/// configuration that no mesh of so many ranks can run.
+/// Searches configurations for the model, batch and types of `config`: strategies, all meshes of
+/// `ranks` ranks over the usual axes of each strategy and `model` and `pipeline`, numbers of
+/// microbatches, and recomputation. Without a pipeline, more microbatches and recomputation are
+/// tried only if the memory is too small without them. Needs neither MPI nor a device. Throws
+/// ConfigError if no mesh of `ranks` ranks can run the configuration or the machine has fewer
+/// ranks.
 Advice advise(const Config& config, Size ranks, const Machine& machine);
 
-/// The part of a step that `slower` loses most by against `faster`: "0.12 s in all_reduce on data".
+/// Returns the part of a step that costs `slower` most time against `faster`, such as "0.12 s more
+/// in all_reduce on data"; "" if no part is slower.
 std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster);
 
 }  // namespace tessera

@@ -9,16 +9,18 @@
 namespace tessera {
 namespace {
 
-/// Some ranks on the network.
+/// A group of ranks on the network.
 class Path {
  public:
-  /// in_one(width): how many of the ranks are in the first of them's block of so many neighbours.
+  /// `in_one(width)` returns the number of ranks of the group in the block of `width` neighbours of
+  /// its first rank.
   template <class InOne>
   Path(const Machine& machine, Size size, const InOne& in_one) : size_(size) {
     double rate = std::numeric_limits<double>::infinity();
-    Size inner = 1;  // ranks that share a link of the level
+    Size inner = 1;  // ranks that share a link of this level
     for (const NetworkLevel& level : machine.network) {
-      // All groups of the axis call at once: one goes through a link for each place in it.
+      // All groups of the axis call at once, and each rank of the block that belongs to another
+      // group uses the same link.
       const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
       if (level.latency_seconds >= link_.latency_seconds) link_ = level;
       link_.bytes_per_second = rate = std::min(rate, level.bytes_per_second / groups);
@@ -71,7 +73,7 @@ class MachineCost {
   Machine machine_;
   double flops_per_second_;
   std::map<RankSet, Path> paths_;
-  std::vector<Path> to_stage_;  ///< from the one before it
+  std::vector<Path> to_stage_;  ///< by stage, the path from the previous stage
 };
 
 }  // namespace

@@ -16,17 +16,17 @@
 namespace tessera {
 namespace {
 
-/// A key of a table of type T and what it sets.
+/// A key of a table of type T and the member that it sets.
 template <class T>
 struct MachineKey {
   std::string_view name;
   std::variant<std::string T::*, Size T::*, double T::*> member;
-  double least = 0;  ///< of a number
+  double least = 0;  ///< least value of a number
   double most = HUGE_VAL;
   std::string_view doc;
 };
 
-constexpr double tiny = 1e-300;  // what must be positive
+constexpr double tiny = 1e-300;  // least value of a positive number
 
 const std::array<MachineKey<Machine>, 6> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
@@ -76,7 +76,7 @@ void set(T& table, const std::array<MachineKey<T>, N>& keys, const std::string& 
   reject(prefix + name, value, "is not a known key; the key " + must_be_one_of(name, names));
 }
 
-/// For what no machine can do without; latencies and overheads may be left out.
+/// Rejects a file without a required key. Latencies and overheads are optional.
 void require(bool is_given, const std::string& path, std::string_view key) {
   if (!is_given) throw Error(ExitCode::usage, "{}: {} is missing", path, key);
 }
@@ -91,7 +91,7 @@ void check_whole(const Machine& machine, const std::string& path) {
     require(level.bytes_per_second > 0, path, "network.bytes_per_second");
     if (level.ranks % inner != 0 || (level.ranks == inner && inner > 1))
       throw ConfigError("network.ranks", std::to_string(level.ranks),
-                        "must be a multiple of the {} of the level inside", inner);
+                        "must be a multiple of the {} ranks of the inner level", inner);
     inner = level.ranks;
   }
 }

@@ -8,11 +8,11 @@
 namespace tessera {
 
 /// Reads a machine file: tables [machine] and [machine.flops_per_second], and a [[network]] for
-/// each level. Throws Error (usage) for a file that cannot be read, ConfigError for unknown,
-/// missing and impossible values.
+/// each level. Throws Error (usage) for a file that cannot be read or lacks a key, ConfigError for
+/// unknown keys and invalid values.
 Machine load_machine(const std::string& path);
 
-/// The text of such a file; reading it back gives the same.
+/// Returns the text of a machine file. load_machine() reads the same machine back.
 std::string machine_as_toml(const Machine& machine);
 
 }  // namespace tessera

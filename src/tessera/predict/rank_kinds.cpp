@@ -9,7 +9,7 @@ namespace {
 
 using Kinds = std::vector<Size>;
 
-/// Numbers for values, in the order in which they first appear.
+/// Numbers values in the order in which they first appear.
 template <class Value>
 class Numbering {
  public:
@@ -22,10 +22,10 @@ class Numbering {
   std::map<Value, Size> numbers_;
 };
 
-/// A set of ranks, in boxes.
+/// The groups of a set of ranks, by box.
 struct SetGroups {
-  Kinds of_box;             ///< the group of each box, numbered
-  std::vector<Size> ranks;  ///< of each box in one of the groups that it stands for
+  Kinds of_box;             ///< number of the group of each box
+  std::vector<Size> ranks;  ///< ranks of each box in one group
 };
 
 SetGroups groups_of(const Plan& plan, const RankBoxes& boxes, RankSet set) {
@@ -39,9 +39,10 @@ SetGroups groups_of(const Plan& plan, const RankBoxes& boxes, RankSet set) {
   return groups;
 }
 
-/// For each box which kinds its ranks meet in their groups, as a number.
+/// Returns a number for each box. Boxes have equal numbers if their groups contain equal numbers of
+/// each kind.
 Kinds meetings(const SetGroups& groups, const Kinds& kinds) {
-  std::vector<std::map<Size, Size>> members;  // how many of each kind, by group
+  std::vector<std::map<Size, Size>> members;  // by group: number of ranks of each kind
   for (std::size_t b = 0; b < kinds.size(); ++b) {
     const auto group = static_cast<std::size_t>(groups.of_box[b]);
     if (group >= members.size()) members.resize(group + 1);
@@ -69,7 +70,7 @@ RankKinds collect(const RankBoxes& boxes, const Kinds& of_box,
     kinds.share.push_back(static_cast<double>(boxes.num_ranks(group)) / static_cast<double>(all));
   }
   for (const auto& [set, groups] : sets) {
-    std::map<Size, Size> lowest;  // kind, by group
+    std::map<Size, Size> lowest;  // by group: its lowest kind
     for (std::size_t b = 0; b < of_box.size(); ++b) {
       const auto [at, is_new] = lowest.try_emplace(groups.of_box[b], of_box[b]);
       if (!is_new) at->second = std::min(at->second, of_box[b]);
@@ -82,7 +83,7 @@ RankKinds collect(const RankBoxes& boxes, const Kinds& of_box,
 
 }  // namespace
 
-/// Kinds are parted by what they meet until that parts none any more.
+/// Splits kinds by the kinds in their groups until no kind splits any more (partition refinement).
 RankKinds rank_kinds(const Plan& plan) {
   const EqualWork equal = ranks_with_equal_work(plan);
   std::map<RankSet, SetGroups> sets;

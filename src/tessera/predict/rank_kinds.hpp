@@ -8,13 +8,13 @@
 
 namespace tessera {
 
-/// Ranks that nothing in a step tells apart: those of a kind do equal work, and in every set of
-/// ranks they meet as many of each kind. A simulation needs one clock for each kind, however many
-/// ranks there are.
+/// Kinds of indistinguishable ranks. Ranks of one kind do equal work, and their groups in every set
+/// of ranks contain equal numbers of each kind. A simulation needs one clock per kind for any
+/// number of ranks.
 struct RankKinds {
-  std::vector<Size> first;    ///< rank of each kind, ascending
-  std::vector<double> share;  ///< part of all ranks
-  /// By kind: the lowest kind that it meets in a set of ranks, which names the group.
+  std::vector<Size> first;    ///< first rank of each kind, ascending
+  std::vector<double> share;  ///< fraction of all ranks, by kind
+  /// The lowest kind in the group of a kind, which names the group, by set and kind.
   std::map<RankSet, std::vector<Size>> leader;
   std::size_t size() const { return first.size(); }
 };

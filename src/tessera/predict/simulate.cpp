@@ -8,7 +8,6 @@
 namespace tessera {
 namespace {
 
-/// One clock for each kind of ranks.
 class Simulator {
  public:
   Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
@@ -24,7 +23,8 @@ class Simulator {
     }
   }
 
-  /// The second step is measured: its ranks begin as far apart as a step leaves them.
+  /// Returns the times of the second of two steps, so that ranks begin with the offsets that a
+  /// previous step leaves.
   SimulatedStep step() {
     const std::vector<Part> parts = parts_of_step();
     for (const Part& part : parts) repeat(part);
@@ -36,30 +36,30 @@ class Simulator {
   }
 
  private:
-  using Seconds = std::vector<double>;       ///< of each kind
-  using Members = std::vector<std::size_t>;  ///< kinds that do something together
+  using Seconds = std::vector<double>;       ///< by kind
+  using Members = std::vector<std::size_t>;  ///< kinds that execute one piece of work together
 
   struct State {
     Seconds now;
-    Seconds lag;                       ///< that nobody has waited for yet
-    std::map<RankSet, Seconds> links;  ///< when the group's latest call ends
+    Seconds lag;                       ///< lag that no rank has waited for yet
+    std::map<RankSet, Seconds> links;  ///< by kind: end of the latest call of its group
     SimulatedStep result;
   };
 
   struct CostedWork {
     Work work;
-    std::vector<Cost> costs;  ///< of each kind; nothing where it belongs to another stage
+    std::vector<Cost> costs;  ///< by kind; zero for kinds of other stages
     bool meets_other_stages = false;
   };
   using StageWorks = std::vector<std::vector<CostedWork>>;  ///< by stage
 
-  /// Works that are done so often, one time after another.
+  /// Pieces of work that are executed `times` times in sequence.
   struct Part {
     StageWorks works;
     Size times = 1;
   };
 
-  /// Runs of equal microbatches, if the plan repeats some, and the rest.
+  /// Returns the runs of equal microbatches, if the plan repeats some, and the rest of the step.
   std::vector<Part> parts_of_step() const {
     std::vector<Size> samples;  // of each kind
     for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
@@ -82,8 +82,8 @@ class Simulator {
     return parts;
   }
 
-  /// Simulates the first ones of very many equal microbatches; each of the others takes as long as
-  /// the last of these.
+  /// Simulates at most the first 64 repetitions. Each further one takes as long as the last of
+  /// these.
   void repeat(const Part& part) {
     constexpr Size most = 64;
     const Size times = std::min(part.times, most);
@@ -119,7 +119,7 @@ class Simulator {
     std::vector<CostedWork> all;
     for (const Action& action : actions) {
       std::vector<Work> first;
-      std::vector<std::vector<Cost>> costs;  // by piece of work
+      std::vector<std::vector<Cost>> costs;  // by piece of work and kind
       for (const std::size_t c : of_stage_[stage]) {
         const std::vector<Work> works = work_of(action, plan_, sizes_[c]);
         if (first.empty()) {
@@ -135,7 +135,8 @@ class Simulator {
     return all;
   }
 
-  /// Stages go on until they wait for a message or for each other.
+  /// Executes the work of all stages. Each stage advances until it waits for a message or for a
+  /// call that other stages share.
   void carry_out(const StageWorks& works) {
     std::vector<std::size_t> next(works.size());
     for (bool moves = true; moves;) {
@@ -171,7 +172,7 @@ class Simulator {
            messages_.contains({stage, work.number});
   }
 
-  /// `costs`: of each kind.
+  /// `costs` holds a cost per kind.
   void work(const Work& work, const std::vector<Cost>& costs, const Members& members,
             std::size_t stage) {
     if (!work.call) return compute(work, costs, members);
@@ -198,7 +199,7 @@ class Simulator {
     }
   }
 
-  /// The kind that stands for the group of `kind`.
+  /// Returns the kind that names the group of `kind`.
   std::size_t group(RankSet ranks, std::size_t kind) const {
     return static_cast<std::size_t>(kinds_.leader.at(ranks)[kind]);
   }
@@ -214,7 +215,8 @@ class Simulator {
     double at = 0;
     Cost cost{};
   };
-  /// When each group's call begins, which lasts as long as on the rank where it lasts longest.
+  /// Returns the begin of each group's call. The call lasts as long as on the rank where it lasts
+  /// longest.
   std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
                             const Members& members) {
     Seconds& busy_until = state_.links[work.call->ranks];
@@ -244,14 +246,14 @@ class Simulator {
     }
   }
 
-  using Flight = std::pair<RankSet, Size>;  ///< bucket
+  using Flight = std::pair<RankSet, Size>;  ///< ranks and bucket
 
   void start(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     const std::vector<Begin> begin = begins(work, costs, members);
     Seconds& busy_until = state_.links[work.call->ranks];
     std::vector<Begin>& flight = in_flight_[{work.call->ranks, work.number}];
     flight.resize(kinds_.size());
-    for (const std::size_t k : members) {  // read where a kind stands for its group only
+    for (const std::size_t k : members) {  // only read where a kind names its group
       busy_until[k] = begin[k].at + begin[k].cost.seconds;
       flight[k] = begin[k];
       row(work).calls += kinds_.share[k];
@@ -263,9 +265,10 @@ class Simulator {
     for (const std::size_t k : members) arrive(k, flight[group(work.call->ranks, k)], row(work));
   }
 
-  /// The rank waits for what others have started, and takes the exposed part itself.
+  /// Finishes a started call: the rank waits for its hidden part and spends the exposed part
+  /// itself.
   void arrive(std::size_t k, const Begin& started, SimulatedStep::Call& total) {
-    const double idle = std::max(0.0, started.at - state_.now[k]);  // for ranks that start it later
+    const double idle = std::max(0.0, started.at - state_.now[k]);  // until the last rank starts it
     const double exposed = std::min(started.cost.exposed, started.cost.seconds);
     const double ready = started.at + started.cost.seconds - exposed;
     const double end = std::max(state_.now[k], ready) + exposed;
@@ -274,14 +277,13 @@ class Simulator {
     state_.now[k] = end;
   }
 
-  /// Each rank of the stage to the one with its coordinates on the other.
+  /// Sends from each rank of a stage to the rank with its other coordinates on the peer stage.
   void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
     std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.number}];
     flight.resize(kinds_.size());
     for (const std::size_t k : of_stage_[stage]) {
       flight[group(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
-      state_.lag[k] =
-          0;  // what one pass lags behind, the next one makes up for: many messages follow
+      state_.lag[k] = 0;  // the lag of a pass averages out over the many passes
       row(work).calls += kinds_.share[k];
     }
   }
@@ -300,7 +302,7 @@ class Simulator {
   std::vector<Members> of_stage_;
   Members all_;
   std::map<Flight, std::vector<Begin>> in_flight_;
-  /// By the stage that receives and number, of each group of ranks along `pipeline`.
+  /// The begin of each message for each group along `pipeline`; key: receiving stage and number.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
 };
 

@@ -6,7 +6,8 @@
 namespace tessera {
 namespace {
 
-/// How often the shares of n ranks go around the ring; 0 for what is no ring.
+/// Returns the number of times that the shares of n ranks circulate; 0 if the operation is not a
+/// ring.
 double passes(Operation operation) {
   switch (operation) {
     case Operation::all_reduce:

@@ -74,13 +74,13 @@ class WorkLister {
   void bytes(Size n) {
     works_.push_back({.operation = action_.operation, .bytes = static_cast<double>(n)});
   }
-  /// A kernel that reads or writes so many vectors of so many elements.
+  /// Adds a kernel that reads or writes `vectors` vectors of `elements` elements.
   void kernel(Size vectors, Size elements, DType type) {
     bytes(vectors * elements * size_of(type));
   }
   void kernel(Size vectors, Size elements) { kernel(vectors, elements, plan_.input.state_type); }
 
-  /// Adds one tensor to another, copies or converts it.
+  /// Adds the kernel of an accumulate action.
   void accumulate() {
     const Operands& operands = action_.operands;
     const DType from = slot(operands.from).type, to = slot(operands.to).type;
@@ -88,8 +88,8 @@ class WorkLister {
           (size_of(from) + size_of(to) + (action_.adds ? size_of(to) : 0)));
   }
 
-  /// If gradients of inputs and of parameters are computed apart, each is half of the backward
-  /// pass.
+  /// Adds the kernels of a layer. If gradients of inputs and of parameters are computed separately,
+  /// each counts as half of the backward pass.
   void layer() {
     const LayerSpec& layer = sizes_.layers[action_.index];
     const Size samples = sizes_.calls.rows(action_.microbatch);
@@ -109,8 +109,8 @@ class WorkLister {
     works_.push_back(work);
   }
 
-  /// A message costs its bytes where it is sent; its receiver waits for it. Starting to receive it
-  /// and reusing the memory of a sent one cost nothing of their own.
+  /// Adds a message. The sender pays for its bytes and the receiver waits for it. Posting a receive
+  /// and finishing a send cost nothing.
   void message() {
     const bool sends = action_.is(StepOperation::send);
     if (action_.phase != (sends ? Phase::start : Phase::finish)) return;
@@ -164,8 +164,8 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
   return WorkLister(action, plan, sizes).list();
 }
 
-/// Ranks that are alike in memory and traffic need not be alike in products, where `model` does not
-/// divide widths evenly, nor in what they add to the norm.
+/// Ranks with equal memory and calls may differ in products, if `model` does not divide widths
+/// evenly, and in the elements of the norm.
 EqualWork ranks_with_equal_work(const Plan& plan) {
   const bool has_norm = plan.input.clips_by_norm;
   EqualWork equal{equal_ranks(plan, has_norm), {}};

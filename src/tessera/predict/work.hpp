@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels and calls behind a plan's actions, with their FLOPs and bytes.
+// The kernels and calls of a plan's actions, with their FLOPs and bytes.
 #pragma once
 
 #include <optional>
@@ -10,38 +10,38 @@
 
 namespace tessera {
 
-/// The kernels of an action, or its call.
+/// A kernel of an action, or its call.
 struct Work {
   StepOperation operation = StepOperation::forward;
-  double flops = 0;           ///< of matrix products
-  double bytes = 0;           ///< payload of a call; else operands, each read or written once
+  double flops = 0;  ///< FLOPs of matrix products
+  double bytes = 0;  ///< payload of a call, or the operands of a kernel, each read or written once
   bool has_products = false;  ///< a layer that consists mainly of matrix products
 
-  /// Of a call. A started one, with its payload, is in flight until the work that finishes it.
+  /// The call, if this is one. A started call carries the payload; the matching finish has none.
   std::optional<ActionCall> call{};
   Phase phase = Phase::whole;
-  Size number = 0;  ///< tells calls in flight apart: the bucket, or a number of the message
-  Size peer = -1;   ///< of a message: the other stage
+  Size number = 0;  ///< identifies a call in flight: its bucket or message
+  Size peer = -1;   ///< the other stage of a message
 
   bool is_message() const { return call && call->ranks == RankSet::pipeline; }
-  /// Nothing to do on this rank.
+  /// Returns true if there is nothing to do on this rank.
   bool is_empty() const { return flops == 0 && bytes == 0; }
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-/// The sizes on a rank that its work depends on, computed once for a rank.
+/// The sizes that determine the work of a rank, computed once per rank.
 struct WorkSizes {
   CallSizes calls;
-  std::vector<LayerSpec> layers;  ///< with the rank's extents
-  Size unique_gradients = 0;      ///< elements of the rank that count for the gradient's norm
+  std::vector<LayerSpec> layers;  ///< layers with the rank's extents
+  Size unique_gradients = 0;      ///< elements of the rank in the sum of the gradient's norm
 };
 WorkSizes work_sizes(const Plan& plan, Size rank);
 
-/// The work of an action in the order of the engine. All ranks of a stage get as many pieces, which
-/// may be empty. A call over a set of one rank is left out.
+/// Returns the work of an action in the order of the engine. All ranks of a stage get equal numbers
+/// of pieces, some of which may be empty. A call of one rank alone is left out.
 std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes);
 
-/// Boxes of ranks that do equal work, and for each the first rank of all that do.
+/// Boxes of ranks with equal work and, by box, the first rank with the same work.
 struct EqualWork {
   RankBoxes boxes;
   std::vector<Size> first;

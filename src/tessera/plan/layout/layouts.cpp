@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-/// In quotes; what is no UTF-8 is replaced.
+/// Returns the text in quotes. Invalid UTF-8 is replaced.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -48,8 +48,8 @@ const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& p
                                          shown < paths.size() ? ", ..." : "")));
 }
 
-/// Specs name parameters that there are, no more dimensions than these have, and the axis `model`
-/// once.
+/// Checks that each spec names a parameter of the model, has no more dimensions than the parameter,
+/// and names the axis `model` at most once.
 void check_specs(const PlanInput& input) {
   for (const auto& [path, spec] : input.parameter_specs) {
     const ParameterSpec* const parameter = find_parameter(input.model, path);
@@ -75,7 +75,7 @@ void check_specs(const PlanInput& input) {
   }
 }
 
-/// Along `model`: flat buckets, not dimensions, are sharded over the other axes.
+/// Returns the placement along `model`. The other axes shard flat buckets, not dimensions.
 Placement placement_of(const PlanInput& input, const PartitionSpec& spec, std::size_t rank) {
   const auto model = input.mesh.find("model");
   if (!model || input.mesh.size_of("model") == 1) return Placement::replicate();
@@ -87,7 +87,7 @@ Placement ruled_placement(const PlanInput& input, const std::vector<std::string>
                       logical_axes.size());
 }
 
-/// What the specs, or else the rules, say of a parameter.
+/// Returns the placement that a spec, or else the rules, give to a parameter.
 Placement asked_placement(const PlanInput& input, const std::string& path,
                           const ParameterSpec& parameter) {
   const auto given = input.parameter_specs.find(path);
@@ -96,9 +96,9 @@ Placement asked_placement(const PlanInput& input, const std::string& path,
              : placement_of(input, given->second, parameter.shape.size());
 }
 
-/// How much a layout costs to feed: what is there costs nothing, a local slice less than a
-/// reduce-scatter or an all-to-all, those less than a gather, that less than an all-reduce. A sum
-/// cut into columns would have to be gathered again.
+/// Returns the relative cost of a redistribution: nothing, a local slice, a reduce-scatter or an
+/// all-to-all, an all-gather, an all-reduce. A reduce-scatter into columns costs most, because its
+/// result is gathered again.
 int feeding_cost(Placement from, Placement to) {
   switch (transition(from, to)) {
     case Transition::keep:
@@ -141,7 +141,7 @@ class Chooser {
     for (const Layout& layout : all) {
       if (row.rules_choose && !is_asked_for(layer, layout)) continue;
       if (splits_rows(layout) && !may_split_rows(l)) continue;
-      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;  // a slice costs less
+      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;  // a slice costs 1
       for (std::size_t i = 0; i < layer.inputs.size(); ++i)
         cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
       if (!row.rules_choose && best && cost >= least) continue;
@@ -152,7 +152,7 @@ class Chooser {
     return *best;
   }
 
-  /// Of the parameters of a kind that cannot compute with them so.
+  /// Throws ConfigError for placements of parameters that the layer cannot compute with.
   [[noreturn]] void reject_placements(const LayerSpec& layer) const {
     std::vector<std::string> asked;
     for (const ParameterSpec& parameter : layer.parameters)
@@ -163,7 +163,8 @@ class Chooser {
                       layer.name);
   }
 
-  /// Heads and frequencies stay whole: all ranks of `model` have equally many.
+  /// Checks that the ranks of `model` divide the groups of columns, such as heads or frequencies,
+  /// evenly.
   void check_groups(const LayerSpec& layer, const Layout& layout) const {
     const ColumnGroups& groups = layer.groups;
     if (groups.key.empty() || !layout.output.is_shard(1)) return;
@@ -183,7 +184,8 @@ class Chooser {
     return layer.columns.empty() || ruled_placement(input_, {"", layer.columns}) == layout.output;
   }
 
-  /// Behind a sum over `model`, or behind a layer that does; the loss reads whole rows.
+  /// Returns true if layer `l` can split rows: it computes after a sum over `model`, or after a
+  /// layer that splits rows. The last layer cannot, because the loss reads whole rows.
   bool may_split_rows(std::size_t l) const {
     if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
     const LayerSpec& layer = input_.model.layers[l];
@@ -195,7 +197,7 @@ class Chooser {
     });
   }
 
-  /// A parameter lies as its layer does, whatever a spec asks for.
+  /// Checks that each spec agrees with the layout of its layer.
   void check_layout(const LayerSpec& layer, const Layout& layout) const {
     for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
       const ParameterSpec& parameter = layer.parameters[p];
@@ -259,8 +261,8 @@ Block parameter_block(const Shape& shape, Placement along_model, Size model_rank
 
 namespace {
 
-/// Inputs, output and parameters of a layer are split one by one; a kernel that got parts of
-/// different sizes would read behind its rows.
+/// Checks that the local extents of a layer match. Its inputs, output and parameters are split
+/// separately, and a kernel with extents that do not match would read out of bounds.
 void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
   if (row_of(part).fits(part)) return;
   throw Error(

@@ -9,23 +9,25 @@
 
 namespace tessera {
 
-/// How each layer of the model lies along the axis `model`. The rules, or the specs of single
-/// parameters, choose the layouts of linear layers; every other layer takes the one into which its
-/// inputs are brought with the least traffic. With sequence_parallel, layers that may split rows do
-/// so behind a sum. Throws ConfigError for specs that no layout fits or that name another axis.
+/// Returns the placements of each layer along the axis `model`. The rules, or the specs of single
+/// parameters, choose the layouts of linear layers. Every other layer takes the layout that needs
+/// least traffic to redistribute its inputs. With sequence_parallel, layers after a sum over
+/// `model` split rows if they can. Throws ConfigError if no layout fits a spec or a spec names
+/// another axis.
 std::vector<Layout> choose_layouts(const PlanInput& input);
 
-/// The placement of a layer's output, or of x, which every rank of `model` has whole.
+/// Returns the placement of a layer's output. Input data is replicated along `model`.
 Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 
-/// How the loss reads the prediction: whole, unless it can do with the columns that a rank has.
+/// Returns the placement in which the loss reads the prediction: replicated, or split by columns if
+/// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// The layers with the extents of the ranks with this coordinate along `model`.
+/// Returns the layers with the extents of the ranks with this coordinate along `model`.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     Size coordinate);
 
-/// The block of a parameter on those ranks. `along_model`: the parameter's placement.
+/// Returns the block of a parameter on those ranks. `along_model` is the parameter's placement.
 Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks, Size coordinate);
 
 }  // namespace tessera

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t listed_ranges = 4096;
 
-/// Appends ranges until there are `most`; neighbours become one.
+/// A list of at most `most` ranges. Adjacent ranges are joined.
 class RangeList {
  public:
   explicit RangeList(std::size_t most) : most_(most) {}
@@ -40,7 +40,7 @@ std::string text_of(Range range) {
                           : fmt::format("{}-{}", range.begin, range.end() - 1);
 }
 
-/// The part of a balanced split that holds an element of what is split.
+/// Returns the number of the part of a balanced split that holds `element`.
 Size part_with(Size count, Size parts, Size element) {
   const Size small = count / parts, larger = count % parts, in_larger = larger * (small + 1);
   return element < in_larger ? element / (small + 1) : larger + (element - in_larger) / small;
@@ -61,7 +61,7 @@ void MeshCuts::cut(const std::vector<std::size_t>& axes, Size place) {
   for (std::size_t i = axes.size(); i-- > 0;) {
     const Size size = mesh_->axes()[axes[i]].size, coordinate = place % size;
     cut(axes[i], coordinate);
-    // Ranks with just this coordinate lie on both sides, as their other coordinates say.
+    // Ranks with this coordinate lie on both sides of the cut, depending on the later axes.
     if (i + 1 < axes.size()) cut(axes[i], coordinate + 1);
     place /= size;
   }
@@ -137,8 +137,8 @@ Size RankBoxes::num_ranks(const Group& group) const {
 }
 
 std::vector<Range> RankBoxes::ranges(const Group& group, std::size_t most) const {
-  // Along an axis, all coordinates of a run have the same ranges behind them: of ranks from 0 on,
-  // `block` of them for each coordinate.
+  // Returns the ranges of the group's ranks in a block of `block` ranks, counted from 0. All
+  // coordinates of a run have the same ranges behind them.
   const std::function<std::vector<Range>(std::size_t, Size, Size)> below =
       [&](std::size_t axis, Size first_box, Size block) -> std::vector<Range> {
     if (axis == begins_.size())

@@ -13,26 +13,26 @@
 
 namespace tessera {
 
-/// Ranges of ranks that descriptions name before they give their number only.
+/// Most ranges of ranks in a description; the rest is given as a number.
 inline constexpr std::size_t shown_ranges = 6;
 
-/// Cuts of the coordinates of a mesh: ranks between two cuts are alike. The number of cuts depends
-/// on what ranks hold, not on how many ranks there are.
+/// Cuts of the coordinates of a mesh. Ranks between two cuts hold the same. The number of cuts
+/// depends on the tensors, not on the number of ranks.
 class MeshCuts {
  public:
   explicit MeshCuts(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
 
-  /// Before this coordinate of an axis.
+  /// Cuts before this coordinate of an axis.
   void cut(std::size_t axis, Size coordinate);
-  /// Before every coordinate of an axis.
+  /// Cuts before every coordinate of an axis.
   void cut_all(std::size_t axis);
-  /// Before this place among the ranks of a group over several axes.
+  /// Cuts before this position in a group of ranks over several axes.
   void cut(const std::vector<std::size_t>& axes, Size place);
   /// Cuts where the parts of a balanced split of `count` over these axes become smaller.
   void cut_split(const std::vector<std::size_t>& axes, Size count);
-  /// Around the part of that split that holds element `element`, if one does.
+  /// Cuts around the part of that split that holds element `element`, if one does.
   void cut_around(const std::vector<std::size_t>& axes, Size count, Size element);
-  /// Cuts as a count is split along one axis after the other; returns the sizes of all parts.
+  /// Cuts where a count is split along one axis after the other. Returns the sizes of all parts.
   std::set<Size> cut_in_turn(const std::vector<std::size_t>& axes, Size count);
 
   const MeshShape& mesh() const { return *mesh_; }
@@ -40,32 +40,33 @@ class MeshCuts {
 
  private:
   const MeshShape* mesh_;
-  std::vector<std::set<Size>> begins_;  ///< by axis: the first coordinates of its runs
+  std::vector<std::set<Size>> begins_;  ///< by axis, the first coordinate of each run
 };
 
-/// The ranks of a mesh in boxes: all combinations of a run of coordinates along each axis. Boxes
-/// are numbered like the ranks of a mesh that has one coordinate for each run, so they are in the
-/// order of their first ranks.
+/// Boxes of ranks of a mesh. A box is a product of one run of coordinates per axis. Boxes are
+/// numbered row-major, so they are ordered by their first ranks.
 class RankBoxes {
  public:
-  using Group = std::vector<Size>;  ///< some boxes, ascending
+  using Group = std::vector<Size>;  ///< numbers of boxes, ascending
 
   explicit RankBoxes(const MeshCuts& cuts);
 
   Size number() const { return boxes_.num_ranks(); }
   Group all() const;
-  /// The mesh of the boxes: a group of boxes over some axes stands for groups of ranks over them.
+  /// Returns the mesh of the boxes. A group of boxes over some axes stands for the groups of ranks
+  /// over them.
   const MeshShape& mesh() const { return boxes_; }
   Size first_rank(Size box) const;
-  /// How many ranks of one group over these axes the box holds.
+  /// Returns the number of ranks that one group over these axes has in the box.
   Size group_size(Size box, const std::vector<std::size_t>& axes) const;
 
   Size num_ranks(const Group& group) const;
-  /// The runs of neighbouring ranks in a group, ascending; the first `most` of them.
+  /// Returns the ranges of contiguous ranks in a group, ascending; at most the first `most`.
   std::vector<Range> ranges(const Group& group, std::size_t most) const;
-  /// "every rank", "rank 3", "ranks 0-2,5"; of many ranges the first ones and the number of ranks.
+  /// Returns "every rank", "rank 3" or "ranks 0-2,5". A long list ends with "..." and the number of
+  /// ranks.
   std::string describe(const Group& group) const;
-  /// "0-2,5"; of very many ranges the first ones and the number of ranks.
+  /// Returns "0-2,5". A very long list ends with "..." and the number of ranks.
   std::string numbers(const Group& group) const;
 
  private:
@@ -73,17 +74,17 @@ class RankBoxes {
   std::string numbers(const Group& group, std::size_t most) const;
 
   MeshShape ranks_, boxes_;
-  std::vector<std::vector<Size>> begins_;  ///< by axis, with the end
+  std::vector<std::vector<Size>> begins_;  ///< by axis, with the end of the last run
 };
 
-/// Boxes with equal values, first rank first: what to print of 100,000 ranks.
+/// Boxes with equal values, ordered by first rank.
 template <class Value>
 struct RankGroup {
   Value value;
   RankBoxes::Group boxes;
 };
 
-/// `of_rank` is asked of the first rank of each of these boxes.
+/// Groups boxes by the value that `of_rank` returns for the first rank of each box.
 template <class Value, class OfRank>
 std::vector<RankGroup<Value>> group_boxes(const RankBoxes& boxes, const RankBoxes::Group& of,
                                           OfRank&& of_rank) {

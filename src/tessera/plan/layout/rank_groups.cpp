@@ -28,8 +28,8 @@ void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
   cuts.cut_around(axes, elements, range.end());
 }
 
-/// The same for what the ranks of `model` have of a parameter; the first one has most, the last one
-/// least.
+/// Cuts where shares hold different parts of a parameter. The first rank of `model` has the largest
+/// block, the last one the smallest.
 void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
   const Size ranks = plan.input.mesh.size_of("model");
@@ -40,8 +40,8 @@ void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layo
   }
 }
 
-/// Only what an all-to-all along `model` carries, or a message with a rank's block, depends on the
-/// coordinate there: buckets and frames are equal on all its ranks.
+/// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
+/// and a message with a rank's own block do: buckets and frames are equal on all ranks of `model`.
 bool depends_on_model_coordinate(const StagePlan& stage) {
   return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
     if (!action.call || action.call->payload != Payload::own_tensor) return false;
@@ -108,7 +108,7 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
     cuts.cut_in_turn(batch, samples % input.global_batch);
   const std::set<Size> samples = cuts.cut_in_turn(batch, input.global_batch);
   if (const auto model = mesh.find("model")) {
-    cuts.cut(*model, 1);  // the first rank alone counts what all of them have
+    cuts.cut(*model, 1);  // the first rank alone counts replicated elements
     ModelParts parts(plan);
     for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
       for (const Size of_rank : samples)
@@ -189,7 +189,7 @@ std::vector<Size> ModelParts::find_bounds(const StagePlan& stage, Size samples) 
   }
   for (const Slot& slot : stage.slots)
     if (slot.parameter < 0)
-      for (const Size pass : {Size{0}, passes - 1})  // which have most and fewest samples
+      for (const Size pass : {Size{0}, passes - 1})  // the passes with most and with fewest samples
         split({balanced_split(samples, passes, pass).count * slot.positions, slot.shape[1]},
               slot.along_model);
   std::sort(all.begin(), all.end());

@@ -14,49 +14,50 @@
 
 namespace tessera {
 
-/// "every rank", "rank 3", "ranks 0-2,5"; of many ranges the first ones and the number of ranks.
-/// `ranks`: ascending.
+/// Returns "every rank", "rank 3" or "ranks 0-2,5" for ascending `ranks`. A long list ends with
+/// "..." and the number of ranks.
 std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks);
 
-/// Groups of the ranks that boxes hold.
+/// Boxes of ranks, grouped by a value.
 template <class Value>
 struct GroupedRanks {
   RankBoxes boxes;
   std::vector<RankGroup<Value>> groups;
 };
 
-/// What a rank holds of one tensor.
+/// The local part of one tensor.
 struct LocalPart {
-  Shape shape;    ///< its block
-  Size kept = 0;  ///< elements of the block that it keeps between steps
+  Shape shape;    ///< the rank's block
+  Size kept = 0;  ///< elements of the block that the rank keeps between steps
   friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
-  // nvcc declares the one that follows from <=> and does not define it.
+  // nvcc declares the operator that <=> implies and does not define it.
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
-/// What the ranks of a stage hold of one of its tensors.
+/// Returns the local parts of a tensor on the ranks of a stage.
 GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot);
 
-/// Tells apart what coordinates along `model` give to ranks: the extents of their layers and of
-/// their tensors in the frame. There are few different ones, however many ranks the axis has: part
-/// i of n items is larger where i < n mod ranks, and nothing else depends on i.
+/// Classes of coordinates along `model` with equal extents of layers and of tensors in the frame.
+/// There are few classes for any number of ranks: part i of n items is larger where i < n mod
+/// ranks, and nothing else depends on i.
 class ModelParts {
  public:
   explicit ModelParts(const Plan& plan) : plan_(plan) {}
 
-  /// Equal for ranks of one stage with as many samples that have equal extents.
+  /// Returns the class of a rank. Ranks of one stage with equal numbers of samples and equal
+  /// extents have the same class.
   Size operator()(Size rank);
-  /// The coordinates, in order, from which on a part is smaller, of ranks with so many samples.
+  /// Returns the coordinates where a new class begins, ascending, for ranks with so many samples.
   const std::vector<Size>& bounds(Size stage, Size samples);
 
  private:
   std::vector<Size> find_bounds(const StagePlan& stage, Size samples) const;
 
   const Plan& plan_;
-  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< by stage and samples
+  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< key: stage and samples
 };
 
-/// Describes a rank's memory and calls by numbers that are equal for ranks that are alike.
+/// Returns a key of a rank's memory and calls. Ranks with equal keys have equal memory and calls.
 class MemoryAndCalls {
  public:
   explicit MemoryAndCalls(const Plan& plan);
@@ -65,10 +66,10 @@ class MemoryAndCalls {
  private:
   const Plan& plan_;
   ModelParts parts_;
-  std::vector<char> by_coordinate_;  ///< of each stage: calls depend on the place along `model`
+  std::vector<char> by_coordinate_;  ///< by stage: calls depend on the coordinate along `model`
 };
 
-/// Ranks that need the same memory and make the same calls: any of them speaks for its group.
+/// Groups of ranks with equal memory and calls. The first rank of a group represents it.
 struct AlikeRanks {
   RankBoxes boxes;
   std::vector<RankBoxes::Group> groups;
@@ -76,11 +77,11 @@ struct AlikeRanks {
 };
 AlikeRanks ranks_alike(const Plan& plan);
 
-/// Groups ranks by the bytes that they move between their memory and a checkpoint.
+/// Groups ranks by the bytes that they write to and read from a checkpoint.
 GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
 
-/// Boxes of ranks with equal samples, layers and shares of buckets. With `parameters`, their shares
-/// of each parameter are equal as well.
+/// Returns boxes of ranks with equal samples, layers and shares of buckets. With `parameters`,
+/// their shares of each parameter are equal as well.
 RankBoxes equal_ranks(const Plan& plan, bool parameters);
 
 }  // namespace tessera

@@ -20,28 +20,27 @@ inline constexpr std::array<std::string_view, 6> names_of<TensorRole>{
 using SlotId = Size;
 inline constexpr SlotId no_slot = -1;
 
-/// Where one tensor of a step lives: everything that engine, memory plan and traffic plan ask of
-/// it.
+/// The place of one tensor of a step. Engine, memory plan and traffic plan read it.
 struct Slot {
   std::string path;
   TensorRole role = TensorRole::activation;
-  Shape shape{};            ///< global; of the first microbatch, which has the most rows
+  Shape shape{};            ///< global shape in the first microbatch, which has the most rows
   Placements placements{};  ///< one per mesh axis
-  Placement along_model{};  ///< that of the axis `model`, also where the mesh has none
+  Placement along_model{};  ///< placement along `model`; set for a mesh without that axis, too
   DType type = DType::float32;
-  Size positions = 1;  ///< rows of a sample, of tensors of a batch
+  Size positions = 1;  ///< rows per sample, for a tensor of a batch
 
-  // Of parameters, their gradients and moments, which lie in flat buckets (StatePlan).
+  // Parameters, gradients and moments lie in flat buckets (StatePlan).
   Size parameter = -1;     ///< position in StagePlan::parameters
-  bool in_shares = false;  ///< a rank keeps of its block only its share of the flat bucket
+  bool in_shares = false;  ///< a rank keeps only the elements of its block that are in its share
 
-  // Of activations, their gradients and scratch, which lie in the frame of the stage.
+  // Activations, their gradients and scratch lie in the frame of the stage.
   Size storage = -1;  ///< position in StagePlan::storages; tensors may share one
 
   bool in_frame() const { return storage >= 0; }
 };
 
-/// For people: what a message with this tensor carries.
+/// Returns a description of a message with this tensor.
 inline std::string_view content_of(const Slot& slot) {
   return slot.role == TensorRole::gradient ? "activation gradients" : "activations";
 }

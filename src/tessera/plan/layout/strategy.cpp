@@ -9,7 +9,7 @@ bool shards_over(Strategy strategy, const std::string& axis) {
   return row.shards.moments && (axis == "fsdp" || !row.over_fsdp_only);
 }
 
-/// Ascending.
+/// Returns the divisors, ascending.
 std::vector<Size> divisors_of(Size n) {
   std::vector<Size> divisors;
   for (Size d = 1; d * d <= n; ++d)
@@ -50,14 +50,15 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
   for (const StrategyRow& row : strategies)
     if (row.name == strategy) axes = row.usual_axes;
   if (axes[1].empty()) return MeshShape({{std::string(axes[0]), ranks}});
-  Size first = 1;  // the largest divisor up to the square root
+  Size first = 1;  // largest divisor up to the square root
   for (Size d = 1; d * d <= ranks; ++d)
     if (ranks % d == 0) first = d;
   if (topology.num_nodes() > 1 && topology.per_node()) first = topology.num_nodes();
   return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }
 
-/// Each prime factor goes to one of the axes: equal ones, n of them, in (n + axes - 1 over n) ways.
+/// Each prime factor goes to one of the axes. A prime with exponent n has (n + axes - 1 over n)
+/// ways.
 double most_factorisations(Size ranks, std::size_t axes) {
   double ways = 1;
   for (Size prime = 2; ranks > 1; ++prime) {

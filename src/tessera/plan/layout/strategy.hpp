@@ -13,17 +13,17 @@
 
 namespace tessera {
 
-/// How parameters, gradients and optimizer state lie on the axes that split the batch.
+/// Placement of parameters, gradients and optimizer state along the axes that split the batch.
 enum class Strategy : std::uint8_t {
   data,    ///< all replicated; gradients are all-reduced (DDP)
   zero1,   ///< moments sharded; gradients are reduce-scattered once per step
   zero2,   ///< moments and gradients sharded; reduce-scattered every microbatch
-  fsdp,    ///< parameters, too, gathered unit by unit just before use (ZeRO-3)
+  fsdp,    ///< parameters sharded as well; each unit is gathered just before use (ZeRO-3)
   hybrid,  ///< fsdp over the axis `fsdp`, replicas over the axis `data`
-  tensor,  ///< all batch axes have size 1: only the axis `model` does anything
+  tensor,  ///< batch axes have size 1; only `model` splits the step
 };
 
-/// What a strategy splits over the ranks that share one replica of the training state.
+/// The parts of the training state that a strategy shards.
 struct Sharding {
   bool moments = false;
   bool gradients = false;
@@ -31,12 +31,12 @@ struct Sharding {
   friend constexpr bool operator==(const Sharding&, const Sharding&) = default;
 };
 
-/// Everything that tells one strategy from another.
+/// The properties of a strategy.
 struct StrategyRow {
   std::string_view name;
   Sharding shards{};
-  /// Axes of the mesh that studies take for a number of ranks, the first ones as near to the square
-  /// root as the second ones allow.
+  /// Axes of the mesh that studies use for a given number of ranks. The first axis gets the divisor
+  /// that is nearest to the square root from below.
   std::array<std::string_view, 2> usual_axes{"data"};
   bool over_fsdp_only = false;  ///< shards over `fsdp` and replicates over `data`; else over both
   bool splits_batch = true;     ///< false: `data` and `fsdp` must have size 1
@@ -66,24 +66,24 @@ constexpr const StrategyRow& row_of(Strategy strategy) {
   return strategies[static_cast<std::size_t>(strategy)];
 }
 
-/// The axes of `mesh` over which the batch is split, in mesh order.
+/// Returns the axes of `mesh` that split the batch, in mesh order.
 std::vector<std::string> batch_axes(const MeshShape& mesh);
-/// Those of them over which the strategy shards state: none, all of them, or `fsdp`.
+/// Returns the batch axes over which the strategy shards state: none, all of them, or `fsdp`.
 std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh);
-/// The others, along which state is replicated.
+/// Returns the batch axes along which state is replicated.
 std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh);
-/// What is really sharded: nothing where the shard axes have one rank together.
+/// Returns the parts that are sharded on this mesh; none if the shard axes have one rank together.
 Sharding sharding_on(Strategy strategy, const MeshShape& mesh);
 
-/// The mesh of a case that names ranks only: all of them along the axis that the strategy is for.
-/// `hybrid` shards over the ranks of a node; on one node, or if the nodes are not known, over as
-/// many ranks as it has replicas, or twice as many.
+/// Returns the mesh of a case that gives a number of ranks only: all ranks lie along the usual axis
+/// of the strategy. `hybrid` shards over the ranks of a node. If the nodes are not known or there
+/// is one, it shards over the smallest divisor from the square root on.
 MeshShape usual_mesh(const std::string& strategy, const Topology& topology);
 
-/// Every way to arrange `ranks` ranks along the axes, in their order; axes of size 1 are left out,
-/// and the first one stands for a single rank.
+/// Returns every way to arrange `ranks` ranks along the axes, in their order. Axes of size 1 are
+/// left out; a single rank lies on the first axis.
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes);
-/// How many there are of them at most, without making them.
+/// Returns an upper bound of their number without making them.
 double most_factorisations(Size ranks, std::size_t axes);
 
 }  // namespace tessera

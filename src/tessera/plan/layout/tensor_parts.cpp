@@ -7,7 +7,7 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
   const StatePlan state = plan.state(rank);
   const ParameterLayout& layout = plan.stage(rank).parameters;
   std::vector<TensorPart> parts;
-  Size moment = 0;  // of the parameter whose moments are being listed
+  Size moment = 0;  // number of the next moment of the parameter
   for (const Slot& slot : plan.stage(rank).slots) {
     if (slot.parameter < 0) continue;
     if (slot.role == TensorRole::parameter) moment = 0;

@@ -9,12 +9,12 @@
 namespace tessera {
 namespace {
 
-/// Elements of 64 bytes and more: products want their operands aligned.
+/// At least 64 bytes: products read aligned operands faster.
 constexpr Size alignment = 16;
 Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
 
-/// Puts buckets in turn at the begin and at the end of one buffer; returns its size, the largest
-/// two neighbours together.
+/// Places buckets alternately at the begin and at the end of one buffer. Returns its size: the
+/// largest sum of two neighbours.
 Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
   Size size = aligned(buckets.front().whole.count);
   for (std::size_t b = 0; b + 1 < buckets.size(); ++b)
@@ -24,7 +24,7 @@ Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin)
   return size;
 }
 
-/// Every bucket at the begin: one lives at a time.
+/// Returns the size of a buffer for one bucket at a time.
 Size one_at_a_time(const std::vector<BucketPlace>& buckets) {
   Size size = 0;
   for (const BucketPlace& bucket : buckets) size = std::max(size, aligned(bucket.whole.count));
@@ -64,7 +64,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
   }
 }
 
-/// Units join from the back; the front of a bucket grows. `first_units`: of each chunk.
+/// Joins units into buckets from the last one on. `first_units` holds the first unit of each chunk.
 void fill_buckets(ParameterLayout& plan, const PlanInput& input,
                   const std::set<Size>& first_units) {
   const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
@@ -81,7 +81,7 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   std::reverse(plan.buckets.begin(), plan.buckets.end());
 }
 
-/// From sizes to places within buckets.
+/// Turns sizes into places within buckets.
 void place(ParameterLayout& plan) {
   for (Size b = 0; b < static_cast<Size>(plan.buckets.size()); ++b) {
     Size at = 0;

@@ -10,48 +10,49 @@
 
 namespace tessera {
 
-/// What two ranges share; if nothing, empty at the begin of the first.
+/// Returns the common elements of two ranges; an empty range at the begin of the first if there are
+/// none.
 constexpr Range intersection(Range a, Range b) {
   const Size begin = a.begin > b.begin ? a.begin : b.begin;
   const Size end = a.end() < b.end() ? a.end() : b.end();
   return begin < end ? Range{begin, end - begin} : Range{a.begin, 0};
 }
 
-/// One parameter, and its place in the flat memory of its bucket. The place is as large as the
-/// largest block of all ranks of `model`, so that buckets are equal on all of them: what is whole
-/// along `model` is then reduced in one order everywhere and stays equal to the bit.
+/// One parameter and its place in the flat buffer of its bucket. The place has the size of the
+/// largest block over all ranks of `model`, so buckets are equal on all of them. Replicated
+/// elements are then reduced in one order everywhere and stay equal to the bit.
 struct ParameterPlan {
   std::string path;
-  Size layer = 0;   ///< of the model
-  Size number = 0;  ///< among the layer's parameters
+  Size layer = 0;   ///< index in the model
+  Size number = 0;  ///< index in the layer
   Shape shape;
   Placement along_model;
-  bool sees_own_rows = false;  ///< the gradient is a sum over `model`, too
-  Range place{};               ///< elements from the begin of the bucket
+  bool sees_own_rows = false;  ///< the gradient is summed over `model`, too
+  Range place{};               ///< elements, from the begin of the bucket
   Size bucket = 0;
 };
 
-/// The parameters of one layer, or of the few that share a name.
+/// The parameters of the consecutive layers with one unit name.
 struct UnitPlan {
   std::string name;
   Range parameters{};
   Range layers{};
   Range place{};     ///< elements from the begin of the bucket
-  Range own_rows{};  ///< those of them whose gradients are sums over `model`, too
+  Range own_rows{};  ///< elements whose gradients are summed over `model`, too
   Size bucket = 0;
 };
 
-/// A run of units whose gradients are reduced, and whose parameters are gathered, in one call. A
-/// bucket is what strategies shard: each rank keeps one balanced part of it.
+/// A run of units whose gradients are reduced, and whose parameters are gathered, in one call.
+/// Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
   Range units{};
   Size elements = 0;
 };
 
-/// The parameters of the layers of a stage: in their order, so units are runs of parameters and
-/// buckets runs of units. Strategies that gather parameters have one unit in a bucket; else the
-/// units of a chunk join from the back, where gradients are ready first, as long as a bucket stays
-/// within `bucket_bytes`.
+/// The parameters of the layers of a stage, in order: units are runs of parameters, buckets are
+/// runs of units. Strategies that shard parameters have one unit per bucket. Otherwise the units of
+/// a chunk are joined from the last one on, because its gradient is ready first, up to
+/// `bucket_bytes`.
 struct ParameterLayout {
   std::vector<ParameterPlan> parameters;
   std::vector<UnitPlan> units;
@@ -60,24 +61,24 @@ struct ParameterLayout {
 ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
                                    const std::vector<Range>& chunks);
 
-/// "layer1", or "layer1..layer3"
+/// Returns "layer1", or "layer1..layer3" for several units.
 std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units);
 
-/// One bucket in the buffers of a rank; in elements.
+/// The places of one bucket in the buffers of a rank, in elements.
 struct BucketPlace {
-  Range whole;           ///< among all buckets
-  Range share;           ///< the own part of the bucket, from its begin; all of it if not sharded
-  Size share_begin = 0;  ///< where the share lies among all shares of the rank
-  Size gathered_begin = 0;  ///< where the gathered parameters lie in their buffer
-  Size gradient_begin = 0;  ///< where the gradient of the whole bucket lies in its buffer
+  Range whole;  ///< place among all buckets
+  Range share;  ///< the rank's part, from the begin of the bucket; all of it if not sharded
+  Size share_begin = 0;     ///< place among all shares of the rank
+  Size gathered_begin = 0;  ///< place of the gathered parameters in their buffer
+  Size gradient_begin = 0;  ///< place of the bucket's gradient in its buffer
 };
 
-/// Where a rank keeps parameters, gradients and moments.
+/// The buffers of parameters, gradients and moments on a rank.
 ///
-/// What is sharded is kept as one flat buffer of shares, the balanced split of each bucket; what is
-/// not, as one flat buffer of whole buckets. Sharded parameters are gathered into, and sharded
-/// gradients computed in, buffers that buckets use in turn: of two neighbours, which live at the
-/// same time, one lies at the buffer's begin and the other at its end.
+/// A sharded role is kept as one flat buffer of shares: a balanced split of each bucket. Any other
+/// role is kept as one flat buffer of whole buckets. Gathered parameters and gradients of whole
+/// buckets take turns in a buffer of their own: two consecutive buckets live at the same time, so
+/// one lies at the begin of the buffer and the other at its end.
 struct StatePlan {
   Sharding sharding;
   bool reduces_every_microbatch = false;  ///< as PlanInput says
@@ -87,25 +88,27 @@ struct StatePlan {
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of gradients of whole buckets
-  Size incoming = 0;  ///< share of a gradient that is to be added to those of microbatches before
-  Size arriving = 0;  ///< the other ranks' shares of a gradient whose reduction has been started
+  Size incoming = 0;          ///< a share that is added to that of earlier microbatches
+  Size arriving = 0;          ///< shares that arrive from other ranks during a started reduction
 
-  /// With copies for layers to use, a rank keeps of the parameters themselves what it updates.
+  /// Returns true if a rank keeps only the parameters that it updates. If layers read
+  /// copies in the compute type, this depends on the sharding of moments.
   bool parameters_in_shares() const { return has_copies ? sharding.moments : sharding.parameters; }
   Size parameters() const { return parameters_in_shares() ? shares : whole; }
   Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }
   Size gradients() const { return sharding.gradients ? shares : whole; }
   Size moments() const { return sharding.moments ? shares : whole; }
-  /// What of `part`, elements of a bucket, the rank keeps: in a flat buffer of shares or of whole
-  /// buckets. Empty at 0 if nothing.
+  /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`sharded`) or
+  /// of whole buckets. Empty at 0 if the rank keeps none of them.
   Range kept(Size bucket, Range part, bool sharded) const;
-  /// What of `part`, elements of a bucket, the rank updates: its place in the buffer of gradients.
+  /// Returns the place in the buffer of gradients of those elements of `part` that the rank
+  /// updates.
   Range owned_gradients(Size bucket, Range part) const;
-  /// A bucket's place in the buffer of gradients that outlives a microbatch.
+  /// Returns the bucket's place in the buffer of gradients that outlives a microbatch.
   Range gradient(Size bucket) const;
 };
 
-/// `shard` of `shards`: the rank's place among the ranks that share a replica.
+/// Makes the plan of the rank with index `shard` of the `shards` ranks that share a replica.
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size shards,
                      Size shard);
 

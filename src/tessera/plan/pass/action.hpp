@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of a step. The plan fills in every field of an action; engine, traffic, memory,
+// The vocabulary of a step. The plan fills in every field of an action. Engine, traffic, memory,
 // prediction and printing read them.
 #pragma once
 
@@ -19,34 +19,34 @@ namespace tessera {
 
 /// An operation of a training step. Each makes at most one collective call.
 enum class StepOperation : std::uint8_t {
-  gather,          ///< a bucket's parameters from all their shares
-  redistribute,    ///< a tensor to another placement along `model`
+  gather,          ///< gathers a bucket's parameters from the shares
+  redistribute,    ///< changes the placement of a tensor along `model`
   accumulate,      ///< adds one tensor to another, or copies or converts it
-  forward,         ///< one layer on one microbatch
-  loss_terms,      ///< terms of a softmax whose columns are split over ranks
-  loss,            ///< local loss sum and the gradient of the prediction
-  backward,        ///< one layer: gradients of its parameters and inputs
-  receive,         ///< a tensor from a neighbouring pipeline stage
-  send,            ///< a tensor to a neighbouring pipeline stage
-  reduce_scatter,  ///< a bucket's gradient: each rank keeps its share of the sum
-  reduce,          ///< a bucket's gradient, or the rank's share of it, over the replicas
-  reduce_rows,     ///< gradients of a unit to which each rank of `model` added its own rows
-  check_finite,    ///< all ranks learn whether the gradient is finite everywhere
-  clip,            ///< gradients by value or by global norm
-  update,          ///< the optimizer on the parameters that this rank owns
+  forward,         ///< computes one layer on one microbatch
+  loss_terms,      ///< computes terms of a softmax over columns that ranks split
+  loss,            ///< computes the local loss sum and the gradient of the prediction
+  backward,        ///< computes the gradients of one layer's parameters and inputs
+  receive,         ///< receives a tensor from a neighbouring pipeline stage
+  send,            ///< sends a tensor to a neighbouring pipeline stage
+  reduce_scatter,  ///< sums a bucket's gradient; each rank keeps its share of the sum
+  reduce,          ///< sums a bucket's gradient, or the rank's share, over the replicas
+  reduce_rows,  ///< sums those gradients of a unit to which each rank of `model` added its own rows
+  check_finite,  ///< checks on all ranks that the whole gradient is finite
+  clip,          ///< clips gradients by value or by global norm
+  update,        ///< applies the optimizer to the parameters that this rank owns
 };
 
-/// A whole operation returns when it is complete. A started one runs beside later actions until its
+/// A whole operation is complete when it returns. A started one runs during later actions until its
 /// finish.
 enum class Phase : std::uint8_t { whole, start, finish };
 
-/// What Action::index counts.
+/// The kind of object that Action::index numbers.
 enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
 
 struct StepOperationRow {
   std::string_view name;
   ActionSubject subject;
-  bool of_microbatch;  ///< once for each microbatch, not once for the step
+  bool of_microbatch;  ///< once per microbatch, else once per step
 };
 
 /// In the order of the enumerators.
@@ -74,9 +74,9 @@ constexpr const StepOperationRow& row_of(StepOperation operation) {
 
 /// The slots that an action reads and writes; no_slot if it has no such operand.
 struct Operands {
-  std::vector<SlotId> inputs{};  ///< of a layer, as far as read; prediction and targets of the loss
+  std::vector<SlotId> inputs{};  ///< of a layer, if it reads them; prediction and targets of a loss
   SlotId output = no_slot;       ///< of a layer
-  SlotId kept = no_slot;         ///< by a layer's forward pass for its backward pass
+  SlotId kept = no_slot;  ///< values that a layer keeps for its backward pass, besides its output
   SlotId output_gradient = no_slot;
   std::vector<SlotId> input_gradients{};  ///< of a layer, one for each input
   SlotId terms = no_slot;                 ///< of the loss, if its columns are split
@@ -86,7 +86,7 @@ struct Operands {
   friend bool operator==(const Operands&, const Operands&) = default;
 };
 
-/// Calls visit(slot) for every operand that there is.
+/// Calls visit(slot) for every operand but no_slot.
 template <class Visit>
 void for_each_slot(const Operands& operands, const Visit& visit) {
   const auto visit_one = [&](SlotId id) {
@@ -99,7 +99,7 @@ void for_each_slot(const Operands& operands, const Visit& visit) {
     visit_one(id);
 }
 
-/// The elements of a call's full logical buffer, as a rule that payload_bytes() applies on a rank.
+/// The rule by which payload_bytes() counts the elements of a call's full logical buffer.
 enum class Payload : std::uint8_t {
   bucket,        ///< all elements of the bucket, with padding
   own_gradient,  ///< the rank's part of the bucket's gradient
@@ -115,7 +115,7 @@ struct ActionCall {
   Operation operation = Operation::all_reduce;
   Payload payload = Payload::scalar;
   DType type = DType::float64;
-  std::string_view what{};  ///< for people: "gradients"
+  std::string_view what{};  ///< description such as "gradients"
 
   friend bool operator==(const ActionCall&, const ActionCall&) = default;
 };
@@ -127,37 +127,37 @@ enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };
 struct Action {
   StepOperation operation = StepOperation::forward;
   Phase phase = Phase::whole;
-  Size index = 0;  ///< of a layer, a unit or a bucket
+  Size index = 0;  ///< number of the layer, unit or bucket
   Size microbatch = 0;
   Operands operands{};
   std::optional<ActionCall> call{};
   Gradients gradients = Gradients::all;
-  bool adds = false;   ///< to the values in the tensors that it writes
-  bool again = false;  ///< a forward pass that is repeated for the backward pass
-  Size peer = -1;      ///< of a message: the other stage
-  Size tag = 0;        ///< of a message: the same for its tensor in every microbatch
+  bool adds = false;   ///< adds to the tensors that it writes, instead of overwriting them
+  bool again = false;  ///< a forward pass that is recomputed for the backward pass
+  Size peer = -1;      ///< the other stage of a message
+  Size tag = 0;        ///< the tag of a message: the same for a tensor in every microbatch
 
   bool is(StepOperation other) const { return operation == other; }
-  /// Whether this action issues its call, and does not only wait for it.
+  /// Returns true if this action issues its call. A finish only waits for it.
   bool issues_call() const { return call && phase != Phase::finish; }
-  /// The tensor of a message.
+  /// Returns the tensor of a message.
   SlotId message() const { return operation == StepOperation::send ? operands.from : operands.to; }
 
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// "forward", "start_reduce", "backward_inputs"
+/// Returns a name such as "forward", "start_reduce" or "backward_inputs".
 std::string name_of(const Action& action);
 
-/// The first `actions` actions of a list belong to microbatch 0. `times` microbatches go through
-/// them, one after another, before the rest of the list: a list is as long for a million
-/// microbatches as for three.
+/// The repeated part of a list: `times` microbatches execute the first `actions` actions, one
+/// microbatch after another, before the rest of the list. So a list has the same length for a
+/// million microbatches as for three.
 struct Repetition {
   Size actions = 0;
   Size times = 1;
 };
 
-/// Calls act(number, microbatch) for all actions of a list in order, with the position of each.
+/// Calls act(index, microbatch) for all actions in order. `index` is the position in the list.
 template <class Act>
 void for_each_action(const std::vector<Action>& list, const Repetition& repeated, const Act& act) {
   for (Size m = 0; m < repeated.times; ++m)
@@ -166,7 +166,7 @@ void for_each_action(const std::vector<Action>& list, const Repetition& repeated
     act(i, list[i].microbatch);
 }
 
-/// The same action on another microbatch.
+/// Returns the same action on another microbatch.
 inline Action on_microbatch(Action action, Size microbatch) {
   action.microbatch = microbatch;
   return action;

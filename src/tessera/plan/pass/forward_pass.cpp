@@ -15,7 +15,7 @@ void ForwardPass::add_batch() {
                whole, type);
 }
 
-/// The batch comes in the state type.
+/// Converts x, which has the state type, if a layer reads it in another compute type.
 void ForwardPass::convert_x(Range layers) {
   x_ = slot_of_x;
   const auto begin = layers_.begin() + layers.begin;
@@ -28,7 +28,8 @@ void ForwardPass::convert_x(Range layers) {
   tensors_.accumulate(slot_of_x, x_, false);
 }
 
-/// The last segment of the model is needed again at once, and has none.
+/// Numbers the segments of the chunk. The last segment of the model is not recomputed: its backward
+/// pass follows at once.
 void ForwardPass::find_segments(Range layers) {
   segment_of_.assign(layers_.size(), no_segment);
   if (input_.recomputation.units == 0) return;
@@ -42,14 +43,13 @@ void ForwardPass::find_segments(Range layers) {
     std::replace(segment_of_.begin(), segment_of_.end(), last, no_segment);
 }
 
-/// In the backward pass, even if only gradients of weights, which come later, should need it.
+/// Recomputes a layer in the backward pass, also if only gradients of weights read it.
 void ForwardPass::compute_again(Size l) {
   const PassTensors::List before = tensors_.emit_to(&ChunkPass::backward);
   lower_layer(l);
   tensors_.emit_to(before);
 }
 
-/// The layers before `boundary` whose outputs those behind it read.
 std::vector<Size> ForwardPass::crossing(Size boundary) const {
   std::vector<Size> crossing;
   for (Size l = 0; l < boundary && boundary < size(); ++l)
@@ -57,7 +57,8 @@ std::vector<Size> ForwardPass::crossing(Size boundary) const {
   return crossing;
 }
 
-/// How the first layer from `boundary` on that reads the output of `producer` needs it.
+/// Returns the placement in which the first layer from `boundary` on reads the output of
+/// `producer`.
 std::optional<Placement> ForwardPass::first_reader(Size producer, Size boundary) const {
   for (Size l = boundary; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
@@ -74,7 +75,7 @@ Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
   return (boundary * size() + producer) * 2 + (gradient ? 1 : 0);
 }
 
-/// The layers that read an output, as they need it, and the loss.
+/// Returns the placements in which layers and the loss read an output.
 std::vector<Placement> ForwardPass::readers_of(Size producer) const {
   std::vector<Placement> readers;
   for (Size l = 0; l < size(); ++l)
@@ -90,7 +91,7 @@ SlotId ForwardPass::made(Size producer) {
   return made_[producer];
 }
 
-/// The output of `producer` with the placement that a reader needs, made if it is not there.
+/// Returns the output of `producer` with the placement that a reader needs.
 SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   const SlotId raw = made(producer);
   if (tensors_.as_needed(raw, needed)) return raw;
@@ -102,7 +103,7 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
                         std::count(readers.begin(), readers.end(), needed) ==
                             static_cast<std::ptrdiff_t>(readers.size());
   const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
-  // What is made of a sum may have taken its terms.
+  // An earlier redistribution of a sum may have overwritten its terms.
   const bool is_formed = tensors_.slot(raw).along_model.is_partial() && !copies.empty();
   const SlotId copy = copy_of(raw, needed, same_memory ? raw : no_slot);
   tensors_.redistribute(is_formed ? copies.front() : raw, copy, in_place);
@@ -121,7 +122,8 @@ SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
                       PassTensors::extent_of(tensors_.slot(raw)), needed, in_memory_of);
 }
 
-/// The input whose memory the output of layer `l` takes, if nobody reads it again.
+/// Returns the input whose memory the output of layer `l` reuses, or no_slot if the input is read
+/// again.
 SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) const {
   const LayerSpec& layer = layers_[l];
   const LayerRow& row = row_of(layer);
@@ -158,8 +160,6 @@ void ForwardPass::lower_layer(Size l) {
                  .again = again});
 }
 
-/// An input as forward has read it. One that was redistributed is made again, unless it was the
-/// last one, or a sum, whose terms are not there any more.
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
   const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
@@ -172,7 +172,7 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
   return again;
 }
 
-/// Of columns that ranks have apart, each makes terms, which are gathered.
+/// Lowers the loss. If ranks split the columns, each rank computes terms, which are gathered first.
 SlotId ForwardPass::lower_loss() {
   const SlotId prediction = in_placement(size() - 1, of_loss());
   const SlotId gradient =
@@ -227,7 +227,7 @@ void ForwardPass::begin_backward(Range layers) {
   for (Size l = layers.begin; l < layers.end(); ++l) {
     if (segment_of_[l] == no_segment) continue;
     kept_[l] = no_slot;
-    // Outputs that later segments read stay; made() recomputes the others.
+    // Outputs that later segments read stay. made() recomputes the others.
     bool is_kept = false;
     for (Size reader = l + 1; reader < layers.end(); ++reader) {
       const std::vector<Size>& inputs = layers_[reader].inputs;

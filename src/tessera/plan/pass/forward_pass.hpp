@@ -8,34 +8,36 @@
 
 namespace tessera::detail {
 
-/// Lowers the forward half of a pass: outputs of layers, their placements, and the values that are
-/// kept for the backward half or computed again there. Emits into `tensors`.
+/// Lowers the forward half of a pass: outputs of layers, their redistributions, and the values that
+/// the backward half reads. Emits into `tensors`.
 class ForwardPass {
  public:
   ForwardPass(const PlanInput& input, const std::vector<Layout>& layouts, PassTensors& tensors)
       : input_(input), layers_(input.model.layers), layouts_(layouts), tensors_(tensors) {}
 
-  /// Adds batch/x and batch/y.
+  /// Adds the slots batch/x and batch/y.
   void add_batch();
   /// Lowers inputs, layers and outputs of a chunk. With the model's last layer, lowers the loss too
   /// and returns the gradient of the prediction; else returns no_slot.
   SlotId lower(Range layers);
-  /// Begins the backward half of the same chunk: activations that are recomputed are gone.
+  /// Begins the backward half of the same chunk. Drops the activations that are recomputed.
   void begin_backward(Range layers);
 
-  /// The placement in which the loss reads the prediction and gives its gradient.
+  /// Returns the placement of the prediction in the loss, and of its gradient.
   Placement of_loss() const { return loss_placement(input_, layouts_); }
-  /// The layers before `boundary` whose outputs later layers read.
+  /// Returns the layers before `boundary` whose outputs later layers read.
   std::vector<Size> crossing(Size boundary) const;
-  /// The tag of the output of `producer`, or of its gradient, in a message across `boundary`.
+  /// Returns the tag of a message with the output of `producer`, or its gradient, across
+  /// `boundary`.
   Size tag_of(Size producer, Size boundary, bool gradient) const;
 
-  /// The output of a layer as the layer writes it. Recomputes an output that is not kept.
+  /// Returns the output of a layer as the layer writes it. Recomputes an output that is not kept.
   SlotId made(Size producer);
-  /// The values that a layer keeps beside its output, or no_slot. Recomputes them likewise.
+  /// Returns the values that a layer keeps besides its output, or no_slot. Recomputes them if
+  /// needed.
   SlotId kept(Size layer);
-  /// An input as the forward pass has read it. A redistributed input is made again, unless it is
-  /// the last one of the chunk, or a sum, whose terms are gone.
+  /// Returns an input as the forward pass read it. A redistributed input is redistributed again,
+  /// unless it is the last one of the chunk, which is kept, or a sum, whose terms are overwritten.
   SlotId input_again(Size l, std::size_t i);
 
  private:
@@ -62,12 +64,12 @@ class ForwardPass {
   const std::vector<Layout>& layouts_;
   PassTensors& tensors_;
   std::vector<SlotId> made_, kept_;          ///< by layer
-  std::vector<std::vector<SlotId>> copies_;  ///< by layer: its output with other placements
-  SlotId x_ = slot_of_x;                     ///< in the compute type
+  std::vector<std::vector<SlotId>> copies_;  ///< by layer, its output with other placements
+  SlotId x_ = slot_of_x;                     ///< x in the compute type
   std::vector<SlotId> copies_of_x_;
   SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
   static constexpr Size no_segment = -1;
-  std::vector<Size> segment_of_;  ///< by layer of the chunk, if it is recomputed
+  std::vector<Size> segment_of_;  ///< by layer; no_segment if not recomputed
   SlotId first_of_backward_ = no_slot;
 };
 

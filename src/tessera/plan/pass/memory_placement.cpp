@@ -7,11 +7,11 @@
 namespace tessera {
 namespace {
 
-constexpr Size line_bytes = 64;  // of caches; products want their operands aligned
+constexpr Size line_bytes = 64;  // a cache line; products read aligned operands faster
 Size aligned_bytes(Size bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
-/// Most of the ranges that meet in one step: as they end in their order, the first one that is
-/// still alive is the oldest of them.
+/// Returns the largest number of ranges that share one position. Ranges end in the order in which
+/// they begin, so the first one that is still alive is the oldest.
 Size most_at_a_time(const std::vector<Range>& ranges) {
   std::size_t most = 0, oldest = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -29,7 +29,7 @@ bool meet(const std::vector<Range>& a, const std::vector<Range>& b) {
   return false;
 }
 
-/// Of all copies.
+/// Returns the bytes of all copies.
 Size size_of(const Storage& storage) {
   return (storage.copies - 1) * storage.stride + storage.bytes;
 }

@@ -8,19 +8,20 @@
 
 namespace tessera {
 
-/// Memory that every microbatch needs during some steps of a list, each for as long as it lives.
+/// Memory that every microbatch needs during some positions of a list.
 struct Storage {
   Size bytes = 0;
-  /// Steps in which it is used, by microbatch of the list. Ranges that begin later end later.
+  /// The positions in which it is used, by microbatch of the list. Ranges that begin later end
+  /// later.
   std::vector<Range> alive{};
-  Size offset = 0;  ///< where it has been put
-  Size copies = 1;  ///< as many as are alive at a time; microbatch m has copy m mod copies
+  Size offset = 0;  ///< bytes from the begin of the frame; set by place_in_memory()
+  Size copies = 1;  ///< most microbatches alive at a time; microbatch m uses copy m mod copies
   Size stride = 0;  ///< bytes from one copy to the next
 };
 
-/// Puts each storage at an offset that is a multiple of 64 bytes, so that those alive at the same
-/// time do not overlap; returns the size of all. The largest first, each at the lowest place that
-/// is free for as long as it lives.
+/// Gives each storage an offset that is a multiple of 64 bytes, so that storages that are alive at
+/// the same time do not overlap. Places the largest first, each at the lowest free offset. Returns
+/// the total size in bytes.
 Size place_in_memory(std::vector<Storage>& storages);
 
 }  // namespace tessera

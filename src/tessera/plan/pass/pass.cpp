@@ -11,14 +11,14 @@
 namespace tessera {
 namespace {
 
-/// A gradient of a layer's output that a consumer has given, as it has given it.
+/// A term of the gradient of a layer's output, from one reader.
 struct Contribution {
   SlotId slot;
   Placement placement;
 };
 
-/// Lowers the backward half of a pass: gradients, and which layers still need the memory that holds
-/// them.
+/// Lowers the backward half of a pass. Tracks the layers that still need the memory of each
+/// gradient.
 class BackwardPass {
  public:
   BackwardPass(const PlanInput& input, const std::vector<Layout>& layouts,
@@ -37,8 +37,8 @@ class BackwardPass {
     }
   }
 
-  /// Lowers the layers of a chunk. `gradient`: of the prediction, or no_slot if another chunk has
-  /// the loss.
+  /// Lowers the layers of a chunk. `gradient` is the gradient of the prediction, or no_slot if
+  /// another chunk computes the loss.
   void lower(Range layers, SlotId gradient) {
     contributions_.assign(layers_.size(), {});
     if (gradient != no_slot) give(size() - 1, {gradient, outputs_.of_loss()});
@@ -62,7 +62,7 @@ class BackwardPass {
   Size size() const { return static_cast<Size>(layers_.size()); }
 
   std::set<Size>& owners(SlotId id) { return owners_[tensors_.storage_of(id)]; }
-  /// Nobody but `layer` still needs what is there.
+  /// Returns true if no layer but `layer` needs the memory of this slot.
   bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
 
   void give(Size producer, Contribution contribution) {
@@ -75,7 +75,7 @@ class BackwardPass {
                         detail::PassTensors::output_of(layers_[producer]), placement, in_memory_of);
   }
 
-  /// All contributions in one tensor with the placement that the layer's backward needs.
+  /// Returns the sum of all contributions, with the placement that the layer's backward pass needs.
   SlotId gradient_of(Size l, Placement needed) {
     std::vector<Contribution>& given = contributions_[l];
     if (given.empty())
@@ -104,7 +104,7 @@ class BackwardPass {
     return sum;
   }
 
-  /// `id` if only layer `l` needs it, or a copy of it.
+  /// Returns `id` if only layer `l` needs it, else a copy.
   SlotId owned(Size l, SlotId id, Placement placement) {
     if (belongs_to(id, l)) return id;
     const SlotId copy = new_gradient(l, placement);
@@ -133,7 +133,7 @@ class BackwardPass {
     if (row.reads_output(layer)) operands.output = outputs_.made(l);
 
     std::vector<Size> passed_to;
-    std::optional<std::pair<Size, SlotId>> added;  // a gradient that could not be added to in place
+    std::optional<std::pair<Size, SlotId>> added;  // a gradient that is not accumulated in place
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size producer = layer.inputs[i];
       if (producer == LayerSpec::data || !trains_[producer]) {
@@ -170,10 +170,11 @@ class BackwardPass {
 
     for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
     if (added) join(added->first, added->second, layouts_[l].input_gradients[0]);
-    if (!weights_apart) owners(dy).erase(l);  // else it is read again
+    if (!weights_apart) owners(dy).erase(l);  // backward_weights() reads it
   }
 
-  /// Only products are worth putting off; what backward reads of them is the inputs.
+  /// Returns true if the gradients of this layer's weights are split off. Only layers with products
+  /// are worth it.
   bool has_weights_apart(const LayerSpec& layer) const {
     return input_.splits_backward() && !layer.parameters.empty() &&
            !row_of(layer).products(layer, 1).backward.empty();
@@ -207,7 +208,7 @@ class BackwardPass {
       give(producer, {dy, placement});
   }
 
-  /// Adds `term` to what the producer has been given with the same placement.
+  /// Adds `term` to the contribution of the producer with the same placement.
   void join(Size producer, SlotId term, Placement placement) {
     Contribution& held = contributions_[producer][*find_given(producer, placement)];
     held.slot = owned(producer, held.slot, placement);
@@ -219,8 +220,8 @@ class BackwardPass {
   const std::vector<Layout>& layouts_;
   detail::PassTensors& tensors_;
   detail::ForwardPass& outputs_;
-  std::map<Size, std::set<Size>> owners_;  ///< by storage: layers whose gradient is there
-  std::vector<char> trains_;               ///< by layer: its output depends on parameters
+  std::map<Size, std::set<Size>> owners_;  ///< by storage, the layers whose gradient it holds
+  std::vector<char> trains_;               ///< by layer, true if its output depends on parameters
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
 };
 
@@ -229,8 +230,8 @@ class BackwardPass {
 Size first_microbatch_rows(const PlanInput& input) {
   Size parts = 1;
   for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
-  // The first B mod parts ranks hold one row more than the others, and each splits its own rows:
-  // microbatches are balanced over the ranks again.
+  // The first B mod parts ranks hold one row more than the others, and each splits its own rows
+  // into microbatches.
   const Size extra = input.global_batch % parts;
   const Size base = input.global_batch / parts;
   return extra * balanced_split(base + 1, input.microbatches, 0).count +

@@ -13,39 +13,39 @@ namespace tessera {
 /// A tensor that travels from one chunk of layers to the next, or its gradient on the way back.
 struct BoundaryTensor {
   SlotId slot = no_slot;
-  Size tag = 0;  ///< that of no other tensor or boundary of the pipeline
+  Size tag = 0;  ///< unique among tensors and boundaries of the pipeline
 };
 
-/// What a stage does with one microbatch in a run of layers: the actions of microbatch 0. What
-/// belongs to parameters, gathers and reductions, and messages, the schedule puts in between.
+/// The actions of one stage on microbatch 0 in a run of layers. The schedule adds gathers,
+/// reductions and messages.
 struct ChunkPass {
-  std::vector<Action> forward;   ///< and the loss, behind the model's last layer
-  std::vector<Action> backward;  ///< without the gradients of weights, if they come apart
+  std::vector<Action> forward;   ///< the last one of the model includes the loss
+  std::vector<Action> backward;  ///< without gradients of weights if the schedule splits them off
   std::vector<Action> weights;
-  std::vector<BoundaryTensor> inputs, outputs;                    ///< of forward
-  std::vector<BoundaryTensor> output_gradients, input_gradients;  ///< read and made by backward
+  std::vector<BoundaryTensor> inputs, outputs;                    ///< received and sent by forward
+  std::vector<BoundaryTensor> output_gradients, input_gradients;  ///< received and sent by backward
 };
 
 /// The tensors between the layers of a stage.
 struct PassPlan {
   std::vector<Slot> slots;        ///< batch/x and batch/y first
-  std::vector<Storage> storages;  ///< of slots that live in the frame; not placed yet
+  std::vector<Storage> storages;  ///< of the slots in the frame; not placed yet
   std::vector<ChunkPass> chunks;
 };
 
 inline constexpr SlotId slot_of_x = 0;
 inline constexpr SlotId slot_of_y = 1;
 
-/// Lowers the layers of each chunk to actions on slots. Nothing is copied that can be shared:
-/// outputs take the memory of inputs that nobody reads again, sums over `model` are formed in
-/// place, and gradients that a layer passes on are one slot. An input that had to be redistributed
-/// is made again for backward instead of being kept, except the last one of a chunk, which is
-/// needed again first. Between chunks travels what later layers read, as it lies along `model`;
+/// Lowers the layers of each chunk to actions on slots. Tensors share memory where they can: an
+/// output reuses the memory of an input that is not read again, a sum over `model` is formed in
+/// place, and a gradient that a layer passes on is one slot. The backward pass repeats the
+/// redistribution of an input instead of keeping it, except for the last one of a chunk, which it
+/// reads first. Chunks send the tensors that later layers read with their placement along `model`;
 /// sums are formed before.
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks);
 
-/// Rows of the first, and so the largest, microbatch over all ranks.
+/// Returns the rows of the first microbatch, the largest one, over all ranks.
 Size first_microbatch_rows(const PlanInput& input);
 
 }  // namespace tessera

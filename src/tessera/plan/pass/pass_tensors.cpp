@@ -4,14 +4,15 @@
 namespace tessera::detail {
 namespace {
 
-/// An all-to-all packs its part of the rows, other transitions the whole tensor.
+/// Returns the placement of packed messages. An all-to-all packs its part of the rows, other
+/// transitions the whole tensor.
 Placement packed_placement(Placement before, Placement after) {
   return transition(before, after) == Transition::all_to_all ? Placement::shard(0)
                                                              : Placement::replicate();
 }
 
-/// The call that gives a tensor another placement along `model`, if there is one. An all-to-all has
-/// no buffer that all ranks share.
+/// Returns the call that changes the placement of a tensor along `model`, if the transition needs
+/// one. An all-to-all has no full buffer, so its payload is the rank's own block.
 std::optional<ActionCall> call_between(const Slot& from, Placement after) {
   const Transition change = transition(from.along_model, after);
   const std::optional<Operation> operation = operation_of(change);
@@ -44,7 +45,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   if (in_memory_of != no_slot) {
     slot.storage = storage_of(in_memory_of);
   } else if (role != TensorRole::batch) {
-    // The first rank has the largest block of every tensor.
+    // Rank 0 has the largest block of every tensor.
     const Size elements = num_elements(
         parameter_block(group_of(slot), along_model, input_.mesh.size_of("model"), 0).extent);
     slot.storage = static_cast<Size>(pass_.storages.size());
@@ -54,7 +55,8 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   return next_slot() - 1;
 }
 
-/// The block that the first ranks along `model`, which have the largest blocks, hold together.
+/// Returns the shape of the block that the first group of ranks along `model` holds together: the
+/// largest one.
 Shape PassTensors::group_of(const Slot& slot) const {
   return {batch_share(input_.mesh, rows_, 0).count * slot.positions, slot.shape[1]};
 }

@@ -11,11 +11,9 @@
 
 namespace tessera::detail {
 
-/// The tensors and actions of a pass while its layers are lowered, and the actions that only move
-/// tensors.
+/// The tensors and actions of a pass under construction. Emits the actions that only move tensors.
 class PassTensors {
  public:
-  /// The extents of a tensor per sample.
   struct Extent {
     Size positions, columns;
   };
@@ -29,7 +27,7 @@ class PassTensors {
   ChunkPass& chunk() { return pass_.chunks.back(); }
   void begin_chunk() { pass_.chunks.emplace_back(), emit_to(&ChunkPass::forward); }
 
-  /// The list of the chunk that emit() appends to. Setting it returns the one before.
+  /// Sets the list of the chunk that emit() appends to. Returns the previous one.
   using List = std::vector<Action> ChunkPass::*;
   List emit_to(List list) { return std::exchange(list_, list); }
   bool emits_to(List list) const { return list_ == list; }
@@ -42,23 +40,23 @@ class PassTensors {
   static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
 
   bool splits_layers() const { return splits_layers_; }
-  /// Whether a tensor has the placement along `model` that a reader needs.
+  /// Returns true if a tensor has the placement along `model` that a reader needs.
   bool as_needed(SlotId id, Placement needed) const {
     return !splits_layers_ || slot(id).along_model == needed;
   }
-  /// The type of a tensor: the terms of a sum have the type of sums.
+  /// Returns the type of a tensor. Terms of a sum have the state type.
   DType type_of(Placement along_model) const {
     return splits_layers_ && along_model.is_partial() ? input_.state_type : input_.compute_type;
   }
 
-  /// Adds a tensor, in the memory of another one if that is given.
+  /// Adds a tensor and returns its slot. It shares the memory of `in_memory_of` if that is given.
   SlotId add(std::string path, TensorRole role, Extent of, Placement along_model,
              SlotId in_memory_of = no_slot);
   SlotId add(std::string path, TensorRole role, Extent of, Placement along_model, DType type,
              SlotId in_memory_of = no_slot);
 
-  /// Emits the redistribution of `from` to `to` along `model`. `may_overwrite`: nobody else needs
-  /// `from`.
+  /// Emits the redistribution of `from` to `to` along `model`. `may_overwrite`: no later action
+  /// reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
   /// Emits the addition of `from` to `to`, or a copy or conversion.
   void accumulate(SlotId from, SlotId to, bool adds);

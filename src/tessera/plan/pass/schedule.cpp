@@ -10,7 +10,7 @@ namespace {
 
 using enum StepOperation;
 
-/// Writes the schedule of one step down, action by action.
+/// Builds the list of one stage, action by action.
 class Scheduler {
  public:
   Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters,
@@ -52,7 +52,7 @@ class Scheduler {
   const std::vector<PassSpan>& passes() const { return passes_; }
   const Repetition& repeated() const { return repeated_; }
 
-  /// Each microbatch goes through all chunks before the next one, so stages wait for each other in
+  /// Lists the evaluation. Each microbatch passes all chunks before the next one, so messages go in
   /// one direction only.
   std::vector<Action> evaluation() {
     for (Size m = 0; m < shape_.microbatches; ++m)
@@ -67,7 +67,7 @@ class Scheduler {
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
 
-  /// `listed`: number of a microbatch in the passes that are listed.
+  /// `listed` is the number of a microbatch in the listed passes.
   void begin_microbatch(Size listed) {
     const Size all = input_.microbatches;
     if (shape_.microbatches == all || listed == 0) {
@@ -134,7 +134,7 @@ class Scheduler {
                         .call = call_of(operation)});
   }
 
-  /// The call of an operation on parameters and gradients.
+  /// Returns the call of an operation on parameters and gradients.
   std::optional<ActionCall> call_of(StepOperation operation) const {
     const DType state = input_.state_type;
     switch (operation) {
@@ -167,7 +167,7 @@ class Scheduler {
     return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
   }
 
-  /// The bucket of an action on a layer, or none.
+  /// Returns the bucket of an action on a layer, or none.
   Size bucket_of(const Action& action) const {
     return row_of(action.operation).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
                                                                     : none;
@@ -176,7 +176,7 @@ class Scheduler {
   void pass(const StagePass& of) {
     const bool backwards = of.kind != PassKind::forward;
     const std::vector<Action>& planned = actions_of(of);
-    std::map<Size, std::size_t> last;  // action that adds to the gradient of a bucket
+    std::map<Size, std::size_t> last;  // by bucket, its last action that is not a forward pass
     for (std::size_t i = 0; i < planned.size(); ++i)
       if (!planned[i].is(forward)) last[bucket_of(planned[i])] = i;
     Size in_use = none, complete = none;
@@ -196,7 +196,7 @@ class Scheduler {
     if (!input_.has_stages()) finish_scatter();
   }
 
-  /// The one that is used after that of action `i`.
+  /// Returns the bucket that is used after the bucket of action `i`.
   Size next_bucket(const std::vector<Action>& planned, std::size_t i) const {
     const Size bucket = bucket_of(planned[i]);
     for (; i < planned.size(); ++i)
@@ -204,14 +204,13 @@ class Scheduler {
     return none;
   }
 
-  /// Whether the parameters that the forward pass has gathered are still there for the backward
-  /// pass.
+  /// Returns true if the gathered parameters stay from the forward to the backward pass.
   bool kept(Size bucket) const {
     return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
   }
 
-  /// Parameters that are about to be used, and with prefetch those after them. Buckets take turns
-  /// at the two ends of the memory where they are gathered.
+  /// Gathers a bucket before its use and starts the gather of the next one with prefetch.
+  /// Consecutive buckets lie at opposite ends of the buffer of gathered parameters.
   void need(Size bucket, Size next, bool backwards) {
     if (!sharding_.parameters) return;
     if (input_.has_stages()) return need_once(bucket);
@@ -225,7 +224,7 @@ class Scheduler {
     in_flight_ = next;
   }
 
-  /// With a pipeline, microbatches take turns: what has been gathered stays to the end of the step.
+  /// Gathers a bucket once per step: with a pipeline, microbatches take turns.
   void need_once(Size bucket) {
     if (bucket < gathered_) return;
     add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
@@ -236,7 +235,7 @@ class Scheduler {
     in_flight_ = gathered_;
   }
 
-  /// Behind the last backward of a bucket in a pass of this kind.
+  /// Adds the reductions after the last backward action of a bucket in a pass of this kind.
   void behind(Size bucket, PassKind kind) {
     if (bucket == none || kind != last_kind_[bucket]) return;
     if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
@@ -249,8 +248,8 @@ class Scheduler {
     }
   }
 
-  /// One at a time: a started one ends while the next bucket is computed, or at the end of the
-  /// pass.
+  /// Finishes the started reduce-scatter. One is in flight at a time: the next bucket is computed
+  /// meanwhile.
   void finish_scatter() {
     if (scattering_ == none) return;
     add(reduce_scatter, scattering_, Phase::finish);
@@ -268,11 +267,11 @@ class Scheduler {
   Sharding sharding_;
   bool has_replicas_;
   std::vector<Size> bucket_of_layer_;
-  std::vector<PassKind> last_kind_;  ///< by bucket: of the passes that complete its gradient
+  std::vector<PassKind> last_kind_;  ///< by bucket, the kind of pass that completes its gradient
   Size microbatch_ = 0;
-  Size gathered_ = 0;       ///< buckets that stay to the end of the step
-  Size in_flight_ = none;   ///< the bucket whose gather has been started
-  Size scattering_ = none;  ///< the bucket whose reduce-scatter has been started
+  Size gathered_ = 0;       ///< number of buckets that stay gathered to the end of the step
+  Size in_flight_ = none;   ///< bucket with a started gather
+  Size scattering_ = none;  ///< bucket with a started reduce-scatter
   std::vector<Action> actions_;
   Repetition repeated_;
   std::vector<PassSpan> passes_;

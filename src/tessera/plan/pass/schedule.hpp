@@ -11,24 +11,24 @@
 
 namespace tessera {
 
-/// What a stage does: lists of actions.
+/// The lists of actions of a stage.
 struct StageSchedule {
-  /// One step: the passes of its microbatches, with gathers before a bucket is used, reductions
-  /// behind its last backward, and messages; then clipping, update and what follows it.
+  /// One step: the passes of its microbatches with gathers before a bucket's use, reductions after
+  /// its last backward pass and messages; then clipping, update and gathers of updated parameters.
   std::vector<Action> step;
-  Repetition repeated;           ///< of the step
-  std::vector<PassSpan> passes;  ///< in the list of the step
-  /// The forward passes of a batch, with their losses, and nothing else.
+  Repetition repeated;           ///< repeated part of the step
+  std::vector<PassSpan> passes;  ///< positions of the pipeline passes in the step
+  /// The forward passes and losses of a batch.
   std::vector<Action> evaluation;
   Repetition evaluation_repeated;
 };
 
-/// The passes that a plan lists. Without stages, all microbatches but the last go through the same
-/// actions: two microbatches stand for all of them, and a Repetition says how often.
+/// Returns the shape of the listed passes. Without stages, all microbatches but the last execute
+/// the same actions: two microbatches are listed, and a Repetition gives the number.
 PipelineShape listed_passes(const PlanInput& input);
 
-/// `stage`: coordinate along `pipeline`; `list`: its part of what check_pipeline() has accepted for
-/// listed_passes().
+/// Makes the schedule of a stage. `stage` is the coordinate along `pipeline`. `list` is the stage's
+/// list of the lists that check_pipeline() accepted for listed_passes().
 StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
                             const ParameterLayout& parameters, Size stage,
                             const std::vector<PipelineAction>& list);

@@ -11,7 +11,8 @@
 namespace tessera {
 namespace {
 
-/// The same pass of the chunk `by` behind (or before, if negative) in the order of layers.
+/// Returns the same pass `by` chunks later in the order of layers, or earlier if negative; none
+/// outside the pipeline.
 std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& shape, Size by) {
   const Size number = of.pass.chunk * shape.stages + of.stage + by;
   if (number < 0 || number >= shape.stages * shape.virtual_stages) return std::nullopt;
@@ -19,7 +20,8 @@ std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& s
                     {of.pass.kind, of.pass.microbatch, number / shape.stages}};
 }
 
-/// Chunks that a pass's data moves on by; nobody waits for gradients of weights.
+/// Returns the number of chunks by which the output of a pass moves on; 0 for gradients of weights,
+/// which no other pass reads.
 Size direction(PassKind kind) {
   if (kind == PassKind::weight_gradients) return 0;
   return kind == PassKind::forward ? 1 : -1;
@@ -30,7 +32,7 @@ Size direction(PassKind kind) {
               name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
 }
 
-/// Carries lists out, each stage as far as it can get, until all are done or all wait.
+/// Executes lists: each stage as far as it can, until all are done or all wait.
 class Rehearsal {
  public:
   Rehearsal(const ActionLists& lists, const PipelineShape& shape)
@@ -54,7 +56,7 @@ class Rehearsal {
   }
 
  private:
-  /// Whether the next action of the stage could be carried out.
+  /// Executes the next action of the stage. Returns false if it has to wait.
   bool carry_out(Size stage) {
     const PipelineAction& action = lists_[stage][next_[stage]];
     const PlacedPass pass{stage, action.pass};
@@ -64,7 +66,8 @@ class Rehearsal {
         once(received_, pass, "receives its input twice");
         break;
       case PipelineStep::finish_receive:
-        if (!received_.contains(pass)) reject(pass, shape_, "waits for an input before asking");
+        if (!received_.contains(pass))
+          reject(pass, shape_, "waits for an input without a posted receive");
         if (!sent_.contains(*pass_before(pass, shape_))) return false;
         once(arrived_, pass, "waits for its input twice");
         break;
@@ -85,15 +88,15 @@ class Rehearsal {
     return true;
   }
 
-  /// Microbatches are taken in their order, each after what it needs.
+  /// Checks that a pass takes the next microbatch, after its earlier kinds of pass and its input.
   void compute_pass(const PlacedPass& pass) {
     const std::span<const PassKind> kinds = kinds_of(shape_.schedule);
     const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
     if (kind == kinds.end() || pass.pass.chunk >= shape_.virtual_stages ||
         pass.pass.microbatch >= shape_.microbatches)
-      reject(pass, shape_, "is no pass of this schedule");
+      reject(pass, shape_, "is not a pass of this schedule");
     if (const Size next = number_done(pass); pass.pass.microbatch != next)
-      reject(pass, shape_, fmt::format("is done where microbatch {} is next", next));
+      reject(pass, shape_, fmt::format("runs before microbatch {}", next));
     if (kind != kinds.begin()) {
       PlacedPass earlier = pass;
       earlier.pass.kind = *(kind - 1);
@@ -106,7 +109,7 @@ class Rehearsal {
     ++number_done(pass);
   }
 
-  /// Of the microbatches, as they come in order.
+  /// Returns the number of microbatches that have done this pass; they come in order.
   Size& number_done(PlacedPass pass) {
     pass.pass.microbatch = 0;
     return done_[pass];
@@ -129,7 +132,7 @@ class Rehearsal {
   const PipelineShape& shape_;
   std::vector<std::size_t> next_;  ///< by stage, the position in its list
   std::set<PlacedPass> received_, arrived_, sent_;
-  std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, how many of them
+  std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, the number of microbatches done
 };
 
 }  // namespace

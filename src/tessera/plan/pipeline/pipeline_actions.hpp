@@ -10,14 +10,14 @@
 
 namespace tessera {
 
-/// What a stage does about a pass. Its input is what the chunk before has computed, or for a
-/// backward pass the gradient that the chunk behind it has; its output goes the same way.
+/// A step of a stage on one pass. The input of a forward pass is the output of the previous chunk;
+/// the input of a backward pass is the gradient from the next chunk.
 enum class PipelineStep : std::uint8_t {
-  start_receive,   ///< the pass's input
-  finish_receive,  ///< waits for it
+  start_receive,   ///< starts to receive the pass's input
+  finish_receive,  ///< waits for the input
   compute,
-  start_send,   ///< the pass's output
-  finish_send,  ///< waits until its memory may be used again
+  start_send,   ///< starts to send the pass's output
+  finish_send,  ///< waits until the memory of the output may be reused
 };
 template <>
 inline constexpr std::array<std::string_view, 5> names_of<PipelineStep>{
@@ -37,18 +37,18 @@ struct PlacedPass {
   friend auto operator<=>(const PlacedPass&, const PlacedPass&) = default;
 };
 
-/// The pass whose output is the input of another one, or the one that reads its output; none at the
-/// ends of the pipeline. It may be one of the same stage.
+/// Return the pass whose output is the input of `of`, and the pass that reads the output of `of`;
+/// none at the ends of the pipeline. Either may be on the same stage.
 std::optional<PlacedPass> pass_before(const PlacedPass& of, const PipelineShape& shape);
 std::optional<PlacedPass> pass_behind(const PlacedPass& of, const PipelineShape& shape);
 
-/// A receive is posted before the pass ahead of the one that needs it, and a send has the whole
-/// next pass to arrive, so that messages travel while a stage computes.
+/// Adds messages to the passes of each stage. A receive is posted one pass before its input is
+/// needed, and a send is finished after the next pass, so messages travel while a stage computes.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
-/// Carries the lists out with sends that wait for the receive on the other stage, as MPI may do.
-/// Throws Error (wrong_result) that names the stage and the pass where microbatches are missing,
-/// done twice or before what they need, where messages do not meet, or where all stages wait.
+/// Executes the lists with sends that wait for the matching receive, as MPI permits. Throws Error
+/// (wrong_result) with the stage and the pass if a pass is missing, repeated or out of order, if a
+/// message has no counterpart, or if all stages wait.
 void check_pipeline(const ActionLists& lists, const PipelineShape& shape);
 
 }  // namespace tessera

@@ -18,8 +18,8 @@ Passes order_gpipe(const PipelineShape& shape, Size) {
   return passes;
 }
 
-/// `warm_up` forward passes, then a forward and a backward pass in turn, then what is left of the
-/// backward passes. `forward_pass(i)`, `backward_pass(i)`: the i-th of `count`.
+/// Returns `warm_up` forward passes, then a forward and a backward pass in turn, then the remaining
+/// backward passes. `forward_pass(i)` and `backward_pass(i)` return the i-th of `count`.
 template <class ForwardPass, class BackwardPass>
 Passes one_in_turn(Size count, Size warm_up, const ForwardPass& forward_pass,
                    const BackwardPass& backward_pass) {
@@ -44,8 +44,7 @@ Passes order_1f1b(const PipelineShape& shape, Size stage) {
       });
 }
 
-/// Microbatches come in groups of as many as there are stages, and a group passes through all
-/// chunks before the next one begins.
+/// Groups of `stages` microbatches pass all chunks, one group after the other.
 Passes order_interleaved(const PipelineShape& shape, Size stage) {
   const Size p = shape.stages, v = shape.virtual_stages, count = shape.microbatches * v;
   const auto pass = [=](PassKind kind, Size i) {
@@ -59,7 +58,7 @@ Passes order_interleaved(const PipelineShape& shape, Size stage) {
       [&](Size i) { return pass(PassKind::backward, i); });
 }
 
-/// 1F1B whose k-th stage is k weight gradients behind, so that the first input gradients travel
+/// 1F1B in which stage k delays gradients of weights by k microbatches. So input gradients travel
 /// without delay, and every stage keeps as many microbatches as the first.
 Passes order_zero_bubble(const PipelineShape& shape, Size stage) {
   Passes passes;
@@ -80,7 +79,7 @@ constexpr std::array whole_passes{PassKind::forward, PassKind::backward};
 constexpr std::array split_passes{PassKind::forward, PassKind::input_gradients,
                                   PassKind::weight_gradients};
 
-/// Everything that tells one schedule from another, in the order of the enumerators.
+/// The properties of a schedule, in the order of the enumerators.
 struct PipelineRow {
   Passes (*order)(const PipelineShape& shape, Size stage);
   std::span<const PassKind> kinds;

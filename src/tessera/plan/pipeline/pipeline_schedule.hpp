@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order the stages of a pipeline compute: data, made and checked before anything runs.
+// The order of passes on the stages of a pipeline: data, made and checked before a step runs.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace tessera {
 
 enum class PipelineSchedule : std::uint8_t {
   gpipe,        ///< all forward passes, then all backward passes (Huang et al. 2019)
-  one_f_one_b,  ///< a backward pass as soon as there is one (PipeDream-flush)
+  one_f_one_b,  ///< a backward pass as soon as possible (PipeDream-flush, Narayanan et al. 2021)
   interleaved,  ///< 1F1B on several chunks of layers a stage (Narayanan et al. 2021)
   zero_bubble,  ///< 1F1B with weight gradients put off: ZB-H1 of Qi et al. 2024
 };
@@ -26,12 +26,12 @@ template <>
 inline constexpr std::array<std::string_view, 4> names_of<PipelineSchedule>{
     "gpipe", "1f1b", "interleaved", "zero_bubble"};
 
-/// What a stage does with one microbatch in one go.
+/// A pass of one microbatch through one chunk.
 enum class PassKind : std::uint8_t {
   forward,
   backward,          ///< gradients of inputs and of parameters
-  input_gradients,   ///< the half of a backward pass that the stage before waits for
-  weight_gradients,  ///< the other half, for which nobody waits
+  input_gradients,   ///< the half that the previous stage waits for
+  weight_gradients,  ///< the other half, which no stage waits for
 };
 template <>
 inline constexpr std::array<std::string_view, 4> names_of<PassKind>{
@@ -48,36 +48,37 @@ struct PipelineShape {
 struct StagePass {
   PassKind kind = PassKind::forward;
   Size microbatch = 0;
-  Size chunk = 0;  ///< of this stage, the one with the first layers first
+  Size chunk = 0;  ///< number on this stage, in the order of layers
   friend auto operator<=>(const StagePass&, const StagePass&) = default;
-  // nvcc declares the one that follows from <=> and does not define it.
+  // nvcc declares the operator that <=> implies and does not define it.
   friend bool operator==(const StagePass&, const StagePass&) = default;
 };
-/// Where a pass stands in the actions of its stage.
+/// The positions of a pass in the actions of its stage.
 struct PassSpan {
   StagePass pass{};
   Range actions{};
 };
 using PassLists = std::vector<std::vector<StagePass>>;  ///< by stage
 
-/// "F3", with several chunks "F3b"; "B" of a backward pass or of its first half, "W" of its second.
+/// Returns "F3", or "F3b" with several chunks. "B" is a backward pass or its first half, "W" its
+/// second half.
 std::string short_name(const StagePass& pass, const PipelineShape& shape);
-/// "forward of microbatch 3", with several chunks "forward of microbatch 3 in chunk 1"
+/// Returns "forward of microbatch 3", or "forward of microbatch 3 in chunk 1" with several chunks.
 std::string to_string(const StagePass& pass, const PipelineShape& shape);
 
-/// The kinds of passes that a chunk does for each microbatch, in this order. Some schedules split
-/// the backward pass.
+/// Returns the kinds of passes of each microbatch in a chunk, in order. Some schedules split the
+/// backward pass.
 std::span<const PassKind> kinds_of(PipelineSchedule schedule);
 
-/// Throws ConfigError for chunks that the schedule does not have, and where it needs microbatches
-/// that its stages divide evenly.
+/// Throws ConfigError if the schedule does not allow several chunks, or if it needs microbatches
+/// that the stages divide evenly.
 void check_shape(const PipelineShape& shape);
 
-/// The passes of every stage, in their order, of a shape that can be.
+/// Returns the passes of every stage, in order. Throws ConfigError as check_shape() does.
 PassLists order_passes(const PipelineShape& shape);
 
-/// The most microbatches, counted once for each chunk, of which stage k keeps activations at a
-/// time.
+/// Returns the largest number of microbatches whose activations a stage keeps at a time, each
+/// counted once per chunk.
 Size peak_live(const std::vector<StagePass>& passes, PipelineSchedule schedule);
 
 }  // namespace tessera

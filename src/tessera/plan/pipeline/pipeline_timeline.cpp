@@ -24,7 +24,7 @@ double seconds_of(PassKind kind, const PipelineTimes& times) {
   return 0;
 }
 
-/// time_of(k, i): of the i-th pass of stage k.
+/// `time_of(k, i)` returns the time of the i-th pass of stage k.
 template <class TimeOf>
 PipelineTimeline time_each(const PassLists& passes, const PipelineShape& shape, double message,
                            const TimeOf& time_of) {
@@ -32,7 +32,7 @@ PipelineTimeline time_each(const PassLists& passes, const PipelineShape& shape, 
   timeline.stages.resize(passes.size());
   std::map<PlacedPass, double> ends;
   double busy = 0;
-  // What one stage waits for is another's earlier pass: going round, somebody always moves on.
+  // A stage waits only for an earlier pass of another stage, so each round makes progress.
   for (bool moves = true; moves;) {
     moves = false;
     for (std::size_t k = 0; k < passes.size(); ++k) {
@@ -74,7 +74,7 @@ PipelineTimeline replay_passes(const PassLists& passes, const PipelineShape& sha
 }
 
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {
-  // Chunks are the shortest passes; a unit is one of them.
+  // A unit is the pass of one chunk, the shortest pass.
   const double units = static_cast<double>(shape.virtual_stages);
   const auto width = static_cast<Size>(std::llround(timeline.makespan * units));
   std::vector<std::vector<std::string>> cells;

@@ -10,11 +10,11 @@
 namespace tessera {
 namespace {
 
-/// Limit of layers times microbatches in the schedule of a pipeline.
+/// Most layers times microbatches in the schedule of a pipeline.
 constexpr Size most_passes = 250'000;
 
-/// The first unit of each of `parts` runs, whose busiest has as few FLOPs as can be. best[k][n]: of
-/// the busiest of k runs of the first n units.
+/// Returns the first unit of each of `parts` runs with the least FLOPs in the largest run, by
+/// dynamic programming. best[k][n] is the largest of k runs of the first n units.
 std::vector<std::size_t> split_by_flops(const std::vector<double>& flops, std::size_t parts) {
   const std::size_t n = flops.size();
   constexpr double never = std::numeric_limits<double>::infinity();
@@ -75,7 +75,7 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
         "for each microbatch",
         most_passes / static_cast<Size>(layers.size()), layers.size());
   const Size parts = shape.stages * shape.virtual_stages;
-  std::vector<Size> firsts;  // unit of each part
+  std::vector<Size> firsts;  // first unit of each part
   if (input.stage_balance == StageBalance::layers) {
     for (Size part = 0; part < parts; ++part)
       firsts.push_back(balanced_split(n, parts, part).begin);

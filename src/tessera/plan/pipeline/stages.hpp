@@ -8,12 +8,13 @@
 
 namespace tessera {
 
-/// Runs of layers that stay together: those of a unit with parameters, and what follows without.
+/// Returns runs of layers that stay on one stage: a unit with parameters and the following layers
+/// without.
 std::vector<Range> units_of(const std::vector<LayerSpec>& layers);
 
-/// The model's layers by stage, and on each stage by chunk: runs of units, so that no unit is cut.
-/// Throws ConfigError if there are fewer units with parameters than chunks, if the shape of the
-/// pipeline is wrong, or if its schedule would be too long.
+/// Returns the model's layers by stage and, on each stage, by chunk. No unit is cut. Throws
+/// ConfigError if there are fewer units with parameters than chunks, if the shape of the pipeline
+/// is invalid, or if its schedule would be too long.
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input);
 
 }  // namespace tessera

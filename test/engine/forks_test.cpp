@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that are no chain of linear layers, under every strategy, against the same layers run by
-// themselves on one rank (SerialModel) with the library's optimizer on whole parameters.
+// Models in which several layers read one output train like the same layers on one rank
+// (SerialModel).
 #include <string>
 #include <vector>
 
@@ -15,7 +15,6 @@
 namespace tessera {
 namespace {
 
-using train_test::expect_trains_like_its_layers;
 using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::relative_difference;
@@ -23,90 +22,7 @@ using train_test::to_host;
 using train_test::train_alone;
 using train_test::TrainedAlone;
 
-/// Two blocks of prime widths; two batches and a smaller one in each of two epochs.
-Experiment residual(Size batch = 13) {
-  Experiment setup = train_test::primes(batch);
-  setup.model.kind = ModelKind::residual_mlp;
-  setup.model.mlp.widths.clear();
-  setup.model.mlp.activation = Activation::tanh;
-  setup.model.residual_mlp = {3, 11, 13, 2, 2};
-  setup.model.dtype = DType::float64;
-  setup.training.optimizer.kind = OptimizerKind::sgd;
-  return setup;
-}
-
-TEST(ResidualMlp, TrainsLikeOneRankUnderEveryStrategy) {
-  for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adam})
-    for (const Size microbatches : {1, 3}) {
-      Experiment base = residual();
-      base.training.optimizer.kind = optimizer;
-      base.training.microbatches = microbatches;
-      base.training.check_replicas_every = 1;
-      base.training.distributed.overlap = microbatches == 3;
-      for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-        SCOPED_TRACE(testing::Message()
-                     << what << ", " << name_of(optimizer) << ", microbatches " << microbatches);
-        expect_trains_like_its_layers(setup);
-      });
-    }
-}
-
-TEST(ResidualMlp, SequenceParallelNormsAndSumsWorkOnTheirOwnRows) {
-  for (const Activation activation : {Activation::tanh, Activation::gelu})
-    for (const bool bias : {true, false}) {
-      Experiment base = residual();
-      base.model.mlp.activation = activation;
-      base.model.mlp.bias = bias;
-      base.training.microbatches = 3;
-      base.training.check_replicas_every = 1;
-      base.training.distributed.sequence_parallel = true;
-      for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-        if (setup.training.distributed.mesh_axis_names.back() != "model") return;
-        SCOPED_TRACE(what);
-        expect_trains_like_its_layers(setup);
-      });
-    }
-}
-
-// A norm and the stream beside it cross a cut, and their gradients on the way back.
-TEST(ResidualMlp, TrainsLikeOneRankOnAPipeline) {
-  const Size ranks = Communicator::world().size();
-  std::vector<train_test::Axes> meshes;
-  if (ranks < 5) meshes.push_back({{"pipeline", ranks}});
-  const Size model = ranks == 6 ? 3 : 2;
-  if (ranks > 2 && ranks % 2 == 0)
-    meshes.push_back({{"pipeline", 2}, {"fsdp", ranks / 2 / model}, {"model", model}});
-  for (const train_test::Axes& axes : meshes)
-    for (const PipelineSchedule schedule :
-         {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble})
-      for (const Activation activation : {Activation::tanh, Activation::gelu}) {
-        Experiment setup = train_test::on_mesh(residual(), axes, "fsdp");
-        setup.model.mlp.activation = activation;
-        setup.training.microbatches = 3;
-        setup.training.check_replicas_every = 1;
-        setup.training.distributed.schedule = schedule;
-        setup.training.distributed.sequence_parallel = axes.back().name == "model";
-        SCOPED_TRACE(testing::Message() << MeshShape(axes).to_string() << ", " << name_of(schedule)
-                                        << ", " << name_of(activation));
-        expect_trains_like_its_layers(setup);
-      }
-}
-
-TEST(ResidualMlp, BucketsOfEverySize) {
-  for (const Size bytes : {1, 700, 2000}) {
-    Experiment base = residual();
-    base.training.microbatches = 3;
-    base.training.distributed.bucket_bytes = bytes;
-    base.training.distributed.overlap = true;
-    for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-      if (!can_apply(Applies::bucketing, setup.training.distributed.strategy)) return;
-      SCOPED_TRACE(testing::Message() << what << ", buckets of " << bytes);
-      expect_trains_like_its_layers(setup);
-    });
-  }
-}
-
-/// One step of the engine on any list of layers.
+/// Compares one step of the engine on any list of layers with one rank.
 void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
   setup.model = {.mlp = {.widths = {model.input_width, model.output_width()}},
                  .dtype = DType::float64};
@@ -133,7 +49,7 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
             1e-11);
 }
 
-/// Outputs that several layers read, in every way that gradients can meet.
+/// Returns models with outputs that several layers read, for each way in which gradients are added.
 std::vector<ModelSpec> forks() {
   const auto dense = [](ModelSpec& model, const char* unit, Size input, bool up, Activation a) {
     return append_dense(
@@ -176,7 +92,8 @@ TEST(Forks, GradientsOfEveryReaderAreAdded) {
   const std::vector<ModelSpec> models = forks();
   for (std::size_t number = 0; number < models.size(); ++number)
     for (const bool rows : {false, true}) {
-      Experiment base = residual();
+      Experiment base = train_test::primes(13);
+      base.training.optimizer.kind = OptimizerKind::sgd;
       base.training.microbatches = 2;
       for_strategies(base, [&](Experiment setup, const std::string& what) {
         const Strategy strategy = setup.training.distributed.strategy;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of models other than the MLP along `model`, with bytes in float32.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/nn/models/models.hpp>
+
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::calls_of;
+
+PlanInput vae_input(std::vector<Axis> axes) {
+  PlanInput input = plan_test::tutorial(std::move(axes));
+  input.model = vae({.input_width = 9, .hidden = {4, 6}, .latent = 2});
+  input.loss = LossKind::bce;
+  input.global_batch = input.samples = 6;
+  return input;
+}
+
+TEST(ModelCalls, VaeReducesHiddenLayersAndGathersLogits) {
+  // A rank has 3 samples and 20 + 18 + 14 + 14 + 9 + 16 + 25 parameters. All-reduces sum the
+  // outputs of encoder2 (6 columns) and decoder2 (4), and the gradients of the inputs of decoder3
+  // (4) and decoder1 (2). Logits (9 columns) are gathered, heads are replicated.
+  const std::string model = std::to_string(3 * (6 + 4 + 4 + 2) * 4),
+                    logits = std::to_string(3 * 9 * 4), gradients = std::to_string(116 * 4);
+  EXPECT_EQ(calls_of(vae_input({{"data", 2}, {"model", 2}}), {.steps = 1}),
+            "data all_reduce 1 x, " + gradients + " B; model all_reduce 4 x, " + model +
+                " B; model all_gather 1 x, " + logits + " B");
+}
+
+/// The encoder is column-parallel in every layer, with gathers in between.
+TEST(ModelCalls, SpecsMakeEveryLayerOfTheEncoderColumnParallel) {
+  PlanInput input = vae_input({{"model", 2}});
+  for (const char* kernel : {"encoder1/kernel", "encoder2/kernel"})
+    input.parameter_specs[kernel] = PartitionSpec::parse("P(None, 'model')");
+  const Plan plan = make_plan(input);
+  for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
+    if (parameter.path == "encoder1/kernel" || parameter.path == "encoder2/kernel") {
+      EXPECT_EQ(parameter.along_model, Placement::shard(1)) << parameter.path;
+    }
+  // 6 samples. Gathered: encoder1 (4 columns; again for the gradient of encoder2's kernel),
+  // encoder2 (6) and the logits (9). The gradient of encoder1's output (4) is scattered.
+  EXPECT_EQ(calls_of(input, {.steps = 1}),
+            "model all_reduce 3 x, " + std::to_string(6 * (4 + 4 + 2) * 4) +
+                " B; model reduce_scatter 1 x, " + std::to_string(6 * 4 * 4) +
+                " B; model all_gather 4 x, " + std::to_string(6 * (4 + 4 + 6 + 9) * 4) + " B");
+}
+
+TEST(ModelCalls, LossesAreTwoSumsOfEachMicrobatch) {
+  PlanInput input = vae_input({{"data", 2}});
+  input.samples = 18;  // three steps
+  input.microbatches = 2;
+  input.validation_samples = 7;  // two batches
+  EXPECT_EQ(input.loss_terms(), 2);
+  EXPECT_EQ(calls_of(input, {.epochs = 1}),
+            "data all_reduce 1 x, " + std::to_string(3 * 2 * 2 * 8) + " B");
+  EXPECT_EQ(calls_of(input, {.validations = 1}),
+            "data all_reduce 1 x, " + std::to_string(2 * 2 * 2 * 8) + " B");
+  const SumsPlan sums = plan_sums(input, make_plan(input).stages.front());
+  EXPECT_EQ(sums.losses, 12);
+  EXPECT_EQ(sums.validation, 8);
+  input.model = mlp({.widths = {9, 4, 9}});
+  EXPECT_EQ(input.loss_terms(), 1);
+  EXPECT_EQ(calls_of(input, {.epochs = 1}),
+            "data all_reduce 1 x, " + std::to_string(3 * 2 * 8) + " B");
+}
+
+/// One term is on the stage of logvar, the other one on the stage of the logits.
+TEST(ModelCalls, StagesAddUpTheirTermsOfTheLoss) {
+  const PlanInput input = vae_input({{"pipeline", 2}});
+  const std::string text = calls_of(input, {.epochs = 1});
+  EXPECT_EQ(text, "pipeline all_reduce 1 x, 16 B");
+  const Plan plan = make_plan(input);
+  const auto has = [&](std::size_t stage, StepOperation operation, const char* layer) {
+    for (const Action& action : plan.stages[stage].actions)
+      if (action.is(operation) &&
+          (operation == StepOperation::loss || plan.input.model.layers[action.index].name == layer))
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(has(0, StepOperation::forward, "latent/output"));
+  EXPECT_FALSE(has(1, StepOperation::forward, "latent/output"));
+  EXPECT_TRUE(has(1, StepOperation::loss, ""));
+}
+
+PlanInput on_two_ranks(ModelSpec model, LossKind loss) {
+  PlanInput input = plan_test::tutorial({{"model", 2}});
+  input.model = std::move(model);
+  input.loss = loss;
+  input.global_batch = input.samples = 3;
+  return input;
+}
+
+TEST(ModelCalls, TransformerExchangesThreeNumbersOfALogit) {
+  // 15 rows. Forward: embedding, proj and fc2 all-reduce (rows, 4); the terms of the loss (rows, 6)
+  // are gathered. Backward: qkv, fc1 and logits all-reduce the gradients of their inputs.
+  EXPECT_EQ(calls_of(on_two_ranks(transformer({.vocabulary = 11,
+                                               .context = 5,
+                                               .width = 4,
+                                               .heads = 2,
+                                               .blocks = 1,
+                                               .inner_width = 6},
+                                              {.activation = Activation::gelu}),
+                                  LossKind::cross_entropy)),
+            "model all_reduce 6 x, " + std::to_string(6 * 15 * 4 * 4) +
+                " B; model all_gather 1 x, " + std::to_string(15 * 6 * 4) + " B");
+}
+
+TEST(ModelCalls, PinnReducesTheSecondLayerOfEachPair) {
+  // 18 rows. Forward: layer2 (rows, 4) and layer4 (rows, 1). Backward: layer3's input (rows, 4).
+  EXPECT_EQ(calls_of(on_two_ranks(pinn({.width = 4, .layers = 3}, {.activation = Activation::tanh}),
+                                  LossKind::poisson)),
+            "model all_reduce 3 x, " + std::to_string((4 + 1 + 4) * 18 * 4) + " B");
+}
+
+TEST(ModelCalls, FnoReducesFieldsAndGathersNoModes) {
+  // 75 rows. Forward: two Fourier layers (rows, 2) and the output (rows, 1). Backward: the inputs
+  // of the projection and of both Fourier layers (rows, 2).
+  EXPECT_EQ(
+      calls_of(on_two_ranks(fno({.grid = 5, .modes = 2, .width = 2, .layers = 2, .projection = 3},
+                                {.activation = Activation::gelu}),
+                            LossKind::relative_l2)),
+      "model all_reduce 6 x, " + std::to_string((2 * 2 + 1 + 2 + 2 * 2) * 75 * 4) + " B");
+}
+
+}  // namespace
+}  // namespace tessera
