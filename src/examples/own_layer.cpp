@@ -15,19 +15,15 @@
 
 using namespace tessera;
 
-// How the tensors may lie along the mesh axis "model": whole on every rank, or split by columns.
-// The first layout must be the one that splits nothing.
-std::vector<Layout> scale_layouts(const LayerSpec&) {
-  std::vector<Layout> all;
-  for (const auto& [factors, columns] : {std::pair{Placement::replicate(), Placement::replicate()},
-                                         std::pair{Placement::shard(0), Placement::shard(1)}})
-    all.push_back({.parameters = {factors},
-                   .inputs = {columns},
-                   .output = columns,
-                   .output_gradient = columns,
-                   .input_gradients = {columns},
-                   .parameter_gradients = {factors}});
-  return all;
+// The layouts that split tensors along the mesh axis "model". Here the columns are split, and the
+// factors with them. Every kind can also have whole tensors.
+std::vector<Layout> scale_layouts() {
+  return {{.parameters = {by_rows},
+           .inputs = {by_columns},
+           .output = by_columns,
+           .output_gradient = by_columns,
+           .input_gradients = {by_columns},
+           .parameter_gradients = {by_rows}}};
 }
 
 // T is float, double, BFloat16 or Float16; StateOf<T> is what the arithmetic is done in. A rank may
@@ -72,7 +68,7 @@ void scale_backward(const LayerCall<T>& call) {
 // What a plan must know about the kind. The backward pass reads x, so x stays in memory until then;
 // dx may take the memory of dy.
 constexpr LayerRow scale_row{.name = "scale",
-                             .layouts = scale_layouts,
+                             .split_layouts = scale_layouts,
                              .fits = same_columns,
                              .reads_inputs = always,
                              .gradient_in_place = true,

@@ -188,7 +188,7 @@ TYPED_TEST(HalfGemm, EqualsTheFloatProductRoundedOnce) {
   };
   for (const HalfProducts products : {HalfProducts::emulated, half_products(dtype_of<T>())})
     for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
-             {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {5, 7, 0}, {13, 11, 17}, {64, 48, 80}})
+             {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}, {64, 48, 80}})
       for (const Trans ta : {Trans::no, Trans::yes})
         for (const Trans tb : {Trans::no, Trans::yes})
           for (const float beta : {0.0f, 1.0f}) {
@@ -210,6 +210,20 @@ TYPED_TEST(HalfGemm, EqualsTheFloatProductRoundedOnce) {
               ASSERT_NEAR(unrounded[i], expected[i], 1e-5) << i;
             }
           }
+}
+
+TYPED_TEST(HalfGemm, AnEmptySumLeavesBetaC) {
+  using T = TypeParam;
+  const Matrix<T> a("a", 0, 3), b("b", 0, 2);
+  for (const HalfProducts products : {HalfProducts::emulated, half_products(dtype_of<T>())}) {
+    const Gemm<T> gemm(MatmulPrecision::strict, {0, 0, 6}, products);
+    const auto c = random_matrix<T>(3, 2, 1);
+    const auto before = as_floats(c);
+    gemm(Trans::yes, Trans::no, a, b, 1, c);
+    EXPECT_EQ(as_floats(c), before);
+    gemm(Trans::yes, Trans::no, a, b, 0, c);
+    EXPECT_EQ(as_floats(c), std::vector<float>(6, 0));
+  }
 }
 
 TYPED_TEST(HalfGemm, EmulationNeedsScratchMemoryAndNoTf32) {

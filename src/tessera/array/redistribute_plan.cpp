@@ -61,8 +61,10 @@ class StepSearch {
     }
     for (std::size_t a = 0; a < now.size(); ++a) {
       if (moved[a] && !now[a].is_replicate()) continue;
-      for (const Placement next : {Placement::replicate(), to_[a]}) {
+      for (const bool directly : {true, false}) {
+        const Placement next = directly ? to_[a] : Placement::replicate();
         if (next == now[a] || is_blocked(now, a, next)) continue;
+        if (!directly && next == to_[a]) continue;
         Placements after = now;
         after[a] = next;
         std::vector<bool> moved_after = moved;
