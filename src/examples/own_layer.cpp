@@ -15,19 +15,12 @@
 
 using namespace tessera;
 
-// How the tensors may lie along the mesh axis "model": whole on every rank, or split by columns.
-// The first layout must be the one that splits nothing.
-std::vector<Layout> scale_layouts(const LayerSpec&) {
-  std::vector<Layout> all;
-  for (const auto& [factors, columns] : {std::pair{Placement::replicate(), Placement::replicate()},
-                                         std::pair{Placement::shard(0), Placement::shard(1)}})
-    all.push_back({.parameters = {factors},
-                   .inputs = {columns},
-                   .output = columns,
-                   .output_gradient = columns,
-                   .input_gradients = {columns},
-                   .parameter_gradients = {factors}});
-  return all;
+// How the tensors may lie along the mesh axis "model", beside whole on every rank: split by
+// columns, each rank with the factors of its own columns.
+std::vector<Layout> scale_layouts() {
+  Layout columns = alike(Placement::shard(1));
+  columns.parameters = columns.parameter_gradients = {Placement::shard(0)};
+  return {columns};
 }
 
 // T is float, double, BFloat16 or Float16; StateOf<T> is what the arithmetic is done in. A rank may
@@ -72,7 +65,7 @@ void scale_backward(const LayerCall<T>& call) {
 // What a plan must know about the kind. The backward pass reads x, so x stays in memory until then;
 // dx may take the memory of dy.
 constexpr LayerRow scale_row{.name = "scale",
-                             .layouts = scale_layouts,
+                             .split_layouts = scale_layouts,
                              .fits = same_columns,
                              .reads_inputs = always,
                              .gradient_in_place = true,
