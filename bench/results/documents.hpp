@@ -40,8 +40,8 @@ nlohmann::json machine_json(const Machine& machine);
 
 nlohmann::json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& times);
 
-/// Returns "pipeline" of a result; null for one stage. `bubble` is that of the schedule if a backward
-/// pass takes twice as long as a forward pass and messages take no time.
+/// Returns "pipeline" of a result; null for one stage. `bubble` is that of the schedule if a
+/// backward pass takes twice as long as a forward pass and messages take no time.
 nlohmann::json pipeline_json(const Plan& plan);
 
 nlohmann::json memory_json(const MemoryPlan& memory, const Limits& limits);
