@@ -11,20 +11,20 @@
 
 namespace tessera::bench {
 
-/// Mean seconds of a step.
+/// Mean seconds per step.
 struct Share {
   double max_rank_seconds = 0;
   double mean_rank_seconds = 0;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, max_rank_seconds, mean_rank_seconds)
 
-/// Traffic of one axis and operation in a step: mean over ranks.
+/// Calls of one axis and operation in a step: mean over ranks.
 struct CallTime {
   std::string axis;
   Operation operation = Operation::barrier;
   double calls = 0;
-  double seconds = 0;  ///< as long as the last rank to arrive was in them
-  double waiting = 0;  ///< the rest
+  double seconds = 0;  ///< without waiting
+  double waiting = 0;  ///< for ranks that arrive later
 };
 
 struct Breakdown {
@@ -37,18 +37,18 @@ struct Breakdown {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, steps, step_seconds, compute, communication, idle,
                                    optimizer, other, products)
 
-/// Finds how much of each call of the traces, by rank of the mesh, was waiting for others: all but
-/// what the last rank to arrive in its group needed, or of messages all but what the shortest
-/// needed; a stage that looks after its messages during a pass does not wait. Where ranks of a
-/// group have not made equally many calls (requests that were tested to their end), none of it.
+/// Sets `waiting` of each call of the traces, by rank of the mesh. A call waits for all its time
+/// but that of the last rank to arrive in its group; a message waits for all its time but that of
+/// the shortest one. A stage that progresses its messages during a pass does not wait. If the ranks
+/// of a group have different numbers of calls, because tests completed requests, waits are 0.
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
 
-/// Puts the ranks' traces of `steps` steps together. Of the time in a call, waiting is idle, and
-/// the rest is communication.
+/// Combines the ranks' traces of `steps` steps. The time in a call is idle while it waits, and
+/// communication otherwise.
 Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps);
 
-/// Ranks that exchange messages over an axis, or over several: "data", "data+fsdp". For any other
-/// name, such as "world", all of them.
+/// Returns the ranks that communicate with `rank` over one or several axes: "data", "data+fsdp".
+/// For any other name, such as "world", it returns all ranks.
 std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
 
 }  // namespace tessera::bench

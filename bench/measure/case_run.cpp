@@ -28,8 +28,8 @@ bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
-/// Whether it is so on every rank: those along `model` have computed their losses apart, and none
-/// may leave alone. Nothing of it is in the ledger.
+/// Returns true if `mine` is true on every rank. Ranks along `model` compute their losses
+/// separately, and no rank may leave the loop alone. The ledger does not count this call.
 bool on_all_ranks(const Communicator& ranks, bool mine) {
   return conclude_json(ranks, mine, [](const std::vector<nlohmann::json>& all) {
     return std::count(all.begin(), all.end(), false) == 0;
@@ -53,7 +53,7 @@ void CaseRun<T>::next_step() {
   session_.step(session_.steps() % full_batches_);
 }
 
-/// Of the steps of an epoch that has not come to its end: all of them of full batches.
+/// Returns the losses of the steps of an unfinished epoch, whose batches are all full.
 template <class T>
 std::vector<double> CaseRun<T>::losses_so_far() {
   std::vector<double> losses = session_.losses_so_far();
@@ -85,7 +85,8 @@ Verification CaseRun<T>::train(const CheckTime& check_time, std::optional<Size> 
   }
   result.measured_traffic = session_.measured_traffic();
   result.planned_traffic = session_.planned_traffic();
-  // Of an epoch that was cut short, by a call that no training makes.
+  // The losses of an unfinished epoch take a call that no training makes, so the traffic is read
+  // before.
   if (session_.batch() > 0) {
     const std::vector<double> losses = losses_so_far();
     curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
@@ -144,14 +145,14 @@ CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size 
   CheckpointConfig config = config_.checkpoint;
   config.directory = directory;
   config.keep = 1;
-  config.overwrite = true;  // what a launch that was killed has left of this case
+  config.overwrite = true;  // a killed launch may have left files of this case
   std::vector<double> written, exposed, read, steps;
-  // A launch that does not get the directory must not remove it.
+  // An error here leaves the directory, which another launch may use.
   std::optional<CheckpointStore> own(std::in_place, config, ranks);
   const Outcome outcome = outcome_of([&] {
     CheckpointStore& store = *own;
     const Checkpointing never;
-    SaveSchedule schedule(never, ranks);  // agrees as in a training
+    SaveSchedule schedule(never, ranks);  // agrees on steps as a training does
     for (Size number = 1; number <= checkpoints; ++number) {
       Kokkos::fence();
       ranks.barrier();
@@ -177,7 +178,7 @@ CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size 
     }
     schedule.finish();
   });
-  own.reset();  // its thread has ended
+  own.reset();  // ends its thread
   std::error_code unused;
   if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
   if (outcome.failed()) throw Error(outcome.code, outcome.message);

@@ -18,27 +18,27 @@
 
 namespace tessera::bench {
 
-/// What a case has used up, for soft limits: called on every rank between steps that are not timed.
-/// Throws the same Error (timeout) on all of them.
+/// Checks the time limit of a case. Called on every rank between steps that are not timed; throws
+/// the same Error (timeout) on all ranks.
 using CheckTime = std::function<void()>;
 
-/// Losses of a training from the initial parameters.
+/// The losses of a training from the initial parameters.
 struct LossCurve {
-  std::vector<double> steps;                ///< up to the first epoch with one that is not finite
-  std::vector<double> epochs;               ///< means of whole epochs' steps
-  std::vector<double> validations{};        ///< of unseen samples
-  std::vector<std::size_t> validated_at{};  ///< steps before each of them
+  std::vector<double> steps;          ///< ends with the first epoch whose losses are not all finite
+  std::vector<double> epochs;         ///< mean of each complete epoch
+  std::vector<double> validations{};  ///< losses of unseen samples
+  std::vector<std::size_t> validated_at{};  ///< steps before each validation
 };
 
 struct Verification {
   LossCurve losses;
   std::vector<LedgerRow> planned_traffic;
   std::vector<LedgerRow> measured_traffic;  ///< on this rank
-  Size epochs = 0;                          ///< that have come to their ends
+  Size epochs = 0;                          ///< completed epochs
 };
 
-/// A configuration on the ranks of a communicator: training as Trainer does it, and steps by
-/// themselves. Everything is collective over `ranks`.
+/// Runs a configuration on the ranks of a communicator: training as Trainer does it, and single
+/// steps. Everything is collective over `ranks`.
 template <class T>
 class CaseRun {
  public:
@@ -47,24 +47,27 @@ class CaseRun {
 
   const Plan& plan() const { return session_.plan(); }
   const MeshShape& mesh() const { return mesh_.shape(); }
-  Size planned_bytes() const { return session_.planned_bytes(); }  ///< of this rank
+  Size planned_bytes() const { return session_.planned_bytes(); }  ///< on this rank
   Size measured_bytes() const { return session_.measured_bytes(); }
 
-  /// All epochs of the configuration, or as many steps of them; once, and first.
+  /// Trains all epochs of the configuration, or so many steps. Call it once, before the other
+  /// functions.
   Verification train(const CheckTime& check_time, std::optional<Size> most_steps = {});
 
-  /// Steps on full batches, one after the other.
+  /// Runs steps on full batches.
   void warm_up(Size steps, const CheckTime& check_time);
-  /// Their seconds on this rank. No call between them but those of the step itself.
+  /// Runs steps on full batches and returns the seconds of each on this rank. Nothing communicates
+  /// between steps.
   std::vector<double> time_steps(Size steps);
-  /// The loss of the latest steps is finite.
+  /// Returns true if the losses of the latest steps are finite.
   bool is_finite();
-  /// Writes checkpoints to a directory, making steps while threads write, and reads the last one
-  /// back; then removes the directory. Throws the same Error on all ranks if that cannot be done.
+  /// Writes checkpoints to a directory, with training steps while threads write, reads each one
+  /// back, and removes the directory. Throws the same Error on all ranks if a checkpoint cannot be
+  /// written or read.
   CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
                                    const CheckTime& check_time);
-  /// Where the time goes, in a run of its own: the trace of every rank, with its waits; on rank 0,
-  /// and nothing on the others.
+  /// Runs instrumented steps. Returns the trace of every rank, with its waits, on rank 0, and
+  /// nothing on other ranks.
   std::vector<RankTrace> instrument(Size steps);
 
  private:
@@ -74,7 +77,7 @@ class CaseRun {
   Config config_;
   Mesh mesh_;
   TrainingSession<T> session_;
-  Size full_batches_;  ///< of an epoch
+  Size full_batches_;  ///< per epoch
 };
 
 }  // namespace tessera::bench

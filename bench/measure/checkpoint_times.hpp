@@ -5,15 +5,15 @@
 
 namespace tessera::bench {
 
-/// What checkpoints of a case cost: seconds of the slowest rank, medians over the checkpoints.
+/// Costs of the checkpoints of a case: seconds on the slowest rank, medians over the checkpoints.
 struct CheckpointTimes {
   Size checkpoints = 0;
-  Size bytes = 0;              ///< of one, of all ranks
-  double write_seconds = 0;    ///< spent on writing one
-  double exposed_seconds = 0;  ///< of these, in which training stood still
-  double read_seconds = 0;     ///< of what has just been written
-  Size steps = 0;              ///< made while checkpoints were written
-  double step_seconds = 0;     ///< of these; not a number if there are none
+  Size bytes = 0;              ///< per checkpoint, on all ranks together
+  double write_seconds = 0;    ///< per checkpoint
+  double exposed_seconds = 0;  ///< part of write_seconds in which no step ran
+  double read_seconds = 0;     ///< to read back a checkpoint just written
+  Size steps = 0;              ///< steps run while checkpoints were written
+  double step_seconds = 0;     ///< median of these steps; NaN if there are none
 };
 
 }  // namespace tessera::bench

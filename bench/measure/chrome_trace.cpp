@@ -12,7 +12,7 @@ nlohmann::json event(std::string name, const char* category, std::size_t rank, d
           {"dur", 1e6 * seconds},    {"pid", 0},        {"tid", rank}};
 }
 
-/// Without the prefix that all regions have.
+/// Returns the name without the prefix of all regions.
 std::string short_name(const std::string& region) {
   constexpr std::string_view prefix = "tessera::";
   return region.starts_with(prefix) ? region.substr(prefix.size()) : region;

@@ -9,9 +9,9 @@
 
 namespace tessera::bench {
 
-/// The ranks' traces in the format of chrome://tracing and Perfetto: one row per rank with its
-/// regions, each collective with its axis, and, before it, the time that it waited for others as
-/// "idle". Microseconds.
+/// Returns the ranks' traces in the format of chrome://tracing and Perfetto, in microseconds: a row
+/// per rank with its regions and its collectives, each with its axis, and the wait for other ranks
+/// before it as "idle".
 nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks);
 
 }  // namespace tessera::bench

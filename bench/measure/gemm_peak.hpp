@@ -8,8 +8,8 @@
 
 namespace tessera::bench {
 
-/// TF32 where the device rounds to it, whose products are faster than those of float32. Otherwise
-/// rounding is our own work, which the peak leaves out.
+/// The type of a product. The precision is TF32 only if the device computes it, faster than
+/// float32. Otherwise Gemm rounds the operands itself, and the peak does not include that.
 struct GemmType {
   DType operands = DType::float32;
   MatmulPrecision precision = MatmulPrecision::strict;
@@ -18,8 +18,8 @@ struct GemmType {
 };
 GemmType gemm_type(const Config& config);
 
-/// FLOP/s of a square product of `gemm_size` rows on the slowest rank, in the best of some
-/// repetitions: what MFU is held against. Collective over `ranks`.
+/// Returns the FLOP/s of a square product of `gemm_size` rows on the slowest rank, in the best of
+/// some repetitions. MFU is relative to it. Collective over `ranks`.
 double gemm_peak(const Communicator& ranks, const GemmType& type, Size gemm_size, Size repetitions);
 
 }  // namespace tessera::bench

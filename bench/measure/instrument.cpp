@@ -14,10 +14,10 @@ namespace {
 struct OpenRegion {
   std::string name;
   double begin = 0;
-  double inside = 0;  ///< seconds of the regions inside
+  double inside = 0;  ///< seconds in inner regions
 };
 
-/// "tessera::all_reduce(data)" is a call over the axis data; regions of the engine have no axis.
+/// "tessera::all_reduce(data)" is a call over the axis data. Regions of the engine have no axis.
 std::optional<TracedCall> call_of(std::string_view region) {
   const std::size_t open = region.find('(');
   if (open == std::string_view::npos || !region.ends_with(')')) return std::nullopt;
@@ -33,8 +33,8 @@ class State {
   void push(const char* name) {
     Kokkos::fence();
     const double now = clock_.seconds();
-    open_.push_back({name, now - looked_});
-    looked_ += clock_.seconds() - now;
+    open_.push_back({name, now - overhead_});
+    overhead_ += clock_.seconds() - now;
   }
 
   void pop() {
@@ -43,10 +43,10 @@ class State {
     if (open_.empty()) return;
     const OpenRegion region = std::move(open_.back());
     open_.pop_back();
-    const double seconds = now - looked_ - region.begin;
+    const double seconds = now - overhead_ - region.begin;
     if (!open_.empty()) open_.back().inside += seconds;
     count(region, seconds);
-    looked_ += clock_.seconds() - now;
+    overhead_ += clock_.seconds() - now;
   }
 
   RankTrace trace;
@@ -70,7 +70,7 @@ class State {
       trace.optimizer += own;
     } else if (!region.name.starts_with(pass_prefix)) {
       trace.compute += own;
-      // Kokkos Kernels opens regions inside it; no call of a communicator is in there.
+      // Regions of Kokkos Kernels inside it count; it contains no calls.
       if (region.name == "tessera::gemm") trace.products += seconds;
     }
   }
@@ -81,7 +81,7 @@ class State {
   }
 
   Timer clock_;
-  double looked_ = 0;  ///< seconds spent in here
+  double overhead_ = 0;  ///< seconds spent in the instrumentation
   std::vector<OpenRegion> open_;
 };
 

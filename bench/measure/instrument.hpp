@@ -17,7 +17,7 @@ struct TracedCall {
   Operation operation = Operation::barrier;
   double seconds = 0;
   double begin = 0;      ///< seconds since the instrumented steps began
-  double waiting = 0;    ///< of `seconds`; find_waits() tells
+  double waiting = 0;    ///< part of `seconds`; set by find_waits()
   bool in_pass = false;  ///< made by a stage that has a pass to compute
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass)
@@ -25,7 +25,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, 
 /// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".
 inline constexpr std::string_view pass_prefix = "tessera::pass ";
 
-/// One region of a step that is no call: "tessera::forward", or the step itself.
+/// A region of a step that is not a call: "tessera::forward", or the step itself.
 struct TracedRegion {
   std::string name;
   double begin = 0;
@@ -33,7 +33,7 @@ struct TracedRegion {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedRegion, name, begin, seconds)
 
-/// Where the time of some steps went on one rank, without the time of looking.
+/// The breakdown of some steps on one rank, without the time of the instrumentation.
 struct RankTrace {
   double step = 0;       ///< inside of Engine::step
   double compute = 0;    ///< forward, loss, backward, clipping; without the calls inside
@@ -44,10 +44,10 @@ struct RankTrace {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, step, compute, optimizer, products, calls, regions)
 
-/// Times the regions that the engine and the communicators open, through the callbacks of Kokkos
-/// Tools, for as long as it lives. The device is waited for at both ends of every region, so
-/// nothing overlaps and steps take longer: no figure of merit comes from such a run. One at a time;
-/// a tool that was there before does not see regions meanwhile.
+/// Times the regions of the engine and the communicators through the callbacks of Kokkos Tools
+/// while it lives. It fences at both ends of every region, so that nothing overlaps and steps take
+/// longer: such a run gives no figure of merit. Only one may live at a time; another tool does not
+/// see regions meanwhile.
 class RegionTimer {
  public:
   RegionTimer();

@@ -13,7 +13,8 @@ constexpr Size width = 64, products = 16;
 constexpr Size elements = Size{1} << 21;  // 16 MiB of both Views
 constexpr Size repetitions = 5;
 
-/// c += a b, a row each: as long as its memory is in the first cache, nothing but the core counts.
+/// c += a b, one row per iteration. The matrices fit into the first cache, so that only the core
+/// counts.
 void multiply(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c) {
   for_each(
       "tessera::bench::probe_product", width,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine that others use changes its speed over seconds and minutes. Fixed kernels, run beside
-// every block of steps on the same ranks, show by how much.
+// Fixed kernels that measure the speed of the machine beside every block of steps, on the same
+// ranks. A shared machine changes its speed within seconds and minutes.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,17 +10,17 @@
 
 namespace tessera::bench {
 
-/// Seconds of the fixed kernels on the slowest of some ranks, all of them busy.
+/// Seconds of the fixed kernels on the slowest rank, with all ranks busy.
 struct MachineSpeed {
-  double product_seconds = 0;  ///< of small matrix products of our own: no library's version counts
-  double memory_seconds = 0;   ///< of a sweep through memory that is larger than most caches
+  double product_seconds = 0;  ///< small matrix products, which no library computes
+  double memory_seconds = 0;   ///< a sweep through memory larger than most caches
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineSpeed, product_seconds, memory_seconds)
 inline MachineSpeed mean(const MachineSpeed& a, const MachineSpeed& b) {
   return {(a.product_seconds + b.product_seconds) / 2, (a.memory_seconds + b.memory_seconds) / 2};
 }
 
-/// The kernels and their memory, of this rank.
+/// The kernels and their memory on this rank.
 class MachineProbe {
  public:
   MachineProbe();

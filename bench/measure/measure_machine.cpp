@@ -31,7 +31,7 @@ double typical_seconds(const Communicator& ranks, Size times, const std::functio
   return median(slowest(ranks, repeat(ranks, 2, times, work)));
 }
 
-/// Bytes a second of to += from / 2, which moves three times the bytes of a View.
+/// Returns the bytes per second of to += from / 2, which moves three times the bytes of a View.
 double memory_rate(const Communicator& ranks) {
   const Vector<float> from("tessera::bench::from", swept), to("tessera::bench::to", swept);
   const double seconds = typical_seconds(ranks, 10, [&] {
@@ -41,7 +41,7 @@ double memory_rate(const Communicator& ranks) {
   return 3.0 * swept * sizeof(float) / seconds;
 }
 
-/// Of a kernel with one element that is run like one with many, by all threads.
+/// Returns the seconds of a kernel with one element that runs on all threads.
 double kernel_seconds(const Communicator& ranks) {
   constexpr Size kernels = 100;
   const Vector<float> v("tessera::bench::v", 1);
@@ -55,8 +55,9 @@ double kernel_seconds(const Communicator& ranks) {
          kernels;
 }
 
-/// Part of the shorter of arithmetic and memory traffic that the other hides, in products that are
-/// as long in one as in the other: a few rows times weights that lie in memory, one after another.
+/// Returns the part of the shorter of arithmetic and memory traffic that the other hides. It is
+/// measured with products whose arithmetic takes as long as their traffic: a few rows times several
+/// weights, which are read from memory in turn.
 double measure_product_overlap(const Communicator& ranks, const Machine& machine) {
   constexpr Size weights = 8;
 #ifdef KOKKOS_ENABLE_CUDA
@@ -90,7 +91,7 @@ double all_reduce_seconds(const Communicator& all, const Communicator& group, Si
   return typical_seconds(all, times, [&] { group.all_reduce(v); });
 }
 
-/// Rounds of a short all-reduce.
+/// Returns the rounds of a short all-reduce.
 double doublings(const Communicator& group) {
   return fewest_rounds(Operation::barrier, group.size());
 }
@@ -99,8 +100,9 @@ double latency_of(const Communicator& all, const Communicator& group) {
   return all_reduce_seconds(all, group, short_call, 100) / doublings(group);
 }
 
-/// What messages beyond the eager ones take longer, in an all-reduce of numbers that have just been
-/// written, as in a step: memory that another rank has read has to be taken back first.
+/// Returns the seconds that a message above the eager limit takes longer, in an all-reduce of
+/// values that have just been written, as in a step. The cache lines that another rank has read
+/// must be invalidated first.
 double rendezvous_of(const Communicator& all, const Communicator& group,
                      const NetworkLevel& level) {
   const Vector<float> v("tessera::bench::reduced", middle_call);
@@ -113,8 +115,8 @@ double rendezvous_of(const Communicator& all, const Communicator& group,
   return std::max(0.0, message - level.latency_seconds);
 }
 
-/// Bytes a second that each rank of a group sends. What the latency takes of a long call is not its
-/// rate's.
+/// Returns the bytes per second that each rank of a group sends, from the time of a long call
+/// without its latency.
 double all_reduce_rate(const Communicator& all, const Communicator& group, double latency) {
   const double seconds = all_reduce_seconds(all, group, long_call, 5) -
                          fewest_rounds(Operation::all_reduce, group.size()) * latency;
@@ -128,10 +130,10 @@ NetworkLevel measure_node(const Communicator& all, const Communicator& node) {
   return level;
 }
 
-/// Of messages from each rank to the next one of its group, all under way at a time, both ways
-/// through each link. Sends come before receives: Open MPI asks for the data of a message through
-/// the connection of the other direction, where the question would wait behind all data of a
-/// message that is already on its way.
+/// Returns the seconds of simultaneous messages from each rank to the next one of its group, in
+/// both directions through each link. Sends start before receives: Open MPI requests the data of a
+/// message through the connection of the other direction, where the request would wait behind the
+/// data of a message in flight.
 double shift_seconds(const Communicator& all, const Communicator& group, Size times) {
   const Vector<float> out("tessera::bench::sent", long_call), in("tessera::bench::got", long_call);
   const int me = group.rank(), n = group.size();
@@ -142,9 +144,10 @@ double shift_seconds(const Communicator& all, const Communicator& group, Size ti
   });
 }
 
-/// Ranks of all nodes; `group` has those at one place of each. All groups send at once, so that the
-/// `sharing` ranks of a node share its link. Messages tell its rate: how near to that all-reduces
-/// come depends on how the MPI library makes them. Messages do not go through NCCL.
+/// Measures the links between nodes. `group` has one rank of each node, and all groups send at
+/// once, so that the `sharing` ranks of a node share its link. Its rate comes from messages,
+/// because the rate of all-reduces depends on the algorithm of the MPI library. NCCL carries no
+/// messages.
 NetworkLevel measure_links(const Communicator& all, const Communicator& group, Size sharing) {
   const double latency = latency_of(all, group);
   const double rate = group.backend().backend == Backend::nccl
@@ -156,8 +159,8 @@ NetworkLevel measure_links(const Communicator& all, const Communicator& group, S
   return level;
 }
 
-/// Part of the shorter of a call and a product that passes when the call is started before the
-/// product and finished after it.
+/// Returns the part of the shorter of a call and a product that is hidden if the call starts before
+/// the product and finishes after it.
 double measure_overlap(const Communicator& ranks) {
   const Size n = 512;
   const Matrix<float> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n);

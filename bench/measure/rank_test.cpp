@@ -11,7 +11,7 @@
 namespace tessera::bench {
 namespace {
 
-/// Twice the rank of each value, from 2 on; equal values share the mean of their ranks.
+/// Returns twice the rank of each value, from 2 on. Equal values share the mean of their ranks.
 std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   std::vector<std::size_t> ranks;
   for (const double value : values) {
@@ -25,7 +25,7 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-/// How many choices of `chosen` ranks have each sum.
+/// Returns the number of choices of `chosen` ranks for each sum.
 std::vector<double> count_sums(const std::vector<std::size_t>& ranks, std::size_t chosen) {
   const std::size_t all = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   std::vector<std::vector<double>> counts(chosen + 1, std::vector<double>(all + 1));
@@ -89,7 +89,7 @@ double typical_ratio(const std::vector<double>& a, const std::vector<double>& b)
 }
 
 double detectable_ratio(const std::vector<double>& a, const std::vector<double>& b, double level) {
-  // Only the order of the values counts: between two of these factors nothing changes.
+  // Only the order of the values counts, so the result changes at these factors only.
   const std::vector<double> aligned = scaled(b, 1 / typical_ratio(a, b));
   std::vector<double> factors;
   for (const double from : a)

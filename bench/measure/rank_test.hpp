@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two sets of rounds differ: nonparametric, so that outliers and heavy tails cannot feign a
-// difference.
+// Nonparametric tests of the difference between two sets of rounds, which outliers and heavy tails
+// do not disturb (bench/README.md, Statistics).
 #pragma once
 
 #include <vector>
 
 namespace tessera::bench {
 
-/// The probability of rank sums at least as far from what is expected, if both sets were drawn from
-/// one distribution: Mann and Whitney (1947), two-sided, exact over all permutations, ties
-/// included; of large sets (sizes that multiply to more than 2,500) by the normal distribution, to
-/// which their sums come near. 1 for an empty set.
+/// Returns the two-sided probability of rank sums at least as far from their mean if both sets come
+/// from one distribution (Mann and Whitney 1947). It is exact over all permutations, ties included;
+/// if the sizes multiply to more than 2,500, it uses the normal approximation. Returns 1 for an
+/// empty set.
 double rank_sum_test(const std::vector<double>& a, const std::vector<double>& b);
 
-/// Probabilities corrected for their number (Holm 1979): whoever rejects those up to alpha rejects
-/// a true hypothesis at all with a probability of at most alpha.
+/// Returns probabilities corrected for their number (Holm 1979). Rejecting those up to alpha
+/// rejects any true hypothesis with a probability of at most alpha.
 std::vector<double> holm(const std::vector<double>& probabilities);
 
-/// By what factor b is larger than a: the median of all ratios (Hodges and Lehmann 1963). Values
-/// are positive.
+/// Returns the factor by which b is larger than a: the median of all ratios (Hodges and Lehmann
+/// 1963). Values are positive.
 double typical_ratio(const std::vector<double>& a, const std::vector<double>& b);
 
-/// The smallest factor that rank_sum_test() would have found between two sets that scatter like
-/// these, at this level; infinite if there are too few values to find any.
+/// Returns the smallest factor that rank_sum_test() finds at this level between two sets that
+/// scatter like these. It is infinite if there are too few values.
 double detectable_ratio(const std::vector<double>& a, const std::vector<double>& b, double level);
 
 }  // namespace tessera::bench

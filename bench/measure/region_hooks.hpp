@@ -5,8 +5,8 @@
 
 namespace tessera::bench {
 
-/// Lets two functions see every profiling region begin and end, in place of whoever saw them before
-/// and sees them again afterwards.
+/// Calls two functions at the begin and end of every profiling region while it lives, instead of
+/// the callbacks that were set before.
 class RegionHooks {
  public:
   RegionHooks(void (*on_push)(const char* name), void (*on_pop)())

@@ -11,7 +11,7 @@
 namespace tessera::bench {
 namespace {
 
-/// The two-sided 95 % quantile of Student's distribution.
+/// Returns the two-sided 95 % quantile of Student's distribution.
 double student(std::size_t degrees) {
   constexpr std::array quantiles{12.706, 4.303, 3.182, 2.776, 2.571,
                                  2.447,  2.365, 2.306, 2.262, 2.228};
@@ -20,7 +20,7 @@ double student(std::size_t degrees) {
 
 constexpr std::array shares{1.0, 0.5, 0.0};
 
-/// By the launch and the number of the round in it.
+/// Rounds by launch and by their number in it.
 using ByRound = std::map<std::pair<std::string, Size>, Round>;
 ByRound by_round(const std::vector<Round>& rounds) {
   ByRound numbered;
@@ -29,13 +29,13 @@ ByRound by_round(const std::vector<Round>& rounds) {
   return numbered;
 }
 
-/// Relative to the median.
+/// Returns the MAD relative to the median.
 double scatter_of(const std::vector<double>& values) {
   const Statistics s = statistics_of(values);
   return s.mad / s.median;
 }
 
-/// The median of `value` over the rounds of each launch.
+/// Returns the median of `value` over the rounds of each launch.
 template <class Value>
 std::map<std::string, double> medians_of(const std::vector<Round>& rounds, const Value& value) {
   std::map<std::string, std::vector<double>> launches;
@@ -45,7 +45,8 @@ std::map<std::string, double> medians_of(const std::vector<Round>& rounds, const
   return medians;
 }
 
-/// Ratios of rounds that both have; with a share, at the typical speed of the machine.
+/// Returns the ratios of rounds that both have, with a share corrected to the typical speed of the
+/// machine.
 std::vector<double> ratios_of(const std::vector<Round>& base, const std::vector<Round>& other,
                               std::optional<double> share) {
   const auto machine = [&](const Round& round) {
@@ -65,7 +66,7 @@ std::vector<double> ratios_of(const std::vector<Round>& base, const std::vector<
   return ratios;
 }
 
-/// Of the geometric mean of the launches' medians.
+/// Returns Student's interval of the geometric mean of the launches' medians; none for one launch.
 std::optional<Interval> between_launches(const std::vector<Round>& rounds) {
   const auto launches = medians_of(rounds, [](const Round& round) { return round.seconds; });
   const auto n = static_cast<double>(launches.size());

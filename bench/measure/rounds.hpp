@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case is measured in rounds: short blocks of steps, spread over a launch. Neighbouring steps see
-// the same machine, rounds do not: what is said of a case rests on how its rounds scatter.
+// Statistics of rounds, which are short blocks of steps spread over a launch (bench/README.md,
+// Statistics). Neighbouring steps see the same state of the machine, so statistics use the scatter
+// of the rounds.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace tessera::bench {
 
-/// A block of steps, and the machine beside it.
+/// A block of steps, and the speed of the machine beside it.
 struct Round {
   std::string launch;
   double at = 0;       ///< seconds since the launch began
@@ -23,41 +24,40 @@ struct Round {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Round, launch, at, seconds, machine)
 
-/// Fewer rounds than this have no interval of 95 %.
+/// The fewest rounds that have a 95 % interval.
 inline constexpr Size enough_rounds = 6;
 
-/// The chance of a false verdict that is taken.
+/// The accepted probability of a false verdict.
 inline constexpr double verdict_level = 0.05;
 
-/// An effect smaller than this is none, however little the rounds scatter.
+/// The smallest effect that is reported, even if the rounds scatter little.
 inline constexpr double smallest_effect = 0.03;
 
-/// What the fixed kernels took: product^share memory^(1 - share).
+/// Returns the seconds of the fixed kernels: product^share memory^(1 - share).
 double machine_seconds(const MachineSpeed& machine, double share = 0.5);
 
-/// The steps' seconds over the fixed kernels': what a change of the machine's speed leaves as it
-/// is.
+/// Returns the steps' seconds over those of the fixed kernels, which a change of the machine's
+/// speed does not affect.
 std::vector<double> machine_free(const std::vector<Round>& rounds, double share);
 
-/// Whether a case's speed follows that of the product (1), of the memory (0) or of both (0.5): the
-/// share with which these sets of its rounds, each by itself, scatter least.
+/// Returns the share of the product in the machine's speed with which these sets of a case's rounds
+/// scatter least, each by itself: 1 (product), 0 (memory) or 0.5 (both).
 double best_share(const std::vector<std::vector<Round>>& sets);
 
-/// Of a case: median and interval between its rounds, the rest over all steps. Where there are
-/// several launches, the interval is no narrower than Student's between their medians.
+/// Returns the statistics of a case: median and interval of its rounds, the others of all steps.
+/// With several launches, the interval is no narrower than Student's interval of their medians.
 Statistics statistics_of(const std::vector<Round>& rounds, const std::vector<double>& steps);
 
-/// How many times slower `other` is than `base`, round by round of the same launch, corrected for
-/// what the machine did meanwhile if that makes the ratios scatter less. Of no pairs: n is 0.
+/// Returns the statistics of the ratios of `other` to `base`, paired by round and launch. They are
+/// corrected for the speed of the machine if the ratios then scatter less. Without pairs, n is 0.
 Statistics paired_ratio(const std::vector<Round>& base, const std::vector<Round>& other);
 
-/// By which factor the machine was slower beside the slow rounds (the 95th percentile) than beside
-/// the fast ones (the 5th). Rounds on the same number of ranks are compared; the largest factor of
-/// all groups. 1 for a single round.
+/// Returns the factor between the 95th and the 5th percentile of the fixed kernels' seconds, for
+/// rounds on the same number of ranks: the largest factor of all groups, or 1 for a single round.
 double drift_of(const std::map<Size, std::vector<Round>>& rounds_by_ranks);
 
-/// The smallest factor that can be told from 1 by a case whose rounds scatter like these; infinite
-/// for too few of them.
+/// Returns the smallest factor that a case whose rounds scatter like these can distinguish from 1.
+/// It is infinite for too few rounds.
 double resolution_of(const std::vector<Round>& rounds);
 
 }  // namespace tessera::bench

@@ -3,8 +3,8 @@
 
 namespace tessera::bench {
 
-/// While it lives, every step of this rank takes longer by a share of what it computes: a planted
-/// fault for tests of what a study finds. One at a time.
+/// While it lives, every step of this rank takes longer by a share of its computation: a planted
+/// fault that shows whether a study finds it. Only one may live at a time.
 class SlowRank {
  public:
   explicit SlowRank(double share);

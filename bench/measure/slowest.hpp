@@ -8,12 +8,12 @@
 
 namespace tessera::bench {
 
-/// Seconds of `work` on this rank, each time behind a barrier, after some times that do not count.
-/// Collective.
+/// Runs `work` `warm_up` times untimed, then `times` times, each after a barrier. Returns the
+/// seconds of each run on this rank. Collective.
 std::vector<double> repeat(const Communicator& ranks, Size warm_up, Size times,
                            const std::function<void()>& work);
 
-/// For each repetition the seconds of the slowest rank. Collective.
+/// Returns the seconds of the slowest rank for each repetition. Collective.
 std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine);
 
 }  // namespace tessera::bench

@@ -9,7 +9,7 @@
 namespace tessera::bench {
 namespace {
 
-/// The value below which `fraction` of the sorted values lie, between neighbours by straight lines.
+/// Returns the value below which `fraction` of the sorted values lie, interpolated linearly.
 double percentile(const std::vector<double>& sorted, double fraction) {
   const double place = fraction * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -17,18 +17,18 @@ double percentile(const std::vector<double>& sorted, double fraction) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// P(Binomial(n, 1/2) = k), through logarithms: 2^-n underflows from n = 1075 on.
+/// P(Binomial(n, 1/2) = k), by logarithms, because 2^-n underflows from n = 1075 on.
 double binomial_half(double n, double k) {
   return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
                   n * std::log(2.0));
 }
 
-/// The j-th smallest and j-th largest value, where j is the largest rank with
+/// Returns the j-th smallest and the j-th largest value, where j is the largest rank with
 /// P(Binomial(n, 1/2) < j) <= 2.5 %.
 std::optional<Interval> median_confidence(const std::vector<double>& sorted) {
   const auto n = static_cast<double>(sorted.size());
   double tail = 0;
-  std::size_t j = 0;  // how many values lie outside on either side, plus one
+  std::size_t j = 0;  // one more than the values outside on either side
   while (static_cast<double>(j) < n / 2) {
     tail += binomial_half(n, static_cast<double>(j));
     if (tail > 0.025) break;

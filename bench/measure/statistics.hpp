@@ -15,17 +15,17 @@ struct Interval {
 };
 
 struct Statistics {
-  double median = 0;  ///< the mean of the two in the middle if their number is even
-  double mad = 0;     ///< median of the distances from the median
+  double median = 0;  ///< mean of the two middle values if their number is even
+  double mad = 0;     ///< median distance from the median
   double min = 0;
-  double p95 = 0;  ///< the value below which 95 % lie, between neighbours by straight lines
+  double p95 = 0;  ///< 95th percentile, interpolated linearly
   double max = 0;
   Size n = 0;
-  /// Further than 5 standard deviations from the median, the deviation estimated robustly as
-  /// 1.4826 MAD.
+  /// Values further than 5 x 1.4826 MAD from the median; 1.4826 MAD estimates the standard
+  /// deviation.
   Size outliers = 0;
-  /// At least 95 % confidence for the median of what the values were drawn from, whatever its
-  /// distribution, by order statistics. None of fewer than six values.
+  /// Interval of at least 95 % confidence for the median of any distribution, by order statistics.
+  /// None for fewer than six values.
   std::optional<Interval> ci95;
 };
 /// Throws std::invalid_argument for no values.

@@ -26,7 +26,7 @@ std::optional<CaseLock> CaseLock::take(const std::filesystem::path& file) {
   if (handle < 0)
     throw Error(ExitCode::usage, "cannot write " + file.string() + ": " + std::strerror(errno));
   CaseLock lock(handle);
-  // Whoever looks at the state of a lock shares it for a moment.
+  // lock_state() holds a shared lock for a moment.
   for (int attempt = 0; attempt < 20; ++attempt) {
     if (try_lock(handle, LOCK_EX) != LockState::held) return lock;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

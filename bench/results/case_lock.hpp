@@ -7,12 +7,12 @@
 
 namespace tessera::bench {
 
-/// Held by the process that runs a case. The system releases it when the process ends, however it
-/// ends, so a case that a killed launch has left can be run again at once.
+/// The lock (flock) of a case, held by the process that runs it. The system releases it when the
+/// process ends, so that a case of a killed launch can run again at once.
 class CaseLock {
  public:
-  /// None if another process or another CaseLock holds it. Where the file system has no locks,
-  /// everybody gets one. Throws Error (usage) if the file cannot be created.
+  /// Returns none if another process or another CaseLock holds the lock. On a file system without
+  /// locks, it always succeeds. Throws Error (usage) if the file cannot be created.
   static std::optional<CaseLock> take(const std::filesystem::path& file);
   ~CaseLock();
   CaseLock(CaseLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

@@ -3,9 +3,9 @@
 
 namespace tessera::bench {
 
-/// What the summary says of a case: a key of its row, which is also a column of cases.csv, and
-/// where the value, a number unless it is a text, stands in the case's result. Without that it
-/// follows from other values.
+/// A key of a summary row, which is also a column of cases.csv. `from` is the JSON pointer of its
+/// value in the case's result; without it, the value is derived. Values are numbers unless
+/// `is_text`.
 struct Column {
   const char* key;
   const char* from = nullptr;

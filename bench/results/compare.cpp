@@ -20,43 +20,42 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Keys of a configuration that both have, with other values: then the work may be another.
-bool same_work(const Json& before, const Json& after) {
-  for (const auto& [section, keys] : before.at("config").items()) {
+/// Returns false if a configuration key that both have has different values.
+bool same_work(const CaseResult& before, const CaseResult& after) {
+  for (const auto& [section, keys] : before.config.items()) {
     for (const auto& [key, value] : keys.items()) {
-      const Json::json_pointer at = Json::json_pointer("/config") / section / key;
-      if (after.contains(at) && after.at(at) != value) return false;
+      const Json::json_pointer at = Json::json_pointer() / section / key;
+      if (after.config.contains(at) && after.config.at(at) != value) return false;
     }
   }
   return true;
 }
 
-/// Two results of one case; either may be missing.
+/// Two results of one case; either may be null.
 struct Pair {
-  const Json* before = nullptr;
-  const Json* after = nullptr;
+  const CaseResult* before = nullptr;
+  const CaseResult* after = nullptr;
 };
 
-/// Why there is nothing to compare; empty if there is.
+/// Returns why the results cannot be compared; empty if they can.
 std::string obstacle(const Pair& pair) {
   if (pair.before == nullptr) return "only after";
   if (pair.after == nullptr) return "only before";
-  if (!is_measured(*pair.before) || !is_measured(*pair.after))
-    return fmt::format("{} -> {}", pair.before->at("status").get<std::string>(),
-                       pair.after->at("status").get<std::string>());
+  if (!pair.before->is_measured() || !pair.after->is_measured())
+    return fmt::format("{} -> {}", pair.before->status, pair.after->status);
   if (!same_work(*pair.before, *pair.after)) return "different work";
   const std::size_t rounds =
       std::min(rounds_of(*pair.before).size(), rounds_of(*pair.after).size());
   return rounds < 2 ? "too few rounds" : "";
 }
 
-/// What rounds say of a case.
+/// The comparison of the rounds of a case.
 struct Comparison {
   std::size_t line = 0;
   double ratio = 1;
   double probability = 1;
-  double machine_ratio = 1;  ///< of the fixed kernels beside the rounds
-  double detectable = 1;     ///< the smallest ratio that would have been told from 1
+  double machine_ratio = 1;  ///< seconds of the fixed kernels, after over before
+  double detectable = 1;     ///< the smallest ratio that these rounds can distinguish from 1
 };
 
 Comparison compare_rounds(std::size_t line, const std::vector<Round>& before,
@@ -72,7 +71,7 @@ Comparison compare_rounds(std::size_t line, const std::vector<Round>& before,
           std::max(1 + smallest_effect, detectable_ratio(a, b, corrected_level))};
 }
 
-/// "better", "worse" or "indistinguishable", of each; corrected for their number.
+/// Returns "better", "worse" or "indistinguishable" for each, corrected for their number.
 std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons) {
   std::vector<double> probabilities;
   for (const Comparison& comparison : comparisons) probabilities.push_back(comparison.probability);
@@ -93,23 +92,23 @@ Json counts_of(const std::vector<std::string>& verdicts) {
   return counts;
 }
 
-/// null unless there is a result that was measured.
-Json step_seconds(const Json* result) {
-  if (result == nullptr || !is_measured(*result)) return nullptr;
-  return result->at("step_seconds").at("median");
+/// Returns null unless the case was measured.
+Json step_seconds(const CaseResult* result) {
+  if (result == nullptr || !result->is_measured()) return nullptr;
+  return result->median_seconds();
 }
 
-/// A case that was measured before, and now ends in an error.
+/// Returns true if a case that was measured before ends in an error now.
 bool is_broken(const Pair& pair) {
-  if (pair.before == nullptr || pair.after == nullptr || !is_measured(*pair.before)) return false;
-  const std::string status = pair.after->at("status");
+  if (pair.before == nullptr || pair.after == nullptr || !pair.before->is_measured()) return false;
+  const std::string& status = pair.after->status;
   return status == "invalid" || status == "oom" || status == "timeout" || status == "failed";
 }
 
 std::string where_from(const ResultsDirectory& directory, const Results& results) {
-  for (const Json& result : results.cases) {
-    if (!is_measured(result)) continue;
-    const auto launch = directory.launch(value_or<std::string>(result, "launch", ""));
+  for (const CaseResult& result : results.cases) {
+    if (!result.is_measured()) continue;
+    const auto launch = directory.launch(result.launch);
     const Json provenance = launch ? launch->at("provenance") : Json::object();
     const auto text = [](const Json& part, const char* key) {
       return value_or<std::string>(part, key, "unknown");
@@ -122,7 +121,7 @@ std::string where_from(const ResultsDirectory& directory, const Results& results
   return "nothing measured";
 }
 
-/// How much slower the fixed kernels ran after; null where nothing was compared.
+/// Returns how much slower the fixed kernels ran after; null if nothing was compared.
 Json machine_ratio(const std::vector<Comparison>& comparisons) {
   std::vector<double> ratios;
   for (const Comparison& comparison : comparisons) ratios.push_back(comparison.machine_ratio);
@@ -137,8 +136,8 @@ Json compare_results(const std::string& before, const std::string& after) {
   std::vector<std::string> labels;  // those of the new results first
   std::map<std::string, Pair> cases;
   for (const std::size_t side : {1, 0})
-    for (const Json& result : results[side].cases) {
-      const auto [found, is_new] = cases.try_emplace(result.at("label"));
+    for (const CaseResult& result : results[side].cases) {
+      const auto [found, is_new] = cases.try_emplace(result.label);
       if (is_new) labels.push_back(found->first);
       (side == 0 ? found->second.before : found->second.after) = &result;
     }
@@ -190,7 +189,7 @@ std::string compare_with_itself(const std::string& directory) {
   std::mt19937_64 random(1);
   std::vector<Comparison> halves;
   Size splits = 0, wrong = 0;
-  for (const Json& result : results.cases) {
+  for (const CaseResult& result : results.cases) {
     std::vector<Round> rounds = rounds_of(result);
     const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
     if (rounds.size() < 4) continue;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// RFC 4180; what is unknown is empty.
+/// RFC 4180; unknown values are empty.
 std::string field(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
@@ -35,13 +35,13 @@ std::string cases_csv(const Json& summary) {
 
 std::string steps_csv(const Results& results) {
   std::string text = "id,attempt,round,step,seconds\n";
-  for (const Json& result : results.cases) {
-    const auto found = results.steps.find(result.at("id"));
+  for (const CaseResult& result : results.cases) {
+    const auto found = results.steps.find(result.id);
     if (found == results.steps.end()) continue;
     for (std::size_t round = 0; round < found->second.size(); ++round)
       for (std::size_t step = 0; step < found->second[round].size(); ++step)
-        text += fmt::format("{},{},{},{},{:.9g}\n", found->first, result.at("attempt").get<Size>(),
-                            round, step, found->second[round][step]);
+        text += fmt::format("{},{},{},{},{:.9g}\n", found->first, result.attempt, round, step,
+                            found->second[round][step]);
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/predict/machine_file.hpp>
 
 namespace tessera::bench {
@@ -29,13 +30,13 @@ Json axes_json(const MeshShape& mesh) {
   return axes;
 }
 
-/// What multiplies operands of 16 bits or in TF32, if there are some.
+/// Returns the implementation of products with 16-bit or TF32 operands, or null if there are none.
 Json short_products_of(const Config& config) {
   const auto products = half_products(compute_type(config), config.model.matmul_precision);
   return products ? Json(name_of(*products)) : Json();
 }
 
-/// None for a case that does not apply: its model may be what cannot be made.
+/// Returns null for a skipped case, whose model may be invalid.
 Json parameters_of(const Case& point) {
   return point.skip_reason ? Json() : Json(make_model(point.config.model).num_parameters());
 }
@@ -59,6 +60,12 @@ Json case_json(const Case& point) {
 }  // namespace
 
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json numbers_json(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(finite(value));
+  return list;
+}
 
 Json study_document(const Study& study, const std::vector<Case>& cases) {
   Json list = Json::array();
@@ -89,20 +96,14 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
           {"cases", list}};
 }
 
-Json result_skeleton(const Study& study, const Case& point) {
-  Json result{{"schema_version", 1},
-              {"id", point.id},
-              {"study", study.name},
-              {"label", point.label},
-              {"factors", point.factors},
-              {"case", case_json(point)},
-              {"config", config_as_json(point.config)}};
-  for (const char* key :
-       {"status",       "simulated",          "reason",       "exit_code", "attempt", "launch",
-        "started",      "finished",           "wall_seconds", "loss",      "rounds",  "launches",
-        "step_seconds", "samples_per_second", "breakdown",    "traffic",   "memory",  "pipeline",
-        "compute",      "prediction",         "explanation",  "checkpoint"})
-    result[key] = nullptr;
+CaseResult new_result(const Study& study, const Case& point) {
+  CaseResult result;
+  result.id = point.id;
+  result.study = study.name;
+  result.label = point.label;
+  result.factors = point.factors;
+  result.facts = case_json(point);
+  result.config = config_as_json(point.config);
   return result;
 }
 
@@ -152,6 +153,21 @@ Json checkpoint_json(const CheckpointConfig& config, const CheckpointTimes& time
           {"step_seconds_while_writing", finite(times.step_seconds)},
           {"read_seconds", times.read_seconds},
           {"read_bytes_per_second", bytes / times.read_seconds}};
+}
+
+Json pipeline_json(const Plan& plan) {
+  const PipelineShape shape = plan.input.pipeline();
+  if (shape.stages == 1) return nullptr;
+  const PassLists passes = order_passes(shape);
+  Json live = Json::array();
+  for (const std::vector<StagePass>& stage : passes)
+    live.push_back(peak_live(stage, shape.schedule));
+  return {{"schedule", name_of(shape.schedule)},
+          {"stages", shape.stages},
+          {"virtual_stages", shape.virtual_stages},
+          {"microbatches", shape.microbatches},
+          {"bubble", time_passes(passes, shape, {}).bubble},
+          {"live_microbatches", live}};
 }
 
 LargestMemory largest_memory(const Plan& plan) {

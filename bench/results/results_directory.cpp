@@ -50,19 +50,16 @@ std::optional<Json> ResultsDirectory::launch(const std::string& name) const {
   return launch->json();
 }
 
-std::optional<Json> ResultsDirectory::reference(const std::string& name) const {
+Reference ResultsDirectory::reference(const std::string& name) const {
   const std::optional<StoredDocument> reference = read(name);
-  if (!reference) return std::nullopt;
-  check_reference(*reference);
-  return reference->json();
+  return reference ? read_reference(*reference) : Reference();
 }
 
-std::optional<Json> ResultsDirectory::checked_result(const std::string& id,
-                                                     const std::string& file) const {
+std::optional<CaseResult> ResultsDirectory::read_result(const std::string& id,
+                                                        const std::string& file) const {
   const std::optional<StoredDocument> result = read(of_case(id, file));
   if (!result) return std::nullopt;
-  check_result(*result, id);
-  return result->json();
+  return read_case_result(*result, id);
 }
 
 bool ResultsDirectory::check(const Json& study, bool may_exist) const {
@@ -89,10 +86,10 @@ void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
 }
 
 Size ResultsDirectory::begin_attempt(const std::string& id) const {
-  const std::optional<Json> present = result(id);
+  const std::optional<CaseResult> present = result(id);
   if (!present) return 1;
-  const Size number = present->at("attempt");
-  // A copy: a job that dies here has lost nothing.
+  const Size number = present->attempt;
+  // A copy, so that a job that dies here loses nothing.
   write(of_case(id, attempt_file(number)), *present);
   return number + 1;
 }
@@ -118,14 +115,12 @@ bool ResultsDirectory::has_locks() const {
   return lock_state(path_ / "study.json") != LockState::unknown;
 }
 
-std::string ResultsDirectory::status(const std::string& id, const std::optional<Json>& result,
+std::string ResultsDirectory::status(const std::string& id, const std::optional<CaseResult>& result,
                                      double case_seconds) const {
   if (!result) return "pending";
-  const std::string status = result->at("status");
-  if (status != "running") return status;
+  if (result->status != "running") return result->status;
   const LockState lock = lock_state(path_ / of_case(id, "lock"));
-  return is_run(lock, value_or<std::string>(*result, "started", ""), case_seconds) ? "running"
-                                                                                   : "pending";
+  return is_run(lock, result->started, case_seconds) ? "running" : "pending";
 }
 
 bool is_run(LockState lock, const std::string& started, double case_seconds) {

@@ -9,70 +9,71 @@
 #include <nlohmann/json.hpp>
 
 #include "results/case_lock.hpp"
+#include "results/case_result.hpp"
+#include "results/reference.hpp"
 #include "results/stored_document.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
 
-/// The files of a study's results (bench/RESULTS.md). Every one is written to a temporary name and
-/// renamed, so a job that is killed at any moment leaves whole files only.
+/// The files of a study's results (bench/RESULTS.md). Every file is written under a temporary name
+/// and then renamed, so that a killed job leaves complete files only.
 class ResultsDirectory {
  public:
   explicit ResultsDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
 
-  /// A document by its name below the directory; none if there is no file. This and what follows
-  /// throws Error (usage) for a file that is damaged.
+  /// Reads a document by its name in the directory; none if there is no file. This function and the
+  /// following ones throw Error (usage) for a damaged file.
   std::optional<StoredDocument> read(const std::string& name) const {
     return StoredDocument::read(path_ / name);
   }
   void write(const std::string& name, const nlohmann::json& document) const;
 
-  /// Throws Error (usage) if there is none.
+  /// Throws Error (usage) if there is no study.
   nlohmann::json study() const;
   /// Returns true if the directory holds this study. Throws ConfigError if it holds another one, or
   /// if it holds this one and `may_exist` is false.
   bool check(const nlohmann::json& study, bool may_exist) const;
-  /// The same, and creates the directory with the study's document.
+  /// Also creates the directory with the study's document.
   void prepare(const nlohmann::json& study, bool may_exist) const;
 
   std::optional<nlohmann::json> launch(const std::string& name) const;
-  /// Reads the file `name` of a reference; none if there is no such file.
-  std::optional<nlohmann::json> reference(const std::string& name) const;
-  /// The name of a file of a case.
+  /// Reads the file `name` of a reference; without a file, it has no losses.
+  Reference reference(const std::string& name) const;
+  /// Returns the name of a file of a case.
   static std::string of_case(const std::string& id, const std::string& file) {
     return "cases/" + id + "/" + file;
   }
-  /// The latest attempt at a case.
-  std::optional<nlohmann::json> result(const std::string& id) const {
-    return checked_result(id, "result.json");
+  /// Reads the latest attempt at a case.
+  std::optional<CaseResult> result(const std::string& id) const {
+    return read_result(id, "result.json");
   }
-  /// An earlier one, counted from 1.
-  std::optional<nlohmann::json> attempt(const std::string& id, Size number) const {
-    return checked_result(id, attempt_file(number));
+  /// Reads an earlier attempt, counted from 1.
+  std::optional<CaseResult> attempt(const std::string& id, Size number) const {
+    return read_result(id, attempt_file(number));
   }
-  void write_result(const nlohmann::json& result) const {
-    write(of_case(result.at("id"), "result.json"), result);
+  void write_result(const CaseResult& result) const {
+    write(of_case(result.id, "result.json"), result);
   }
-  /// Step times of each round.
+  /// Reads the step times of each round.
   std::vector<std::vector<double>> steps(const std::string& id) const;
-  /// Keeps the present result as an earlier attempt; returns the number of the next one.
+  /// Copies the present result to the earlier attempts, and returns the number of the next attempt.
   Size begin_attempt(const std::string& id) const;
 
-  /// For as long as a launch works on what this file belongs to; none if another one does.
+  /// Takes the lock of this file; none if another process holds it.
   std::optional<CaseLock> take(const std::string& lock) const;
-  /// For the time of an attempt at a case; none if another launch is running it.
+  /// Takes the lock of a case; none if another launch runs the case.
   std::optional<CaseLock> take_case(const std::string& id) const;
-  /// Whether locks work on this file system.
+  /// Returns true if locks work on this file system.
   bool has_locks() const;
-  /// Status of a case as the summary shows it: that of its result, or "pending" if there is none or
-  /// a launch that is dead has left it "running".
-  std::string status(const std::string& id, const std::optional<nlohmann::json>& result,
+  /// Returns the status of a case: that of its result, or "pending" without a result or if a dead
+  /// launch has left it "running".
+  std::string status(const std::string& id, const std::optional<CaseResult>& result,
                      double case_seconds) const;
 
  private:
-  std::optional<nlohmann::json> checked_result(const std::string& id,
-                                               const std::string& file) const;
+  std::optional<CaseResult> read_result(const std::string& id, const std::string& file) const;
   static std::string attempt_file(Size number) {
     return "attempts/" + std::to_string(number) + ".json";
   }
@@ -80,11 +81,11 @@ class ResultsDirectory {
   std::filesystem::path path_;
 };
 
-/// Whether a case with the status "running" is still being run. Where there are no locks, time has
-/// to tell.
+/// Returns true if a launch still runs a case with the status "running". Without locks, it decides
+/// by the time since `started`.
 bool is_run(LockState lock, const std::string& started, double case_seconds);
 
-/// Seconds after which a case that is still "running" must have been left behind.
+/// Returns the seconds after which the launch of a "running" case must have ended.
 double longest_run(double case_seconds);
 
 }  // namespace tessera::bench

@@ -6,7 +6,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The work of a case, without how ranks share it: equal for cases that may be compared.
+/// Returns the factors that define the work of a case, without those that distribute it. Cases with
+/// equal work may be compared.
 Json work_of(const Json& row, bool weak) {
   Json work = Json::object();
   for (const auto& [key, value] : row.at("factors").items()) {
@@ -18,12 +19,12 @@ Json work_of(const Json& row, bool weak) {
   return work;
 }
 
-/// That it uses, as far as the study says how many threads a rank has.
+/// Returns ranks times threads; a rank has one thread unless the study varies them.
 double cores_of(const Json& row) {
   return row.at("ranks").get<double>() * row.at("factors").value("distributed.threads", 1.0);
 }
 
-/// Smaller is the better baseline.
+/// The smallest value is the baseline.
 auto rank_as_baseline(const Json& row, const Json& wanted) {
   return std::tuple(row.at("ranks").get<Size>(), row.at("strategy") != wanted.at("strategy"),
                     row.at("microbatches").get<Size>(), cores_of(row));
@@ -34,7 +35,8 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
   const Json work = work_of(row, weak);
   const Json* best = nullptr;
   for (const Json& candidate : rows) {
-    if (!is_measured(candidate) || work_of(candidate, weak) != work) continue;
+    if (!is_measured(candidate.at("status").get<std::string>()) || work_of(candidate, weak) != work)
+      continue;
     if (!wanted.at("ranks").is_null() && candidate.at("ranks") != wanted.at("ranks")) continue;
     if (best == nullptr || rank_as_baseline(candidate, wanted) < rank_as_baseline(*best, wanted))
       best = &candidate;
@@ -42,7 +44,7 @@ const Json* find_baseline(const std::vector<Json>& rows, const Json& row, const 
   return best;
 }
 
-/// `ratio`: by how much a step of the baseline takes longer.
+/// `ratio` is the time of a step of the baseline over that of the row.
 void compare(Json& row, const Json& base, const Statistics& ratio, bool weak) {
   const double p = row.at("ranks"), p0 = base.at("ranks");
   const auto set = [&](const std::string& end, double value) {
@@ -67,7 +69,7 @@ void add_scaling(std::vector<Json>& rows, const Results& results) {
   const bool weak = results.study.at("scaling") == "weak";
   for (Json& row : rows) {
     row["scaling"] = results.study.at("scaling");
-    if (!is_measured(row)) continue;
+    if (!is_measured(row.at("status").get<std::string>())) continue;
     const Json* base = find_baseline(rows, row, results.study.at("baseline"), weak);
     if (base == nullptr) continue;
     const auto rounds = [&](const Json* of) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the documents of a results directory (bench/RESULTS.md). They throw Error (usage) with
-// file and key for a value that readers cannot use, and ignore keys that nothing reads.
+// file and key for a value that readers cannot use.
 #pragma once
 
 #include <array>
@@ -12,11 +12,9 @@ namespace tessera::bench {
 inline constexpr std::array statuses{"ok",     "unverified", "invalid", "oom",    "timeout",
                                      "failed", "skipped",    "running", "pending"};
 
+void check_factors(const StoredDocument& factors);
 void check_study(const StoredDocument& study);
 void check_launch(const StoredDocument& launch);
-/// `id`: of the case, which the document must name.
-void check_result(const StoredDocument& result, const std::string& id);
 void check_steps(const StoredDocument& steps);
-void check_reference(const StoredDocument& reference);
 
 }  // namespace tessera::bench

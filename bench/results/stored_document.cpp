@@ -19,18 +19,18 @@ using Json = nlohmann::json;
   throw Error(ExitCode::usage, file.string() + ": " + what);
 }
 
-/// A value as it is quoted, not longer than a line.
+/// Returns the value as messages quote it, shortened to a line.
 std::string shown(const Json& value) {
   constexpr std::size_t longest = 40;
   const std::string text = one_line(value.dump(-1, ' ', true, Json::error_handler_t::replace));
   return text.size() <= longest ? text : text.substr(0, longest) + "...";
 }
 
-/// The message of the JSON library without the name of its exception.
+/// Returns the message of the JSON library without the name of the exception.
 std::string reason_of(const Json::exception& error) {
   const std::string text = error.what();
   const std::size_t end = text.find("] ");
-  return one_line(end == std::string::npos ? text : text.substr(end + 2));
+  return excerpt(one_line(end == std::string::npos ? text : text.substr(end + 2)), 200);
 }
 
 }  // namespace

@@ -14,19 +14,20 @@
 
 namespace tessera::bench {
 
-/// A JSON document from a file, or a part of one, which people may have edited. It knows file and
-/// key: whoever asks for something else than what is there throws Error (usage),
-/// "results/study.json: limits.case_seconds = "long": must be a positive number".
+/// A JSON document from a file that people may have edited, or a part of one. It knows its file and
+/// key: reading a value as a type that it does not have throws Error (usage), "results/study.json:
+/// limits.case_seconds = "long": must be a positive number".
 class StoredDocument {
  public:
-  /// None if there is no file. Throws Error (usage) for one that does not hold a JSON object.
+  /// Returns none if there is no file. Throws Error (usage) for a file that does not hold a JSON
+  /// object.
   static std::optional<StoredDocument> read(const std::filesystem::path& file);
 
   const nlohmann::json& json() const { return *value_; }
-  /// A part of an object, or of nothing; it may be missing.
+  /// Returns a part of an object; it may be missing.
   StoredDocument operator[](const std::string& key) const;
   bool is_missing() const { return value_ == nullptr; }
-  /// Missing, or null: RESULTS.md writes null for what is not known.
+  /// Returns true if the value is missing or null.
   bool is_unknown() const { return is_missing() || value_->is_null(); }
 
   std::string text() const;
@@ -34,14 +35,14 @@ class StoredDocument {
   bool truth() const;
   Size integer(Size least, Size most) const;
   double number() const;
-  /// Neither so small nor so large that a quotient of two such numbers would not be one.
+  /// Reads a number from 1e-100 to 1e100, so that quotients of two are finite.
   double positive() const;
   /// Throws unless it is a list of numbers.
   void check_numbers() const;
-  /// The same; null is one that was not finite.
+  /// Accepts null for a number that was not finite, too.
   void check_numbers_or_null() const;
   std::vector<StoredDocument> list() const;
-  /// The parts of an object.
+  /// Returns the parts of an object.
   std::vector<StoredDocument> parts() const;
 
   [[noreturn]] void fail(const std::string& must) const;
@@ -54,7 +55,7 @@ class StoredDocument {
   std::string file_, key_;
 };
 
-/// A value of an object, or this one where it is missing or null.
+/// Returns a value of an object, or `otherwise` if it is missing or null.
 template <class T>
 T value_or(const nlohmann::json& object, const char* key, T otherwise) {
   const auto found = object.find(key);

@@ -21,7 +21,7 @@ Json get(const Json& result, const char* pointer) {
   return result.value(Json::json_pointer(pointer), Json());
 }
 
-/// What parts of the instrumented step take together, as a share of it.
+/// Returns the share of some parts in the instrumented step.
 Json share_of_step(const Json& row, std::initializer_list<const char*> parts) {
   const Json& step = row.at("instrumented_step_seconds");
   if (step.is_null() || step <= 0) return nullptr;
@@ -33,66 +33,69 @@ Json share_of_step(const Json& row, std::initializer_list<const char*> parts) {
   return seconds / step.get<double>();
 }
 
-Json row_of(Json result) {
-  // What is not ok has no speed.
-  if (!is_measured(result))
-    for (const char* part :
-         {"step_seconds", "samples_per_second", "breakdown", "compute", "checkpoint"})
-      result[part] = nullptr;
-  Json row{{"factors", result.at("factors")}};
+Json row_of(CaseResult result) {
+  // A case that is not ok has no speed.
+  if (!result.is_measured()) {
+    for (Json* part :
+         {&result.step_seconds, &result.breakdown, &result.compute, &result.checkpoint})
+      *part = nullptr;
+    result.samples_per_second.reset();
+  }
+  const Json document = result;
+  Json row{{"factors", result.factors}};
   for (const Column& column : columns)
-    row[column.key] = column.from != nullptr ? get(result, column.from) : Json();
+    row[column.key] = column.from != nullptr ? get(document, column.from) : Json();
   row["batch_per_rank"] = row.at("global_batch").get<double>() / row.at("ranks").get<double>();
   row["other_factors"] = join(other_factors(row.at("factors")), " ");
-  const Json losses = get(result, "/loss/epoch_losses");
+  const Json losses = get(document, "/loss/epoch_losses");
   if (losses.is_array() && !losses.empty()) row["final_loss"] = losses.back();
   row["communication_share"] = share_of_step(row, {"communication_seconds", "idle_seconds"});
   row["product_share"] = share_of_step(row, {"product_seconds"});
   return row;
 }
 
-/// Out of memory by the plan is an answer, not an accident.
-bool is_failure(const Json& result) {
-  const std::string status = result.at("status");
-  if (status == "oom") return get(result, "/memory/predicted_oom") != true;
-  return status == "timeout" || status == "failed";
+/// A plan that needs too much memory is an answer, not a failure.
+bool is_failure(const CaseResult& result) {
+  if (result.status == "oom") return !result.is_predicted_oom();
+  return result.status == "timeout" || result.status == "failed";
 }
 
-/// That of the worst failure: other errors before time-outs before memory.
-ExitCode failure_code(const std::vector<Json>& cases) {
+/// Returns the code of the worst failure: other errors, then time-outs, then memory.
+ExitCode failure_code(const std::vector<CaseResult>& cases) {
   for (const char* status : {"failed", "timeout", "oom"})
-    for (const Json& result : cases)
-      if (result.at("status") == status && is_failure(result))
-        return static_cast<ExitCode>(result.at("exit_code").get<int>());
+    for (const CaseResult& result : cases)
+      if (result.status == status && is_failure(result))
+        return static_cast<ExitCode>(*result.exit_code);
   return ExitCode::ok;
 }
 
-/// The cases that cannot be told from the best one: per sample they may be less than the smallest
-/// effect slower.
+/// Returns the cases that are indistinguishable from the best one: the interval of their time per
+/// sample reaches below 1 + smallest_effect.
 std::vector<std::string> ties_of(const Results& results, std::size_t best) {
   std::vector<std::string> ties;
   if (best == results.cases.size()) return ties;
-  const Json& first = results.cases[best];
-  const double batch = get(first, "/factors/global_batch");
-  for (const Json& result : results.cases) {
-    if (&result == &first || !is_measured(result)) continue;
+  const CaseResult& first = results.cases[best];
+  const double batch = first.factors.at("global_batch");
+  for (const CaseResult& result : results.cases) {
+    if (&result == &first || !result.is_measured()) continue;
     const Statistics slower = paired_ratio(rounds_of(first), rounds_of(result));
-    const double per_sample = batch / get(result, "/factors/global_batch").get<double>();
+    const double per_sample = batch / result.factors.at("global_batch").get<double>();
     if (slower.ci95 && slower.ci95->low * per_sample < 1 + smallest_effect)
-      ties.push_back(result.at("id"));
+      ties.push_back(result.id);
   }
   return ties;
 }
 
-/// What the rounds of all cases say of the machine; null where there are too few.
+/// Returns drift and resolution of the machine from the rounds of all cases; null for too few
+/// rounds.
 Json machine_of(const Results& results) {
   std::map<Size, std::vector<Round>> by_ranks;
   std::vector<double> resolutions;
   Size fewest = std::numeric_limits<Size>::max();
-  for (const Json& result : results.cases) {
+  for (const CaseResult& result : results.cases) {
     const std::vector<Round> rounds = rounds_of(result);
     if (rounds.empty()) continue;
-    std::vector<Round>& group = by_ranks[get(result, "/factors/ranks")];
+    std::vector<Round>& group = by_ranks[result.factors.at("ranks")];
     group.insert(group.end(), rounds.begin(), rounds.end());
     resolutions.push_back(resolution_of(rounds));
     fewest = std::min(fewest, static_cast<Size>(rounds.size()));
@@ -105,7 +108,8 @@ Json machine_of(const Results& results) {
   return machine;
 }
 
-std::pair<const char*, ExitCode> verdict_of(const std::vector<Json>& cases, const Json& counts) {
+std::pair<const char*, ExitCode> verdict_of(const std::vector<CaseResult>& cases,
+                                            const Json& counts) {
   if (counts.at("invalid") > 0) return {"INVALID", ExitCode::wrong_result};
   if (std::any_of(cases.begin(), cases.end(), is_failure)) return {"FAIL", failure_code(cases)};
   if (counts.at("pending") > 0 || counts.at("running") > 0 ||
@@ -117,14 +121,8 @@ std::pair<const char*, ExitCode> verdict_of(const std::vector<Json>& cases, cons
 
 }  // namespace
 
-bool is_measured(const Json& result) {
-  const Json& status = result.at("status");
-  return status == "ok" || status == "unverified";
-}
-
-std::vector<Round> rounds_of(const Json& result) {
-  if (!is_measured(result)) return {};
-  return value_or(result, "rounds", std::vector<Round>());
+std::vector<Round> rounds_of(const CaseResult& result) {
+  return result.is_measured() ? result.rounds : std::vector<Round>();
 }
 
 Results read_results(const ResultsDirectory& directory) {
@@ -132,13 +130,14 @@ Results read_results(const ResultsDirectory& directory) {
   const double case_seconds = results.study.at("limits").at("case_seconds");
   for (const Json& listed : results.study.at("cases")) {
     const std::string id = listed.at("id");
-    std::optional<Json> result = directory.result(id);
-    const std::string status = directory.status(id, result, case_seconds);
-    if (status == "pending") {
-      result = listed;
-      result->update({{"status", status}, {"reason", nullptr}});
+    std::optional<CaseResult> result = directory.result(id);
+    if (directory.status(id, result, case_seconds) == "pending") {
+      result.emplace();
+      result->id = id;
+      result->label = listed.at("label");
+      result->factors = listed.at("factors");
     }
-    if (is_measured(*result)) results.steps[id] = directory.steps(id);
+    if (result->is_measured()) results.steps[id] = directory.steps(id);
     results.cases.push_back(std::move(*result));
   }
   return results;
@@ -150,9 +149,9 @@ Json summarize_study(const Results& results) {
   for (const char* status : statuses) counts[status] = 0;
   std::size_t best = results.cases.size();
   double best_rate = 0;
-  for (const Json& result : results.cases) {
+  for (const CaseResult& result : results.cases) {
     rows.push_back(row_of(result));
-    Json& count = counts.at(result.at("status").get<std::string>());
+    Json& count = counts.at(result.status);
     count = count.get<Size>() + 1;
     const Json& rate = rows.back().at("samples_per_second");
     if (rate.is_null() || rate <= best_rate) continue;

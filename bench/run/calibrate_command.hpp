@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the machine file of the ranks of a launch.
+// The command calibrate.
 #pragma once
 
 #include <string>

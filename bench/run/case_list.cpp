@@ -54,7 +54,7 @@ std::string case_list(const Study& study, const std::vector<Case>& cases) {
 std::string selection_list(const std::vector<Case>& cases,
                            const std::function<Selected(const Case&)>& select) {
   constexpr std::array names{"run",   "skip",    "keep",
-                             "leave", "pending", "give up"};  // of Selected::What
+                             "leave", "pending", "give up"};  // in the order of Selected::What
   const std::size_t width = id_width(cases);
   std::string text;
   Size runs = 0;

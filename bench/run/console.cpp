@@ -19,10 +19,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The widest line of a table.
+/// The width of a table.
 constexpr std::size_t max_columns = 120;
 
-// Cells of the table, from values that are known.
+// Cells of the table, from known values.
 std::string plain(const Json& value) { return value.get<std::string>(); }
 std::string integer(const Json& value) { return value.dump(); }
 std::string seconds(const Json& value) { return human_seconds(value); }
@@ -40,7 +40,7 @@ std::string verdict(const Json& value) {
   return value == "equal" ? "=" : value == "no_reference" ? "?" : "off";
 }
 
-/// Half the confidence interval over the median.
+/// Returns half the confidence interval over the median.
 std::string spread(const Json& row) {
   const Json &low = row.at("step_seconds_ci95_low"), &high = row.at("step_seconds_ci95_high");
   if (low.is_null() || high.is_null()) return "";
@@ -48,7 +48,7 @@ std::string spread(const Json& row) {
                  row.at("step_seconds_median").get<double>());
 }
 
-/// Mesh with the factors that have no column, without their sections.
+/// Returns the mesh with the factors that have no column, without their sections.
 std::string place(const Json& row) {
   std::string mesh = row.at("mesh");
   for (const std::string& factor : other_factors(row.at("factors")))
@@ -60,7 +60,7 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 2) + "..";
 }
 
-/// Cases that ended alike together, the first of them by name.
+/// Lists each reason with the first of its cases.
 std::string reasons_text(const Json& rows) {
   constexpr std::size_t named = 3;
   std::map<std::string, std::vector<std::string>> cases;
@@ -81,7 +81,7 @@ std::string reasons_text(const Json& rows) {
 
 struct TableColumn {
   const char* title;
-  const char* key;  ///< of a row's value; without one, the text is that of the whole row
+  const char* key;  ///< key of the value in a row; null: the cell depends on the whole row
   std::string (*text)(const Json& value);
   bool is_text = false;
 
@@ -113,7 +113,7 @@ constexpr std::size_t mesh_column = 1;
 
 using Line = std::array<std::string, num_columns>;
 
-/// Each column as wide as its widest cell; the mesh gets what is left of a line.
+/// Each column is as wide as its widest cell, but the mesh gets the rest of the line.
 std::string table_text(const std::vector<Line>& lines) {
   std::array<std::size_t, num_columns> widths{};
   for (const Line& line : lines)
@@ -134,7 +134,7 @@ std::string table_text(const std::vector<Line>& lines) {
   return text;
 }
 
-/// What the rounds say of the machine, and so of the table.
+/// Returns the lines about the machine's drift and the significance of differences.
 std::string machine_text(const Json& machine, bool has_ties) {
   if (machine.at("rounds").is_null()) return "";
   std::string text = "\n";
@@ -194,7 +194,7 @@ std::string figures_of_merit(const Json& summary) {
       text += fmt::format("FOM: {} {:.9g} {}\n", key, value.get<double>(), unit);
   };
   for (const Json& row : summary.at("cases")) {
-    if (!is_measured(row)) continue;
+    if (!is_measured(row.at("status").get<std::string>())) continue;
     const std::string id = row.at("id");
     add(id + ".samples_per_second", row.at("samples_per_second"), "samples/s");
     add(id + ".step_seconds", row.at("step_seconds_median"), "s");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the terminal shows.
+// Texts for the terminal.
 #pragma once
 
 #include <functional>
@@ -13,19 +13,20 @@
 
 namespace tessera::bench {
 
-/// Rows of a summary, at most 120 columns wide: the best case with a star, reasons below.
+/// Returns the rows of a summary as a table of at most 120 columns, with a star at the best case,
+/// and the reasons of cases without a speed below.
 std::string summary_table(const nlohmann::json& summary);
 
-/// "FOM: <key> <number> <unit>" lines of a summary.
+/// Returns the lines "FOM: <key> <number> <unit>" of a summary.
 std::string figures_of_merit(const nlohmann::json& summary);
 
-/// What follows RESULT: the verdict and counts.
+/// Returns the text after the verdict of the RESULT line: the counts.
 std::string result_text(const nlohmann::json& summary);
 
-/// The cases and what each needs: ranks, device memory, traffic, work.
+/// Returns the list of cases with their ranks, device memory, traffic and FLOPs.
 std::string case_list(const Study& study, const std::vector<Case>& cases);
 
-/// What a launch would do about each case.
+/// Returns the list of cases with the decision of a launch about each.
 std::string selection_list(const std::vector<Case>& cases,
                            const std::function<Selected(const Case&)>& select);
 

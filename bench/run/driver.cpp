@@ -40,8 +40,7 @@ LoadedStudy load(const RunOptions& options, const std::optional<Topology>& launc
   return work;
 }
 
-/// A launch may be smaller than the nodes that its study speaks of, or leave the last one half
-/// empty.
+/// The study may describe nodes larger than the launch, whose last node may be partly filled.
 void check_launch(DistributedConfig given, const Topology& launch) {
   const std::optional<Size> per_node = given.num_processes_per_node;
   if (per_node && *per_node > 0 &&
@@ -50,7 +49,8 @@ void check_launch(DistributedConfig given, const Topology& launch) {
   check_nodes(given, launch);
 }
 
-/// Collective: the file may be missing, or another one, on some nodes.
+/// Loads the study on every rank. Throws on all ranks if the file is missing or differs on some
+/// nodes. Collective.
 LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   const Communicator world = Communicator::world();
   LoadedStudy work = collectively(world, [&] {
@@ -68,7 +68,8 @@ LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
   return work;
 }
 
-/// Collective. Ranks with different numbers of threads have none that a case could ask for.
+/// Collects what the launch offers. Ranks with different numbers of threads count as 0 threads.
+/// Collective.
 Capacity capacity_of(const Communicator& world, const Topology& topology) {
   const Size threads = Kokkos::num_threads();
   const Json are_equal = conclude_json(world, threads, [](const std::vector<Json>& all) {
@@ -79,7 +80,7 @@ Capacity capacity_of(const Communicator& world, const Topology& topology) {
 
 CommOptions options_of(const Study& study) {
   CommOptions options;
-  // A call that takes as long as its case may is stalled; the watchdog can say where.
+  // The watchdog reports a call that takes as long as a whole case may.
   const double limit = std::min(study.limits.case_seconds, longest_timeout_seconds);
   const double asked = study.base.comm.timeout_seconds;
   options.timeout_seconds = asked > 0 ? std::min(asked, limit) : limit;
@@ -87,7 +88,7 @@ CommOptions options_of(const Study& study) {
   return options;
 }
 
-/// A fault on a rank that the launch does not have would go unnoticed.
+/// Rejects a fault on a rank that the launch does not have.
 void check_fault(const RunOptions& options, Size ranks) {
   if (options.fault && options.fault->rank >= ranks)
     throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
@@ -98,39 +99,44 @@ bool may_have_results(const RunOptions& options) {
   return options.resume || !options.only.empty() || !options.retry.empty();
 }
 
-/// Rank 0's choice of cases, by their places in the study: {"run": in the order in which they run,
-/// "skip": those that do not apply, "give_up": those that end launches}. The same on every rank.
-/// Writes nothing.
-Json choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
-            const ResultsDirectory& results, const Capacity& capacity) {
-  Json choice{{"skip", Json::array()}, {"give_up", Json::array()}};
+/// The cases that a launch runs, in their order, records as skipped, and gives up, as indices into
+/// the study.
+struct Choice {
+  std::vector<std::size_t> run, skip, give_up;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, run, skip, give_up)
+
+/// Returns rank 0's choice on every rank. Writes nothing.
+Choice choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
+              const ResultsDirectory& results, const Capacity& capacity) {
+  Choice choice;
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    // A file that is damaged is found before anything runs.
+    // Finds damaged files before anything runs.
     if (results.check(study_document(work.study, work.cases), may_have_results(options)))
       read_results(results);
-    std::vector<std::size_t> run;
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
-      if (what == Selected::What::run) run.push_back(i);
-      if (what == Selected::What::skip) choice["skip"].push_back(i);
-      if (what == Selected::What::give_up) choice["give_up"].push_back(i);
+      if (what == Selected::What::run) choice.run.push_back(i);
+      if (what == Selected::What::skip) choice.skip.push_back(i);
+      if (what == Selected::What::give_up) choice.give_up.push_back(i);
     }
-    choice["run"] = shuffled(std::move(run), work.study.seed);
+    choice.run = shuffled(std::move(choice.run), work.study.seed);
   });
   return broadcast_json(world, choice);
 }
 
-/// Collective: the first that is written of a launch, after everything that may be wrong with its
-/// input. A corrected one finds the directory as it was.
+/// Writes the first files of a launch, after all its input was checked, so that wrong input leaves
+/// the directory as it was. Collective.
 void begin_results(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
-                   const ResultsDirectory& results, const Json& choice, const LaunchState& launch) {
+                   const ResultsDirectory& results, const Choice& choice,
+                   const LaunchState& launch) {
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    std::vector<Json> documents;
-    for (const std::size_t index : choice.at("skip"))
+    std::vector<CaseResult> documents;
+    for (const std::size_t index : choice.skip)
       documents.push_back(skipped_result(work.study, work.cases[index], launch.name()));
-    for (const std::size_t index : choice.at("give_up"))
+    for (const std::size_t index : choice.give_up)
       documents.push_back(given_up_result(*results.result(work.cases[index].id)));
     results.prepare(study_document(work.study, work.cases), may_have_results(options));
     if (!results.has_locks())
@@ -139,22 +145,20 @@ void begin_results(const Communicator& world, const LoadedStudy& work, const Run
           "that a killed launch was running can be resumed {:.0f} s after it began",
           results.path().string(), longest_run(work.study.limits.case_seconds)));
     launch.write(results);
-    for (const Json& document : documents) results.write_result(document);
+    for (const CaseResult& document : documents) results.write_result(document);
   });
 }
 
-std::string describe(const Json& result) {
-  if (result.is_null()) return "left to another launch";
-  if (is_measured(result))
-    return fmt::format(
-        "{} a step, {} samples/s",
-        human_seconds(result.at("step_seconds").at("median").get<double>()),
-        with_thousands(static_cast<Size>(result.at("samples_per_second").get<double>())));
-  return fmt::format("{}: {}", result.at("status").get<std::string>(),
-                     result.at("reason").get<std::string>());
+std::string describe(const Attempt& attempt) {
+  if (!attempt.is_taken()) return "left to another launch";
+  const CaseResult& result = attempt.result();
+  if (result.is_measured())
+    return fmt::format("{} a step, {} samples/s", human_seconds(result.median_seconds()),
+                       with_thousands(static_cast<Size>(*result.samples_per_second)));
+  return fmt::format("{}: {}", result.status, result.reason);
 }
 
-/// Which case is being run, and how long the others may take.
+/// Shows the case that runs, and an estimate of the time left.
 void show_progress(ProgressLine& progress, std::size_t done, std::size_t all, const Timer& clock,
                    const std::string& id) {
   std::string left;
@@ -164,8 +168,8 @@ void show_progress(ProgressLine& progress, std::size_t done, std::size_t all, co
   progress.update(fmt::format("{}/{}  {}{}", done + 1, all, id, left));
 }
 
-/// The cases that stay set up between rounds: the first ones, as many as memory is given for. Each
-/// holds communicators, of which MPI libraries have some thousands.
+/// Chooses the cases that stay set up between rounds: the first ones that fit into keep_bytes, but
+/// at most 100, because each holds communicators and MPI libraries have some thousands.
 std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_bytes) {
   constexpr Size most = 100;
   std::vector<bool> kept;
@@ -180,8 +184,8 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
   return kept;
 }
 
-/// Round after round, each of all cases in an order of its own: what the machine does in the
-/// meantime hits all of them alike.
+/// Runs all rounds, each with all cases in a different order, so that changes of the machine's
+/// speed affect all cases alike.
 void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
@@ -203,8 +207,7 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
       attempt->run_round();
       if (is_first && round == 0) {
         progress.erase();
-        log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id,
-                             describe(attempt->result())));
+        log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id, describe(*attempt)));
         write_summary(context.results);
       }
     }
@@ -212,17 +215,17 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   }
 }
 
-/// Where only some cases were asked for, these decide.
+/// With --case, the verdict and the counts are those of the chosen cases.
 void narrow(Json& summary, const std::vector<std::string>& ids, const ResultsDirectory& results) {
   Results only = read_results(results);
-  std::erase_if(only.cases, [&](const Json& result) {
-    return std::find(ids.begin(), ids.end(), result.at("id")) == ids.end();
+  std::erase_if(only.cases, [&](const CaseResult& result) {
+    return std::find(ids.begin(), ids.end(), result.id) == ids.end();
   });
   const Json alone = summarize_study(only);
   for (const char* key : {"result", "exit_code", "counts"}) summary[key] = alone.at(key);
 }
 
-/// What the launch has spent on references.
+/// Returns a line with the share of the launch spent on references.
 std::string reference_text(double seconds, double all) {
   if (seconds == 0) return "";
   return fmt::format("references took {} of the launch's {} ({:.1f} %)\n", human_seconds(seconds),
@@ -247,20 +250,21 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const Communicator world = Communicator::world(options_of(work.study));
   check_fault(options, world.size());
   const Capacity capacity = capacity_of(world, topology);
-  const Json choice = choose(world, work, options, results, capacity);
+  const Choice choice = choose(world, work, options, results, capacity);
   std::vector<const Case*> order;
-  for (const std::size_t index : choice.at("run")) order.push_back(&work.cases[index]);
+  for (const std::size_t index : choice.run) order.push_back(&work.cases[index]);
   LaunchState launch(runtime, work.study, world, capacity, order, options);
   begin_results(world, work, options, results, choice, launch);
 
-  LastWord last_word(results);
+  AbortRecord abort_record(results);
   References references(work.study, results, options);
-  references.make(order, world, last_word);
+  references.make(order, world, abort_record);
   launch.set_reference_seconds(references.seconds());
   collectively(world, [&] {
     if (world.rank() == 0) launch.write(results);
   });
-  run_cases(order, {work.study, world, capacity, launch, references, results, last_word, options});
+  run_cases(order,
+            {work.study, world, capacity, launch, references, results, abort_record, options});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)

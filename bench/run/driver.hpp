@@ -7,12 +7,12 @@
 
 namespace tessera::bench {
 
-/// Runs the cases of a study that this launch has enough ranks for, and those only that have no
-/// result yet. Collective over all ranks of the job. A case that fails is recorded, and the next
-/// one follows; the job ends in its middle only where a rank cannot be got back.
+/// Runs the cases of a study that have no result yet and that this launch has enough ranks for. A
+/// case that fails is recorded, and the next one runs; the job ends early only if a rank is stuck.
+/// Collective over all ranks of the job.
 ExitCode run_study(Runtime& runtime, const RunOptions& options);
 
-/// The same selection, printed. Needs neither MPI nor a device.
+/// Prints the cases that run_study() would run. Needs neither MPI nor a device.
 ExitCode show_selection(const RunOptions& options, Size ranks);
 
 }  // namespace tessera::bench

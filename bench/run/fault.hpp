@@ -5,15 +5,15 @@
 
 namespace tessera::bench {
 
-/// What --inject lets go wrong on one rank of every case, to see what a study makes of it.
+/// The fault that --inject plants on one rank of every case, which shows how a study copes with it.
 struct Fault {
   enum class Kind { throws, stalls, slows };
   Kind kind = Kind::throws;
   int rank = 0;
-  double share = 0;  ///< slows: of its computation
+  double share = 0;  ///< slows: of the computation
 };
 
-/// "throw@2", "stall@0", "slow@1:10%". Throws ConfigError for anything else.
+/// "throw@2", "stall@0", "slow@1:10%". Throws ConfigError for other texts.
 Fault parse_fault(const std::string& text);
 
 }  // namespace tessera::bench

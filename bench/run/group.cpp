@@ -17,8 +17,8 @@
 namespace tessera::bench {
 namespace {
 
-/// Seconds that a rank with an error waits for those that may be stuck in a collective: less than
-/// it takes their watchdog to end the job, whose word would hide the cause.
+/// Seconds that a rank with an error waits for ranks that may be stuck in a collective. It is
+/// shorter than the time limit of the watchdog, whose message would hide the cause.
 double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds / 2); }
 
 }  // namespace

@@ -13,24 +13,24 @@
 
 namespace tessera::bench {
 
-/// Ranks of the job that work together, with the backend that they ask for.
+/// The ranks of a case.
 struct Group {
   Communicator ranks;
-  MpiHandle raw;  ///< to agree with each other on how something has ended
+  MpiHandle raw;  ///< to agree on outcomes
 };
 
-/// Communicators without a watchdog: the job ends when a rank does not come in time. Collective
-/// over `parent`.
+/// Splits a communicator without a watchdog. The job ends if a rank does not arrive in time.
+/// Collective over `parent`.
 MpiHandle split_raw(MPI_Comm parent, int color, int key, const Site& site = Site::current());
 
-/// How `work` ended on the ranks of a group, the same on all of them; ends the job if that cannot
-/// be found out, because others wait for this rank in a collective that will never end. Collective
-/// over the group.
+/// Runs `work` on the ranks of a group and returns its outcome, the same on all of them. Ends the
+/// job if the ranks cannot agree, because others wait in a collective for this rank, which has
+/// failed. Collective over the group.
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work);
 
-/// Returns when every rank of `comm` has come. Ranks that wait sleep, so that those that work have
-/// the machine for themselves. No watchdog finds them late: the job ends when the wait is longer
-/// than any case may take. Collective over `comm`.
+/// Returns when every rank of `comm` has arrived. Waiting ranks sleep and leave the processors to
+/// ranks that work. The job ends if the wait takes longer than any case may. Collective over
+/// `comm`.
 void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm = MPI_COMM_WORLD,
                             const Site& site = Site::current());
 

@@ -19,8 +19,8 @@ namespace {
                     join(known));
 }
 
-// Not std::regex, in which g++ 12 warns under sanitizers.
-/// "name" where the line has @name@ from here on; "" where it has not.
+// g++ 12 warns in std::regex under sanitizers.
+/// Returns "name" if the line has @name@ at `begin`, else "".
 std::string placeholder_at(const std::string& line, std::size_t begin) {
   if (line[begin] != '@') return "";
   const std::size_t end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", begin + 1);

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The study as its jobs see it.
+/// The study with the context of its jobs.
 struct JobContext {
   const JobsOptions& options;
   Study study;
@@ -53,7 +53,8 @@ JobContext load_jobs(const JobsOptions& options) {
   return context;
 }
 
-/// New or empty, and of characters that every scheduler takes in its directives.
+/// Checks that the directory is new or empty, and that every scheduler accepts the characters of
+/// its path.
 fs::path check_directory(const std::string& given) {
   const fs::path path = absolute_path(given).lexically_normal();
   if (shell_word(path.string()) != path.string() ||
@@ -69,8 +70,8 @@ fs::path check_directory(const std::string& given) {
   return path;
 }
 
-/// Of the whole job, with the start of its launches: as many minutes as it may take, but no more
-/// than the user allows, if each of its cases fits into that.
+/// Returns the time limit of a job with the start of its launches, but at most --max-time. Throws
+/// ConfigError if a single case does not fit into that.
 Size minutes_of(const Job& job, const JobContext& context) {
   const auto minutes = [&](const std::vector<const Case*>& cases) {
     const double seconds = launch_seconds + seconds_of(cases, context.study, context.times);
@@ -88,11 +89,11 @@ Size minutes_of(const Job& job, const JobContext& context) {
   return std::min(all, most);
 }
 
-/// What stands for @run@: the cases, and the launches until all of them have results.
+/// Returns the text for @run@: the cases, and the loop of launches until all cases have results.
 std::string run_text(const Job& job, const JobContext& context) {
   const StudySource& source = context.options.source;
   const std::string results = (context.directory / "results").string();
-  // Relative paths of the study's configuration are those of whoever writes the jobs.
+  // Relative paths in the study's configuration are relative to the present working directory.
   std::string text =
       fmt::format("cd {} || exit\nexport OMP_NUM_THREADS={}\ncases=(\n",
                   shell_word(absolute_path(".").lexically_normal().string()), job.threads);
@@ -107,13 +108,13 @@ std::string run_text(const Job& job, const JobContext& context) {
   if (const std::string& machine = context.options.machine; !machine.empty())
     text += " --machine " + shell_word(absolute_path(machine).string());
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
-  // A small launch must know of the nodes of the others.
+  // A launch with few ranks must know the nodes of the larger ones.
   if (depends_on_nodes(context.study))
     text += fmt::format(" --set distributed.num_processes_per_node={}", context.ranks_per_node);
   text += " \"${cases[@]/#/--case=}\")\n";
   const std::string launch =
       fmt::format("until_done {} {} \"${{run[@]}}\"\n", results, context.options.give_up);
-  // Each of these gives cases that have not been measured by enough launches one more.
+  // Each of these adds one launch to cases that have too few.
   for (Size i = 0; i < context.study.measure.launches; ++i) text += launch;
   text.pop_back();
   return text;
@@ -199,7 +200,7 @@ ExitCode write_jobs(const JobsOptions& options) {
   if (jobs.empty())
     throw Error(ExitCode::usage, options.source.file + ": every case is skipped; no job is needed");
 
-  // Nothing is written before everything is known to be right.
+  // Checks everything before writing anything.
   std::vector<std::string> files, scripts;
   std::string table = fmt::format("{:>6} {:>7} {:>6} {:>8} {:>8}  {}\n", "cases", "ranks", "nodes",
                                   "threads", "minutes", "job");

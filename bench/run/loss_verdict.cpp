@@ -15,36 +15,29 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json numbers_json(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double value : values) list.push_back(finite(value));
-  return list;
+/// The step or validation at which losses differ most.
+struct LossDifference {
+  double relative = 0;
+  std::size_t at = 0;  ///< counted from 0
+  double value = 0, wanted = 0;
+};
+
+/// `reference` has at least as many losses.
+LossDifference largest_difference(const std::vector<double>& losses,
+                                  const std::vector<double>& reference) {
+  LossDifference largest;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const double relative = relative_difference(losses[i], reference[i]);
+    if (i == 0 || relative > largest.relative) largest = {relative, i, losses[i], reference[i]};
+  }
+  return largest;
 }
 
 }  // namespace
 
-Json losses_json(const LossCurve& losses) {
-  return {{"steps", numbers_json(losses.steps)},
-          {"epochs", numbers_json(losses.epochs)},
-          {"validations", numbers_json(losses.validations)}};
-}
-
-double relative_difference(const Json& value, const Json& wanted) {
-  if (value.is_null() || wanted.is_null()) return INFINITY;
-  const double right = wanted.get<double>();
-  const double relative = std::abs(value.get<double>() - right) / std::max(std::abs(right), 1e-30);
+double relative_difference(double value, double wanted) {
+  const double relative = std::abs(value - wanted) / std::max(std::abs(wanted), 1e-30);
   return std::isfinite(relative) ? relative : INFINITY;
-}
-
-LossDifference largest_difference(const std::vector<double>& losses, const Json& reference) {
-  LossDifference largest;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    const Json& wanted = reference.at(i);
-    const double relative = relative_difference(losses[i], wanted);
-    if (i == 0 || relative > largest.relative)
-      largest = {relative, i, losses[i], wanted.is_null() ? INFINITY : wanted.get<double>()};
-  }
-  return largest;
 }
 
 double loss_tolerance(const Config& config, double asked) {
@@ -58,11 +51,13 @@ double loss_tolerance(const Config& config, double asked) {
   }
 }
 
-LossVerdict judge_losses(const Verification& verification, const Json& reference,
+LossVerdict judge_losses(const Verification& verification, const FoundReference& reference,
                          const std::string& reference_name, double tolerance) {
   const LossCurve& losses = verification.losses;
   const std::vector<double>& steps = losses.steps;
-  const Json wanted = reference.value("losses", Json::object());
+  const auto wanted_json = [&](std::vector<double> LossCurve::*list) {
+    return reference.losses ? numbers_json((*reference.losses).*list) : Json();
+  };
   Json loss{{"verdict", nullptr},
             {"tolerance", tolerance},
             {"largest_relative_difference", nullptr},
@@ -73,12 +68,12 @@ LossVerdict judge_losses(const Verification& verification, const Json& reference
             {"epoch_losses", numbers_json(losses.epochs)},
             {"validation_losses", numbers_json(losses.validations)},
             {"validated_at_steps", losses.validated_at},
-            {"reference_step_losses", wanted.value("steps", Json())},
-            {"reference_epoch_losses", wanted.value("epochs", Json())},
-            {"reference_validation_losses", wanted.value("validations", Json())},
+            {"reference_step_losses", wanted_json(&LossCurve::steps)},
+            {"reference_epoch_losses", wanted_json(&LossCurve::epochs)},
+            {"reference_validation_losses", wanted_json(&LossCurve::validations)},
             {"reference", reference_name},
-            {"reference_ranks", reference.value("ranks", Json())},
-            {"problem", reference.value("problem", Json())}};
+            {"reference_ranks", reference.losses ? Json(reference.ranks) : Json()},
+            {"problem", reference.problem.empty() ? Json() : Json(reference.problem)}};
   const auto verdict = [&](const char* word, const std::string& problem = "") {
     loss["verdict"] = word;
     return LossVerdict{loss, problem};
@@ -86,25 +81,24 @@ LossVerdict judge_losses(const Verification& verification, const Json& reference
   for (std::size_t i = 0; i < steps.size(); ++i)
     if (!std::isfinite(steps[i]))
       return verdict("not_finite", fmt::format("the loss of step {} is not finite", i + 1));
-  if (wanted.empty()) return verdict("no_reference");
-  const Json validations = wanted.value("validations", Json::array());
-  // A reference that is kept may have been asked for more steps than this case.
-  if (wanted.at("steps").size() < steps.size() || validations.size() < losses.validations.size())
+  if (!reference.losses) return verdict("no_reference");
+  const LossCurve& wanted = *reference.losses;
+  // A stored reference may have more steps than this case asks for.
+  if (wanted.steps.size() < steps.size() || wanted.validations.size() < losses.validations.size())
     return verdict("different", "the reference has fewer steps or validations");
-  const LossDifference trained = largest_difference(steps, wanted.at("steps")),
-                       unseen = largest_difference(losses.validations, validations);
+  const LossDifference trained = largest_difference(steps, wanted.steps),
+                       unseen = largest_difference(losses.validations, wanted.validations);
   const bool is_unseen = unseen.relative > trained.relative;
   const LossDifference& worst = is_unseen ? unseen : trained;
   const std::size_t step = is_unseen ? losses.validated_at[worst.at] : worst.at + 1;
   loss["largest_at_step"] = step;
   loss["largest_relative_difference"] = finite(worst.relative);
   if (worst.relative <= tolerance) return verdict("equal");
-  return verdict("different",
-                 fmt::format("the {} {} is {:.8g}, on {} {:.8g}: relative difference {:.1e}, "
-                             "tolerance {:.0e}",
-                             is_unseen ? "validation loss after step" : "loss of step", step,
-                             worst.value, counted(reference.value("ranks", Size{1}), "rank"),
-                             worst.wanted, worst.relative, tolerance));
+  return verdict(
+      "different",
+      fmt::format("the {} {} is {:.8g}, on {} {:.8g}: relative difference {:.1e}, tolerance {:.0e}",
+                  is_unseen ? "validation loss after step" : "loss of step", step, worst.value,
+                  counted(reference.ranks, "rank"), worst.wanted, worst.relative, tolerance));
 }
 
 }  // namespace tessera::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a study takes on a machine that a file describes.
+// Predicted times of a study on a machine.
 #pragma once
 
 #include <set>
@@ -12,19 +12,20 @@
 
 namespace tessera::bench {
 
-/// Predicted seconds, without set-up. All throw ConfigError if the machine has too few ranks.
+/// Predicted seconds without set-up. All functions throw ConfigError if the machine has too few
+/// ranks.
 class PredictedTime {
  public:
   PredictedTime(const Study& study, const Machine& machine) : study_(study), machine_(machine) {}
 
   double step_seconds(const Config& config, Size ranks) const;
 
-  /// Of a case with steps of this length on its mesh: verification, instrumented steps and, as if
-  /// it were set up again for every round, warm-up and timed steps.
+  /// Returns the seconds of a case with steps of this length: verification, instrumented steps, and
+  /// warm-up and timed steps, as if every round set it up again.
   double case_seconds(const Case& point, double step_seconds) const;
 
-  /// How long the ranks of a case wait for its reference and those of its trials that are not yet
-  /// `made`, in a launch of as many ranks; 0 where there is nothing to make.
+  /// Returns the seconds of a case's reference with its trials, in a launch with the ranks of the
+  /// case, and adds it to `made`. Returns 0 if it was made before or if there is none.
   double reference_seconds(const Case& point, std::set<std::string>& made) const;
 
  private:

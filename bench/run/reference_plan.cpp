@@ -15,7 +15,7 @@
 namespace tessera::bench {
 namespace {
 
-/// Ranks of a trial for each rank of the one before: few enough for its steps to be short.
+/// Ranks of a trial for each rank of the one before, few enough for short steps.
 constexpr Size trial_factor = 16;
 constexpr Size trial_samples_per_rank = 2;
 constexpr Size trial_steps =
@@ -43,7 +43,8 @@ MemoryPlan memory_of(const PlainRun& run) {
   return largest_memory(plan_of(run.config, run.ranks)).memory;
 }
 
-/// In as few microbatches as fit into memory, if there are so many samples; none if not.
+/// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
+/// samples.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
                                     const Limits& limits) {
   PlainRun run = on_ranks(config, ranks, strategy, 1);
@@ -53,7 +54,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
   const Size most = std::max<Size>(config.training.batch_size / ranks, 1);
-  // Fewer would not do, and plans of many are long.
+  // Starts at a lower bound, because plans of many microbatches are long.
   const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, strategy, microbatches);
@@ -63,7 +64,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   return std::nullopt;
 }
 
-/// Replicated if it can be.
+/// Returns the replicated run if it fits, else the run with FSDP.
 PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
   for (const Strategy strategy : {Strategy::data, Strategy::fsdp})
     if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
@@ -71,11 +72,8 @@ PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
               human_bytes(*limits.memory_bytes));
 }
 
-std::string file_name(const char* what, const nlohmann::json& document) {
-  return fmt::format("references/{}{:08x}.json", what, hash_of(document));
-}
-
-/// Where a trial is too large for memory, nothing is known of the ranks of its reference.
+/// Throws Error (out_of_memory) if the trial does not fit, because then nothing validates the ranks
+/// of its reference.
 PlainRun trial_run(const Config& config, Size ranks, Strategy strategy, const Limits& limits) {
   if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
   throw Error(ExitCode::out_of_memory, "a trial on {} does not fit into {}", counted(ranks, "rank"),
@@ -90,16 +88,15 @@ Trial make_trial(const Config& config, Size fewer, Size more, Strategy strategy,
   few.data.samples = trial_steps * few.training.batch_size;
   few.data.validation_samples = 0;
   few.training.validate_every = TrainingConfig{}.validate_every;
-  Trial trial{"", trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits),
-              trial_run(few, more, strategy, limits)};
-  trial.name = file_name("trial-", config_as_json(trial.more.config));
-  return trial;
+  return {trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits),
+          trial_run(few, more, strategy, limits)};
 }
 
 }  // namespace
 
 std::string reference_name(const Config& config) {
-  return file_name("", config_as_json(on_ranks(config, 1, Strategy::data, 1).config));
+  return fmt::format("references/{:08x}.json",
+                     hash_of(config_as_json(on_ranks(config, 1, Strategy::data, 1).config)));
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,

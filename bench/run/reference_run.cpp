@@ -23,8 +23,8 @@ class ReferenceRuns {
  public:
   ReferenceRuns(const Group& group, const Study& study) : group_(group), study_(study) {}
 
-  /// Losses of a run on the first ranks, the same on all; the others sleep, unwatched. Collective.
-  Json losses_of(const PlainRun& run, const std::optional<Size>& steps) const {
+  /// Trains on the first ranks while the others sleep. Returns the losses on all ranks. Collective.
+  LossCurve losses_of(const PlainRun& run, const std::optional<Size>& steps) const {
     const Communicator& ranks = group_.ranks;
     const int color = ranks.rank() < run.ranks ? 0 : 1;
     const Group part{ranks.split(color, ranks.rank(), "reference"),
@@ -35,19 +35,19 @@ class ReferenceRuns {
       outcome = run_on_group(part, study_.limits, [&] {
         losses = with_compute_type(compute_type(run.config), [&](auto t) {
           CaseRun<decltype(t)> training(run.config, part.ranks);
-          return losses_json(training.train([&] { check_time(part.ranks); }, steps).losses);
+          return Json(training.train([&] { check_time(part.ranks); }, steps).losses);
         });
       });
     sleep_until_all_arrive(study_.limits, group_.raw.get());
     collectively(ranks, [&] {
       if (outcome.failed()) throw Error(outcome.code, outcome.message);
     });
-    return broadcast_json(ranks, losses);
+    return broadcast_json(ranks, losses).get<LossCurve>();
   }
 
   Json run_trial(const Trial& trial) const {
-    const Json fewer = losses_of(trial.fewer, {}).at("steps"),
-               more = losses_of(trial.more, {}).at("steps");
+    const std::vector<double> fewer = losses_of(trial.fewer, {}).steps,
+                              more = losses_of(trial.more, {}).steps;
     const double tolerance = loss_tolerance(trial.more.config, study_.verify.tolerance);
     double difference = more.size() == fewer.size() ? 0 : INFINITY;
     for (std::size_t i = 0; i < std::min(more.size(), fewer.size()); ++i)
@@ -57,9 +57,7 @@ class ReferenceRuns {
                   "a trial on {} differs from that on {}: relative difference {:.1e}, "
                   "tolerance {:.0e}",
                   counted(trial.more.ranks, "rank"), trial.fewer.ranks, difference, tolerance);
-    return {{"schema_version", 1},
-            {"name", trial.name},
-            {"ranks", {trial.fewer.ranks, trial.more.ranks}},
+    return {{"ranks", {trial.fewer.ranks, trial.more.ranks}},
             {"global_batch", trial.more.config.training.batch_size},
             {"steps", more.size()},
             {"tolerance", tolerance},
@@ -84,27 +82,18 @@ class ReferenceRuns {
 
 }  // namespace
 
-Json run_reference(const ReferencePlan& plan, const Json& trials, const Group& group,
-                   const Study& study) {
+Reference run_reference(const ReferencePlan& plan, const Group& group, const Study& study) {
   const ReferenceRuns runs(group, study);
   const TrainingConfig& training = plan.run.config.training;
-  Json made = Json::array(), chain = Json::array();
-  for (const Trial& trial : plan.trials) {
-    chain.push_back(trial.name);
-    if (std::find(trials.begin(), trials.end(), trial.name) != trials.end())
-      made.push_back(runs.run_trial(trial));
-  }
-  const Json losses = runs.losses_of(plan.run, study.verify.steps);
-  return {{"made_trials", made},
-          {"document",
-           {{"schema_version", 1},
-            {"ranks", plan.run.ranks},
-            {"strategy", name_of(training.distributed.strategy)},
-            {"microbatches", training.microbatches},
-            {"asked_steps", study.verify.steps ? Json(*study.verify.steps) : Json()},
-            {"trials", chain},
-            {"seconds", runs.seconds()},
-            {"losses", losses}}}};
+  Reference reference;
+  for (const Trial& trial : plan.trials) reference.trials.push_back(runs.run_trial(trial));
+  reference.losses = runs.losses_of(plan.run, study.verify.steps);
+  reference.ranks = plan.run.ranks;
+  reference.strategy = name_of(training.distributed.strategy);
+  reference.microbatches = training.microbatches;
+  reference.asked_steps = study.verify.steps;
+  reference.seconds = runs.seconds();
+  return reference;
 }
 
 }  // namespace tessera::bench

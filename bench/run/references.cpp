@@ -18,168 +18,121 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Whether a document of the results has the losses of as many steps.
-bool is_enough(const Json& document, const std::optional<Size>& steps) {
-  if (!document.contains("losses")) return false;
-  const Json made = document.value("asked_steps", Json());
-  return made.is_null() || (steps && *steps <= made.get<Size>());
-}
-
-/// How often a launch has ended while it made this, beside others or alone.
-Size times_lost(const Json& document, const char* how) {
-  return value_or(value_or(document, "lost", Json::object()), how, Size{0});
-}
-
-Json failure_of(const Outcome& outcome, Size ranks) {
+FoundReference failed_reference(const Outcome& outcome, Size ranks) {
+  FoundReference failed;
   if (outcome.code == ExitCode::out_of_memory)
-    return {{"problem", counted(ranks, "rank") + ": " + outcome.message}};
-  return {{"error", "its reference: " + outcome.message}, {"code", static_cast<int>(outcome.code)}};
+    failed.problem = counted(ranks, "rank") + ": " + outcome.message;
+  else
+    failed.failure = {outcome.code, "its reference: " + outcome.message};
+  return failed;
 }
 
 }  // namespace
 
-Json References::find(const Config& config) const {
-  if (!study_.verify.enabled) return {{"problem", "the study has verify = false"}};
+void to_json(Json& json, const FoundReference& found) {
+  json = {{"losses", found.losses ? Json(*found.losses) : Json()},
+          {"ranks", found.ranks},
+          {"problem", found.problem},
+          {"failure", {static_cast<int>(found.failure.code), found.failure.message}}};
+}
+
+void from_json(const Json& json, FoundReference& found) {
+  if (!json.at("losses").is_null()) found.losses = json.at("losses").get<LossCurve>();
+  found.ranks = json.at("ranks");
+  found.problem = json.at("problem");
+  found.failure = {static_cast<ExitCode>(json.at("failure")[0].get<int>()), json.at("failure")[1]};
+}
+
+FoundReference References::find(const Config& config) const {
+  FoundReference found;
+  if (!study_.verify.enabled) {
+    found.problem = "the study has verify = false";
+    return found;
+  }
   const std::string name = reference_name(config);
-  const auto failure = failures_.find(name);
-  if (failure != failures_.end()) return failure->second;
-  std::optional<Json> kept;
-  Outcome outcome = outcome_of([&] { kept = results_.reference(name); });
-  if (!outcome.failed() && !kept) outcome = {ExitCode::usage, name + ": the file is gone"};
-  if (outcome.failed())
-    return {{"error", outcome.message}, {"code", static_cast<int>(outcome.code)}};
-  return *kept;
-}
-
-/// Whether this launch is to make the reference of a case that it runs.
-bool References::is_wanted(const Case& point, const std::string& name) {
-  const Json present = results_.reference(name).value_or(Json::object());
-  if (is_enough(present, study_.verify.steps)) return false;
-  if (!fits(largest_memory(plan_of(point.config, point.ranks())).memory.total(), study_.limits))
-    return false;
-  if (!options_.give_up || times_lost(present, "alone") < *options_.give_up) return true;
-  failures_[name] = {{"error", "launches ended while computing its reference"},
-                     {"code", static_cast<int>(ExitCode::communication)}};
-  return false;
-}
-
-/// [[{"case": index, "name": file, "first": rank, "ranks": n, "trials": [files]}, ...], ...]: what
-/// is made at the same time, on ranks of its own each.
-Json References::waves_for(const std::vector<const Case*>& cases, Size ranks) {
-  Json waves = Json::array();
-  std::set<std::string> names;
-  Size next = ranks;  // nothing fits beside the wave before
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Config& config = cases[i]->config;
-    const std::string name = reference_name(config);
-    if (names.count(name) > 0 || !is_wanted(*cases[i], name)) continue;
-    names.insert(name);
-    ReferencePlan plan;
-    const Outcome outcome =
-        outcome_of([&] { plan = plan_reference(config, study_.verify, study_.limits, ranks); });
-    if (outcome.failed()) {
-      failures_[name] = failure_of(outcome, std::min(study_.verify.ranks, ranks));
-      continue;
-    }
-    Json trials = Json::array();
-    for (const Trial& trial : plan.trials)
-      if (!results_.read(trial.name)) trials.push_back(trial.name);
-    const bool is_suspect =
-        times_lost(results_.reference(name).value_or(Json::object()), "together") > 0;
-    if (is_suspect || next + plan.run.ranks > ranks) {
-      waves.push_back(Json::array());
-      next = 0;
-    }
-    waves.back().push_back({{"case", i},
-                            {"name", name},
-                            {"first", next},
-                            {"ranks", plan.run.ranks},
-                            {"trials", trials}});
-    next = is_suspect ? ranks : next + plan.run.ranks;
-  }
-  return waves;
-}
-
-/// Leaves word of what a launch would have ended in. Another launch that makes the same at the same
-/// time, and so has the lock, is none that has ended.
-std::vector<CaseLock> References::begin(const Json& wave) const {
-  std::vector<CaseLock> locks;
-  const char* how = wave.size() == 1 ? "alone" : "together";
-  for (const Json& task : wave) {
-    const std::string name = task.at("name");
-    auto lock = results_.take(name + ".lock");
-    if (!lock) continue;
-    locks.push_back(std::move(*lock));
-    Json document = results_.reference(name).value_or(Json{{"schema_version", 1}});
-    document["lost"][how] = times_lost(document, how) + 1;
-    results_.write(name, document);
-  }
-  return locks;
-}
-
-/// What this rank's group has made; null on all but the first of its ranks.
-Json References::run(const Json& wave, const std::vector<const Case*>& cases,
-                     const Communicator& world) const {
-  const auto mine = std::find_if(wave.begin(), wave.end(), [&](const Json& task) {
-    const Size first = task.at("first");
-    return first <= world.rank() && world.rank() < first + task.at("ranks").get<Size>();
+  if (const auto failure = failures_.find(name); failure != failures_.end()) return failure->second;
+  found.failure = outcome_of([&] {
+    const Reference reference = results_.reference(name);
+    if (!reference.losses)
+      throw Error(ExitCode::usage, "{}: the file has no losses", (results_.path() / name).string());
+    found.losses = reference.losses;
+    found.ranks = reference.ranks;
   });
-  const int color = static_cast<int>(mine - wave.begin());
+  return found;
+}
+
+/// Returns false if this launch does not compute the reference. Counts the launch as lost until the
+/// reference is computed, unless another launch computes the same one and holds the lock.
+bool References::begin(const ReferencePlan& plan) {
+  Reference present = results_.reference(plan.name);
+  if (present.has_steps(study_.verify.steps)) return false;
+  lock_ = results_.take(plan.name + ".lock");
+  if (!lock_) return true;
+  if (options_.give_up && present.lost >= *options_.give_up) {
+    failures_[plan.name].failure = {ExitCode::communication,
+                                    "launches ended while computing its reference"};
+    lock_.reset();
+    return false;
+  }
+  ++present.lost;
+  results_.write(plan.name, present);
+  return true;
+}
+
+void References::make(const ReferencePlan& plan, const Communicator& world,
+                      AbortRecord& abort_record) {
+  const bool is_first = world.rank() == 0;
+  bool begins = false;
+  collectively(world, [&] {
+    if (is_first) begins = begin(plan);
+  });
+  if (!broadcast_json(world, begins).get<bool>()) return;
+  const int color = world.rank() < plan.run.ranks ? 0 : 1;
   const Group group{world.split(color, world.rank(), "reference"),
                     split_raw(MPI_COMM_WORLD, color, world.rank())};
-  if (mine == wave.end()) return nullptr;
-  const Config& config = cases[mine->at("case").get<std::size_t>()]->config;
-  const ReferencePlan plan = plan_reference(config, study_.verify, study_.limits, world.size());
-  Json made;
-  const Outcome outcome = run_on_group(
-      group, study_.limits, [&] { made = run_reference(plan, mine->at("trials"), group, study_); });
-  if (group.ranks.rank() > 0) return nullptr;
-  if (outcome.failed()) made = {{"failure", failure_of(outcome, plan.run.ranks)}};
-  made["name"] = plan.name;
-  return made;
-}
-
-void References::keep(const Json& made) {
-  if (made.is_null()) return;
-  const std::string name = made.at("name");
-  Json kept = results_.reference(name).value_or(Json{{"schema_version", 1}});
-  kept.erase("lost");  // this launch has not ended in it
-  if (made.contains("failure")) {
-    failures_[name] = made.at("failure");
-  } else {
-    for (const Json& trial : made.at("made_trials")) results_.write(trial.at("name"), trial);
-    // Another launch may have found the losses of more steps meanwhile.
-    if (!is_enough(kept, study_.verify.steps)) kept = made.at("document");
-  }
-  results_.write(name, kept);
+  // The file, written before, tells the next launch that this one ended in the reference.
+  abort_record.begin(plan.name, std::nullopt,
+                     is_first ? std::optional(study_.limits.case_seconds) : std::nullopt);
+  abort_record.enter("reference");
+  Reference made;
+  Outcome outcome;
+  if (color == 0)
+    outcome =
+        run_on_group(group, study_.limits, [&] { made = run_reference(plan, group, study_); });
+  sleep_until_all_arrive(study_.limits);
+  abort_record.end();
+  collectively(world, [&] {
+    if (!is_first) return;
+    Reference kept = results_.reference(plan.name);
+    kept.lost = 0;
+    if (outcome.failed())
+      failures_[plan.name] = failed_reference(outcome, plan.run.ranks);
+    else if (!kept.has_steps(study_.verify.steps))  // another launch may have computed more steps
+      kept = made;
+    results_.write(plan.name, kept);
+    lock_.reset();
+  });
 }
 
 void References::make(const std::vector<const Case*>& cases, const Communicator& world,
-                      LastWord& last_word) {
+                      AbortRecord& abort_record) {
   if (!study_.verify.enabled) return;
   const Timer clock;
-  const bool is_first = world.rank() == 0;
-  Json waves;
-  collectively(world, [&] {
-    if (is_first) waves = waves_for(cases, world.size());
-  });
-  waves = broadcast_json(world, waves);
-  for (const Json& wave : waves) {
-    std::vector<CaseLock> locks;
-    collectively(world, [&] {
-      if (is_first) locks = begin(wave);
-    });
-    std::optional<double> deadline;
-    if (is_first) deadline = study_.limits.case_seconds;
-    // A reference is no case: its file, written before, is what the next launch finds of it.
-    last_word.begin({{"id", wave.front().at("name")}}, deadline);
-    last_word.enter("reference");
-    const Json made = run(wave, cases, world);
-    sleep_until_all_arrive(study_.limits);
-    last_word.end();
-    const std::vector<Json> all = gather_json(world, made);
-    collectively(world,
-                 [&] { std::for_each(all.begin(), all.end(), [&](auto& one) { keep(one); }); });
+  std::set<std::string> names;
+  for (const Case* point : cases) {
+    const std::string name = reference_name(point->config);
+    if (names.count(name) > 0 ||
+        !fits(largest_memory(plan_of(point->config, point->ranks())).memory.total(), study_.limits))
+      continue;
+    names.insert(name);
+    ReferencePlan plan;
+    const Outcome outcome = outcome_of(
+        [&] { plan = plan_reference(point->config, study_.verify, study_.limits, world.size()); });
+    if (outcome.failed())
+      failures_[name] =
+          failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()));
+    else
+      make(plan, world, abort_record);
   }
   seconds_ = clock.seconds();
 }

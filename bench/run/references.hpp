@@ -2,51 +2,60 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <tessera/comm/communicator.hpp>
+#include <tessera/process/outcome.hpp>
 
+#include "results/reference.hpp"
 #include "results/results_directory.hpp"
-#include "run/last_word.hpp"
+#include "run/abort_record.hpp"
 #include "run/reference_plan.hpp"
 #include "run/selection.hpp"
 
 namespace tessera::bench {
 
-/// The losses that cases are held against, each found once for all cases that train the same and
-/// kept in the results for other launches.
+/// The losses that a case is compared with, or the reason why there are none.
+struct FoundReference {
+  std::optional<LossCurve> losses{};
+  Size ranks = 0;         ///< ranks that computed the losses
+  std::string problem{};  ///< why the case has no reference
+  Outcome failure{};      ///< an error of the reference, which ends the case
+};
+void to_json(nlohmann::json& json, const FoundReference& found);
+void from_json(const nlohmann::json& json, FoundReference& found);
+
+/// The references of a study's cases. Each is computed once for all cases that train in the same
+/// way, and kept in the results for other launches.
 class References {
  public:
   References(const Study& study, const ResultsDirectory& results, const RunOptions& options)
       : study_(study), results_(results), options_(options) {}
 
-  /// Makes those of these cases that the results lack, several at a time where the ranks suffice,
-  /// while nothing is being timed. If a launch ends in the midst of several, later ones make these
-  /// one at a time, to find out which it was; with --give-up they do not try that one for ever.
-  /// Collective over `world`.
-  void make(const std::vector<const Case*>& cases, const Communicator& world, LastWord& last_word);
+  /// Computes the references of these cases that the results lack, one after the other, before
+  /// anything is timed. With --give-up, a reference during which that many launches have ended
+  /// fails instead. Collective over `world`.
+  void make(const std::vector<const Case*>& cases, const Communicator& world,
+            AbortRecord& abort_record);
 
-  /// {"losses": {...}, "ranks": n, ...}; {"problem": "..."} where there is nothing to hold losses
-  /// against; {"error": "...", "code": number} for a failure. On rank 0.
-  nlohmann::json find(const Config& config) const;
+  /// The reference of a case with this configuration. On rank 0.
+  FoundReference find(const Config& config) const;
 
-  double seconds() const { return seconds_; }  ///< that make() has taken
+  double seconds() const { return seconds_; }  ///< spent in make()
 
  private:
-  nlohmann::json waves_for(const std::vector<const Case*>& cases, Size ranks);
-  bool is_wanted(const Case& point, const std::string& name);
-  std::vector<CaseLock> begin(const nlohmann::json& wave) const;
-  nlohmann::json run(const nlohmann::json& wave, const std::vector<const Case*>& cases,
-                     const Communicator& world) const;
-  void keep(const nlohmann::json& made);
+  bool begin(const ReferencePlan& plan);
+  void make(const ReferencePlan& plan, const Communicator& world, AbortRecord& abort_record);
 
   const Study& study_;
   const ResultsDirectory& results_;
   const RunOptions& options_;
-  std::map<std::string, nlohmann::json> failures_;  ///< of this launch, by name
+  std::optional<CaseLock> lock_;  ///< held on rank 0 while a reference is computed
+  std::map<std::string, FoundReference> failures_;  ///< failures of this launch, by name
   double seconds_ = 0;
 };
 

@@ -14,8 +14,6 @@
 
 namespace tessera::bench {
 
-using Json = nlohmann::json;
-
 namespace {
 
 std::optional<std::string> what_lacks(const Case& point, const Capacity& capacity) {
@@ -33,12 +31,12 @@ std::optional<std::string> what_lacks(const Case& point, const Capacity& capacit
   return std::nullopt;
 }
 
-/// Launches that ended in the middle of this case, and so left it "running".
-Size lost_launches(const ResultsDirectory& results, const Json& latest, const std::string& id) {
-  const auto was_left = [](const Json& result) { return result.at("status") == "running"; };
-  Size lost = was_left(latest) ? 1 : 0;
-  for (Size n = 1; n < latest.at("attempt").get<Size>(); ++n)
-    if (const auto earlier = results.attempt(id, n); earlier && was_left(*earlier)) ++lost;
+/// Counts the launches that ended during this case, and so left it "running".
+Size lost_launches(const ResultsDirectory& results, const CaseResult& latest) {
+  Size lost = latest.status == "running" ? 1 : 0;
+  for (Size n = 1; n < latest.attempt; ++n)
+    if (const auto earlier = results.attempt(latest.id, n); earlier && earlier->status == "running")
+      ++lost;
   return lost;
 }
 
@@ -47,16 +45,15 @@ Size lost_launches(const ResultsDirectory& results, const Json& latest, const st
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
                      const Study& study, const Capacity& capacity) {
   using What = Selected::What;
-  const std::optional<Json> result = results.result(point.id);
+  const std::optional<CaseResult> result = results.result(point.id);
   const std::string status = results.status(point.id, result, study.limits.case_seconds);
   const bool retries = std::count(options.retry.begin(), options.retry.end(), status) > 0;
   const bool again = retries || status == "pending";
-  // Cut short between rounds, or one launch of several.
+  // A killed launch, or one of several launches, has left rounds.
   const bool has_rounds =
-      result &&
-      (is_measured(*result) || (status == "pending" && result->value("rounds", Json()).is_array()));
+      result && !result->rounds.empty() && (result->is_measured() || status == "pending");
   const bool continues =
-      !retries && has_rounds && value_or(*result, "launches", Size{1}) < study.measure.launches;
+      !retries && has_rounds && result->launches.value_or(1) < study.measure.launches;
   if (point.skip_reason) {
     if (status == "skipped") return {What::keep, false, "skipped"};
     return {What::skip, false, *point.skip_reason};
@@ -65,11 +62,11 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
   if (!only.empty() && std::find(only.begin(), only.end(), point.id) == only.end())
     return {What::leave, false, "not selected by --case"};
   if (status == "running") return {What::leave, false, "another launch is running it"};
-  // What did not apply then does now: the program or the study has changed.
+  // A skipped case applies now, because the program or the study has changed.
   if (!again && !continues && status != "skipped")
     return {What::keep, false, "has a result: " + status};
   if (options.give_up && status == "pending" && result) {
-    const Size lost = lost_launches(results, *result, point.id);
+    const Size lost = lost_launches(results, *result);
     if (lost >= *options.give_up)
       return {What::give_up, false, fmt::format("launches that ended during it: {}", lost)};
   }

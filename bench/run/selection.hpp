@@ -16,36 +16,36 @@ namespace tessera::bench {
 struct RunOptions {
   StudySource source{};
   std::string directory{};
-  std::vector<std::string> only{};      ///< ids of the cases to run; none: all
-  bool resume = false;                  ///< go on with what is there
-  std::vector<std::string> retry{};     ///< statuses of cases that are run again
-  std::optional<Size> give_up{};        ///< on cases in which so many launches ended
+  std::vector<std::string> only{};      ///< ids of the cases to run; empty: all
+  bool resume = false;                  ///< continue with the present results
+  std::vector<std::string> retry{};     ///< statuses of cases to rerun
+  std::optional<Size> give_up{};        ///< once so many launches have ended during a case
   std::string machine{};                ///< machine file to predict by; empty: measure the machine
-  std::optional<std::uint64_t> seed{};  ///< of the order; the study's otherwise
+  std::optional<std::uint64_t> seed{};  ///< for the order of cases; default: the study's
   bool dry_run = false;
   bool traces = false;  ///< keep the traces of the instrumented steps
   std::optional<Fault> fault{};
 };
 
-/// What a launch does about one case.
+/// The decision of a launch about one case.
 struct Selected {
   enum class What {
     run,
-    skip,     ///< record that it does not apply
+    skip,     ///< record it as skipped
     keep,     ///< it has a result
-    leave,    ///< another launch is running it, or it is not among those asked for
-    pending,  ///< needs what this launch does not have
-    give_up,  ///< record that launches ended before it did
+    leave,    ///< another launch runs it, or --case does not name it
+    pending,  ///< the launch lacks ranks, threads or a backend
+    give_up,  ///< record it as failed, because launches ended during it
   } what = What::run;
-  bool continues = false;  ///< with the rounds that are there
-  std::string note{};      ///< for people
+  bool continues = false;  ///< keeps the present rounds
+  std::string note{};      ///< reason, for messages
 };
 
-/// What a launch has for cases.
+/// The resources of a launch.
 struct Capacity {
   Size ranks = 1;
-  std::optional<Size> threads{};          ///< of every rank; none: not known
-  std::optional<BackendFacts> backend{};  ///< none: not known
+  std::optional<Size> threads{};          ///< per rank; none: unknown
+  std::optional<BackendFacts> backend{};  ///< none: unknown
   Topology topology = 1;
 };
 
@@ -53,7 +53,7 @@ struct Capacity {
 Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
                      const Study& study, const Capacity& capacity);
 
-/// The same numbers in an order that depends on the seed only.
+/// Returns the numbers in an order that depends on the seed only.
 std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);
 
 /// Throws ConfigError with the nearest id unless one of the cases has it.

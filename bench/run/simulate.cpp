@@ -17,7 +17,6 @@
 #include "run/attempt.hpp"
 #include "run/console.hpp"
 #include "run/explanation.hpp"
-#include "run/pipeline_result.hpp"
 #include "run/predicted_time.hpp"
 #include "run/traffic_rows.hpp"
 
@@ -26,7 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The step as if it had been looked at with fences.
+/// Returns the predicted step as a breakdown.
 Breakdown breakdown_of(const SimulatedStep& step) {
   const auto all = [](double seconds) { return Share{seconds, seconds}; };
   Breakdown breakdown;
@@ -42,7 +41,7 @@ Breakdown breakdown_of(const SimulatedStep& step) {
   return breakdown;
 }
 
-/// What a study takes of a machine, with a launch of its own for each case.
+/// Rank-seconds of a study with one launch per case.
 struct RankSeconds {
   double cases = 0, references = 0;
   std::string text() const {
@@ -52,7 +51,7 @@ struct RankSeconds {
   }
 };
 
-/// Cases of a study on a machine.
+/// Predicts the cases of a study on a machine.
 class Simulation {
  public:
   Simulation(const Study& study, const Machine& machine, std::string launch)
@@ -62,15 +61,18 @@ class Simulation {
         std::min(limits.memory_bytes.value_or(machine.memory_bytes), machine.memory_bytes);
   }
 
-  Json result_of(const Case& point) const {
-    if (point.skip_reason) return marked(skipped_result(study_, point, launch_));
-    Json result = marked(result_skeleton(study_, point));
-    result["attempt"] = result["launches"] = 1;
-    result["launch"] = launch_;
-    result["started"] = utc_time();
+  CaseResult result_of(const Case& point) const {
+    CaseResult result =
+        point.skip_reason ? skipped_result(study_, point, launch_) : new_result(study_, point);
+    result.simulated = machine_.name;
+    if (point.skip_reason) return result;
+    result.attempt = 1;
+    result.launches = 1;
+    result.launch = launch_;
+    result.started = utc_time();
     const Outcome outcome = outcome_of([&] { simulate_case(point, result); });
     if (outcome.failed()) end_case(result, outcome.code, outcome.message);
-    result["finished"] = utc_time();
+    result.finished = utc_time();
     return result;
   }
 
@@ -79,34 +81,29 @@ class Simulation {
   }
 
  private:
-  Json marked(Json result) const {
-    result["simulated"] = machine_.name;
-    return result;
-  }
-
-  void simulate_case(const Case& point, Json& result) const {
+  void simulate_case(const Case& point, CaseResult& result) const {
     if (const auto threads = point.config.training.distributed.threads)
       throw ConfigError("distributed.threads", std::to_string(*threads),
                         "cannot be simulated: a machine file does not describe threads");
     const Plan plan = plan_of(point.config, point.ranks());
     const MemoryPlan memory = largest_memory(plan).memory;
-    result["memory"] = memory_json(memory, study_.limits);
-    result["pipeline"] = pipeline_json(plan);
+    result.memory = memory_json(memory, study_.limits);
+    result.pipeline = pipeline_json(plan);
     if (!fits(memory.total(), study_.limits))
       throw Error(ExitCode::out_of_memory, too_large(memory.total(), study_.limits));
     const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
     const Breakdown breakdown = breakdown_of(step);
-    result["step_seconds"] = statistics_json(statistics_of({step.step_seconds}), study_.measure);
-    result["rounds"] = std::vector<Round>{{launch_, 0, step.step_seconds, {1, 1}}};
-    result["samples_per_second"] = static_cast<double>(point.batch()) / step.step_seconds;
-    result["breakdown"] = breakdown;
-    result["traffic"] = planned_traffic(plan);
-    add_call_times(result["traffic"], plan, breakdown);
-    result["compute"] = compute_json(plan, product_rate(machine_, plan.input),
-                                     study_.limits.vendor_peak_flops_per_second, step.step_seconds);
-    result["wall_seconds"] = time_.case_seconds(point, step.step_seconds);
-    result["status"] = "ok";
-    result["exit_code"] = 0;
+    result.step_seconds = statistics_json(statistics_of({step.step_seconds}), study_.measure);
+    result.rounds = {{launch_, 0, step.step_seconds, {1, 1}}};
+    result.samples_per_second = static_cast<double>(point.batch()) / step.step_seconds;
+    result.breakdown = breakdown;
+    result.traffic = planned_traffic(plan);
+    add_call_times(result.traffic, plan, breakdown);
+    result.compute = compute_json(plan, product_rate(machine_, plan.input),
+                                  study_.limits.vendor_peak_flops_per_second, step.step_seconds);
+    result.wall_seconds = time_.case_seconds(point, step.step_seconds);
+    result.status = "ok";
+    result.exit_code = 0;
   }
 
   Study study_;
@@ -150,15 +147,14 @@ ExitCode simulate_study(const SimulateOptions& options) {
   std::set<std::string> made;
   RankSeconds spent;
   for (const Case& point : cases) {
-    const Json result = simulation.result_of(point);
+    const CaseResult result = simulation.result_of(point);
     const auto ranks = static_cast<double>(point.ranks());
-    if (result.at("status") == "ok") {
-      spent.cases += ranks * result.at("wall_seconds").get<double>();
+    if (result.status == "ok") {
+      spent.cases += ranks * *result.wall_seconds;
       spent.references += ranks * simulation.reference_seconds(point, made);
-      results.write(ResultsDirectory::of_case(point.id, "steps.json"),
-                    {{"schema_version", 1},
-                     {"attempt", 1},
-                     {"rounds", {{result.at("step_seconds").at("median")}}}});
+      results.write(
+          ResultsDirectory::of_case(point.id, "steps.json"),
+          {{"schema_version", 1}, {"attempt", 1}, {"rounds", {{result.median_seconds()}}}});
     }
     results.write_result(result);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study on a machine that is only described: the plans of its cases with predicted times.
+// The command simulate.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct SimulateOptions {
   std::vector<std::string> arguments{};
 };
 
-/// Writes the files that a run of the study writes, each case marked with the machine in
-/// "simulated". Needs neither MPI nor a device, and no case takes longer on more ranks than its
-/// plan. Cases that need more memory than the machine's ranks have are "oom". Throws like
-/// load_study() and load_machine(), and ConfigError for a directory that holds results.
+/// Writes the files that a run of the study writes, with predicted times and the machine in
+/// "simulated" of each case. Needs neither MPI nor a device. Cases that need more memory than a
+/// rank has are "oom". Throws like load_study() and load_machine(), and ConfigError for a directory
+/// that holds results.
 ExitCode simulate_study(const SimulateOptions& options);
 
 }  // namespace tessera::bench

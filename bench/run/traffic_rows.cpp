@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// `both`: what a rank planned, and what it measured.
+/// `both`: planned and measured rows of a rank.
 Size planned_bytes(const Json& both) {
   Size bytes = 0;
   for (const Json& row : both[0]) bytes += row.at("payload_bytes").get<Size>();
@@ -35,7 +35,7 @@ Json empty_row(const MeshShape& mesh, const std::string& axis, const std::string
   return row;
 }
 
-/// The rows of a rank; `both`: what it planned, and what it measured.
+/// Merges the planned and the measured rows of a rank.
 Json rows_of_rank(const Json& both, const MeshShape& mesh) {
   std::map<std::pair<std::string, std::string>, Json> rows;
   for (const std::size_t which : {0, 1}) {

@@ -11,16 +11,15 @@
 
 namespace tessera::bench {
 
-/// The traffic part of a result: planned beside measured, of the rank that sends most, and whether
-/// they agree on every rank. Collective.
+/// Returns "traffic" of a result: planned and measured traffic of the rank that sends most, and
+/// whether they agree on every rank. Collective.
 nlohmann::json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
                                 const Verification& verification);
 
-/// The same of a step that nobody has made: what is planned of rank 0.
+/// Returns the planned traffic of a step on rank 0.
 nlohmann::json planned_traffic(const Plan& plan);
 
-/// Adds to each row what a step makes of it: calls and bytes by the plan, seconds as measured, and
-/// the bandwidths that follow.
+/// Adds the values per step to each row: planned calls and bytes, measured seconds, bandwidths.
 void add_call_times(nlohmann::json& traffic, const Plan& plan, const Breakdown& breakdown);
 
 }  // namespace tessera::bench

@@ -84,7 +84,7 @@ std::string strategy_of(const Choice& choice, const Study& study) {
                   std::string(name_of(study.base.training.distributed.strategy)));
 }
 
-/// A mesh that says all by itself needs no number of ranks.
+/// A mesh without -1, "nodes" or "per_node" needs no number of ranks.
 MeshShape parse_mesh(const std::string& text, std::optional<Size> ranks, const NodesOf& nodes_of) {
   const std::vector<Axis> axes = parse_axes(text);
   if (ranks) return MeshShape::fit(axes, nodes_of(*ranks));
@@ -142,7 +142,7 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
     training.batch_size = per_rank * mesh.num_ranks();
     point.factors["batch_per_rank"] = per_rank;
   }
-  // Two batches at least: the loss of the second step shows what the first one has done.
+  // With at least two batches, the loss of the second step shows the effect of the first.
   if (!study.gives_samples && choice.count("data.samples") == 0)
     point.config.data.samples =
         std::max(point.config.data.samples,
@@ -185,9 +185,9 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   return std::nullopt;
 }
 
-/// The nodes of a case: those of the launch, or as the study says. Those of a case that is larger
-/// than the launch and whose study says nothing are like the launch's, or one if these do not
-/// divide its ranks.
+/// Returns the nodes of a case: those of the launch, or as the study gives them. If a case is
+/// larger than the launch and the study gives no nodes, they are like the launch's, or one node if
+/// these do not evenly divide the ranks.
 NodesOf nodes_of_cases(const Study& study, const std::optional<Topology>& launch) {
   const Size per_node = study.base.training.distributed.num_processes_per_node.value_or(0);
   const Topology planned = per_node > 0 ? Topology::blocks(per_node, per_node) : Topology(1);

@@ -37,7 +37,7 @@ std::uint32_t hash_of(const nlohmann::json& document) {
 
 void name_case(Case& point) {
   std::vector<std::string> parts = other_factors(point.factors);
-  // Those that every case has come first.
+  // The factors of every case come first.
   for (const char* key : {"microbatches", "global_batch", "mesh", "strategy"})
     parts.insert(parts.begin(), text_of(key, point.factors.at(key)));
   point.label = join(parts, " ");

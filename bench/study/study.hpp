@@ -17,7 +17,7 @@
 
 namespace tessera::bench {
 
-/// What stays the same when ranks are added.
+/// The batch that stays the same when ranks are added.
 enum class ScalingKind : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
@@ -31,21 +31,22 @@ inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::benc
 
 namespace tessera::bench {
 
-/// Enough for the peak of a core, or of a GPU, whose products are two orders of magnitude faster.
+/// Rows that reach the peak of a core, or of a GPU, whose products are two orders of magnitude
+/// faster.
 inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
-/// How the step of a case is timed: in rounds, which are short blocks of steps, spread over the
+/// Rules for timing the step of a case in rounds, which are short blocks of steps spread over the
 /// launch.
 struct MeasureRules {
   Size warm_up = 5;                 ///< steps, whenever a case has been set up
-  Size rounds = 12;                 ///< of a launch
-  Size launches = 1;                ///< a case is done when as many have measured it
-  Size steps = 30;                  ///< of all rounds of a launch together, at least
+  Size rounds = 12;                 ///< per launch
+  Size launches = 1;                ///< a case is done when so many have measured it
+  Size steps = 30;                  ///< at least, in all rounds of a launch together
   Size max_steps = 1000;            ///< at most, while a block is shorter than `block_seconds`
-  double block_seconds = 0.05;      ///< of a round's steps
-  Size keep_bytes = Size{1} << 30;  ///< memory of a rank for cases that stay set up between rounds
-  Size instrumented_steps = 5;      ///< of the second run, which tells where the time goes
-  Size checkpoints = 3;             ///< of a case with checkpoint.directory, which are timed
+  double block_seconds = 0.05;      ///< duration of a round's steps
+  Size keep_bytes = Size{1} << 30;  ///< memory per rank for cases that stay set up between rounds
+  Size instrumented_steps = 5;      ///< steps of the run that finds the breakdown
+  Size checkpoints = 3;             ///< timed per case, if checkpoint.directory is set
   Size gemm_size = peak_gemm_size;  ///< rows of the square product that is the machine's peak
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, steps, max_steps,
@@ -53,17 +54,18 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, step
                                    gemm_size)
 
 struct Limits {
-  double case_seconds = 600;  ///< of one case with its set-up; of one reference with its trials
+  double case_seconds =
+      600;  ///< limit of a case with its set-up, and of a reference with its trials
   std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
-  std::optional<double> vendor_peak_flops_per_second;  ///< of one rank, as its maker states
+  std::optional<double> vendor_peak_flops_per_second;  ///< per rank, as its vendor states
 };
 
-/// What the losses of a case are held against: those of a run that shards nothing.
+/// Rules for verifying the losses of a case against those of a run that shards nothing.
 struct VerifyRules {
   bool enabled = true;        ///< without it cases are "unverified"
-  double tolerance = 1e-5;    ///< of losses, relative
-  std::optional<Size> steps;  ///< that are compared; unset: all epochs of the configuration
-  Size ranks = 1;             ///< of that run, at most; more than one are verified first
+  double tolerance = 1e-5;    ///< relative difference of losses
+  std::optional<Size> steps;  ///< compared steps; unset: all epochs of the configuration
+  Size ranks = 1;             ///< at most, for the reference; several are verified by trials
 };
 
 /// Factor or configuration key -> its values. All grids of a study together make its cases.
@@ -75,14 +77,14 @@ struct Exclusion {
   Grid where;
 };
 
-/// Which cases the others are compared with: those of the same work with this many ranks (unset:
-/// the fewest that ran) and, where there are several, this strategy.
+/// Selects the cases that the others are compared with: cases of the same work with this many ranks
+/// (unset: the fewest that ran), and of several this strategy.
 struct Baseline {
   std::optional<Size> ranks;
   std::string strategy = "data";
 };
 
-/// A sweep: what is the same in all its cases, what varies, how it is measured.
+/// A sweep: the common configuration of its cases, the keys that vary, and the rules of measuring.
 struct Study {
   std::string name;
   std::string description;
@@ -99,7 +101,7 @@ struct Study {
   MeasureRules measure;
   Limits limits;
   VerifyRules verify;
-  std::uint64_t seed = 1;  ///< of the order of cases
+  std::uint64_t seed = 1;  ///< for the order of cases
 };
 
 struct StudySource {

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The keys of the table [small] without that prefix; the others stand before them.
+/// Returns the keys of the study, with those of the table [small] after the others if `small` is
+/// true.
 std::vector<GivenValue> select_variant(std::vector<GivenValue> given, bool small) {
   const std::string prefix = "small.";
   std::vector<GivenValue> own, varied;
@@ -29,14 +30,14 @@ std::vector<GivenValue> select_variant(std::vector<GivenValue> given, bool small
   }
   if (small && varied.empty())
     throw Error(ExitCode::usage, "--small: the study has no table [small]");
-  // What is not used now must be right all the same.
+  // Keys of [small] are checked also when they are not used.
   Study unused;
   for (const GivenValue& item : varied) set(unused, item);
   if (small) std::move(varied.begin(), varied.end(), std::back_inserter(own));
   return own;
 }
 
-/// A number of checkpoints that nothing writes.
+/// Rejects a number of checkpoints if no case writes any.
 void check_checkpoints(const Study& study) {
   const bool writes = study.base.checkpoint.enabled() ||
                       std::any_of(study.grids.begin(), study.grids.end(), [](const Grid& grid) {

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A key of a study's own and what it sets.
+/// A key of studies and the member that it sets.
 struct OwnKey {
   std::string name;
   std::variant<bool*, std::string*, ScalingKind*, std::uint64_t*, Size*, std::optional<Size>*,
@@ -28,7 +28,7 @@ struct OwnKey {
   double most = std::numeric_limits<double>::infinity();
 };
 
-/// Steps that nobody waits for, and what there are files or memory for.
+/// Limits of steps, files, and rows of a matrix.
 constexpr double most_steps = 1e9, most_files = 1e4, most_rows = 1 << 17;
 
 std::vector<OwnKey> own_keys(Study& s) {
@@ -71,7 +71,7 @@ void check_number(const OwnKey& key, const Json& value) {
     reject(key.name, value, "must be at most {}", with_thousands(static_cast<Size>(key.most)));
 }
 
-/// These names and the keys of a configuration.
+/// Returns these names with the keys of a configuration.
 std::vector<std::string> with_settings(std::vector<std::string> names) {
   for (const Setting& setting : settings()) names.push_back(setting.key);
   return names;
@@ -116,7 +116,7 @@ std::vector<Json> values_of(const std::string& key, const Json& value) {
 void parse(const std::string& key, const Json& table, Grid& grid) {
   for (const auto& [name, value] : table_of(key, table)) {
     check_factor(key, name, value);
-    // The axes belong together; every other list is one of alternatives.
+    // The axes are one value; every other list holds alternatives.
     grid[name] = name == "meshes_over" ? std::vector<Json>{value} : values_of(key, value);
   }
 }

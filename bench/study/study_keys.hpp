@@ -17,7 +17,7 @@ void set(Study& study, const GivenValue& given);
 /// Returns true if the value of this key is free text; false for unknown keys.
 bool is_text(const std::string& key);
 
-/// Names of factors that are no configuration keys: strategy, mesh, ranks, ...
+/// Returns the names of factors that are no configuration keys: strategy, mesh, ranks, ...
 const std::vector<std::string>& factor_names();
 
 }  // namespace tessera::bench

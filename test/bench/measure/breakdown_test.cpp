@@ -65,7 +65,7 @@ TEST(Breakdown, SharesAddUpToTheStep) {
   EXPECT_DOUBLE_EQ(b.calls[1].waiting, (1 + 0 + 0 + 1) / 8.0);
 }
 
-// Stage 0 asks late and finds its message there; stage 1 has asked early and waits.
+// Stage 0 receives after its message has arrived; stage 1 receives early and waits.
 TEST(Breakdown, AMessageTakesAsLongAsTheShortest) {
   const Breakdown b = break_down_on(
       MeshShape({{"pipeline", 2}}),
@@ -77,7 +77,7 @@ TEST(Breakdown, AMessageTakesAsLongAsTheShortest) {
   EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 4);
 }
 
-// Tests whether messages have arrived take time, but the stage has work to do.
+// Tests of messages take time, but the stage has work to do, so it does not wait.
 TEST(Breakdown, AStageThatComputesDoesNotWait) {
   RankTrace busy =
       trace(8, {{"pipeline", Operation::receive, 2}, {"pipeline", Operation::send, 1}});

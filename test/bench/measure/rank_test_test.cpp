@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Goes through all choices of a.size() of the values.
+/// Returns rank_sum_test(a, b) by enumeration of all choices of a.size() values.
 double by_enumeration(const Values& a, const Values& b) {
   Values both = a;
   both.insert(both.end(), b.begin(), b.end());
@@ -57,7 +57,7 @@ TEST(RankTest, KnownProbabilities) {
   EXPECT_DOUBLE_EQ(rank_sum_test({}, {1, 2}), 1);
 }
 
-// The 51 x 51 case is beyond what is counted, 50 x 50 is not.
+// 50 x 50 is computed exactly, 51 x 51 by the normal approximation.
 TEST(RankTest, LargeSetsComeNearTheNormalDistribution) {
   std::mt19937 engine(5);
   std::normal_distribution<double> normal;

@@ -25,7 +25,7 @@ std::map<std::string, Size> calls_by_axis(const RankTrace& trace) {
   return counts;
 }
 
-// What overlap does: a reduction over `data` is in flight while `model` communicates.
+// With overlap, a reduction over `data` is in flight while `model` communicates.
 TEST(RegionTimer, BooksAWaitToTheAxisOfItsCall) {
   const Communicator world = Communicator::world();
   if (world.size() < 4) GTEST_SKIP() << "needs two axes of several ranks";
@@ -39,7 +39,7 @@ TEST(RegionTimer, BooksAWaitToTheAxisOfItsCall) {
     mesh.axis("model").all_reduce(activations);
     request.wait();
   }
-  // The start and the wait are a call each.
+  // The start and the wait count as one call each.
   EXPECT_EQ(calls_by_axis(timer.trace()), (std::map<std::string, Size>{{"data", 2}, {"model", 2}}));
 }
 

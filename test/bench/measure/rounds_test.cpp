@@ -99,8 +99,8 @@ TEST(Rounds, ResolutionIsThatOfTheScatter) {
   EXPECT_GT(resolution_of(noisy), 1.05);
 }
 
-/// The share of A/A comparisons of whole studies with a false verdict, and of those with one case
-/// that is 10 % slower in which that is found.
+/// Returns the share of A/A comparisons of whole studies with a false verdict, and the share of
+/// comparisons that find a case that is 10 % slower.
 struct Rates {
   double wrong = 0, found = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 void write(const std::string& path, const Results& results) {
   const ResultsDirectory directory(path);
   directory.prepare(results.study, false);
-  for (const nlohmann::json& result : results.cases) directory.write_result(result);
+  for (const CaseResult& result : results.cases) directory.write_result(result);
 }
 
 TEST(Compare, MatchesCasesByTheirFactors) {
@@ -39,7 +39,7 @@ TEST(Compare, MatchesCasesByTheirFactors) {
       (nlohmann::json{{"better", 1}, {"ok -> failed", 1}, {"only after", 1}, {"only before", 1}}));
   EXPECT_EQ(comparison.at("compared"), 1);
   const nlohmann::json& first = comparison.at("cases")[0];
-  EXPECT_EQ(first.at("label"), changed.cases[0].at("label"));
+  EXPECT_EQ(first.at("label"), changed.cases[0].label);
   EXPECT_EQ(first.at("before_step_seconds"), 8.0);
   EXPECT_EQ(first.at("after_step_seconds"), 2.0);
   EXPECT_NEAR(first.at("ratio").get<double>(), 0.25, 1e-12);
@@ -50,13 +50,14 @@ TEST(Compare, MatchesCasesByTheirFactors) {
   EXPECT_TRUE(broken.at("after_step_seconds").is_null());
 }
 
-/// All rounds of all cases take so many times longer, and the machine's fixed kernels, too.
+/// Returns results whose rounds take `steps` times longer, and whose fixed kernels take `machine`
+/// times longer.
 Results slower(Results results, double steps, double machine) {
-  for (nlohmann::json& result : results.cases)
-    for (nlohmann::json& round : result["rounds"]) {
-      round["seconds"] = steps * round["seconds"].get<double>();
-      for (const char* kernel : {"product_seconds", "memory_seconds"})
-        round["machine"][kernel] = machine * round["machine"][kernel].get<double>();
+  for (CaseResult& result : results.cases)
+    for (Round& round : result.rounds) {
+      round.seconds *= steps;
+      round.machine.product_seconds *= machine;
+      round.machine.memory_seconds *= machine;
     }
   return results;
 }
@@ -126,10 +127,10 @@ TEST(Compare, IsCorrectedForTheMachine) {
 
 TEST(Compare, FewRoundsOrManyCasesFindNothing) {
   Results few = fake_results({{.ranks = 1, .seconds = 8}});
-  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 3, few.cases[0]["rounds"].end());
+  few.cases[0].rounds.resize(3);
   const std::string text = compare(few, slower(few, 2, 1));
   EXPECT_NE(text.find("1 indistinguishable"), std::string::npos) << text;
-  few.cases[0]["rounds"].erase(few.cases[0]["rounds"].begin() + 1, few.cases[0]["rounds"].end());
+  few.cases[0].rounds.resize(1);
   EXPECT_NE(compare(few, slower(few, 2, 1)).find("1 too few rounds"), std::string::npos);
 }
 
@@ -149,7 +150,7 @@ TEST(Compare, OtherWorkIsNotCompared) {
                     after = (work.path() / "after").string();
   Results results = fake_results({{.ranks = 1, .seconds = 8}});
   write(before, results);
-  results.cases[0]["config"]["training"]["batch_size"] = 65;
+  results.cases[0].config["training"]["batch_size"] = 65;
   write(after, results);
   EXPECT_NE(comparison_text(compare_results(before, after)).find("different work"),
             std::string::npos);

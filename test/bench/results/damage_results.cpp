@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damages every key of every document of a results directory, and cuts each document short, and
-// lets everything read it that reads results: what comes of it is a value, or one line that names
-// the file. Usage: damage_results DIRECTORY STUDY.toml   (which made the directory)
+// Damages every key of every document of a results directory, and truncates each document. Every
+// reader of results must then succeed or fail with one line that names the file.
+// Usage: damage_results DIRECTORY STUDY.toml   (the study of the directory)
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -73,19 +73,17 @@ class Readers {
   void select() const {
     for (const Case& point : cases_) {
       select_case(point, results_, options_, study_, {2});
-      if (const auto result = results_.result(point.id))
-        results_.launch(value_or<std::string>(*result, "launch", ""));
+      if (const auto result = results_.result(point.id)) results_.launch(result->launch);
       results_.steps(point.id);
     }
   }
 
-  /// Losses of the cases are held against their references.
+  /// Compares losses with the references of the cases.
   void judge() const {
     const References references(study_, results_, options_);
     for (const Case& point : cases_) {
-      const Json reference = references.find(point.config);
-      if (reference.contains("error"))
-        throw Error(ExitCode::usage, reference.at("error").get<std::string>());
+      const FoundReference reference = references.find(point.config);
+      if (reference.failure.failed()) throw Error(ExitCode::usage, reference.failure.message);
       Verification verification;
       verification.losses.steps = {1, 2, 3, 4};
       judge_losses(verification, reference, "name", 1e-5);
@@ -99,7 +97,7 @@ class Readers {
   RunOptions options_;
 };
 
-/// Places of all values of a document; of a list, its first two.
+/// Adds the pointers of all values of a document, but of a list only the first two.
 void add_places(const Json& value, const Json::json_pointer& at,
                 std::vector<Json::json_pointer>& places) {
   if (!at.empty()) places.push_back(at);

@@ -31,7 +31,7 @@ TEST(Summary, StrongScaling) {
   EXPECT_EQ(at_four.at("baseline"), "data-1-b64");
   EXPECT_DOUBLE_EQ(at_four.at("speedup"), 8 / 2.5);
   EXPECT_DOUBLE_EQ(at_four.at("efficiency"), 8 / 2.5 / 4);
-  // What the rounds of both have in common cancels out.
+  // The common scatter of the rounds cancels out.
   EXPECT_NEAR(at_four.at("speedup_low"), 8 / 2.5, 1e-9);
   EXPECT_NEAR(at_four.at("speedup_high"), 8 / 2.5, 1e-9);
   EXPECT_DOUBLE_EQ(row(summary, "data-1-b64").at("efficiency"), 1);
@@ -54,8 +54,7 @@ TEST(Summary, WhatCannotBeToldFromTheBestIsATie) {
 
 TEST(Summary, FewRoundsGiveNoVerdict) {
   Results results = fake_results({one, two});
-  for (Json& result : results.cases)
-    result["rounds"].erase(result["rounds"].begin() + 1, result["rounds"].end());
+  for (CaseResult& result : results.cases) result.rounds.resize(1);
   const Json summary = summarize_study(results);
   EXPECT_EQ(summary.at("ties"), Json::array());
   EXPECT_TRUE(summary.at("machine").at("resolution").is_null());
@@ -112,8 +111,8 @@ TEST(Summary, WhatIsNotOkHasNoSpeed) {
   FakeCase invalid = four;
   invalid.status = "invalid";
   Results results = fake_results({one, invalid});
-  results.cases[1]["step_seconds"] = {{"median", 0.1}};
-  results.cases[1]["samples_per_second"] = 1e9;
+  results.cases[1].step_seconds = {{"median", 0.1}};
+  results.cases[1].samples_per_second = 1e9;
   const Json summary = summarize_study(results);
   const Json off = row(summary, "data-4-b64");
   EXPECT_TRUE(off.at("samples_per_second").is_null());
@@ -144,16 +143,16 @@ TEST(Summary, MemoryThatThePlanKnewToBeTooMuchIsNoFailure) {
   FakeCase second = two;
   second.status = "oom";
   Results results = fake_results({one, second});
-  results.cases[1]["memory"]["predicted_oom"] = true;
+  results.cases[1].memory["predicted_oom"] = true;
   EXPECT_EQ(summarize_study(results).at("result"), "PASS");
 }
 
 TEST(Summary, TheShareOfMatrixProductsIsOfTheInstrumentedStep) {
   Results results = fake_results({one, two});
-  results.cases[1]["breakdown"] = {{"step_seconds", 4.0},
-                                   {"communication", {{"mean_rank_seconds", 0.5}}},
-                                   {"idle", {{"mean_rank_seconds", 0.5}}},
-                                   {"products", {{"mean_rank_seconds", 2.5}}}};
+  results.cases[1].breakdown = {{"step_seconds", 4.0},
+                                {"communication", {{"mean_rank_seconds", 0.5}}},
+                                {"idle", {{"mean_rank_seconds", 0.5}}},
+                                {"products", {{"mean_rank_seconds", 2.5}}}};
   const Json summary = summarize_study(results);
   EXPECT_TRUE(row(summary, "data-1-b64").at("product_share").is_null()) << "no breakdown";
   EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("product_share"), 0.625);

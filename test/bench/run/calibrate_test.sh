@@ -19,7 +19,7 @@ done
 "$program" simulate "$study" --machine "$here/here.toml" -o "$here/results" > "$out" || fail "cannot be simulated"
 grep -q '^Simulated on machine here' "$out" || fail "simulated something else: $(head -1 "$out")"
 
-# What is there is kept.
+# An existing file is kept.
 before=$(cksum < "$here/here.toml")
 launch calibrate -o here.toml --gemm-size 64
 expect_code 1
@@ -49,7 +49,7 @@ done
 [ $count -eq 4 ] || fail "$count results"
 "$json_get" "$here"/results/launches/*.json /machines/0/file | grep -qF 'memory_bytes_per_second' ||
   fail "the launch has no machine file"
-# A file that some case is too large for is no file for this study.
+# A machine file with too few ranks for a case is rejected.
 sed "s/^ranks = $ranks/ranks = 1/" "$machine" > "$here/small.toml"
 launch run "$study" --machine small.toml -o smaller
 expect_code 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Results that people have edited, or that were cut short, are one line with file and key, for every command.
+# For edited or truncated results, every command ends with one line that names file and key.
 # usage: damaged_results_test.sh PROGRAM DAMAGE_RESULTS LAUNCHER...   (of 2 ranks)
 program=$1 damage_results=$2
 shift 2
@@ -33,15 +33,15 @@ damage() {
   sed -i "$2" "$here/results/$1"
 }
 
-# Each for those that read this file.
+# Each damage is tried with the commands that read the file.
 begin damaged
 cp "$work/sound/study.toml" "$here"
 cp -r "$work/sound/results" "$here/before"
 cd "$here/before" || exit 1
 result=$(find cases -name result.json | sort | head -1) steps=$(find cases -name steps.json | sort | head -1)
-reference=$(find references -name '*.json' | grep -v trial | sort | head -1)
+reference=$(find references -name '*.json' | sort | head -1)
 cd - > /dev/null || exit 1
-# read_by COMMAND: what reads the results.
+# read_by COMMAND: runs a command that reads the results.
 read_by() {
   launcher=()
   case $1 in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is set of a study: what its list says of a case is what a launch makes of it.
+// For any settings of a study, a launch decides about each case as the list says.
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -38,7 +38,7 @@ std::vector<std::string> shipped_studies() {
   return files;
 }
 
-/// A value of the type that the setting has by default. Half of the names are none of its own.
+/// Returns a random value of the type of the setting's default. Most names are invalid for it.
 std::string random_value(const Setting& setting, Random& random) {
   static const std::vector<std::string> sizes{"1", "2", "3", "4", "7", "16"},
       numbers{"0.0", "0.5", "1.0", "300.0"}, flags{"true", "false"},
@@ -53,12 +53,12 @@ std::string random_value(const Setting& setting, Random& random) {
   return one_of(names, random);
 }
 
-/// This setting, and perhaps another one.
+/// Returns an override of this setting, and sometimes of another one.
 std::vector<std::string> random_overrides(const Setting& setting, Random& random) {
   const auto assignment = [&](const Setting& set) {
     return set.key + "=" + random_value(set, random);
   };
-  // A launch has nodes, which a list is told of.
+  // The list must know the nodes that a launch has.
   std::vector<std::string> overrides{"distributed.num_processes_per_node=2",
                                      "verify.ranks=" + std::to_string(1 + random() % 3),
                                      assignment(setting)};
@@ -66,19 +66,19 @@ std::vector<std::string> random_overrides(const Setting& setting, Random& random
   return overrides;
 }
 
-/// A launch that has whatever cases need skips those that the list skips, and the documents and
-/// plans that it makes of the others are there.
+/// Expects that a launch with enough resources skips the cases that the list skips, and can make
+/// documents and plans of the others.
 void expect_same_decision(const Study& study, const Case& point) {
   constexpr Size many = Size{1} << 20;
   const auto what =
       select_case(point, ResultsDirectory("/nowhere"), {}, study, {.ranks = many}).what;
   EXPECT_EQ(what == Selected::What::skip, point.skip_reason.has_value());
   if (point.skip_reason) {
-    EXPECT_EQ(skipped_result(study, point, "launch").at("reason"), *point.skip_reason);
+    EXPECT_EQ(skipped_result(study, point, "launch").reason, *point.skip_reason);
     return;
   }
   EXPECT_EQ(what, Selected::What::run);
-  EXPECT_GT(result_skeleton(study, point).at("case").at("parameters"), 0);
+  EXPECT_GT(new_result(study, point).facts.at("parameters"), 0);
   const ReferencePlan reference = plan_reference(point.config, study.verify, {}, point.ranks());
   plan_of(reference.run.config, reference.run.ranks);
   for (const Trial& trial : reference.trials) {
@@ -87,7 +87,7 @@ void expect_same_decision(const Study& study, const Case& point) {
   }
 }
 
-/// Cases that are skipped and cases that are not.
+/// Counts of cases and studies by decision.
 struct Tally {
   std::size_t run = 0, skipped = 0, refused = 0;
 };
@@ -136,7 +136,7 @@ TEST(Decisions, OfAListAreThoseOfALaunch) {
 
 TEST(Decisions, EveryShippedStudyHasCasesForAnyLaunch) {
   for (const std::string& file : shipped_studies()) {
-    // Not to be run here, as its first line says; its plans are long.
+    // Its plans are too long for this test.
     if (read_text(file).starts_with("# On 8 to 131,072 ranks")) continue;
     SCOPED_TRACE(file);
     const Study study = load_study({file});

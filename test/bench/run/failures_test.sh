@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a study makes of cases that go wrong, and of being killed.
+# A study records cases that go wrong, and survives being killed.
 # usage: failures_test.sh PROGRAM JSON_GET CHECK_RESULTS LAUNCHER...   (of 2 ranks)
 program=$1 json_get=$2 check_results=$3
 shift 3
@@ -18,21 +18,21 @@ study() {
 machine=$(cd "$(dirname "$0")/../../../inputs/machines" && pwd)/cpu_cluster.toml
 study_run() { launch run study.toml --machine "$machine" "$@"; }
 
-# id CASE: the whole id of a case of $here/study.toml.
+# id CASE: prints the whole id of a case of $here/study.toml.
 id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
 
-# statuses: how many cases ended how, "3 ok 1 failed".
+# statuses: prints the number of cases with each status: "3 ok 1 failed".
 statuses() {
   tail -n +2 "$here/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
 }
 expect_statuses() { [ "$(statuses)" = "$1" ] || fail "statuses '$(statuses)', expected '$1'"; }
 expect_result() { tail -1 "$out" | grep -qE "^RESULT: $1 " || fail "ended with '$(tail -1 "$out")', expected $1"; }
-# expect_reason STATUS PIECE: a case with this status says why.
+# expect_reason STATUS PIECE: a case with this status has a reason that matches.
 expect_reason() {
   grep -h '"reason"' $(grep -l "\"status\": \"$1\"" "$here"/results/cases/*/result.json) | grep -qE -- "$2" ||
     fail "no $1 case has the reason $2"
 }
-# table: what must not depend on how often a study was interrupted.
+# table: prints the columns that must not depend on interruptions of a study.
 table() {
   awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i }
            { print $1, $column["status"], $column["ranks"], $column["global_batch"],
@@ -40,7 +40,7 @@ table() {
                    $column["measured_bytes"] }' "$here/results/cases.csv"
 }
 
-# One rank throws while the other waits for it: recorded, and the rest can be run.
+# One rank throws while the other waits for it: the case is recorded, and the other cases can run.
 study throws
 study_run -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
@@ -56,20 +56,20 @@ expect_result PASS
 expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/1.json' | wc -l)" -eq 1 ] || fail "the failed attempt is gone"
 
-# The only rank of a case throws: nobody waits for it, and the launch ends as always.
+# The only rank of a case throws: no rank waits for it, and the launch continues.
 study throws_alone
 study_run -o results --inject throw@0 --case "$(id data-data1-b16)"
 expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
-# A rank that the launch does not have cannot go wrong.
+# A fault on a rank that the launch does not have is rejected.
 study no_such_rank
 study_run -o results --inject slow@2:10%
 expect_code 1
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
 
-# A rank stalls: the watchdog says which one, and where the others wait.
+# A rank stalls: the watchdog names it.
 study stalls
 study_run -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
@@ -82,21 +82,21 @@ study_run -o results --retry failed,timeout
 expect_code 0
 expect_statuses "4 ok"
 
-# Nobody waits for a rank that stalls alone: the time limit of the case.
+# No rank waits for a rank that stalls alone: the time limit of the case ends it.
 study stalls_alone
 study_run -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'
 
-# A case that is slow, but alive, ends by itself, and the study goes on.
+# A slow case ends by itself, and the study continues.
 study slow
 study_run -o results --set training.num_epochs=1000000 --set limits.case_seconds=0.3
 expect_code 4
 expect_statuses "4 timeout"
 expect_reason timeout 'limit of 0.3 s'
 
-# Checkpoints go to a directory of the case, in which a launch that was killed has left files; not while it is alive.
+# Checkpoints replace files of a killed launch in the directory of the case, but not those of a live launch.
 study checkpoints
 printf '[checkpoint]\ndirectory = "saves"\n' >> "$here/study.toml"
 case=$(id data-data2-b16)
@@ -128,20 +128,20 @@ expect_statuses "4 invalid"
 expect_reason invalid 'the loss of step [0-9]+ is not finite'
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
 
-# So is a loss further off than the tolerance: sums of floats in another order differ a little.
+# A loss outside of the tolerance is invalid, too: sums of floats in another order differ a little.
 study tolerance
 study_run -o results --set verify.tolerance=1e-30
 expect_code 2
 expect_reason invalid 'relative difference'
 
-# More memory than the plan may use is known beforehand.
+# A plan above the memory limit is "oom" without a run.
 study memory
 study_run -o results --set limits.memory_bytes=4000
 expect_code 77
 expect_statuses "4 oom"
 expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
 
-# More than there is shows when it is allocated: such cases end, and the study goes on.
+# A failed allocation ends the case as "oom", and the study continues.
 study out_of_memory
 sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
 study_run -o results
@@ -150,7 +150,7 @@ expect_result FAIL
 expect_statuses "4 oom"
 expect_reason oom 'out of memory'
 
-# A launch that is too small runs what it can, and says that this was not all.
+# A launch that is too small runs the cases that fit, and reports PARTIAL.
 study small_launch
 several=("${launcher[@]}")
 launcher=()
@@ -169,7 +169,7 @@ study_run -o results
 expect_code 1
 grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
 
-# A case that is to be measured by two launches has the rounds of both; a third one finds nothing to do.
+# With two launches per case, a case has the rounds of both, and a third launch runs nothing.
 study launches
 twice=(--set measure.launches=2)
 study_run -o results "${twice[@]}"
@@ -184,7 +184,7 @@ done
 study_run -o results "${twice[@]}" --resume
 if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"; fi
 
-# Two launches of one rank share a directory: each leaves what the other one runs, and nothing is run twice.
+# Two launches of one rank share a directory: each leaves the case of the other, and no case runs twice.
 study together
 shared=(--set measure.warm_up=300000 --set limits.case_seconds=500.0)
 launcher=()
@@ -205,7 +205,7 @@ expect_code 0
 expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
 
-# Killed at random points and resumed, a study ends with the table of one that was left alone.
+# A study that is killed at random points and resumed ends with the same table as an undisturbed one.
 longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
 study whole
 begun=$(date +%s.%N)
@@ -216,7 +216,7 @@ expected=$(table)
 study killed
 attempt=0
 begun_cases() { find "$here/results/cases" -name result.json 2> /dev/null | wc -l; }
-# Ranks of a launch that was killed may live on for a moment: their case is left to them.
+# Ranks of a killed launch may live for a moment longer and hold the lock of their case.
 finished() {
   [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -c '  keep ')" -eq 4 ]
 }

@@ -18,7 +18,7 @@ value() {
   die "no --$name in: $*"
 }
 
-# directives PATTERN FILE: what follows it in the lines before the first command.
+# directives PATTERN FILE: prints the text after the pattern in the lines before the first command.
 directives() { sed -n "/^[^#]/q; s/^$1 *//p" "$2"; }
 
 begun_cases() { find results -name result.json 2> /dev/null | wc -l; }
@@ -32,7 +32,7 @@ run_job() {
   echo "job ${file##*/} nodes=$nodes ranks=$ranks per_node=$per_node threads=$threads minutes=$minutes" >> "$FAKE_LOG"
   local before
   before=$(begun_cases)
-  # As schedulers do: the script lies elsewhere, and all processes of a job are told when its time is over.
+  # The script runs from another place, and all processes of a job get a signal at the end of its time, as with real schedulers.
   cp "$file" "$FAKE_LOG.script"
   FAKE_RANKS=$ranks FAKE_THREADS=$threads FAKE_RESULTS=$PWD/results setsid bash "$FAKE_LOG.script" > "$log" 2>&1 &
   local job=$! status=0

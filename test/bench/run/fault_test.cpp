@@ -31,7 +31,7 @@ void spin(double seconds) {
   }
 }
 
-/// Seconds of a step that computes for 10 ms and communicates for 20.
+/// Returns the seconds of a step that computes for 10 ms and communicates for 20 ms.
 double seconds_of_step() {
   const Timer timer;
   Kokkos::Profiling::pushRegion("tessera::step");

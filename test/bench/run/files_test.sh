@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Studies, machines, templates and results that are no regular files, or in directories that nobody may look into.
+# Studies, machines, templates and results that are not regular files, or in unreadable directories, are errors.
 # usage: files_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (of 2 ranks)
 program=$1 json_get=$2 inputs=$3
 shift 3
@@ -17,7 +17,7 @@ study() {
   mkfifo "$here/fifo"
 }
 simulate() { launch simulate study.toml --machine "$machine" "$@"; }
-# rejects PIECE ARGUMENT...: one line, at once.
+# rejects PIECE ARGUMENT...: the command fails at once with one line.
 rejects() {
   local piece=$1
   shift
@@ -44,18 +44,18 @@ mkdir "$here/results"
 mv "$here/fifo" "$here/results/summary.json"
 rejects "cannot write results/summary.json: $no_file" simulate study.toml --machine "$machine" -o results
 [ -p "$here/results/summary.json" ] || fail "replaced the FIFO"
-# A link is written through.
+# Links are followed.
 rm "$here/results/study.json" "$here/results/summary.json"
 ln -s ../summary.json "$here/results/summary.json"
 simulate -o results
 expect_code 0
 [[ -L $here/results/summary.json && -s $here/summary.json ]] || fail "replaced the link"
 
-# Names are bytes, whatever they stand for.
+# File names need not be UTF-8.
 launch list study.toml --set checkpoint.directory=$'"\xff"'
 expect_code 0
 
-# Results that another process would have to write never keep a command waiting.
+# No command waits for results that are FIFOs.
 study results
 simulate -o before
 cp -r "$here/before" "$here/after"

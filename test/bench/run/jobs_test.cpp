@@ -76,7 +76,7 @@ TEST(JobTime, IsPredictedButNoLongerThanTheLimit) {
   EXPECT_GT(once, 0);
   EXPECT_NEAR(of({&cases[2]}, 3) - of({&cases[2]}, 0), 3 * once, 1e-9);
   EXPECT_DOUBLE_EQ(of({&cases[2]}, 1e9), 200) << "limits.case_seconds ends a case";
-  // Cases of the same work share their one-rank run.
+  // Cases of the same work share their reference.
   ASSERT_EQ(reference_name(cases[2].config), reference_name(cases[4].config));
   EXPECT_LT(of({&cases[2], &cases[4]}, 1), of({&cases[2]}, 1) + of({&cases[4]}, 1));
   // More steps take longer.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs for schedulers that are not there: stand-ins check what jobs ask for and start real ranks.
+# Jobs with stand-ins for the schedulers, which check the requested resources and start real ranks.
 # usage: jobs_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (without the number of ranks)
 program=$1 json_get=$2 inputs=$3
 shift 3
@@ -20,7 +20,7 @@ study() {
   FAKE_LOG=$work/$1.log
 }
 
-# write_jobs ARGUMENT...: jobs that the shell understands.
+# write_jobs ARGUMENT...: writes jobs, and checks their syntax.
 write_jobs() {
   local script
   launch jobs study.toml -o jobs --ranks-per-node 2 "$@"
@@ -31,7 +31,7 @@ write_jobs() {
   done
 }
 
-# submit: all of them, and waits until they have run.
+# submit: submits all jobs, and waits until they have run.
 submit() {
   : > "$FAKE_LOG"
   (cd / && PATH=$work/bin:$PATH "$here/jobs/submit.sh") > "$out" 2> "$err"
@@ -39,15 +39,15 @@ submit() {
   expect_code 0
 }
 
-# only JOB: is submitted.
+# only JOB: submits this job.
 only() { sed -i -E "s/^for job in [^;]*;/for job in $1;/" "$here/jobs/submit.sh"; }
 
-# expect_log LINE...: what the jobs asked for and how they ended.
+# expect_log LINE...: checks the requests and the ends of the jobs.
 expect_log() {
   diff <(printf '%s\n' "$@") "$FAKE_LOG" > "$work/diff" || fail "$(cat "$work/diff" "$here"/jobs/*.log "$here"/jobs/*.o*)"
 }
 
-# statuses: how many cases ended how, "3 ok 1 failed".
+# statuses: prints the number of cases with each status: "3 ok 1 failed".
 statuses() {
   tail -n +2 "$here/jobs/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
 }
@@ -58,7 +58,7 @@ rounds() {
     "$json_get" "$result" /rounds | grep -o '"at":' | wc -l
   done | sort -n | xargs
 }
-# id CASE [option...]: the whole id of a case.
+# id CASE [option...]: prints the whole id of a case.
 id() { "$program" list "$here/study.toml" "${@:2}" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
 
 # A job for each number of ranks, which runs the cases with so many and no others. Afterwards there is nothing to do.
@@ -74,7 +74,7 @@ submit
 expect_statuses "4 ok"
 [ "$(find "$here/jobs/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
 
-# A case that ends its launches costs one restart, and the other cases nothing.
+# A case that ends its launches costs one restart.
 study bad
 write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
 only ranks-2.sh
@@ -84,7 +84,7 @@ expect_statuses "1 failed 1 ok 2 pending"
 rounds | grep -qxE '0 [23]' || fail "rounds: $(rounds)"
 grep -q '^RESULT: FAIL' "$here"/jobs/ranks-2.*.log || fail "no verdict in the log"
 
-# A job whose time is over goes on when it is submitted again, and nothing is given up.
+# A job that runs out of time continues when it is submitted again, and gives up no case.
 study limit
 write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
 only ranks-1.sh
@@ -105,7 +105,7 @@ submit
 expect_log "job $case.sh nodes=1 ranks=2 per_node=2 threads=2 minutes=3" "launch ranks=2" "end $case.sh status=0"
 expect_statuses "1 ok 3 pending"
 
-# Times are predicted where there is a machine, which also says how many ranks a node has.
+# With a machine file, times are predicted, and the file gives the ranks per node.
 begin predicted
 launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" -o jobs
 expect_code 0

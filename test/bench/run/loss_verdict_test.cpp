@@ -5,18 +5,19 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/results/results_support.hpp"
+#include "bench/study/study_support.hpp"
 #include "results/documents.hpp"
 
 namespace tessera::bench {
 namespace {
 
-LossVerdict compare(std::vector<double> mine, const nlohmann::json& reference_steps) {
+LossVerdict compare(std::vector<double> mine, std::vector<double> reference_steps) {
   Verification verification;
   verification.losses.steps = std::move(mine);
   verification.losses.epochs = {1};
   verification.epochs = 1;
-  return judge_losses(verification, {{"losses", {{"steps", reference_steps}, {"epochs", {1.0}}}}},
-                      "r", 1e-5);
+  return judge_losses(verification, {LossCurve{std::move(reference_steps), {1.0}}, 1}, "r", 1e-5);
 }
 
 TEST(Losses, EqualWithinTheTolerance) {
@@ -35,10 +36,10 @@ TEST(Losses, DifferentBeyondIt) {
 }
 
 TEST(Losses, ANaNIsNeverEqual) {
-  const auto loss = compare({2.0, NAN, NAN}, {2.0, nullptr, nullptr});
+  const auto loss = compare({2.0, NAN, NAN}, {2.0, NAN, NAN});
   EXPECT_EQ(loss.document.at("verdict"), "not_finite");
   EXPECT_EQ(loss.problem, "the loss of step 2 is not finite");
-  const auto only_there = compare({2.0, 1.0}, {2.0, nullptr});
+  const auto only_there = compare({2.0, 1.0}, {2.0, NAN});
   EXPECT_EQ(only_there.document.at("verdict"), "different");
   EXPECT_NE(only_there.problem, "");
 }
@@ -53,10 +54,9 @@ TEST(Losses, MoreStepsThanThoseOfTheReferenceAreDifferent) {
 TEST(Losses, OfUnseenSamplesAreComparedToo) {
   Verification verification;
   verification.losses = {{2.0, 1.0, 0.5, 0.25}, {1.5, 0.375}, {1.7, 0.8}, {2, 4}};
-  const auto judged = [&](const nlohmann::json& validations) {
-    return judge_losses(
-        verification,
-        {{"losses", {{"steps", {2.0, 1.0, 0.5, 0.25}}, {"validations", validations}}}}, "r", 1e-5);
+  const auto judged = [&](const std::vector<double>& validations) {
+    return judge_losses(verification, {LossCurve{{2.0, 1.0, 0.5, 0.25}, {}, validations}, 1}, "r",
+                        1e-5);
   };
   EXPECT_EQ(judged({1.7, 0.8}).document.at("verdict"), "equal");
   const auto loss = judged({1.7, 0.4});
@@ -71,29 +71,51 @@ TEST(Losses, OfUnseenSamplesAreComparedToo) {
 TEST(Losses, WithoutAReferenceNothingIsClaimed) {
   Verification verification;
   verification.losses = {{1.0}, {1.0}};
-  const auto loss = judge_losses(verification, {{"problem", "too large"}}, "r", 1e-5);
+  const auto loss = judge_losses(verification, {.problem = "too large"}, "r", 1e-5);
   EXPECT_EQ(loss.document.at("verdict"), "no_reference");
   EXPECT_EQ(loss.document.at("problem"), "too large");
   EXPECT_EQ(loss.problem, "");
 }
 
-TEST(Documents, ASkeletonHasEveryKeyOfAResult) {
+TEST(Documents, ANewResultHasEveryKey) {
   Case point;
   point.factors = {
       {"strategy", "data"}, {"mesh", "data=1"}, {"global_batch", 32}, {"microbatches", 1}};
   point.config.model.mlp.widths = {2, 1};
   name_case(point);
-  const auto result = result_skeleton({}, point);
-  for (const char* key :
-       {"schema_version", "id",      "study",  "label",   "status",       "reason",
-        "exit_code",      "attempt", "launch", "started", "finished",     "wall_seconds",
-        "factors",        "case",    "config", "loss",    "step_seconds", "samples_per_second",
-        "breakdown",      "traffic", "memory", "compute", "prediction",   "explanation",
-        "pipeline"})
+  const nlohmann::json result = new_result({}, point);
+  for (const char* key : {"schema_version", "id",           "study",
+                          "label",          "status",       "reason",
+                          "exit_code",      "attempt",      "launches",
+                          "launch",         "simulated",    "started",
+                          "finished",       "wall_seconds", "factors",
+                          "case",           "config",       "loss",
+                          "rounds",         "step_seconds", "samples_per_second",
+                          "breakdown",      "traffic",      "memory",
+                          "pipeline",       "compute",      "prediction",
+                          "explanation",    "checkpoint"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_TRUE(finite(NAN).is_null());
   EXPECT_TRUE(finite(INFINITY).is_null());
   EXPECT_EQ(finite(1.5), 1.5);
+}
+
+TEST(Documents, AResultIsReadAsItWasWritten) {
+  const TemporaryDirectory work;
+  const ResultsDirectory directory(work.path());
+  const CaseResult written = fake_result({});
+  directory.write_result(written);
+  EXPECT_EQ(nlohmann::json(directory.result(written.id).value()), nlohmann::json(written));
+  Reference reference;
+  reference.losses = LossCurve{{1.5, NAN}, {1.25}, {}};
+  reference.asked_steps = 2;
+  directory.write("references/a.json", reference);
+  const Reference read = directory.reference("references/a.json");
+  EXPECT_EQ(nlohmann::json(read), nlohmann::json(reference));
+  EXPECT_TRUE(read.has_steps(2));
+  EXPECT_FALSE(read.has_steps(3));
+  EXPECT_FALSE(read.has_steps({})) << "all";
+  EXPECT_FALSE(directory.reference("references/b.json").has_steps(1));
 }
 
 TEST(Documents, CountTheParametersOfEveryKindOfModel) {
@@ -104,7 +126,7 @@ TEST(Documents, CountTheParametersOfEveryKindOfModel) {
   point.config.model.residual_mlp = {
       .input_width = 2, .width = 3, .inner_width = 5, .blocks = 1, .output_width = 1};
   name_case(point);
-  EXPECT_EQ(result_skeleton({}, point).at("case").at("parameters"),
+  EXPECT_EQ(new_result({}, point).facts.at("parameters"),
             (2 * 3 + 3) + (3 + 3) + (3 * 5 + 5) + (5 * 3 + 3) + (3 * 1 + 1));
 }
 

@@ -28,12 +28,12 @@ Case case_of(const std::string& id, Size ranks) {
 /// Cases a, b and c on 1, 2 and 4 ranks.
 class Selection : public ::testing::Test {
  protected:
-  /// A result with these keys, and others that nobody looks at.
+  /// Writes a result with these keys and others that do not matter.
   void write(const std::string& id, const nlohmann::json& keys) {
     nlohmann::json result = fake_result({.status = keys.at("status")});
     result["id"] = id;
     result.update(keys);
-    results.write_result(result);
+    results.write(ResultsDirectory::of_case(id, "result.json"), result);
   }
   std::vector<What> select(const RunOptions& options = {}, Size ranks = 4) {
     std::vector<What> found;
@@ -51,11 +51,7 @@ class Selection : public ::testing::Test {
 TEST_F(Selection, GivesUpCasesInWhichLaunchesEnd) {
   const auto attempt = [&](const std::string& id, const char* status) {
     const Size number = results.begin_attempt(id);
-    write(id, {{"status", status},
-               {"started", utc_time()},
-               {"attempt", number},
-               {"launches", 0},
-               {"rounds", nlohmann::json::array()}});
+    write(id, {{"status", status}, {"started", utc_time()}, {"attempt", number}, {"launches", 0}});
   };
   attempt("a", "running");
   attempt("b", "ok");  // cut short between its rounds: another case ended the launch
@@ -86,7 +82,7 @@ TEST_F(Selection, ContinuesACaseUntilEnoughLaunchesHaveMeasuredIt) {
   write("c", {{"status", "running"},
               {"started", utc_time()},
               {"launches", 0},
-              {"rounds", nlohmann::json::array()}});
+              {"rounds", {Round{"one", 0, 1, {1, 1}}}}});
   EXPECT_TRUE(select_case(cases[2], results, {}, study, {4}).continues) << "left behind";
   write("c",
         {{"status", "running"}, {"started", utc_time()}, {"launches", 0}, {"rounds", nullptr}});
@@ -175,7 +171,7 @@ TEST_F(Selection, WithoutLocksTimeTells) {
   EXPECT_FALSE(is_run(LockState::unknown, "2001-01-01T00:00:00Z", 10));
 }
 
-// To run the case again would overwrite what somebody has edited.
+// A rerun would overwrite a file that somebody has edited.
 TEST_F(Selection, AResultThatIsDamagedIsAnError) {
   write("a", {{"status", "ok"}, {"attempt", 0}});
   const std::string file = (directory.path() / "cases/a/result.json").string();

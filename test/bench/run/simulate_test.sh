@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A study that is simulated: files as of a run, marked as what they are, for more ranks than there are anywhere.
+# A simulated study writes the files of a run, marked as simulated, also for 131,072 ranks.
 # usage: simulate_test.sh PROGRAM JSON_GET INPUTS
 program=$1 json_get=$2 inputs=$3
 launcher=()
@@ -36,7 +36,7 @@ done
 [ "$("$json_get" "$here"/results/launches/*.json /ranks)" = 131072 ] || fail "not for all ranks"
 [ "$(head -1 "$here/results/cases.csv" | tr , '\n' | tail -1)" = simulated ] || fail "cases.csv does not tell"
 
-# What was simulated is not overwritten, nor taken for a run that can go on.
+# Simulated results are neither overwritten nor resumed.
 launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 1
 
@@ -48,7 +48,7 @@ expect_code 0
 grep -q ' oom ' "$out" || fail "no case is too large"
 grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
 
-# Counts that would never end, or fill memory, are rejected in one line.
+# Counts that would take forever or fill memory are rejected in one line.
 begin huge
 launch jobs "$inputs/quick_study.toml" --scheduler slurm --ranks-per-node 268435456 -o jobs
 expect_code 0

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The small variant of a study of inputs/, run whole: every case ends well, and the files are as
-# described.
+# Runs the small variant of a study of inputs/: every case passes, and the files are as described.
 # usage: studies_test.sh PROGRAM CHECK_RESULTS STUDY LAUNCHER...
 program=$1 check_results=$2 study=$3
 shift 3
@@ -31,13 +30,13 @@ wide=$(awk 'length > 120 && !/^FOM|^RESULT|^  / { print }' "$out")
 [ "$(head -1 "$here/results/steps.csv")" = id,attempt,round,step,seconds ] || fail "steps.csv has another header"
 [ "$(find "$here/results" -name '*.partial-*' | wc -l)" -eq 0 ] || fail "temporary files are left"
 
-# A trace of every case that was measured, with its steps.
+# Every measured case has a trace with its steps.
 for result in "$here"/results/cases/*/result.json; do
   grep -q '"status": "ok"' "$result" || continue
   grep -q '"name": *"step"' "$(dirname "$result")/trace.json" || fail "no trace beside $result"
 done
 
-# A second run has nothing left to do, and says the same.
+# A second run runs nothing, and ends with the same result.
 first=$(grep '^RESULT' "$out")
 launch run "$study" --small -o results --resume
 expect_code 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A study whose cases have one thread a rank or two: one launch for each, and the same losses.
+# Cases with one and with two threads per rank take a launch each, and have the same losses.
 # usage: threads_test.sh PROGRAM JSON_GET CHECK_RESULTS LAUNCHER...   (of 2 ranks)
 program=$1 json_get=$2 check_results=$3
 shift 3
@@ -8,13 +8,13 @@ launcher=("$@")
 # shellcheck source=../../app/script_support.sh
 source "$(dirname "$0")/../../app/script_support.sh"
 
-# study_run THREADS ARGUMENT...: a launch whose ranks have so many.
+# study_run THREADS ARGUMENT...: runs a launch with so many threads per rank.
 study_run() {
   export OMP_NUM_THREADS=$1
   shift
   launch run study.toml -o results "$@"
 }
-# expect_last PATTERN: of the result.
+# expect_last PATTERN: checks the RESULT line.
 expect_last() { tail -1 "$out" | grep -qE "^RESULT: $1" || fail "ended with '$(tail -1 "$out")', expected $1"; }
 
 begin threads

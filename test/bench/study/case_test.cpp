@@ -48,7 +48,7 @@ TEST(Cases, BatchPerRankGrowsWithTheRanks) {
   EXPECT_EQ(cases[1].factors.at("batch_per_rank"), 16);
 }
 
-// Weak scaling would otherwise end where the batch of all ranks is larger than the data set.
+// Otherwise weak scaling would end with a batch larger than the data set.
 TEST(Cases, SamplesFollowTheBatchUnlessTheStudySaysHowMany) {
   const std::vector<Grid> grids{{{"ranks", {1}}, {"global_batch", {32, 128, 512}}}};
   const auto samples = [](const std::vector<Case>& cases) {
@@ -75,7 +75,7 @@ TEST(Cases, TheShippedWeakStudyGoesOnBeyondItsDataSet) {
   EXPECT_TRUE(make_cases(study).at(0).skip_reason) << "it was asked for";
 }
 
-// On one rank nothing is reduced, so overlap makes no difference there.
+// One rank reduces nothing, so overlap makes no difference.
 TEST(Cases, FactorsThatDoNotApplyAreDropped) {
   const auto cases =
       make_cases(study_of({{{"ranks", {1, 2}}, {"distributed.overlap", {false, true}}}}));
@@ -186,7 +186,7 @@ TEST(Cases, MeshesOverAxesAreAllFactorisations) {
           static_cast<double>(factorisations(ranks, {names.begin(), names.begin() + axes}).size()));
 }
 
-// Counted before they are made.
+// The number of cases is checked before they are made.
 TEST(Cases, AreNoMoreThanTenThousand) {
   const auto message = [](const Grid& grid) -> std::string {
     try {
@@ -224,7 +224,7 @@ TEST(Cases, AStrategyHasItsUsualMesh) {
   EXPECT_EQ(usual_mesh("hybrid", Topology::blocks(8, 8)).to_string(), "data=2,fsdp=4");
 }
 
-// The first ranks of the launch; more of them have nodes like its own.
+// A case has the nodes of the first ranks of the launch; a larger case has nodes like them.
 TEST(Cases, TakeMeshSizesFromTheNodes) {
   Study study = study_of({{{"ranks", {2, 4, 8}}, {"mesh", {"data=nodes,fsdp=per_node"}}}});
   const auto meshes = [&](const std::optional<Topology>& launch) {
@@ -242,7 +242,7 @@ TEST(Cases, TakeMeshSizesFromTheNodes) {
   study.base.training.distributed.num_processes_per_node = 4;
   EXPECT_EQ(meshes({}),
             (std::vector<std::string>{"data=1,fsdp=2", "data=1,fsdp=4", "data=2,fsdp=4"}));
-  // A launch that is too small for a case does not say what nodes that case has.
+  // A launch that is too small for a case does not determine its nodes.
   EXPECT_EQ(meshes(Topology::blocks(2, 1)),
             (std::vector<std::string>{"data=2,fsdp=1", "data=1,fsdp=4", "data=2,fsdp=4"}));
 }

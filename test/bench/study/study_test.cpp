@@ -134,7 +134,7 @@ TEST(Study, WrongValuesNameTheKeyAndWhatIsAllowed) {
   expect_error("[[grid\n", ":1: ");
 }
 
-// What bench/README.md shows is a study.
+// The example in bench/README.md is a valid study.
 TEST(Study, TheExampleOfTheReadmeIsOne) {
   std::ifstream file(TESSERA_BENCH_README);
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/last_word.hpp"
+#include "run/abort_record.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -35,14 +35,16 @@ const char* status_for(ExitCode code) {
 
 }  // namespace
 
-LastWord::LastWord(const ResultsDirectory& results) : results_(results) {
-  observe_abort([this](ExitCode code, const std::string& reason) { speak(code, reason); });
+AbortRecord::AbortRecord(const ResultsDirectory& results) : results_(results) {
+  observe_abort([this](ExitCode code, const std::string& reason) { on_abort(code, reason); });
 }
 
-LastWord::~LastWord() { observe_abort({}); }
+AbortRecord::~AbortRecord() { observe_abort({}); }
 
-void LastWord::begin(nlohmann::json result, std::optional<double> case_seconds) {
+void AbortRecord::begin(std::string id, std::optional<CaseResult> result,
+                        std::optional<double> case_seconds) {
   const std::lock_guard lock(mutex_);
+  id_ = std::move(id);
   result_ = std::move(result);
   phase_ = "set-up";
   if (case_seconds)
@@ -50,18 +52,18 @@ void LastWord::begin(nlohmann::json result, std::optional<double> case_seconds) 
         [this, limit = *case_seconds](const std::stop_token& is_over) { wait(is_over, limit); });
 }
 
-void LastWord::enter(std::string phase) {
+void AbortRecord::enter(std::string phase) {
   const std::lock_guard lock(mutex_);
   phase_ = std::move(phase);
 }
 
-void LastWord::end() {
+void AbortRecord::end() {
   deadline_ = {};
   const std::lock_guard lock(mutex_);
-  result_.reset();
+  id_.clear();
 }
 
-void LastWord::wait(const std::stop_token& is_over, double case_seconds) {
+void AbortRecord::wait(const std::stop_token& is_over, double case_seconds) {
   const double seconds = std::min(2 * case_seconds + 5, 1e8);
   std::string reason;
   {
@@ -75,31 +77,30 @@ void LastWord::wait(const std::stop_token& is_over, double case_seconds) {
   abort_job(ExitCode::timeout, reason);
 }
 
-void end_case(nlohmann::json& result, ExitCode code, const std::string& reason) {
-  result["status"] = status_for(code);
-  result["reason"] = one_line(reason);
-  result["exit_code"] = static_cast<int>(code);
+void end_case(CaseResult& result, ExitCode code, const std::string& reason) {
+  result.status = status_for(code);
+  result.reason = one_line(reason);
+  result.exit_code = static_cast<int>(code);
 }
 
-/// The watchdog gives its own code to what the study calls a time-out.
-void LastWord::speak(ExitCode code, const std::string& reason) {
+void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  if (!result_) return;
+  if (id_.empty()) return;
+  // The watchdog has an exit code of its own for a stalled rank.
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
-  nlohmann::json& result = *result_;
-  const bool is_kept = result.contains("status");
-  end_case(result, stalled ? ExitCode::timeout : code,
-           reason.empty() ? "the job was aborted" : reason);
-  result["finished"] = utc_time();
+  const ExitCode ended = stalled ? ExitCode::timeout : code;
   try {
-    if (is_kept) results_.write_result(result);
+    if (result_) {
+      end_case(*result_, ended, reason.empty() ? "the job was aborted" : reason);
+      result_->finished = utc_time();
+      results_.write_result(*result_);
+    }
     write_summary(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
   }
-  print_result_line("FAIL", fmt::format("{}: {}; use --resume to run the other cases",
-                                        result.at("id").get<std::string>(),
-                                        result.at("status").get<std::string>()));
+  print_result_line(
+      "FAIL", fmt::format("{}: {}; use --resume to run the other cases", id_, status_for(ended)));
 }
 
 void print_result_line(const std::string& verdict, const std::string& text) {
