@@ -48,7 +48,7 @@ std::vector<std::function<void(Experiment&)>> computations() {
           activation == Activation::relu ? Activation::identity : activation;
     });
   for (const LossKind loss : {LossKind::mse, LossKind::mae, LossKind::relative_l2})
-    for (const char* type : {"mean", "sum"})
+    for (const GradientReduceType type : {GradientReduceType::mean, GradientReduceType::sum})
       changes.emplace_back([=](Experiment& e) {
         e.training.loss = loss;
         e.training.distributed.gradient_reduce_type = type;
