@@ -130,11 +130,11 @@ expect_line " +\[16:32, 0:4\] +on ranks 2-3"
 expect_line "layer1/kernel \(parameter\): P\(None, 'model'\) of \(4, 64\), flat shares over fsdp"
 expect_line " +\[0:4, 32:64\], elements 80:128 of 128 +on rank 3"
 expect_line " +\[32:64\], none of it +on rank 1"
-cp "$out" "$work/live"
+cp "$out" "$work/live_tensors"
 # The old name of the command gives the same.
 launcher=("${several[@]}")
 launch inspect "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
 launcher=()
-cmp "$out" "$work/live" || fail "inspect prints something else"
+cmp "$out" "$work/live_tensors" || fail "inspect prints something else"
 
 conclude

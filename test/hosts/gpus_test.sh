@@ -10,12 +10,12 @@ launcher=("$hosts" 2 2)
 begin own-of-each-host
 FAKE_GPUS=a,b launch gpus
 expect_code 0
-expect_line "GPUs 0 1 0 1"
+expect_line "GPUs a b a b"
 # Ranks in turn: 0 and 2 are on the first host.
 begin in-turn
 FAKE_GPUS=a,b OMPI_MCA_rmaps_base_mapping_policy=node launch gpus
 expect_code 0
-expect_line "GPUs 0 0 1 1"
+expect_line "GPUs a a b b"
 
 # If both ranks of the second host have one GPU, all ranks of both hosts fail with one message.
 begin too-few-on-one-host
@@ -34,6 +34,6 @@ error='ranks 0 and 1 of a node with 2 ranks share one GPU: start one rank per GP
 [ "$(grep -c "$error" "$err")" -eq 1 ] || fail "is not told once"
 TESSERA_ALLOW_SHARED_GPU=1 launch gpus
 expect_code 0
-expect_line "GPUs 0 1 0 0"
+expect_line "GPUs a b a a"
 
 conclude

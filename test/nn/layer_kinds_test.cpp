@@ -101,8 +101,12 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
     for (const auto& gradient : alone.gradients) parameters.push_back(to_host(gradient));
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (has_gradient(alone, i)) expect_differences(alone, alone.x[i], inputs[i]);
-    for (std::size_t p = 0; p < parameters.size(); ++p)
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      // Only the rank with row 0 of the table adds the positions, but every rank has their
+      // gradient.
+      if (p > 0 && layer.parameters[0].begin > 0) continue;
       expect_differences(alone, alone.parameters[p], parameters[p]);
+    }
   }
 }
 

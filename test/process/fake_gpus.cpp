@@ -28,6 +28,8 @@ std::optional<Gpu> own_gpu() {
   const std::vector<std::string> gpus = fake_gpus();
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  // The rank among those of its node, which Kokkos reads from the launcher too.
+  if (const char* const local = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK")) rank = std::atoi(local);
   const int index = rank % static_cast<int>(gpus.size());
   const std::string& name = gpus[static_cast<std::size_t>(index)];
   if (name == "broken") throw Error(ExitCode::usage, "GPU {} is not responding", index);

@@ -136,8 +136,8 @@ TEST(Decisions, OfAListAreThoseOfALaunch) {
 
 TEST(Decisions, EveryShippedStudyHasCasesForAnyLaunch) {
   for (const std::string& file : shipped_studies()) {
-    // Its plans are too long for this test.
-    if (read_text(file).starts_with("# On 8 to 131,072 ranks")) continue;
+    // Its plans, of 131,072 ranks, take too long for this test.
+    if (file.ends_with("/simulated.toml")) continue;
     SCOPED_TRACE(file);
     const Study study = load_study({file});
     for (const Size ranks : {1, 2, 3, 5, 8}) {
