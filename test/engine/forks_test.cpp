@@ -56,7 +56,7 @@ std::vector<ModelSpec> forks() {
         model, {unit, input, up ? 5 : 7, up ? 7 : 5, up ? "embed" : "mlp", up ? "mlp" : "embed", a,
                 true, static_cast<std::uint32_t>(input + 1)});
   };
-  std::vector<ModelSpec> models(4);
+  std::vector<ModelSpec> models(5);
   for (ModelSpec& model : models) model.input_width = 5;
   {  // two column-parallel heads of one output, joined column by column
     ModelSpec& m = models[0];
@@ -84,6 +84,15 @@ std::vector<ModelSpec> forks() {
     ModelSpec& m = models[3];
     const Size x = dense(m, "a", -1, true, Activation::tanh);
     dense(m, "b", m.append(add("sum", "sum", x, x, 7)), false, Activation::identity);
+  }
+  {  // a layer of two inputs that another layer reads as well
+    ModelSpec& m = models[4];
+    const Size x = dense(m, "a", -1, true, Activation::tanh);
+    const Size mean = dense(m, "b", x, false, Activation::identity);
+    const Size logvar = dense(m, "c", x, false, Activation::tanh);
+    const Size z = m.append(reparameterize("z", "z", mean, logvar, 5, 0.5, 42));
+    const Size both = m.append(add("both", "both", mean, logvar, 5));
+    dense(m, "d", m.append(add("sum", "sum", z, both, 5)), true, Activation::identity);
   }
   return models;
 }

@@ -45,18 +45,20 @@ std::vector<LayerSpec> kinds() {
       pointwise("no bias", "u", 0, 4, Activation::gelu),
       jet_activation("jets of tanh", "u", 0, 5, Activation::tanh, "mlp"),
       jet_activation("jets of identity", "u", 0, 5, Activation::identity, "mlp")};
-  all[4].parameters[0].begin = 3, all[4].parameters[0].shape[0] = 4;
-  all[7].out_begin = all[7].out = columns / 2;
-  all[10].in_begin = all[10].in = columns / 2;
-  for (LayerSpec& layer : all)
+  for (LayerSpec& layer : all) {
     if (row_of(layer).name == "fourier") layer.positions = 1;
+    if (layer.name == "rows of a table")
+      layer.parameters[0].begin = 3, layer.parameters[0].shape[0] = 4;
+    if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
+    if (layer.name == "sum over modes of a rank") layer.in_begin = layer.in = columns / 2;
+  }
   for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
                                       Activation::sigmoid, Activation::gelu})
     all.push_back(pointwise(std::string(name_of(activation)), "u", 0, 4, activation, "mlp"));
   return all;
 }
 
-constexpr Size samples = 3;
+constexpr Size batch_samples = 3;
 
 bool has_gradient(const LayerAlone<double>& alone, std::size_t input) {
   return alone.layer.inputs[input] != LayerSpec::data;
@@ -94,7 +96,7 @@ void expect_differences(const LayerAlone<double>& alone, const Matrix<double>& o
 TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
-    const LayerAlone<double> alone(layer, samples);
+    const LayerAlone<double> alone(layer, batch_samples);
     alone.run();
     std::vector<std::vector<double>> inputs, parameters;
     for (std::size_t i = 0; i < alone.x.size(); ++i) inputs.push_back(input_gradient(alone, i));
@@ -113,7 +115,7 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
 TEST(LayerKinds, AddToGradients) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
-    LayerAlone<double> alone(layer, samples);
+    LayerAlone<double> alone(layer, batch_samples);
     alone.run();
     const auto once = to_host(alone.dx[0]);
     std::vector<std::vector<double>> parameters;
@@ -138,7 +140,7 @@ TEST(LayerKinds, OverwriteInPlace) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
     const LayerRow& row = row_of(layer);
-    LayerAlone<double> alone(layer, samples);
+    LayerAlone<double> alone(layer, batch_samples);
     alone.run();
     const auto copy_of = [](const Matrix<double>& m) {
       return to_device(to_host(m), m.extent(0), m.extent(1));
@@ -218,8 +220,8 @@ TYPED_TEST(LayerKindsIn, EqualTheWiderTypeRoundedOnce) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
     const Rounding rounding = rounding_of<T>(layer);
-    const LayerAlone<T> alone(layer, samples);
-    const LayerAlone<Wider> wide(layer, samples);
+    const LayerAlone<T> alone(layer, batch_samples);
+    const LayerAlone<Wider> wide(layer, batch_samples);
     for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
     for (std::size_t p = 0; p < alone.parameters.size(); ++p)
       copy_numbers(alone.parameters[p], wide.parameters[p]);
@@ -248,8 +250,8 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
     for (const Layout& layout : layouts_of(layer)) {
       SCOPED_TRACE(layer.name);
       const Rounding rounding{0, rounding_of<T>(layer).sums};
-      LayerAlone<T> alone(layer, samples);
-      const LayerAlone<State> wide(layer, samples);
+      LayerAlone<T> alone(layer, batch_samples);
+      const LayerAlone<State> wide(layer, batch_samples);
       for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
       for (std::size_t p = 0; p < alone.parameters.size(); ++p)
         copy_numbers(alone.parameters[p], wide.parameters[p]);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
@@ -37,6 +39,18 @@ ProcessName this_process() {
   std::error_code unused;
   const std::string space = fs::read_symlink("/proc/self/ns/pid", unused).string();
   return {host_name() + "/" + space, getpid()};
+}
+
+/// Returns true if this host has no such process, or if it is a zombie: some containers never
+/// collect exit codes.
+bool has_ended(long number) {
+  if (::kill(static_cast<pid_t>(number), 0) != 0 && errno == ESRCH) return true;
+  std::ifstream file(fmt::format("/proc/{}/stat", number));
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  // The state follows the command in parentheses, which may contain anything.
+  const std::size_t command = all.rfind(')');
+  return command != std::string::npos && command + 2 < all.size() &&
+         (all[command + 2] == 'Z' || all[command + 2] == 'X');
 }
 
 std::optional<ProcessName> parse_process(const std::string& text) {
@@ -101,12 +115,11 @@ bool DirectoryLock::take() {
   throw Error(ExitCode::usage, "{}: cannot be written: {}", file_.string(), std::strerror(error));
 }
 
-/// A process of this host that does not exist has ended. Any other process must count, because its
-/// number may belong to another process now.
+/// A process of this host that does not exist, or of which only its exit code is left, has ended.
+/// Any other process must count, because its number may belong to another process now.
 bool DirectoryLock::is_alive(const std::string& text, std::chrono::milliseconds interval) const {
   const ProcessName owner = *parse_process(text);
-  if (owner.host == this_process().host && ::kill(owner.number, 0) != 0 && errno == ESRCH)
-    return false;
+  if (owner.host == this_process().host && has_ended(owner.number)) return false;
   constexpr int missed = 6;
   log_note(fmt::format("{}: process {} on {} may use this directory; waiting {:.0f} s for a sign",
                        file_.string(), owner.number, owner.host_only(),

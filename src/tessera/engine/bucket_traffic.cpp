@@ -28,25 +28,26 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
 }
 
 template <class T>
-void BucketTraffic<T>::gather(Phase phase, Size bucket) {
-  if (phase == Phase::finish) return finish(gather_);
-  const Communicator& ranks = communicators_[RankSet::shard];
-  const auto share = used_.share(bucket), whole = used_.whole(bucket);
-  if (phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
+void BucketTraffic<T>::gather(const Action& action) {
+  if (action.phase == Phase::finish) return finish(gather_);
+  const Communicator& ranks = ranks_of(action);
+  const auto share = used_.share(action.index), whole = used_.whole(action.index);
+  if (action.phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
   const Region region("tessera::gather");
   ranks.all_gather(share, whole);
 }
 
 template <class T>
-void BucketTraffic<T>::reduce_scatter(Phase phase, Size bucket, Size microbatch) {
+void BucketTraffic<T>::reduce_scatter(const Action& action, Size microbatch) {
+  const Size bucket = action.index;
   const bool in_place = !state_.sharding.gradients;
-  if (phase == Phase::finish) {
+  if (action.phase == Phase::finish) {
     finish(scatter_);
     return add_incoming(bucket, microbatch);
   }
-  const Communicator& ranks = communicators_[RankSet::shard];
+  const Communicator& ranks = ranks_of(action);
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
-  if (phase == Phase::start) {
+  if (action.phase == Phase::start) {
     const Scratch room{arriving_};
     clear_padding(bucket);
     return started(scatter_, in_place ? ranks.ireduce_scatter(whole, room)
@@ -60,19 +61,20 @@ void BucketTraffic<T>::reduce_scatter(Phase phase, Size bucket, Size microbatch)
 }
 
 template <class T>
-void BucketTraffic<T>::reduce(Phase phase, Size bucket) {
-  if (phase == Phase::finish) return finish(reductions_[bucket]);
-  const Communicator& ranks = communicators_[RankSet::replica];
-  const Vector<State> gradient = gradients_.range(state_.gradient(bucket));
-  if (phase == Phase::start) return started(reductions_[bucket], ranks.iall_reduce(gradient));
+void BucketTraffic<T>::reduce(const Action& action) {
+  Request& reduction = reductions_[action.index];
+  if (action.phase == Phase::finish) return finish(reduction);
+  const Communicator& ranks = ranks_of(action);
+  const Vector<State> gradient = gradients_.range(state_.gradient(action.index));
+  if (action.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);
 }
 
 template <class T>
-void BucketTraffic<T>::reduce_rows(Size index) const {
-  const UnitPlan& unit = stage_.parameters.units[index];
+void BucketTraffic<T>::reduce_rows(const Action& action) const {
+  const UnitPlan& unit = stage_.parameters.units[action.index];
   const Range own = state_.owned_gradients(unit.bucket, unit.own_rows);
-  if (own.count > 0) communicators_[RankSet::model].all_reduce(gradients_.range(own));
+  if (own.count > 0) ranks_of(action).all_reduce(gradients_.range(own));
 }
 
 /// Returns the target of a reduce-scatter: the kept share for the first microbatch, else a receive

@@ -24,15 +24,15 @@ class BucketTraffic {
                 const StateArena<T>& used, const StateArena<State>& gradients);
 
   /// Gathers a bucket's parameters from the shares of all ranks.
-  void gather(Phase phase, Size bucket);
+  void gather(const Action& action);
   /// Reduces a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
   /// every microbatch, adds the share to that of earlier microbatches.
-  void reduce_scatter(Phase phase, Size bucket, Size microbatch);
+  void reduce_scatter(const Action& action, Size microbatch);
   /// Reduces a bucket's gradient, or the rank's share of it, over the replicas.
-  void reduce(Phase phase, Size bucket);
+  void reduce(const Action& action);
   /// Sums over `model` the gradients of parameters that are replicated there in a layer with split
   /// rows.
-  void reduce_rows(Size unit) const;
+  void reduce_rows(const Action& action) const;
 
   /// Returns the number of calls that are started and not finished.
   Size in_flight() const { return in_flight_; }
@@ -43,6 +43,9 @@ class BucketTraffic {
   Vector<State> scattered(Size bucket, Size microbatch) const;
   void add_incoming(Size bucket, Size microbatch) const;
   void clear_padding(Size bucket) const;
+  const Communicator& ranks_of(const Action& action) const {
+    return communicators_[action.call->ranks];
+  }
   void started(Request& request, Request&& call);
   void finish(Request& request);
 

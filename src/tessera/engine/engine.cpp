@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step and the dispatch of its actions. Actions on tensors between layers are in
 // engine_tensors.cpp.
+#include <algorithm>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
@@ -134,7 +136,7 @@ template <class T>
 void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now) {
   switch (action.operation) {
     case StepOperation::gather:
-      return buckets_.gather(action.phase, action.index);
+      return buckets_.gather(action);
     case StepOperation::redistribute:
       return redistribute(action, now.batch);
     case StepOperation::accumulate:
@@ -150,15 +152,15 @@ void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& cal
     case StepOperation::send:
       return message(action, now.batch);
     case StepOperation::reduce_scatter:
-      return buckets_.reduce_scatter(action.phase, action.index, now.batch.number);
+      return buckets_.reduce_scatter(action, now.batch.number);
     case StepOperation::reduce:
-      return buckets_.reduce(action.phase, action.index);
+      return buckets_.reduce(action);
     case StepOperation::reduce_rows:
-      return buckets_.reduce_rows(action.index);
+      return buckets_.reduce_rows(action);
     case StepOperation::check_finite:
-      return check_finite();
+      return check_finite(action);
     case StepOperation::clip:
-      return clip();
+      return clip(action);
     case StepOperation::update:
       return update(static_cast<State>(now.learning_rate));
   }
@@ -200,12 +202,12 @@ void Engine<T>::close_arenas(MemoryGuard& guard) const {
 }
 
 template <class T>
-void Engine<T>::check_finite() {
+void Engine<T>::check_finite(const Action& action) {
   const Region region("tessera::check_finite");
   const Size flag = sums_.places().first_finite();
   Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_.all(), flag), 0.0);
   for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.all(), flag);
-  overflows_ = sums_.reduce(communicators_[RankSet::mesh], flag, ReduceOp::max) > 0;
+  overflows_ = sums_.reduce(communicators_[action.call->ranks], flag, ReduceOp::max) > 0;
   if (overflows_ && !loss_scale_.can_shrink())
     throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
                 steps_);
@@ -213,7 +215,7 @@ void Engine<T>::check_finite() {
 
 /// Clips gradients. Each element counts once in the norm over all ranks, which is summed in double.
 template <class T>
-void Engine<T>::clip() {
+void Engine<T>::clip(const Action& action) {
   const Region region("tessera::clip");
   const double scale = loss_scale_.value();
   if (options_.clip.value)
@@ -225,7 +227,8 @@ void Engine<T>::clip() {
     sum_of_squares<State>(gradients_.range(range), sums_.all(), next++);
   if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_.all(), next++);
   if (next > first + 1) add_up(sums_.all(), first, next - first);
-  const double squared_norm = sums_.reduce(communicators_[RankSet::split], first, ReduceOp::sum);
+  const double squared_norm =
+      sums_.reduce(communicators_[action.call->ranks], first, ReduceOp::sum);
   gradient_scale_ =
       static_cast<State>(clip_scale(options_.clip, squared_norm / (scale * scale)) / scale);
 }
@@ -263,9 +266,11 @@ void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
   loss_scale_.set_state(loss_scale);
   sums_.set_losses(losses_so_far);
   renew_copies();
-  if (state_.has_copies && state_.sharding.moments && !state_.sharding.parameters)
-    for (Size b = 0; b < static_cast<Size>(state_.buckets.size()); ++b)
-      buckets_.gather(Phase::whole, b);
+  if (!state_.has_copies) return;
+  // Copies of sharded parameters are gathered as after an update, at the end of a step.
+  auto action = std::find_if(stage_.actions.begin(), stage_.actions.end(),
+                             [](const Action& a) { return a.is(StepOperation::update); });
+  for (++action; action != stage_.actions.end(); ++action) buckets_.gather(*action);
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

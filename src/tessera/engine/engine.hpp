@@ -116,8 +116,8 @@ class Engine {
   template <class E>
   Matrix<const E> in_loss_shape(const Matrix<const E>& all, const Microbatch<State>& batch) const;
   void close_arenas(MemoryGuard& guard) const;
-  void check_finite();
-  void clip();
+  void check_finite(const Action& action);
+  void clip(const Action& action);
   void update(State rate);
   void renew_copies();
 

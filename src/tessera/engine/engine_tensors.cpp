@@ -66,7 +66,7 @@ void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>
 template <class T>
 void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
   if (action.phase == Phase::finish) return messages_.finish(action, batch.number);
-  messages_.start(action, batch.number, communicators_[RankSet::pipeline],
+  messages_.start(action, batch.number, communicators_[action.call->ranks],
                   flat(frame_(action.message(), batch)));
 }
 

@@ -133,7 +133,13 @@ class BackwardPass {
     if (row.reads_output(layer)) operands.output = outputs_.made(l);
 
     std::vector<Size> passed_to;
-    std::optional<std::pair<Size, SlotId>> added;  // a gradient that is not accumulated in place
+    struct Term {
+      Size producer;
+      SlotId slot;
+      Placement placement;
+    };
+    std::vector<Term> terms;  // gradients that the layer cannot accumulate in place
+    bool dy_is_taken = false;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size producer = layer.inputs[i];
       if (producer == LayerSpec::data || !trains_[producer]) {
@@ -148,16 +154,19 @@ class BackwardPass {
       }
       const std::optional<std::size_t> held = find_given(producer, placement);
       const SlotId there = held ? contributions_[producer][*held].slot : no_slot;
-      if (held && row.adds_gradient && there != dy && belongs_to(there, producer)) {
+      // Action::adds holds for all inputs of a layer.
+      const bool may_add = row.adds_gradient && layer.inputs.size() == 1;
+      if (held && may_add && there != dy && belongs_to(there, producer)) {
         action.adds = true;
         operands.input_gradients.push_back(there);
         continue;
       }
-      const bool in_place = row.gradient_in_place && belongs_to(dy, l);
+      const bool in_place = row.gradient_in_place && belongs_to(dy, l) && !dy_is_taken;
+      dy_is_taken = dy_is_taken || in_place;
       const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
       operands.input_gradients.push_back(dx);
       if (held)
-        added = {producer, dx};
+        terms.push_back({producer, dx, placement});
       else
         give(producer, {dx, placement});
     }
@@ -169,7 +178,7 @@ class BackwardPass {
     if (weights_apart) backward_weights(l, dy);
 
     for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
-    if (added) join(added->first, added->second, layouts_[l].input_gradients[0]);
+    for (const Term& term : terms) join(term.producer, term.slot, term.placement);
     if (!weights_apart) owners(dy).erase(l);  // backward_weights() reads it
   }
 
