@@ -27,7 +27,7 @@ bool kernel_fits(const LayerSpec& layer) {
   return layer.parameters[0].shape == Shape{layer.in, layer.out};
 }
 
-/// There is no product for the gradient of x.
+/// There is no product for the gradient of the input if that is the batch.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   const Size n = samples * layer.positions;
   LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};

@@ -40,13 +40,13 @@ enum class StepOperation : std::uint8_t {
 /// finish.
 enum class Phase : std::uint8_t { whole, start, finish };
 
-/// The kind of object that Action::index numbers.
+/// The kind of object that an action works on.
 enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
 
 struct StepOperationRow {
   std::string_view name;
   ActionSubject subject;
-  bool of_microbatch;  ///< once per microbatch, else once per step
+  bool of_microbatch;  ///< printed with its microbatch
 };
 
 /// In the order of the enumerators.
@@ -127,7 +127,7 @@ enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };
 struct Action {
   StepOperation operation = StepOperation::forward;
   Phase phase = Phase::whole;
-  Size index = 0;  ///< number of the layer, unit or bucket
+  Size index = 0;  ///< number of the layer, unit or bucket; 0 for other subjects
   Size microbatch = 0;
   Operands operands{};
   std::optional<ActionCall> call{};

@@ -239,7 +239,7 @@ class BackwardPass {
 Size first_microbatch_rows(const PlanInput& input) {
   Size parts = 1;
   for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
-  // The first B mod parts ranks hold one row more than the others, and each splits its own rows
+  // B mod parts of the ranks hold one sample more than the others, and each splits its own samples
   // into microbatches.
   const Size extra = input.global_batch % parts;
   const Size base = input.global_batch / parts;
