@@ -38,7 +38,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
   engine_bytes_ = peak_of([&] {
     collectively(mesh_.world(), [&] {
       engine_.emplace(plan, mesh_, StepOptions::of(training_));
-      if (plan.input.check_replicas_every > 0) replicas_are_equal_.emplace(plan, mesh_, *engine_);
+      if (plan.input.check_replicas_every > 0) replica_check_.emplace(plan, mesh_, *engine_);
     });
   });
   make(make_data);
@@ -73,9 +73,9 @@ void TrainingSession<T>::step(Size batch) {
   ++steps_;
   ++(batch + 1 == data().num_batches() ? last_steps_since_ : since_.steps);
   samples_since_ += global_samples_[batch];
-  if (!replicas_are_equal_ || steps_ % training_.check_replicas_every != 0) return;
+  if (!replica_check_ || steps_ % training_.check_replicas_every != 0) return;
   ++since_.checks;
-  (*replicas_are_equal_)(steps_);
+  (*replica_check_)(steps_);
 }
 
 template <class T>

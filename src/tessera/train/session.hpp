@@ -95,7 +95,7 @@ class TrainingSession {
   Plan last_plan_, last_validation_plan_;  ///< plans of the last batch, which may be smaller
   std::optional<TrainingData<StateOf<T>>> data_;
   std::optional<Engine<T>> engine_;
-  std::optional<ReplicaCheck<T>> replicas_are_equal_;
+  std::optional<ReplicaCheck<T>> replica_check_;
   std::vector<Size> global_samples_, validation_samples_;  ///< samples of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0, next_batch_ = 0;
