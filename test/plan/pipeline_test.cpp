@@ -89,24 +89,6 @@ TEST(PipelineTimelines, WaitForMessages) {
   EXPECT_DOUBLE_EQ(timeline.bubble, 1 - 6 / 14.0);
 }
 
-TEST(PipelineTimelines, ReplayMeasuredTimes) {
-  const PipelineShape shape{gpipe, 2, 1, 1};
-  const PipelineTimeline one = replay_passes(order_passes(shape), shape, {{1, 2}, {3, 4}});
-  EXPECT_DOUBLE_EQ(one.makespan, 1 + 3 + 4 + 2);
-  EXPECT_DOUBLE_EQ(one.bubble, 0.5);
-  EXPECT_DOUBLE_EQ(one.stages[1][0].begin, 1);
-  EXPECT_DOUBLE_EQ(one.stages[0][1].begin, 8);
-  for_each_shape([](const PipelineShape& shape) {
-    const PipelineTimeline planned = timed(shape);
-    std::vector<std::vector<double>> times(planned.stages.size());
-    for (std::size_t k = 0; k < times.size(); ++k)
-      for (const TimedPass& pass : planned.stages[k]) times[k].push_back(pass.end - pass.begin);
-    const PipelineTimeline again = replay_passes(order_passes(shape), shape, times);
-    EXPECT_NEAR(again.makespan, planned.makespan, 1e-9);
-    EXPECT_NEAR(again.bubble, planned.bubble, 1e-9);
-  });
-}
-
 TEST(PipelineTimelines, AreDrawn) {
   EXPECT_EQ(draw(timed({one_f_one_b, 2, 3}), {one_f_one_b, 2, 3}),
             "  stage 0 F0 F1 .. .. B0 B0 F2 B1 B1 .. B2 B2\n"

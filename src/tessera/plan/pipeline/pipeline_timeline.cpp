@@ -24,10 +24,10 @@ double seconds_of(PassKind kind, const PipelineTimes& times) {
   return 0;
 }
 
-/// `time_of(k, i)` returns the time of the i-th pass of stage k.
-template <class TimeOf>
-PipelineTimeline time_each(const PassLists& passes, const PipelineShape& shape, double message,
-                           const TimeOf& time_of) {
+}  // namespace
+
+PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
+                             const PipelineTimes& times) {
   PipelineTimeline timeline;
   timeline.stages.resize(passes.size());
   std::map<PlacedPass, double> ends;
@@ -43,9 +43,10 @@ PipelineTimeline time_each(const PassLists& passes, const PipelineShape& shape, 
         if (const auto before = pass_before(next, shape)) {
           const auto end = ends.find(*before);
           if (end == ends.end()) break;
-          begin = std::max(begin, end->second + (before->stage == next.stage ? 0 : message));
+          begin = std::max(begin, end->second + (before->stage == next.stage ? 0 : times.message));
         }
-        const double seconds = time_of(k, own.size());
+        const double seconds =
+            seconds_of(next.pass.kind, times) / static_cast<double>(shape.virtual_stages);
         own.push_back({next.pass, begin, begin + seconds});
         ends[next] = begin + seconds;
         timeline.makespan = std::max(timeline.makespan, begin + seconds);
@@ -57,20 +58,6 @@ PipelineTimeline time_each(const PassLists& passes, const PipelineShape& shape, 
   if (timeline.makespan > 0)
     timeline.bubble = 1 - busy / (timeline.makespan * static_cast<double>(passes.size()));
   return timeline;
-}
-
-}  // namespace
-
-PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
-                             const PipelineTimes& times) {
-  return time_each(passes, shape, times.message, [&](std::size_t k, std::size_t i) {
-    return seconds_of(passes[k][i].kind, times) / static_cast<double>(shape.virtual_stages);
-  });
-}
-
-PipelineTimeline replay_passes(const PassLists& passes, const PipelineShape& shape,
-                               const std::vector<std::vector<double>>& times) {
-  return time_each(passes, shape, 0, [&](std::size_t k, std::size_t i) { return times[k][i]; });
 }
 
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {

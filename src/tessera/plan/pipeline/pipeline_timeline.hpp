@@ -39,10 +39,6 @@ struct PipelineTimeline {
 PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
                              const PipelineTimes& times);
 
-/// Returns the same with a time for each pass of each list. Messages take no time.
-PipelineTimeline replay_passes(const PassLists& passes, const PipelineShape& shape,
-                               const std::vector<std::vector<double>>& times);
-
 /// Draws a line per stage and a column per unit of time, such as "F0 F1 .. B0 B0". Times are
 /// rounded to units. Lines longer than `columns` are continued below, up to four times.
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns = 100);
