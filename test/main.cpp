@@ -127,7 +127,7 @@ class AgreeOnFailures : public testing::EmptyTestEventListener {
   const Harness& harness_;
 };
 
-/// What ranks other than 0 print: their own failures, every line with the rank.
+/// Prints the failures of a rank other than 0, every line with the rank.
 class PrintFailures : public testing::EmptyTestEventListener {
  public:
   explicit PrintFailures(int rank) : prefix_("[rank " + std::to_string(rank) + "] ") {}

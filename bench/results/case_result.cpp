@@ -4,18 +4,13 @@
 #include <tessera/base/text.hpp>
 
 #include "results/columns.hpp"
+#include "results/json_or_null.hpp"
 #include "results/stored_checks.hpp"
 
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-template <class T>
-Json json_or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-Json json_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json part_of(const StoredDocument& result, const char* key) {
   const StoredDocument part = result[key];

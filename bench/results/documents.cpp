@@ -14,15 +14,12 @@
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/predict/machine_file.hpp>
 
+#include "results/json_or_null.hpp"
+
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 Json axes_json(const MeshShape& mesh) {
   Json axes = Json::array();
@@ -73,27 +70,28 @@ Json study_document(const Study& study, const std::vector<Case>& cases) {
     list.push_back({{"id", point.id},
                     {"label", point.label},
                     {"factors", point.factors},
-                    {"skip_reason", or_null(point.skip_reason)}});
-  return {{"schema_version", 1},
-          {"name", study.name},
-          {"description", study.description},
-          {"file", study.file},
-          {"small", study.small},
-          {"scaling", name_of(study.scaling)},
-          {"baseline",
-           {{"ranks", or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
-          {"measure", study.measure},
-          {"limits",
-           {{"case_seconds", study.limits.case_seconds},
-            {"memory_bytes", or_null(study.limits.memory_bytes)},
-            {"vendor_peak_flops_per_second", or_null(study.limits.vendor_peak_flops_per_second)}}},
-          {"verify",
-           {{"enabled", study.verify.enabled},
-            {"tolerance", study.verify.tolerance},
-            {"steps", or_null(study.verify.steps)},
-            {"ranks", study.verify.ranks}}},
-          {"strategies", names_of<Strategy>},
-          {"cases", list}};
+                    {"skip_reason", json_or_null(point.skip_reason)}});
+  return {
+      {"schema_version", 1},
+      {"name", study.name},
+      {"description", study.description},
+      {"file", study.file},
+      {"small", study.small},
+      {"scaling", name_of(study.scaling)},
+      {"baseline",
+       {{"ranks", json_or_null(study.baseline.ranks)}, {"strategy", study.baseline.strategy}}},
+      {"measure", study.measure},
+      {"limits",
+       {{"case_seconds", study.limits.case_seconds},
+        {"memory_bytes", json_or_null(study.limits.memory_bytes)},
+        {"vendor_peak_flops_per_second", json_or_null(study.limits.vendor_peak_flops_per_second)}}},
+      {"verify",
+       {{"enabled", study.verify.enabled},
+        {"tolerance", study.verify.tolerance},
+        {"steps", json_or_null(study.verify.steps)},
+        {"ranks", study.verify.ranks}}},
+      {"strategies", names_of<Strategy>},
+      {"cases", list}};
 }
 
 CaseResult new_result(const Study& study, const Case& point) {
@@ -189,7 +187,7 @@ Json memory_json(const MemoryPlan& memory, const Limits& limits) {
           {"planned_bytes", total},
           {"measured_bytes", nullptr},
           {"parts", parts},
-          {"limit_bytes", or_null(limits.memory_bytes)},
+          {"limit_bytes", json_or_null(limits.memory_bytes)},
           {"predicted_oom", !fits(total, limits)}};
 }
 

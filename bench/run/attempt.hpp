@@ -7,7 +7,7 @@
 
 namespace tessera::bench {
 
-/// What an attempt continues with, which rank 0 reads for all ranks.
+/// The state that an attempt continues from. Rank 0 reads it for all ranks.
 struct TakenCase {
   Size attempt = 0;   ///< 0: another launch has the case
   Size launches = 0;  ///< launches that finished measuring the case

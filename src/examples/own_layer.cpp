@@ -65,8 +65,8 @@ void scale_backward(const LayerCall<T>& call) {
       dy.size());
 }
 
-// What a plan must know about the kind. The backward pass reads x, so x stays in memory until then;
-// dx may take the memory of dy.
+// The facts about the kind that a plan needs. The backward pass reads x, so x stays in memory until
+// then; dx may take the memory of dy.
 constexpr LayerRow scale_row{.name = "scale",
                              .split_layouts = scale_layouts,
                              .fits = same_columns,

@@ -55,8 +55,8 @@ double loss_of_rows(const Matrix& x, const Matrix& y, const Matrix& kernel, cons
   return sum;
 }
 
-// What this rank's rows add to the gradients: of kernel(j), and behind the last feature of the
-// bias.
+// The terms that this rank's rows add to the gradients of kernel(j), and, after the last feature,
+// of the bias.
 void gradients_of_rows(const Matrix& x, const Matrix& dz, const Matrix& kernel,
                        const Matrix& bias) {
   Kokkos::parallel_for(
@@ -93,7 +93,7 @@ double step(const tessera::Mesh& mesh, const State& parameters, const State& bat
   // The terms are divided by the rows of the whole batch already, so their sum is the gradient.
   gradients = tessera::all_reduce_gradients(std::move(gradients), "sum");
   for (const auto& [path, parameter] : parameters) {
-    // Of a sharded parameter, the part that this rank keeps.
+    // If the parameter is sharded, this rank keeps only its part.
     const auto own = tessera::redistribute(gradients.at(path), parameter.placements());
     descend(parameter.local(), own.local());
   }

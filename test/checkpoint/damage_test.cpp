@@ -210,7 +210,7 @@ TEST(CheckpointFile, EveryCutIsFound) {
   }
 }
 
-// What cannot be read whole is not exported, and leaves no file.
+// A file that cannot be read whole is not exported, and leaves no file.
 TEST(CheckpointFile, DamageIsNotExported) {
   const TemporaryDirectory directory;
   const std::string path = written_to(directory), to = directory.path() / "model.safetensors";

@@ -32,7 +32,7 @@ MESHES = {name: ONE_AXIS for name in ("data", "zero1", "zero2", "fsdp")}
 MESHES["tensor"] = [[("model", n)] for n in (1, 2, 4, 8)]
 MESHES["hybrid"] = [[("data", a), ("fsdp", b)] for a, b in ((2, 2), (2, 4), (4, 2))]
 
-# What goes wrong: (strategy, mesh, global batch) -> status, reason, exit code.
+# The failures: (strategy, mesh, global batch) -> status, reason, exit code.
 FATES = {
     ("zero2", "data=8", 256): ("invalid", "loss of step 3 is 0.7342, one rank has 0.7329"
                                " (relative difference 1.8e-03, tolerance 1e-05)", 2),

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// Whether kernels run on the threads of the host.
+/// True if kernels run on the threads of the host.
 inline constexpr bool on_host = std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
 
 template <class Space>

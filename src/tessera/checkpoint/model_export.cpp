@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view parameters_group = "parameters/";
 
-/// What a parameter is called elsewhere, and whether its two dimensions change places.
+/// The name of a parameter in PyTorch. `transposed`: its two dimensions change places.
 struct PytorchName {
   std::string_view name, there;
   bool transposed = false;
