@@ -118,9 +118,9 @@ double rendezvous_of(const Communicator& all, const Communicator& group,
 /// Returns the bytes per second that each rank of a group sends, from the time of a long call
 /// without its latency.
 double all_reduce_rate(const Communicator& all, const Communicator& group, double latency) {
-  const double seconds = all_reduce_seconds(all, group, long_call, 5) -
-                         fewest_rounds(Operation::all_reduce, group.size()) * latency;
-  return wire_factor(Operation::all_reduce, group.size()) * long_bytes / seconds;
+  return rate_beyond(wire_factor(Operation::all_reduce, group.size()) * long_bytes,
+                     all_reduce_seconds(all, group, long_call, 5),
+                     fewest_rounds(Operation::all_reduce, group.size()) * latency);
 }
 
 NetworkLevel measure_node(const Communicator& all, const Communicator& node) {
@@ -152,7 +152,7 @@ NetworkLevel measure_links(const Communicator& all, const Communicator& group, S
   const double latency = latency_of(all, group);
   const double rate = group.backend().backend == Backend::nccl
                           ? all_reduce_rate(all, group, latency)
-                          : long_bytes / (shift_seconds(all, group, 5) - latency);
+                          : rate_beyond(long_bytes, shift_seconds(all, group, 5), latency);
   NetworkLevel level{"cluster", all.size(), latency, rate};
   level.rendezvous_seconds = rendezvous_of(all, group, level);
   level.bytes_per_second *= static_cast<double>(sharing);
@@ -212,6 +212,10 @@ std::vector<NetworkLevel> measure_network(const Communicator& ranks,
 }
 
 }  // namespace
+
+double rate_beyond(double bytes, double seconds, double overhead) {
+  return bytes / (seconds - std::min(overhead, seconds / 2));
+}
 
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates) {
