@@ -191,11 +191,14 @@ auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFac
   return facts;
 }
 
-/// Closes all memory that tensors share; the caller opens its operands. No MPI call may follow
-/// before the guard ends, because messages of other tensors may arrive in that memory.
+/// Closes the memory that tensors share; the caller opens its operands. Memory that started calls
+/// may write to stays open: the watchdog's thread, too, lets MPI deliver messages. The caller makes
+/// no MPI call before the guard ends.
 template <class T>
 void Engine<T>::close_arenas(MemoryGuard& guard) const {
-  guard.close(frame_.memory()), guard.close(operands_.scratch());
+  guard.close(operands_.scratch());
+  if (messages_.in_flight() == 0) guard.close(frame_.memory());
+  if (buckets_.in_flight() > 0) return;
   for (const StateArena<State>* arena : {&parameters_, &gradients_})
     guard.close(arena->flat()), guard.close(arena->buffer());
   guard.close(used_.flat()), guard.close(used_.buffer());
