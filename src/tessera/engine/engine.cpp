@@ -4,36 +4,12 @@
 #include <algorithm>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/nn/products/convert.hpp>
-#include <tessera/optim/clipping.hpp>
 
 namespace tessera {
 namespace {
-
-/// Returns the elements of an arena that the optimizer updates: one run if the rank's parameters
-/// and gradients are contiguous, else a run per bucket.
-template <class T>
-std::vector<Vector<T>> runs_of(const StatePlan& state, const StateArena<T>& arena) {
-  const Sharding& sharding = state.sharding;
-  if (sharding.parameters || !sharding.moments) return {arena.flat()};
-  std::vector<Vector<T>> runs;
-  for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b) runs.push_back(arena.share(b));
-  return runs;
-}
-
-template <class T>
-std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>& parameters,
-                                     const StateArena<T>& gradients) {
-  std::vector<ParameterRun<T>> runs;
-  const std::vector<Vector<T>> of_gradients = runs_of(state, gradients);
-  for (const Vector<T>& run : runs_of(state, parameters))
-    runs.push_back({run, of_gradients[runs.size()]});
-  return runs;
-}
 
 /// Returns the parameters that layers read: the same memory, or copies.
 template <class T>
@@ -61,27 +37,21 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       buckets_(plan_, mesh.rank(), communicators_, used_, gradients_),
       messages_(stage_),
       sums_(plan_.input, stage_, communicators_),
-      optimizer_(options.optimizer, state_.moments()),
-      runs_(runs_of(state_, parameters_, gradients_)),
-      unique_(plan.unique_gradients(mesh.rank())),
+      end_(plan_, mesh.rank(), options.optimizer, options.clip, communicators_, sums_, parameters_,
+           used_, gradients_),
       step_calls_(stage_.actions.size()),
-      evaluation_calls_(stage_.evaluation.size()),
-      loss_scale_(plan.input.scales_loss()) {
+      evaluation_calls_(stage_.evaluation.size()) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
   draw_parameters(plan, mesh.rank(), parameters_, state_.parameters_in_shares());
-  if (!state_.has_copies) return;
-  draw_parameters(plan, mesh.rank(), used_, state_.sharding.parameters);
-  copies_ = runs_of(state_, used_);
+  if (state_.has_copies) draw_parameters(plan, mesh.rank(), used_, state_.sharding.parameters);
 }
 
 template <class T>
 void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rate) {
   const Region region("tessera::step");
-  gradient_scale_ = static_cast<State>(1 / loss_scale_.value());
-  overflows_ = false;
-  ++steps_;
+  end_.begin();
   Now now{microbatch_of(batch, 0), number, learning_rate};
   std::size_t pass = 0;
   std::optional<Region> of_pass;
@@ -157,12 +127,8 @@ void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& cal
       return buckets_.reduce(action);
     case StepOperation::reduce_rows:
       return buckets_.reduce_rows(action);
-    case StepOperation::check_finite:
-      return check_finite(action);
-    case StepOperation::clip:
-      return clip(action);
-    case StepOperation::update:
-      return update(static_cast<State>(now.learning_rate));
+    default:
+      return end_.act(action, now.learning_rate);
   }
 }
 
@@ -181,13 +147,13 @@ void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& m
 
 template <class T>
 auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
-  BatchFacts<State> facts{now.batch.x, now.batch.first, steps_};
+  BatchFacts<State> facts{now.batch.x, now.batch.first, end_.steps()};
   facts.from_prior = now.batch.from_prior;
   if (action.is(StepOperation::forward) && !action.again &&
       row_of(operands_.layer(action.index)).adds_loss)
     facts.loss = sums_.all().data() + sums_.at(now.number, now.batch.number) + 1;
   facts.gradient_scale =
-      static_cast<State>(loss_scale_.value()) / static_cast<State>(loss_divisor(now.batch));
+      static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.batch));
   return facts;
 }
 
@@ -205,56 +171,6 @@ void Engine<T>::close_arenas(MemoryGuard& guard) const {
 }
 
 template <class T>
-void Engine<T>::check_finite(const Action& action) {
-  const Region region("tessera::check_finite");
-  const Size flag = sums_.places().first_finite();
-  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_.all(), flag), 0.0);
-  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.all(), flag);
-  overflows_ = sums_.reduce(communicators_[action.call->ranks], flag, ReduceOp::max) > 0;
-  if (overflows_ && !loss_scale_.can_shrink())
-    throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
-                steps_);
-}
-
-/// Clips gradients. Each element counts once in the norm over all ranks, which is summed in double.
-template <class T>
-void Engine<T>::clip(const Action& action) {
-  const Region region("tessera::clip");
-  const double scale = loss_scale_.value();
-  if (options_.clip.value)
-    clip_by_value<State>(gradients_.flat(), static_cast<State>(*options_.clip.value * scale));
-  if (!options_.clip.global_norm) return;
-  const Size first = sums_.places().first_norm();
-  Size next = first;
-  for (const Range& range : unique_)
-    sum_of_squares<State>(gradients_.range(range), sums_.all(), next++);
-  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_.all(), next++);
-  if (next > first + 1) add_up(sums_.all(), first, next - first);
-  const double squared_norm =
-      sums_.reduce(communicators_[action.call->ranks], first, ReduceOp::sum);
-  gradient_scale_ =
-      static_cast<State>(clip_scale(options_.clip, squared_norm / (scale * scale)) / scale);
-}
-
-/// Applies the optimizer. A step whose gradients overflow leaves parameters, moments and their
-/// count unchanged.
-template <class T>
-void Engine<T>::update(State rate) {
-  if (!overflows_) {
-    optimizer_.step(runs_, rate, gradient_scale_);
-    renew_copies();
-  }
-  loss_scale_.step(overflows_);
-}
-
-template <class T>
-void Engine<T>::renew_copies() {
-  if constexpr (!std::is_same_v<State, Compute>)
-    for (std::size_t r = 0; r < runs_.size(); ++r)
-      convert<State, Compute>(runs_[r].params, copies_[r]);
-}
-
-template <class T>
 Size Engine<T>::change_samples(Size samples, Size validation_samples) {
   plan_.input.samples = samples;
   plan_.input.validation_samples = validation_samples;
@@ -263,17 +179,15 @@ Size Engine<T>::change_samples(Size samples, Size validation_samples) {
 
 template <class T>
 void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
-                       const std::vector<double>& losses_so_far) {
-  steps_ = steps;
-  optimizer_.set_steps(steps - loss_scale.skipped_steps);
-  loss_scale_.set_state(loss_scale);
-  sums_.set_losses(losses_so_far);
-  renew_copies();
+                       const std::vector<double>& first_loss_sums) {
+  end_.resume(steps, loss_scale);
+  sums_.set_first_loss_sums(first_loss_sums);
+  // Sharded copies are gathered at the end of a step, after the update.
   if (!state_.has_copies) return;
-  // Copies of sharded parameters are gathered as after an update, at the end of a step.
   auto action = std::find_if(stage_.actions.begin(), stage_.actions.end(),
                              [](const Action& a) { return a.is(StepOperation::update); });
-  for (++action; action != stage_.actions.end(); ++action) buckets_.gather(*action);
+  for (; action != stage_.actions.end(); ++action)
+    if (action->is(StepOperation::gather)) buckets_.gather(*action);
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

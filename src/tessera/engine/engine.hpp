@@ -14,12 +14,11 @@
 #include <tessera/engine/dataset.hpp>
 #include <tessera/engine/frame.hpp>
 #include <tessera/engine/layer_operands.hpp>
-#include <tessera/engine/loss_sums.hpp>
+#include <tessera/engine/optimizer_step.hpp>
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/engine/stage_messages.hpp>
+#include <tessera/engine/step_sums.hpp>
 #include <tessera/mesh/mesh.hpp>
-#include <tessera/optim/loss_scale.hpp>
-#include <tessera/optim/optimizer.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
@@ -71,12 +70,12 @@ class Engine {
   Size change_samples(Size samples, Size validation_samples);
 
   /// Returns the losses of an epoch or of a validation.
-  LossSums& loss_sums() { return sums_; }
+  StepSums& sums() { return sums_; }
 
-  /// Continues after `steps` steps, when parameters and moments are already set. `losses_so_far`
-  /// are those that LossSums returned at that step. Collective over the mesh.
+  /// Continues after `steps` steps, when parameters and moments are already set. `first_loss_sums`
+  /// are those that StepSums returned at that step. Collective over the mesh.
   void resume(Size steps, const LossScaleState& loss_scale,
-              const std::vector<double>& losses_so_far);
+              const std::vector<double>& first_loss_sums);
 
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }
@@ -87,9 +86,9 @@ class Engine {
   /// clipping by norm. If only moments are sharded, only the rank's share of each bucket is
   /// complete.
   const StateArena<State>& gradients() const { return gradients_; }
-  const Optimizer<State>& optimizer() const { return optimizer_; }
+  const Optimizer<State>& optimizer() const { return end_.optimizer(); }
   /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
-  const LossScale& loss_scale() const { return loss_scale_; }
+  const LossScale& loss_scale() const { return end_.loss_scale(); }
 
  private:
   /// The operands of layers, by action of a list.
@@ -116,10 +115,6 @@ class Engine {
   template <class E>
   Matrix<const E> in_loss_shape(const Matrix<const E>& all, const Microbatch<State>& batch) const;
   void close_arenas(MemoryGuard& guard) const;
-  void check_finite(const Action& action);
-  void clip(const Action& action);
-  void update(State rate);
-  void renew_copies();
 
   Plan plan_;
   const StagePlan& stage_;
@@ -133,19 +128,12 @@ class Engine {
   LayerOperands<Compute> operands_;
   BucketTraffic<Compute> buckets_;
   StageMessages messages_;
-  LossSums sums_;
-  Optimizer<State> optimizer_;
-  std::vector<ParameterRun<State>> runs_;  ///< the elements that the optimizer updates
-  std::vector<Vector<Compute>> copies_;    ///< copies of each run, if layers read copies
-  std::vector<Range> unique_;              ///< elements of the gradients in the norm
+  StepSums sums_;
+  OptimizerStep<Compute> end_;
   /// Profiling regions of the passes, which show stages and microbatches in a trace; none without
   /// a pipeline.
   std::vector<std::string> pass_names_;
   Calls step_calls_, evaluation_calls_;
-  LossScale loss_scale_;
-  bool overflows_ = false;    ///< the gradient of this step is not finite on some rank
-  State gradient_scale_ = 1;  ///< factor of the gradients in the update
-  Size steps_ = 0;
 };
 
 }  // namespace tessera

@@ -103,7 +103,7 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   const Operands& operands = action.operands;
   const Microbatch<State>& batch = now.batch;
   const auto prediction = in_loss_shape(frame_.read(operands.inputs[0], batch), batch);
-  LossDetails<State> details{loss_scale_.value(), options_.boundary_weight};
+  LossDetails<State> details{loss_scale().value(), options_.boundary_weight};
   if (operands.terms != no_slot) {
     details.first_class = operands_.layers().back().out_begin;
     details.classes = plan_.input.model.output_width();

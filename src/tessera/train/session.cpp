@@ -92,7 +92,7 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
 template <class T>
 std::vector<double> TrainingSession<T>::losses_so_far() {
   ++since_.checkpoints;
-  return engine_->loss_sums().losses_so_far(next_batch_);
+  return engine_->sums().first_loss_sums(next_batch_);
 }
 
 template <class T>
@@ -104,7 +104,7 @@ void TrainingSession<T>::resume(const TrainingState& state) {
 
 template <class T>
 std::vector<double> TrainingSession<T>::losses() {
-  return engine_->loss_sums().take_losses(global_samples_, 0);
+  return engine_->sums().take_losses(global_samples_, 0);
 }
 
 template <class T>
@@ -120,13 +120,13 @@ Validation TrainingSession<T>::validate() {
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
   ++since_.validations;
   const std::vector<double> losses =
-      engine_->loss_sums().take_losses(validation_samples_, first_slot);
+      engine_->sums().take_losses(validation_samples_, first_slot);
   Validation result;
   for (std::size_t k = 0; k < losses.size(); ++k)
     result.loss += losses[k] * static_cast<double>(validation_samples_[k]) /
                    static_cast<double>(plan_.input.validation_samples);
   if (plan_.input.compares_solutions())
-    result.solution_error = engine_->loss_sums().take_solution_error();
+    result.solution_error = engine_->sums().take_solution_error();
   return result;
 }
 

@@ -63,7 +63,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
         if (take) take(part.first + before - drawn_before, prediction);
       });
     }
-    const std::vector<double> losses = engine.loss_sums().take_losses(samples, 0);
+    const std::vector<double> losses = engine.sums().take_losses(samples, 0);
     for (std::size_t b = 0; b < samples.size(); ++b) {
       sum += losses[b] * static_cast<double>(samples[b]);
       count += static_cast<double>(samples[b]);

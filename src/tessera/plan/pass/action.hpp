@@ -14,6 +14,7 @@
 #include <tessera/comm/operation.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/slot.hpp>
+#include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
 
@@ -43,29 +44,87 @@ enum class Phase : std::uint8_t { whole, start, finish };
 /// The kind of object that an action works on.
 enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
 
+/// The rule by which payload_bytes() counts the elements of a call's full logical buffer.
+enum class Payload : std::uint8_t {
+  bucket,        ///< all elements of the bucket, with padding
+  own_gradient,  ///< the rank's part of the bucket's gradient
+  own_rows,      ///< the rank's part of the gradients that a unit reduces over `model`
+  tensor,        ///< the block of `from` that the ranks of the call hold together
+  own_tensor,    ///< the rank's own block of a tensor
+  scalar,
+};
+
+/// The collective call or message of an action.
+struct ActionCall {
+  RankSet ranks = RankSet::batch;
+  Operation operation = Operation::all_reduce;
+  Payload payload = Payload::scalar;
+  DType type = DType::float64;
+  std::string_view what{};  ///< description such as "gradients"
+
+  friend bool operator==(const ActionCall&, const ActionCall&) = default;
+};
+
+/// The properties of an operation that hold for every action with it.
 struct StepOperationRow {
   std::string_view name;
-  ActionSubject subject;
-  bool of_microbatch;  ///< printed with its microbatch
+  ActionSubject subject = ActionSubject::step;
+  bool of_microbatch = false;  ///< printed with its microbatch
+  /// Returns the call of an operation on buckets, units or the step. The pass and the schedule
+  /// choose the calls on tensors.
+  std::optional<ActionCall> (*call)(const PlanInput& input) = nullptr;
+  /// Returns true if the steps of a plan end with this operation, after all reductions of gradients
+  /// and in the order of the enumerators. nullptr: the pass or the schedule places the operation.
+  bool (*ends_step)(const PlanInput& input) = nullptr;
 };
 
 /// In the order of the enumerators.
 inline constexpr std::array<StepOperationRow, 15> step_operation_rows{{
-    {"gather", ActionSubject::bucket, false},
-    {"redistribute", ActionSubject::tensor, true},
-    {"accumulate", ActionSubject::tensor, true},
-    {"forward", ActionSubject::layer, true},
-    {"loss_terms", ActionSubject::step, true},
-    {"loss", ActionSubject::step, true},
-    {"backward", ActionSubject::layer, true},
-    {"receive", ActionSubject::tensor, true},
-    {"send", ActionSubject::tensor, true},
-    {"reduce_scatter", ActionSubject::bucket, false},
-    {"reduce", ActionSubject::bucket, false},
-    {"reduce_rows", ActionSubject::unit, false},
-    {"check_finite", ActionSubject::step, false},
-    {"clip", ActionSubject::step, false},
-    {"update", ActionSubject::step, false},
+    {.name = "gather",
+     .subject = ActionSubject::bucket,
+     .call = [](const PlanInput& input) -> std::optional<ActionCall> {
+       return ActionCall{RankSet::shard, Operation::all_gather, Payload::bucket, input.compute_type,
+                         "parameters"};
+     }},
+    {.name = "redistribute", .subject = ActionSubject::tensor, .of_microbatch = true},
+    {.name = "accumulate", .subject = ActionSubject::tensor, .of_microbatch = true},
+    {.name = "forward", .subject = ActionSubject::layer, .of_microbatch = true},
+    {.name = "loss_terms", .of_microbatch = true},
+    {.name = "loss", .of_microbatch = true},
+    {.name = "backward", .subject = ActionSubject::layer, .of_microbatch = true},
+    {.name = "receive", .subject = ActionSubject::tensor, .of_microbatch = true},
+    {.name = "send", .subject = ActionSubject::tensor, .of_microbatch = true},
+    {.name = "reduce_scatter",
+     .subject = ActionSubject::bucket,
+     .call = [](const PlanInput& input) -> std::optional<ActionCall> {
+       return ActionCall{RankSet::shard, Operation::reduce_scatter, Payload::bucket,
+                         input.state_type, "gradients"};
+     }},
+    {.name = "reduce",
+     .subject = ActionSubject::bucket,
+     .call = [](const PlanInput& input) -> std::optional<ActionCall> {
+       return ActionCall{RankSet::replica, Operation::all_reduce, Payload::own_gradient,
+                         input.state_type, "gradients"};
+     }},
+    {.name = "reduce_rows",
+     .subject = ActionSubject::unit,
+     .call = [](const PlanInput& input) -> std::optional<ActionCall> {
+       return ActionCall{RankSet::model, Operation::all_reduce, Payload::own_rows, input.state_type,
+                         "gradients of split rows"};
+     }},
+    {.name = "check_finite",
+     .call = [](const PlanInput&) -> std::optional<ActionCall> {
+       return ActionCall{.ranks = RankSet::mesh, .what = "finite flag"};
+     },
+     .ends_step = [](const PlanInput& input) { return input.looks_for_infinities(); }},
+    {.name = "clip",
+     .call = [](const PlanInput& input) -> std::optional<ActionCall> {
+       if (!input.clips_by_norm) return std::nullopt;
+       return ActionCall{.ranks = RankSet::split, .what = "gradient norm"};
+     },
+     .ends_step =
+         [](const PlanInput& input) { return input.clips_by_value || input.clips_by_norm; }},
+    {.name = "update", .ends_step = [](const PlanInput&) { return true; }},
 }};
 
 constexpr const StepOperationRow& row_of(StepOperation operation) {
@@ -98,27 +157,6 @@ void for_each_slot(const Operands& operands, const Visit& visit) {
                           operands.from, operands.to, operands.scratch})
     visit_one(id);
 }
-
-/// The rule by which payload_bytes() counts the elements of a call's full logical buffer.
-enum class Payload : std::uint8_t {
-  bucket,        ///< all elements of the bucket, with padding
-  own_gradient,  ///< the rank's part of the bucket's gradient
-  own_rows,      ///< the rank's part of the gradients that a unit reduces over `model`
-  tensor,        ///< the block of `from` that the ranks of the call hold together
-  own_tensor,    ///< the rank's own block of a tensor
-  scalar,
-};
-
-/// The collective call or message of an action.
-struct ActionCall {
-  RankSet ranks = RankSet::batch;
-  Operation operation = Operation::all_reduce;
-  Payload payload = Payload::scalar;
-  DType type = DType::float64;
-  std::string_view what{};  ///< description such as "gradients"
-
-  friend bool operator==(const ActionCall&, const ActionCall&) = default;
-};
 
 /// The gradients that a backward pass computes.
 enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };

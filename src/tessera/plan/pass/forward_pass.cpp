@@ -163,10 +163,11 @@ void ForwardPass::lower_layer(Size l) {
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
   const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
-  if (tensors_.storage_of(read) == tensors_.storage_of(raw) ||
-      tensors_.slot(raw).along_model.is_partial() || read == last_input_copy_ ||
-      read >= first_of_backward_)
-    return read;
+  const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
+  // The sum has replaced its terms, so it is kept.
+  const bool is_sum = tensors_.slot(raw).along_model.is_partial();
+  const bool is_kept = read == last_input_copy_ || read >= first_of_backward_;
+  if (is_raw || is_sum || is_kept) return read;
   const SlotId again = copy_of(raw, layouts_[l].inputs[i]);
   tensors_.redistribute(raw, again, false);
   return again;

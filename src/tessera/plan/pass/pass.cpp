@@ -51,7 +51,7 @@ class BackwardPass {
       give(l, {gradient, placement});
     }
     for (Size l = layers.end() - 1; l >= layers.begin; --l)
-      if (trains_[l]) backward(l);
+      if (trains_[l]) lower_layer(l);
     for (const Size l : outputs_.crossing(layers.begin))
       if (trains_[l])
         tensors_.chunk().input_gradients.push_back(
@@ -65,9 +65,24 @@ class BackwardPass {
   /// Returns true if no layer but `layer` needs the memory of this slot.
   bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
 
-  void give(Size producer, Contribution contribution) {
-    contributions_[producer].push_back(contribution);
-    owners(contribution.slot).insert(producer);
+  void give(Size producer, Contribution term) {
+    contributions_[producer].push_back(term);
+    owners(term.slot).insert(producer);
+  }
+
+  /// Returns the term that a producer has with this placement, or nullptr.
+  Contribution* find(Size producer, Placement placement) {
+    for (Contribution& held : contributions_[producer])
+      if (!tensors_.splits_layers() || held.placement == placement) return &held;
+    return nullptr;
+  }
+
+  /// Gives a term to a producer, or adds it to the one with the same placement.
+  void give_or_add(Size producer, Contribution term) {
+    Contribution* const held = find(producer, term.placement);
+    if (held == nullptr) return give(producer, term);
+    held->slot = owned(producer, held->slot, term.placement);
+    tensors_.accumulate(term.slot, held->slot, true);
   }
 
   SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
@@ -114,7 +129,8 @@ class BackwardPass {
     return copy;
   }
 
-  void backward(Size l) {
+  /// Lowers the backward pass of a layer.
+  void lower_layer(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
     const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
@@ -123,63 +139,63 @@ class BackwardPass {
     const bool weights_apart = has_weights_apart(layer);
     Action action{.operation = StepOperation::backward,
                   .index = l,
-                  .operands = {.output_gradient = dy},
+                  .operands = operands_of(l, dy, row.reads_inputs(layer) && !weights_apart),
                   .gradients = weights_apart ? Gradients::of_inputs : Gradients::all};
-    Operands& operands = action.operands;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      operands.inputs.push_back(
-          row.reads_inputs(layer) && !weights_apart ? outputs_.input_again(l, i) : no_slot);
-    operands.kept = outputs_.kept(l);
-    if (row.reads_output(layer)) operands.output = outputs_.made(l);
+    if (row.reads_output(layer)) action.operands.output = outputs_.made(l);
+    Terms terms;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) add_input_gradient(action, i, terms);
 
-    std::vector<Size> passed_to;
-    struct Term {
-      Size producer;
-      SlotId slot;
-      Placement placement;
-    };
-    std::vector<Term> terms;  // gradients that the layer cannot accumulate in place
-    bool dy_is_taken = false;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      const Size producer = layer.inputs[i];
-      if (producer == LayerSpec::data || !trains_[producer]) {
-        operands.input_gradients.push_back(no_slot);
-        continue;
-      }
-      const Placement placement = layouts_[l].input_gradients[i];
-      if (row.passes_gradient(layer)) {
-        operands.input_gradients.push_back(dy);
-        passed_to.push_back(producer);
-        continue;
-      }
-      const std::optional<std::size_t> held = find_given(producer, placement);
-      const SlotId there = held ? contributions_[producer][*held].slot : no_slot;
-      // Action::adds holds for all inputs of a layer.
-      const bool may_add = row.adds_gradient && layer.inputs.size() == 1;
-      if (held && may_add && there != dy && belongs_to(there, producer)) {
-        action.adds = true;
-        operands.input_gradients.push_back(there);
-        continue;
-      }
-      const bool in_place = row.gradient_in_place && belongs_to(dy, l) && !dy_is_taken;
-      dy_is_taken = dy_is_taken || in_place;
-      const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
-      operands.input_gradients.push_back(dx);
-      if (held)
-        terms.push_back({producer, dx, placement});
-      else
-        give(producer, {dx, placement});
-    }
-    const bool wants_inputs =
-        std::any_of(operands.input_gradients.begin(), operands.input_gradients.end(),
-                    [](SlotId id) { return id != no_slot; });
-    if (weights_apart ? wants_inputs : !layer.parameters.empty() || !row.passes_gradient(layer))
+    const std::vector<SlotId>& made = action.operands.input_gradients;
+    const bool has_input_gradient =
+        std::any_of(made.begin(), made.end(), [](SlotId id) { return id != no_slot; });
+    if (weights_apart ? has_input_gradient
+                      : !layer.parameters.empty() || !row.passes_gradient(layer))
       tensors_.emit(std::move(action));
-    if (weights_apart) backward_weights(l, dy);
+    if (weights_apart) lower_weights(l, dy);
+    for (const auto& [producer, term] : terms) give_or_add(producer, term);
+    if (!weights_apart) owners(dy).erase(l);  // the gradients of weights are computed later
+  }
 
-    for (const Size producer : passed_to) pass_on(producer, dy, layouts_[l].output_gradient);
-    for (const Term& term : terms) join(term.producer, term.slot, term.placement);
-    if (!weights_apart) owners(dy).erase(l);  // backward_weights() reads it
+  /// Returns the operands of a backward action, still without gradients of inputs.
+  Operands operands_of(Size l, SlotId dy, bool reads_inputs) {
+    Operands operands{.output_gradient = dy};
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
+      operands.inputs.push_back(reads_inputs ? outputs_.input_again(l, i) : no_slot);
+    operands.kept = outputs_.kept(l);
+    return operands;
+  }
+
+  /// The terms that the producers of a layer's inputs get once its backward action has run.
+  using Terms = std::vector<std::pair<Size, Contribution>>;
+
+  /// Adds the gradient of input `i` to the operands of a backward action. The layer passes its own
+  /// output gradient on, adds to the term that the producer already has, or writes a new term,
+  /// which may replace the output gradient.
+  void add_input_gradient(Action& action, std::size_t i, Terms& terms) {
+    const Size l = action.index, producer = layers_[l].inputs[i];
+    const LayerRow& row = row_of(layers_[l]);
+    const SlotId dy = action.operands.output_gradient;
+    std::vector<SlotId>& gradients = action.operands.input_gradients;
+    if (producer == LayerSpec::data || !trains_[producer]) return gradients.push_back(no_slot);
+    if (row.passes_gradient(layers_[l])) {
+      terms.push_back({producer, {dy, layouts_[l].output_gradient}});
+      return gradients.push_back(dy);
+    }
+    const Placement placement = layouts_[l].input_gradients[i];
+    // Action::adds holds for all inputs of a layer.
+    if (row.adds_gradient && layers_[l].inputs.size() == 1)
+      if (const Contribution* held = find(producer, placement);
+          held != nullptr && held->slot != dy && belongs_to(held->slot, producer)) {
+        action.adds = true;
+        return gradients.push_back(held->slot);
+      }
+    const bool is_replaced = std::any_of(gradients.begin(), gradients.end(), [&](SlotId id) {
+      return id != no_slot && tensors_.storage_of(id) == tensors_.storage_of(dy);
+    });
+    const bool in_place = row.gradient_in_place && belongs_to(dy, l) && !is_replaced;
+    const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
+    terms.push_back({producer, {dx, placement}});
+    gradients.push_back(dx);
   }
 
   /// Returns true if the gradients of this layer's weights are split off. Only layers with products
@@ -189,39 +205,16 @@ class BackwardPass {
            !row_of(layer).products(layer, 1).backward.empty();
   }
 
-  void backward_weights(Size l, SlotId dy) {
+  /// Lowers the gradients of a layer's weights into the list of the chunk that runs later.
+  void lower_weights(Size l, SlotId dy) {
     tensors_.emit_to(&ChunkPass::weights);
-    Operands operands{.output_gradient = dy};
-    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      operands.inputs.push_back(outputs_.input_again(l, i));
-    operands.kept = outputs_.kept(l);
-    operands.input_gradients.assign(layers_[l].inputs.size(), no_slot);
-    tensors_.emit({.operation = StepOperation::backward,
-                   .index = l,
-                   .operands = std::move(operands),
-                   .gradients = Gradients::of_parameters});
+    Action action{.operation = StepOperation::backward,
+                  .index = l,
+                  .operands = operands_of(l, dy, true),
+                  .gradients = Gradients::of_parameters};
+    action.operands.input_gradients.assign(layers_[l].inputs.size(), no_slot);
+    tensors_.emit(std::move(action));
     tensors_.emit_to(&ChunkPass::backward);
-  }
-
-  std::optional<std::size_t> find_given(Size producer, Placement placement) const {
-    const std::vector<Contribution>& given = contributions_[producer];
-    for (std::size_t c = 0; c < given.size(); ++c)
-      if (!tensors_.splits_layers() || given[c].placement == placement) return c;
-    return std::nullopt;
-  }
-
-  void pass_on(Size producer, SlotId dy, Placement placement) {
-    if (find_given(producer, placement))
-      join(producer, dy, placement);
-    else
-      give(producer, {dy, placement});
-  }
-
-  /// Adds `term` to the contribution of the producer with the same placement.
-  void join(Size producer, SlotId term, Placement placement) {
-    Contribution& held = contributions_[producer][*find_given(producer, placement)];
-    held.slot = owned(producer, held.slot, placement);
-    tensors_.accumulate(term, held.slot, true);
   }
 
   const PlanInput& input_;

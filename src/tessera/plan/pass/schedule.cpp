@@ -42,9 +42,9 @@ class Scheduler {
     if (input_.mesh.size_of("model") > 1)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].own_rows.count > 0) add(reduce_rows, u);
-    if (input_.looks_for_infinities()) add(check_finite);
-    if (input_.clips_by_value || input_.clips_by_norm) add(clip);
-    add(update);
+    for (std::size_t o = 0; o < step_operation_rows.size(); ++o)
+      if (const auto ends_step = step_operation_rows[o].ends_step; ends_step && ends_step(input_))
+        add(static_cast<StepOperation>(o));
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
     return std::move(actions_);
   }
@@ -127,37 +127,12 @@ class Scheduler {
   }
 
   void add(StepOperation operation, Size index = 0, Phase phase = Phase::whole) {
+    const auto call = row_of(operation).call;
     actions_.push_back({.operation = operation,
                         .phase = phase,
                         .index = index,
                         .microbatch = microbatch_,
-                        .call = call_of(operation)});
-  }
-
-  /// Returns the call of an operation on parameters and gradients.
-  std::optional<ActionCall> call_of(StepOperation operation) const {
-    const DType state = input_.state_type;
-    switch (operation) {
-      case gather:
-        return ActionCall{RankSet::shard, Operation::all_gather, Payload::bucket,
-                          input_.compute_type, "parameters"};
-      case reduce_scatter:
-        return ActionCall{RankSet::shard, Operation::reduce_scatter, Payload::bucket, state,
-                          "gradients"};
-      case reduce:
-        return ActionCall{RankSet::replica, Operation::all_reduce, Payload::own_gradient, state,
-                          "gradients"};
-      case reduce_rows:
-        return ActionCall{RankSet::model, Operation::all_reduce, Payload::own_rows, state,
-                          "gradients of split rows"};
-      case check_finite:
-        return ActionCall{.ranks = RankSet::mesh, .what = "finite flag"};
-      case clip:
-        if (!input_.clips_by_norm) return std::nullopt;
-        return ActionCall{.ranks = RankSet::split, .what = "gradient norm"};
-      default:
-        return std::nullopt;
-    }
+                        .call = call ? call(input_) : std::nullopt});
   }
 
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }

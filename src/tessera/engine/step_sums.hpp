@@ -10,11 +10,11 @@
 namespace tessera {
 
 /// The fp64 sums of a training on the device, in the order of SumsPlan: losses of the batches of an
-/// epoch and of a validation, errors against exact solutions, and scratch for the gradient's norm
-/// and finite flag. `input` and the communicators must outlive it.
-class LossSums {
+/// epoch and of a validation, errors against exact solutions, and the scalars of the end of a step
+/// (the gradient's norm, the finite flag). `input` and the communicators must outlive it.
+class StepSums {
  public:
-  LossSums(const PlanInput& input, const StagePlan& stage, const PlanCommunicators& communicators);
+  StepSums(const PlanInput& input, const StagePlan& stage, const PlanCommunicators& communicators);
 
   const Vector<double>& all() const { return sums_; }
   const SumsPlan& places() const { return places_; }
@@ -33,9 +33,9 @@ class LossSums {
   /// Returns the loss sums of the first `steps` batches over all ranks and keeps them. Reduces as
   /// many elements as take_losses() does for a whole epoch, so that both add in the same order.
   /// Collective over RankSet::loss.
-  std::vector<double> losses_so_far(Size steps) const;
-  /// Sets the loss sums of the first batches to those of losses_so_far().
-  void set_losses(const std::vector<double>& losses_so_far);
+  std::vector<double> first_loss_sums(Size steps) const;
+  /// Sets the loss sums of the first batches to those of first_loss_sums().
+  void set_first_loss_sums(const std::vector<double>& first_loss_sums);
   /// Returns the relative error in the L2 norm of the evaluated predictions and sets the sums to
   /// zero. Collective over RankSet::loss.
   double take_solution_error();

@@ -2,11 +2,11 @@
 #include <cmath>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/engine/loss_sums.hpp>
+#include <tessera/engine/step_sums.hpp>
 
 namespace tessera {
 
-LossSums::LossSums(const PlanInput& input, const StagePlan& stage,
+StepSums::StepSums(const PlanInput& input, const StagePlan& stage,
                    const PlanCommunicators& communicators)
     : input_(input),
       ranks_(communicators[RankSet::loss]),
@@ -14,7 +14,7 @@ LossSums::LossSums(const PlanInput& input, const StagePlan& stage,
       sums_(allocate_zeros<double>("tessera::sums", places_.total())),
       host_(Kokkos::create_mirror_view(sums_)) {}
 
-Size LossSums::resize(const StagePlan& stage) {
+Size StepSums::resize(const StagePlan& stage) {
   const Size before = places_.total();
   places_ = plan_sums(input_, stage);
   if (places_.total() == before) return 0;
@@ -24,18 +24,18 @@ Size LossSums::resize(const StagePlan& stage) {
   return (places_.total() - before) * size_of(DType::float64);
 }
 
-Vector<double> LossSums::run(Size first, Size count) const {
+Vector<double> StepSums::run(Size first, Size count) const {
   return alias_vector(sums_.data() + first, count);
 }
 
-void LossSums::fetch(const Vector<double>& sums) {
+void StepSums::fetch(const Vector<double>& sums) {
   ranks_.all_reduce(sums);
   Kokkos::deep_copy(host_, sums_);
 }
 
-void LossSums::clear(const Vector<double>& sums) { Kokkos::deep_copy(ExecSpace(), sums, 0.0); }
+void StepSums::clear(const Vector<double>& sums) { Kokkos::deep_copy(ExecSpace(), sums, 0.0); }
 
-std::vector<double> LossSums::take_losses(const std::vector<Size>& global_samples, Size first) {
+std::vector<double> StepSums::take_losses(const std::vector<Size>& global_samples, Size first) {
   const auto batches = static_cast<Size>(global_samples.size());
   const Vector<double> sums = run(first * per_batch(), batches * per_batch());
   fetch(sums);
@@ -48,8 +48,8 @@ std::vector<double> LossSums::take_losses(const std::vector<Size>& global_sample
   return losses;
 }
 
-std::vector<double> LossSums::losses_so_far(Size steps) const {
-  const Vector<double> sums = allocate_vector<double>("tessera::losses_so_far", places_.losses);
+std::vector<double> StepSums::first_loss_sums(Size steps) const {
+  const Vector<double> sums = allocate_vector<double>("tessera::first_loss_sums", places_.losses);
   Kokkos::deep_copy(sums, run(0, places_.losses));
   ranks_.all_reduce(sums);
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
@@ -59,16 +59,16 @@ std::vector<double> LossSums::losses_so_far(Size steps) const {
   return losses;
 }
 
-void LossSums::set_losses(const std::vector<double>& losses_so_far) {
+void StepSums::set_first_loss_sums(const std::vector<double>& first_loss_sums) {
   // take_losses() adds over ranks, so one rank holds the sum and the others zero.
   if (ranks_.rank() != 0) return;
   Kokkos::deep_copy(host_, sums_);
-  for (std::size_t s = 0; s < losses_so_far.size(); ++s)
-    host_(static_cast<Size>(s) * per_batch()) = losses_so_far[s];
+  for (std::size_t s = 0; s < first_loss_sums.size(); ++s)
+    host_(static_cast<Size>(s) * per_batch()) = first_loss_sums[s];
   Kokkos::deep_copy(sums_, host_);
 }
 
-double LossSums::take_solution_error() {
+double StepSums::take_solution_error() {
   const Size first = places_.first_error();
   const Vector<double> sums = run(first, places_.errors);
   fetch(sums);
@@ -77,7 +77,7 @@ double LossSums::take_solution_error() {
   return error;
 }
 
-double LossSums::reduce(const Communicator& ranks, Size position, ReduceOp op) const {
+double StepSums::reduce(const Communicator& ranks, Size position, ReduceOp op) const {
   ranks.all_reduce(run(position, 1), op);
   double value = 0;
   Kokkos::deep_copy(value, Kokkos::subview(sums_, position));

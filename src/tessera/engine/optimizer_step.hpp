@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <tessera/base/view.hpp>
+#include <tessera/config/config.hpp>
+#include <tessera/engine/arenas.hpp>
+#include <tessera/engine/plan_communicators.hpp>
+#include <tessera/engine/step_sums.hpp>
+#include <tessera/optim/clipping.hpp>
+#include <tessera/optim/loss_scale.hpp>
+#include <tessera/optim/optimizer.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// The end of a step on one rank, from reduced gradients to new parameters. The communicators, the
+/// sums and the memory of the arenas must outlive it. T: the compute type.
+template <class T>
+class OptimizerStep {
+ public:
+  using State = StateOf<T>;
+
+  /// `used` are the parameters that layers read: the memory of `parameters`, or copies of it.
+  OptimizerStep(const Plan& plan, Size rank, const OptimizerConfig& optimizer,
+                const ClipConfig& clip, const PlanCommunicators& communicators,
+                const StepSums& sums, const StateArena<State>& parameters,
+                const StateArena<T>& used, const StateArena<State>& gradients);
+
+  /// Begins the next step.
+  void begin();
+  /// Executes an action of an operation with StepOperationRow::ends_step. Throws Error
+  /// (wrong_result) on all ranks if the gradient is not finite and the loss scale cannot shrink.
+  void act(const Action& action, double learning_rate);
+  /// Continues after `steps` steps, when parameters and moments are already set.
+  void resume(Size steps, const LossScaleState& loss_scale);
+
+  /// Returns the number of steps that have begun, with those before resume().
+  Size steps() const { return steps_; }
+  const Optimizer<State>& optimizer() const { return optimizer_; }
+  /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
+  const LossScale& loss_scale() const { return loss_scale_; }
+
+ private:
+  struct Operations;  // a function for each operation, in optimizer_step.cpp
+  void renew_copies();
+
+  ClipConfig clip_;
+  const PlanCommunicators& communicators_;
+  const StepSums& sums_;
+  StateArena<State> gradients_;
+  Optimizer<State> optimizer_;
+  std::vector<ParameterRun<State>> runs_;  ///< the elements that the optimizer updates
+  std::vector<Vector<T>> copies_;          ///< copies of each run, if layers read copies
+  std::vector<Range> unique_;              ///< elements of the gradients in the norm
+  LossScale loss_scale_;
+  bool overflows_ = false;    ///< the gradient of this step is not finite on some rank
+  State gradient_scale_ = 1;  ///< factor of the gradients in the update
+  Size steps_ = 0;
+};
+
+}  // namespace tessera
