@@ -199,8 +199,8 @@ void keep_one_microbatch(Plan& plan) {
     for (const Action& action : stage.actions)
       if (action.peer >= 0) travel.insert(stage.slots[action.message()].storage);
     for (std::size_t s = 0; s < stage.storages.size(); ++s)
-      if (stage.storages[s].copies > 1 && !travel.contains(static_cast<Size>(s))) {
-        stage.storages[s].copies = 1;
+      if (stage.storages[s].instances > 1 && !travel.contains(static_cast<Size>(s))) {
+        stage.storages[s].instances = 1;
         ++shrunk;
       }
   }

@@ -189,10 +189,11 @@ void expect_stop_at_step_2(const Experiment& setup, int where) {
   train_test::Samples<float> all = train_test::samples_of<float>(setup);
   Trainer<float> trainer = trainer_of<float>(setup);
   const Plan plan = trainer.plan(setup.data.samples);
-  if (plan.rows(where).count == 0) return;
-  if (plan.rows(trainer.mesh().rank()) == plan.rows(where))
-    Kokkos::deep_copy(Kokkos::subview(all.y, setup.training.batch_size + plan.rows(where).begin, 0),
-                      std::numeric_limits<float>::infinity());
+  if (plan.batch_samples(where).count == 0) return;
+  if (plan.batch_samples(trainer.mesh().rank()) == plan.batch_samples(where))
+    Kokkos::deep_copy(
+        Kokkos::subview(all.y, setup.training.batch_size + plan.batch_samples(where).begin, 0),
+        std::numeric_limits<float>::infinity());
   EXPECT_EQ(error_everywhere([&] { trainer.fit(all.x, all.y); }, ExitCode::wrong_result),
             "training diverged: the gradient of step 2 is not finite");
   for (const double value : train_test::to_host(trainer.gather()))

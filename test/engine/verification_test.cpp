@@ -43,7 +43,7 @@ const std::array<Line, 8> lines{{
     {&MemoryPlan::moments, {"tessera::optimizer_moments"}},
     {&MemoryPlan::gathered_units, {"tessera::gathered_units"}},
     {&MemoryPlan::unit_gradients,
-     {"tessera::unit_gradients", "tessera::incoming_gradients", "tessera::arriving_gradients"}},
+     {"tessera::unit_gradients", "tessera::incoming_gradients", "tessera::reduce_scatter_scratch"}},
     {&MemoryPlan::activations, {"tessera::activations"}},
     {&MemoryPlan::scratch, {"tessera::gemm_scratch"}},
     {&MemoryPlan::sums, {"tessera::sums", "tessera::checksum"}},

@@ -119,7 +119,7 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
   EXPECT_NE(by_rows.find("block2/ln/output.kept "), std::string::npos) << by_rows;
   std::string summed;
   for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
-    if (parameter.sees_own_rows) summed += parameter.path + " ";
+    if (parameter.partial_gradient) summed += parameter.path + " ";
   EXPECT_EQ(summed,
             "block1/ln/scale block1/ln/bias block1/fc2/bias block2/ln/scale block2/ln/bias "
             "block2/fc2/bias ");

@@ -152,9 +152,9 @@ TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
 TEST(MemoryPlacement, HasAsManyCopiesAsMicrobatchesMeet) {
   std::vector<Storage> storages{{100, {{0, 4}, {2, 4}, {4, 4}}}, {50, {{7, 1}, {8, 1}, {9, 1}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 100 + 28 + 50);
-  EXPECT_EQ(storages[0].copies, 2);
+  EXPECT_EQ(storages[0].instances, 2);
   EXPECT_EQ(storages[0].stride, 128);
-  EXPECT_EQ(storages[1].copies, 1);
+  EXPECT_EQ(storages[1].instances, 1);
   EXPECT_EQ(storages[1].offset, 256) << "the last microbatch is alive up to 8";
 }
 

@@ -186,12 +186,12 @@ TEST(PipelineChecks, FindADeadlock) {
     std::vector<PipelineAction> list;
     const Size stage = static_cast<Size>(lists.size());
     for (const StagePass& pass : passes) {
-      if (pass_before({stage, pass}, shape)) {
+      if (producer_of({stage, pass}, shape)) {
         list.push_back({PipelineStep::start_receive, pass});
         list.push_back({PipelineStep::finish_receive, pass});
       }
       list.push_back({PipelineStep::compute, pass});
-      if (pass_behind({stage, pass}, shape)) {
+      if (consumer_of({stage, pass}, shape)) {
         list.push_back({PipelineStep::start_send, pass});
         list.push_back({PipelineStep::finish_send, pass});
       }

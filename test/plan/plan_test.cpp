@@ -28,7 +28,7 @@ TEST(Plan, TutorialHasTheLiteralSizes) {
 TEST(Plan, OnlyDataAxesSplitTheBatch) {
   const Plan plan = make_plan(tutorial({{"data", 3}, {"model", 2}}));
   for (Size rank = 0; rank < 6; ++rank)
-    EXPECT_EQ(plan.rows(rank), balanced_split(32, 3, rank / 2)) << rank;
+    EXPECT_EQ(plan.batch_samples(rank), balanced_split(32, 3, rank / 2)) << rank;
   std::vector<std::string> axes;
   for (const CollectivePlan& c : plan.collectives(0)) axes.push_back(c.axis + ": " + c.what);
   EXPECT_EQ(axes,
@@ -51,24 +51,24 @@ TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
         const Size ranks = input.mesh.num_ranks();
         Size next_row = 0, samples = 0;
         for (Size rank = 0; rank < ranks; ++rank) {
-          const Range rows = plan.rows(rank);
+          const Range rows = plan.batch_samples(rank);
           EXPECT_EQ(rows.begin, next_row);
           next_row = rows.end();
-          EXPECT_LE(plan.rows(0).count - rows.count, 1);
-          EXPECT_GE(plan.rows(0).count, rows.count);
-          samples += plan.data_rows(rank);
+          EXPECT_LE(plan.batch_samples(0).count - rows.count, 1);
+          EXPECT_GE(plan.batch_samples(0).count, rows.count);
+          samples += plan.data_samples(rank);
           Size next = 0;
           for (Size m = 0; m < microbatches; ++m) {
-            const Range part = plan.microbatch_rows(rank, m);
+            const Range part = plan.microbatch_samples(rank, m);
             EXPECT_EQ(part.begin, next);
-            EXPECT_LE(part.count, plan.microbatch_rows(rank, 0).count);
+            EXPECT_LE(part.count, plan.microbatch_samples(rank, 0).count);
             next = part.end();
           }
           EXPECT_EQ(next, rows.count);
           for (const Slot& tensor : plan.stages.front().slots) {
             if (tensor.role != TensorRole::batch && !tensor.in_frame()) continue;
             EXPECT_EQ(local_block(tensor.shape, tensor.placements, input.mesh, rank).extent[0],
-                      plan.microbatch_rows(rank, 0).count)
+                      plan.microbatch_samples(rank, 0).count)
                 << tensor.path << " on rank " << rank;
           }
         }

@@ -44,7 +44,7 @@ TEST(RankBoxes, AreRunsOfCoordinatesAlongEachAxis) {
   cuts.cut(0, 2);
   cuts.cut_split({1}, 5);  // 2, 2, 1
   const RankBoxes boxes(cuts);
-  ASSERT_EQ(boxes.number(), 4);
+  ASSERT_EQ(boxes.size(), 4);
   EXPECT_EQ(boxes.first_rank(3), mesh.rank_at({2, 2, 0}));
   EXPECT_EQ(boxes.group_size(0, {1}), 2);
   EXPECT_EQ(boxes.group_size(0, {0, 2}), 4);
@@ -92,7 +92,7 @@ TEST(RankBoxes, ListOnlyTheFirstOfManyRanges) {
   cuts.cut(1, 1);
   const RankBoxes boxes(cuts);
   EXPECT_EQ(boxes.describe({0}), "ranks 0,2,4,6,8,10,... (500,000,000 ranks)");
-  EXPECT_LT(boxes.numbers({0}).size(), 50'000u);
+  EXPECT_LT(boxes.rank_list({0}).size(), 50'000u);
   EXPECT_EQ(boxes.describe({0, 1}), "every rank");
 }
 

@@ -128,7 +128,8 @@ TEST(Stages, KeepAsManyMicrobatchesAsTheScheduleSays) {
   const auto most_copies = [](PipelineSchedule schedule, Size rank) {
     Size most = 0;
     const Plan plan = make_plan(deep({{"pipeline", 4}}, schedule, 8));
-    for (const Storage& storage : plan.stage(rank).storages) most = std::max(most, storage.copies);
+    for (const Storage& storage : plan.stage(rank).storages)
+      most = std::max(most, storage.instances);
     return most;
   };
   for (Size k = 0; k < 4; ++k) {

@@ -97,7 +97,7 @@ TEST(RankKinds, AreAsFewForBillionsOfRanks) {
     input.clips_by_norm = true;
     const Plan plan = make_plan(input);
     const RankKinds kinds = rank_kinds(plan);
-    EXPECT_LT(ranks_with_equal_work(plan).boxes.number(), 5000);
+    EXPECT_LT(ranks_with_equal_work(plan).boxes.size(), 5000);
     EXPECT_LT(kinds.size(), 500u);
     EXPECT_NEAR(std::accumulate(kinds.share.begin(), kinds.share.end(), 0.0), 1, 1e-9);
     EXPECT_LT(to_text(plan).size(), 50'000u);

@@ -52,12 +52,12 @@ Vector<T> StateArena<T>::range(Range elements) const {
 
 template <class T>
 Vector<T> StateArena<T>::share(Size bucket) const {
-  return alias_vector(buckets_[bucket].share, buckets_[bucket].shared);
+  return alias_vector(buckets_[bucket].share, buckets_[bucket].share_elements);
 }
 
 template <class T>
 Vector<T> StateArena<T>::whole(Size bucket) const {
-  return alias_vector(buckets_[bucket].whole, buckets_[bucket].elements);
+  return alias_vector(buckets_[bucket].whole, buckets_[bucket].whole_elements);
 }
 
 template <class T>

@@ -9,38 +9,40 @@
 
 namespace tessera {
 
-/// The parameters or gradients of one rank: consecutive buckets at the places of StatePlan. A
-/// sharded role keeps shares only; its whole buckets take turns in a buffer. T: the state type, or
-/// the type of copies.
+/// The memory of the parameters or gradients of one rank, at the places of StatePlan. If the role
+/// is sharded, the arena keeps the rank's share of each bucket, and buckets use a second buffer in
+/// turn while they are whole. Else it keeps whole buckets. Copies of an arena share the memory. T:
+/// the state type, or the compute type for copies of parameters.
 template <class T>
 class StateArena {
  public:
-  /// Allocates the parameters of `state`, set to zero. If layers use copies, the parameters are
-  /// never gathered.
+  /// Allocates the parameters, set to zero. If layers use copies, no buffer is allocated, because
+  /// only the copies are gathered.
   static StateArena parameters(const StatePlan& state);
   /// Allocates the copies of the parameters in the compute type, set to zero.
   static StateArena copies(const StatePlan& state);
-  /// Allocates the gradients of `state`, set to zero.
+  /// Allocates the gradients, set to zero.
   static StateArena gradients(const StatePlan& state);
 
-  /// Returns the elements that outlive a step: the shares of all buckets, or all whole buckets.
+  /// Returns the elements that the rank keeps: its shares of all buckets, or all whole buckets.
   const Vector<T>& flat() const { return flat_; }
   /// Returns the buffer of whole buckets; empty if the role is not sharded.
   const Vector<T>& buffer() const { return buffer_; }
-  Vector<T> range(Range elements) const;  ///< elements of flat()
+  /// Returns a range of elements of flat().
+  Vector<T> range(Range elements) const;
   /// Returns the rank's share of a bucket in flat().
   Vector<T> share(Size bucket) const;
-  /// Returns a whole bucket. If the role is sharded, the buffer holds the bucket that was gathered
-  /// or computed last.
+  /// Returns a whole bucket. If the role is sharded, its values are valid only between the gather
+  /// or the computation of the bucket and the next use of its place in buffer().
   Vector<T> whole(Size bucket) const;
-  /// Returns elements of a whole bucket.
+  /// Returns a range of elements of a whole bucket; the validity is that of whole().
   Vector<T> part(Size bucket, Range elements) const;
 
  private:
   struct Place {
     T* whole;
     T* share;
-    Size elements, shared;
+    Size whole_elements, share_elements;
   };
   StateArena(const std::string& label, const std::string& buffer_label, const StatePlan& state,
              bool sharded, Size buffer, Size BucketPlace::*begin);

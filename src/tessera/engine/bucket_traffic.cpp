@@ -17,7 +17,8 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
       used_(used),
       gradients_(gradients),
       incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
-      arriving_(allocate_vector<State>("tessera::arriving_gradients", state_.arriving)),
+      scatter_scratch_(
+          allocate_vector<State>("tessera::reduce_scatter_scratch", state_.scatter_scratch)),
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
@@ -48,7 +49,7 @@ void BucketTraffic<T>::reduce_scatter(const Action& action, Size microbatch) {
   const Communicator& ranks = ranks_of(action);
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
   if (action.phase == Phase::start) {
-    const Scratch room{arriving_};
+    const Scratch room{scatter_scratch_};
     clear_padding(bucket);
     return started(scatter_, in_place ? ranks.ireduce_scatter(whole, room)
                                       : ranks.ireduce_scatter(whole, share, room));
@@ -73,12 +74,12 @@ void BucketTraffic<T>::reduce(const Action& action) {
 template <class T>
 void BucketTraffic<T>::reduce_rows(const Action& action) const {
   const UnitPlan& unit = stage_.parameters.units[action.index];
-  const Range own = state_.owned_gradients(unit.bucket, unit.own_rows);
+  const Range own = state_.owned_gradients(unit.bucket, unit.partial_gradients);
   if (own.count > 0) ranks_of(action).all_reduce(gradients_.range(own));
 }
 
-/// Returns the target of a reduce-scatter: the kept share for the first microbatch, else a receive
-/// buffer.
+/// Returns the target of a reduce-scatter: the share in the flat buffer or, if that holds the sum
+/// of earlier microbatches, the buffer `incoming_`.
 template <class T>
 auto BucketTraffic<T>::scattered(Size bucket, Size microbatch) const -> Vector<State> {
   const Vector<State> share = gradients_.share(bucket);
@@ -92,8 +93,8 @@ void BucketTraffic<T>::add_incoming(Size bucket, Size microbatch) const {
     accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
 }
 
-/// Sets the padding to zero. Other buckets in the same buffer, and reductions in place, leave
-/// values there.
+/// Sets the padding of a bucket's gradient to zero. Other buckets in the same buffer, and
+/// reductions in place, leave values there.
 template <class T>
 void BucketTraffic<T>::clear_padding(Size bucket) const {
   for (const Range& range : padding_[bucket])

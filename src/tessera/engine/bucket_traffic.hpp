@@ -11,31 +11,32 @@
 
 namespace tessera {
 
-/// Moves buckets of parameters and gradients between ranks. A started call runs until its finish;
-/// at most one gather and one reduce-scatter run at a time, and any number of reductions. The
-/// communicators and the plan must outlive it. T: the compute type.
+/// The collective calls on buckets of parameters and gradients. A started call runs until the
+/// action that finishes it. At a time, at most one gather, one reduce-scatter and one reduction per
+/// bucket run. The communicators and the plan must outlive this object. T: the compute type.
 template <class T>
 class BucketTraffic {
  public:
   using State = StateOf<T>;
 
-  /// `used` are the parameters that layers read and ranks gather. Allocates receive buffers.
+  /// `used` are the parameters that layers read and that ranks gather. Allocates the buffers of
+  /// reductions.
   BucketTraffic(const Plan& plan, Size rank, const PlanCommunicators& communicators,
                 const StateArena<T>& used, const StateArena<State>& gradients);
 
   /// Gathers a bucket's parameters from the shares of all ranks.
   void gather(const Action& action);
-  /// Reduces a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
-  /// every microbatch, adds the share to that of earlier microbatches.
+  /// Sums a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
+  /// every microbatch, adds the share to the sum of the earlier microbatches.
   void reduce_scatter(const Action& action, Size microbatch);
-  /// Reduces a bucket's gradient, or the rank's share of it, over the replicas.
+  /// Sums a bucket's gradient, or the rank's share of it, over the replicas.
   void reduce(const Action& action);
-  /// Sums over `model` the gradients of parameters that are replicated there in a layer with split
-  /// rows.
+  /// Sums UnitPlan::partial_gradients over `model`.
   void reduce_rows(const Action& action) const;
 
-  /// Returns the number of calls that are started and not finished.
+  /// Returns the number of calls that are started and not yet finished.
   Size in_flight() const { return in_flight_; }
+  /// Lets MPI make progress on these calls.
   void poll();
 
  private:
@@ -54,9 +55,10 @@ class BucketTraffic {
   const PlanCommunicators& communicators_;
   StateArena<T> used_;
   StateArena<State> gradients_;
-  Vector<State> incoming_;  ///< share of a microbatch's gradient before it is added
-  Vector<State> arriving_;  ///< shares of other ranks during a started reduction
-  std::vector<std::vector<Range>> padding_;  ///< by bucket, the elements of no parameter
+  Vector<State> incoming_;         ///< StatePlan::incoming
+  Vector<State> scatter_scratch_;  ///< StatePlan::scatter_scratch
+  std::vector<std::vector<Range>>
+      padding_;  ///< by bucket, the elements that belong to no parameter
   Request gather_, scatter_;
   std::vector<Request> reductions_;  ///< by bucket
   Size in_flight_ = 0;

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-const std::string copy_shuffled_label = "tessera::copy_shuffled";  // made once
+const std::string copy_shuffled_label = "tessera::copy_shuffled";  // a step must not allocate it
 
 void check_extent(const char* key, Size got, const char* what, Size wanted) {
   if (got != wanted)
@@ -23,7 +23,8 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
 
 constexpr std::uint32_t shuffle_stream = 0x73687566;  // differs from every stream of data
 
-/// Copies samples to a batch. `own` are positions in the epoch's order of `n` samples.
+/// Copies samples to a batch. `own` are the samples' positions in the order `order` of `n` samples.
+/// `positions` is the number of rows of a sample.
 template <class T>
 void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions, Range own, Size n,
                    Key order) {
@@ -87,17 +88,18 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
                      allocate_matrix<T>(y, samples * data.y_positions_, model.target_width())};
   };
   data.compact_ = !shuffles;
-  std::tie(data.x_, data.y_) = allocate(
-      "tessera::x", "tessera::y", shuffles ? numbers.count : plan.data_rows(rank, numbers.count));
+  std::tie(data.x_, data.y_) =
+      allocate("tessera::x", "tessera::y",
+               shuffles ? numbers.count : plan.data_samples(rank, numbers.count));
   data.fill(config, model, numbers.begin);
   if (!shuffles) return data;
   data.shuffle_ = fold_in(key(config.seed), shuffle_stream);
   std::tie(data.batch_x_, data.batch_y_) =
-      allocate("tessera::batch_x", "tessera::batch_y", plan.rows(rank).count);
+      allocate("tessera::batch_x", "tessera::batch_y", plan.batch_samples(rank).count);
   return data;
 }
 
-/// `first` is the number of the first sample.
+/// Makes the samples. `first` is the number of the first sample of the data set.
 template <class T>
 void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size first) {
   Blocks<T> blocks;

@@ -11,40 +11,43 @@
 
 namespace tessera {
 
-/// This rank's samples of one batch, as aliases of the data set's memory.
+/// This rank's samples of one batch, as aliases of the data set's memory. T: the state type.
 template <class T>
 struct Batch {
-  Matrix<const T> x;  ///< (local samples * positions, input width)
-  Matrix<const T> y;  ///< (local samples * positions, target width)
-  Size samples = 0;
-  Size first = 0;           ///< number of its first sample in the whole batch
+  Matrix<const T> x;        ///< (samples * input positions, input width)
+  Matrix<const T> y;        ///< (samples * output positions, target width)
+  Size samples = 0;         ///< samples of this rank
+  Size first = 0;           ///< number of the rank's first sample in the whole batch
   Size global_samples = 0;  ///< samples of the whole batch
-  bool from_prior = false;  ///< see BatchFacts
+  bool from_prior = false;  ///< BatchFacts::from_prior
 };
 
-/// Samples in device memory. Batch k holds the samples [k B, (k + 1) B), and the last batch may be
-/// smaller. Each rank gets its share of every batch. A sample has one row per position of the
-/// model.
+/// The samples of a rank in device memory. In batches of B samples, batch k consists of the samples
+/// k B to (k + 1) B - 1 in the order of the epoch; the last batch may be smaller. Each rank gets
+/// its balanced share of every batch. A sample has one row per position of the model:
+/// input_positions rows of x and output_positions() rows of y. T: the state type.
 template <class T>
 class Dataset {
  public:
-  /// Wraps arrays that every rank holds whole: x (samples * positions, input width) and y (samples
-  /// * positions, target width). Throws ConfigError if they do not fit each other or the plan's
-  /// model.
+  /// Wraps arrays that every rank holds whole: x (samples * input positions, input width) and y
+  /// (samples * output positions, target width), for PlanInput::samples samples. Throws ConfigError
+  /// if their extents differ from these.
   static Dataset wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y);
 
   /// Makes this rank's samples, or all samples if they are shuffled. A sample depends only on its
-  /// number and the seed or file. Throws ConfigError if files do not contain the samples.
+  /// number and on the seed or the file. Throws ConfigError if the files do not contain the
+  /// samples.
   static Dataset generate(const Plan& plan, Size rank, const DataConfig& config);
-  /// Makes the plan's validation samples, whose numbers follow. They are not shuffled.
+  /// Makes this rank's validation samples. Their numbers follow those of the training samples. They
+  /// are not shuffled.
   static Dataset validation(const Plan& plan, Size rank, const DataConfig& config);
 
   Size num_samples() const { return samples_; }
   Size num_batches() const { return (samples_ + batch_size_ - 1) / batch_size_; }
   /// Returns true if the data set owns its memory, false if it wraps arrays.
   bool owns_memory() const { return compact_ || shuffle_; }
-  /// Returns batch k. `epoch` determines the order of shuffled samples. A shuffled batch is valid
-  /// until the next call.
+  /// Returns this rank's samples of batch k. `epoch` determines the order of shuffled samples. A
+  /// shuffled batch is valid until the next call.
   Batch<T> batch(Size k, Size epoch = 0) const;
 
  private:
@@ -59,11 +62,11 @@ class Dataset {
   Size samples_ = 0;
   Size batch_size_ = 0;
   Size x_positions_ = 1, y_positions_ = 1;
-  bool compact_ = false;  ///< x_ and y_ hold this rank's samples only, batch after batch
+  bool compact_ = false;  ///< x_ and y_ hold only this rank's samples, batch after batch
   Matrix<T> x_;
   Matrix<T> y_;
-  std::optional<Key> shuffle_{};
-  Matrix<T> batch_x_, batch_y_;  ///< buffers of a shuffled batch
+  std::optional<Key> shuffle_{};  ///< determines the orders of all epochs; none without shuffling
+  Matrix<T> batch_x_, batch_y_;   ///< buffers of a shuffled batch
 };
 
 }  // namespace tessera

@@ -7,8 +7,8 @@
 namespace tessera {
 namespace {
 
-/// Returns a block as rows and columns of the whole tensor. Only the first or the last dimension
-/// may be split.
+/// Returns the run of a block that begins at its element `first`, in rows and columns of the whole
+/// tensor. Only the first or the last dimension of the tensor may be split.
 BlockRun run_of(const Shape& shape, const Block& block, Size first) {
   Size between = 1;
   for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];
@@ -30,7 +30,7 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     const Range elements{parameter.place.begin, num_elements(block.extent)};
     const Range kept = in_shares ? intersection(elements, state.buckets[bucket].share) : elements;
     if (kept.count == 0 || spec.initial == Initial::zeros) continue;
-    const Vector<T> values = parameters.range(state.kept(bucket, kept, in_shares));
+    const Vector<T> values = parameters.range(state.place_of(bucket, kept, in_shares));
     const Key drawn = fold_in(key(model.seed), spec.stream);
     const BlockRun run = run_of(parameter.shape, block, kept.begin - elements.begin);
     if (spec.initial == Initial::ones)

@@ -7,8 +7,9 @@
 namespace tessera {
 
 /// Draws the initial parameters that `rank` keeps. Each element depends only on the model's seed,
-/// the parameter's stream and its place in the whole tensor, and is rounded to T. `in_shares`:
-/// `parameters` keeps shares. T: float, double, BFloat16, Float16.
+/// the parameter's stream and the place of the element in the whole tensor, and is rounded to T.
+/// `in_shares` tells whether `parameters` keeps shares or whole buckets. T: float, double, BFloat16
+/// or Float16.
 template <class T>
 void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of a step on tensors between layers: redistributions, sums, messages and losses.
+// Members of Engine that execute actions on tensors between layers: redistributions, sums, messages
+// and losses.
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
@@ -11,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// Returns all elements in the order of memory.
+/// Returns all elements of a matrix as a vector, row by row.
 template <class T>
 Vector<T> flat(const Matrix<T>& matrix) {
   return alias_vector(matrix.data(), static_cast<Size>(matrix.extent(0) * matrix.extent(1)));
@@ -27,8 +28,8 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
   const Slot& slot = stage_.slots[from];
   const auto run = [&](const auto& source, const auto& tensor) {
     using E = typename std::decay_t<decltype(source)>::non_const_value_type;
-    // Only a reduction writes to its source; but packing takes Views of one type in both
-    // directions.
+    // redistribute_along() takes Views that can be written, because a reduction writes to its
+    // source. Other redistributions only read it.
     const Vector<E> data =
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
@@ -37,10 +38,11 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
                        {batch.samples * slot.positions, slot.shape[1]}, data, flat(tensor(to)),
                        scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
   };
-  if (frame_.holds_sums(from))
-    run(frame_.read_sums(from, batch), [&](SlotId id) { return frame_.sums(id, batch); });
-  else
+  if (frame_.has_compute_type(from))
     run(frame_.read(from, batch), [&](SlotId id) { return frame_(id, batch); });
+  else
+    run(frame_.read_in_state_type(from, batch),
+        [&](SlotId id) { return frame_.in_state_type(id, batch); });
 }
 
 template <class T>
@@ -54,11 +56,13 @@ void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>
       Kokkos::deep_copy(ExecSpace(), target, source);
   };
   if constexpr (!std::is_same_v<State, Compute>) {
-    const bool holds_sums = frame_.holds_sums(from);
-    if (holds_sums && frame_.holds_sums(to))
-      return combine(flat(frame_.sums(from, batch)), flat(frame_.sums(to, batch)));
-    if (holds_sums)
-      return convert<State, Compute>(flat(frame_.read_sums(from, batch)), flat(frame_(to, batch)));
+    if (!frame_.has_compute_type(from)) {
+      if (frame_.has_compute_type(to))
+        return convert<State, Compute>(flat(frame_.read_in_state_type(from, batch)),
+                                       flat(frame_(to, batch)));
+      return combine(flat(frame_.in_state_type(from, batch)),
+                     flat(frame_.in_state_type(to, batch)));
+    }
   }
   combine(flat(frame_(from, batch)), flat(frame_(to, batch)));
 }
@@ -70,7 +74,7 @@ void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
                   flat(frame_(action.message(), batch)));
 }
 
-/// Returns a prediction or targets as a matrix with one row per row that the loss counts.
+/// Returns a prediction or targets in the shape in which the loss counts rows (LossShape).
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
@@ -81,7 +85,8 @@ Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
   return alias_matrix(all.data(), shape.rows, shape.cols);
 }
 
-/// Returns the divisor of the batch's sum of losses.
+/// Returns the divisor of the sum of losses: the count of the whole batch, so that the gradients of
+/// all ranks and microbatches add up to that of the mean.
 template <class T>
 Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
   return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);
@@ -90,7 +95,7 @@ Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
 template <class T>
 void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
   const auto prediction = frame_.read(action.operands.inputs[0], batch);
-  const auto terms = frame_.sums(action.operands.terms, batch);
+  const auto terms = frame_.in_state_type(action.operands.terms, batch);
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms);
@@ -107,7 +112,7 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   if (operands.terms != no_slot) {
     details.first_class = operands_.layers().back().out_begin;
     details.classes = plan_.input.model.output_width();
-    details.terms = frame_.sums(operands.terms, batch);
+    details.terms = frame_.in_state_type(operands.terms, batch);
   }
   const Matrix<Compute> gradient =
       wants_gradient ? frame_(operands.output_gradient, batch) : Matrix<Compute>();

@@ -13,16 +13,17 @@ namespace tessera {
 /// One microbatch of a step on this rank. T: the state type.
 template <class T>
 struct Microbatch {
-  Matrix<const T> x, y;  ///< rows of its samples
-  Size samples = 0;
+  Matrix<const T> x, y;     ///< rows of its samples; columns as in Batch
+  Size samples = 0;         ///< samples of this rank in the microbatch
   Size first = 0;           ///< number of its first sample in the whole batch
-  Size global_samples = 0;  ///< samples of the whole batch
-  Size number = 0;
-  bool from_prior = false;  ///< see BatchFacts
+  Size global_samples = 0;  ///< samples of the whole batch, not of the microbatch
+  Size number = 0;          ///< number of the microbatch
+  bool from_prior = false;  ///< BatchFacts::from_prior
 };
 
-/// The memory of a plan's activations, as Views of its slots. A microbatch may have fewer samples
-/// than planned. The plan must outlive it. T: the compute type.
+/// The memory of activations, their gradients and scratch (StagePlan::storages), and Views of the
+/// slots in it. A microbatch may have fewer samples than planned. The plan must outlive the frame.
+/// T: the compute type.
 template <class T>
 class Frame {
  public:
@@ -34,28 +35,29 @@ class Frame {
         model_ranks_(plan.input.mesh.size_of("model")),
         coordinate_(plan.model_coordinate(rank)) {}
 
-  /// Returns a slot of the compute type: (rows of the rank, columns of the rank).
+  /// Returns true if a slot has the compute type; else it has the state type.
+  bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
+
+  /// Return a slot of the compute type and a slot of the state type: (the rank's rows in this
+  /// microbatch, the rank's columns). The batch is not in the frame and cannot be returned.
   Matrix<T> operator()(SlotId id, const Microbatch<State>& batch) const {
     return matrix<T>(id, batch);
   }
-  /// Returns a slot of the state type.
-  Matrix<State> sums(SlotId id, const Microbatch<State>& batch) const {
+  Matrix<State> in_state_type(SlotId id, const Microbatch<State>& batch) const {
     return matrix<State>(id, batch);
   }
-  /// Returns true if a slot has the state type and that differs from the compute type.
-  bool holds_sums(SlotId id) const { return stage_.slots[id].type != dtype_of<T>(); }
-
-  const Vector<char>& memory() const { return memory_; }
-
-  /// Returns a slot to read. It may be the batch itself, if the batch has the compute type.
+  /// Return the same Views to read. `id` may also be slot_of_x or slot_of_y, which have the state
+  /// type.
   Matrix<const T> read(SlotId id, const Microbatch<State>& batch) const {
     if constexpr (std::is_same_v<T, State>)
       if (is_batch(id)) return batch_itself(id, batch);
     return (*this)(id, batch);
   }
-  Matrix<const State> read_sums(SlotId id, const Microbatch<State>& batch) const {
-    return is_batch(id) ? batch_itself(id, batch) : sums(id, batch);
+  Matrix<const State> read_in_state_type(SlotId id, const Microbatch<State>& batch) const {
+    return is_batch(id) ? batch_itself(id, batch) : in_state_type(id, batch);
   }
+
+  const Vector<char>& memory() const { return memory_; }
 
  private:
   bool is_batch(SlotId id) const { return !stage_.slots[id].in_frame(); }
@@ -69,7 +71,7 @@ class Frame {
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
     return alias_matrix(
-        reinterpret_cast<E*>(first + (batch.number % storage.copies) * storage.stride),
+        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
         share(batch.samples * slot.positions, slot.along_model.is_shard(0)),
         share(slot.shape[1], slot.along_model.is_shard(1)));
   }

@@ -28,7 +28,7 @@ LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall
   if (!call || call->samples != batch.samples) call.emplace(make(action, batch));
   if (action.is(StepOperation::backward))
     call->add_parameter_gradients = batch.number > 0 && adds_microbatches_;
-  // The batch lies at another address in every step and microbatch.
+  // The batch has another address in every step and microbatch.
   const std::vector<SlotId>& inputs = action.operands.inputs;
   if constexpr (std::is_same_v<State, T>)
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -46,10 +46,11 @@ LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State
   const std::vector<SlotId>& inputs = action.operands.inputs;
   const bool reads_batch = row_of(layers_[action.index]).reads_batch;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    // A layer with reads_batch gets x from LayerCall::batch; its type may differ.
+    // A layer with reads_batch reads x in LayerCall::batch. The type of x may differ from T.
     if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_batch))
       call.inputs[i] = frame_.read(inputs[i], batch);
-  if (action.operands.kept != no_slot) call.kept = frame_.sums(action.operands.kept, batch);
+  if (action.operands.kept != no_slot)
+    call.kept = frame_.in_state_type(action.operands.kept, batch);
   if (action.is(StepOperation::forward))
     add_outputs(call, action, batch);
   else
@@ -61,10 +62,10 @@ template <class T>
 void LayerOperands<T>::add_outputs(LayerCall<T>& call, const Action& action,
                                    const Microbatch<State>& batch) const {
   const SlotId output = action.operands.output;
-  if (frame_.holds_sums(output))
-    call.output_terms = frame_.sums(output, batch);
-  else
+  if (frame_.has_compute_type(output))
     call.output = frame_(output, batch);
+  else
+    call.output_terms = frame_.in_state_type(output, batch);
 }
 
 template <class T>
@@ -76,10 +77,10 @@ void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Action& action,
   for (std::size_t i = 0; i < operands.input_gradients.size(); ++i) {
     const SlotId gradient = operands.input_gradients[i];
     if (gradient == no_slot) continue;
-    if (frame_.holds_sums(gradient))
-      call.input_gradient_terms[i] = frame_.sums(gradient, batch);
-    else
+    if (frame_.has_compute_type(gradient))
       call.input_gradients[i] = frame_(gradient, batch);
+    else
+      call.input_gradient_terms[i] = frame_.in_state_type(gradient, batch);
   }
   call.add_input_gradients = action.adds;
   if (action.gradients == Gradients::of_inputs) return;

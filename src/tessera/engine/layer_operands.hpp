@@ -13,8 +13,9 @@
 
 namespace tessera {
 
-/// Turns the operands of actions on layers into Views: parameters from the arenas, activations from
-/// the frame. The plan, the frame and the arenas must outlive it. T: the compute type.
+/// Turns the operands of actions on layers into Views: parameters and their gradients in the
+/// arenas, other tensors in the frame. The plan, the frame and the arenas must outlive this object.
+/// T: the compute type.
 template <class T>
 class LayerOperands {
  public:
@@ -24,8 +25,8 @@ class LayerOperands {
   LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame, const StateArena<T>& used,
                 const StateArena<State>& gradients);
 
-  /// Returns the layer's call, which is made once and kept in `call` until the number of samples
-  /// changes. Does not set LayerCall::batch.
+  /// Returns the operands of a layer for an action. `call` is the action's own cache: the operands
+  /// are made again only if the number of samples changes. The caller sets LayerCall::batch.
   LayerCall<T>& of(const Action& action, std::optional<LayerCall<T>>& call,
                    const Microbatch<State>& batch) const;
 
@@ -35,7 +36,7 @@ class LayerOperands {
   const Vector<State>& scratch() const { return scratch_; }
 
  private:
-  /// The place of a parameter.
+  /// The place of a parameter in the arenas.
   struct ParameterView {
     Size bucket;
     Range elements;  ///< elements of the bucket, without padding
@@ -51,7 +52,7 @@ class LayerOperands {
   const StateArena<T>& used_;
   const StateArena<State>& gradients_;
   std::vector<LayerSpec> layers_;  ///< layers with this rank's extents
-  bool adds_microbatches_;  ///< microbatches add to one gradient, which is reduced once per step
+  bool adds_microbatches_;         ///< later microbatches add to the gradients of earlier ones
   std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter
   Gemm<T> gemm_;
   Vector<State> scratch_;

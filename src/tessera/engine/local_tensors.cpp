@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-/// Returns the flat buffer that keeps tensors of a role. `moment` counts from 0.
+/// Returns the flat buffer of a role. `moment` counts from 0; other roles ignore it.
 template <class T>
 Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size moment) {
   if (role == TensorRole::parameter) return engine.parameters().flat();
@@ -17,7 +17,7 @@ Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size mome
   return engine.optimizer().moment(moment);
 }
 
-/// Copies a run of a block to its elements of the whole tensor.
+/// Copies the elements that the rank owns to their places in the whole tensor.
 template <class T>
 void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
   const GlobalIndex place(tensor.slot.shape, tensor.block);
@@ -48,8 +48,8 @@ std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
 
 namespace {
 
-/// Returns by path the first element of each tensor of a role in the concatenation of the model's
-/// tensors. The key "" gives the end.
+/// Returns by path the start of each tensor of a role in the result of whole_tensors(). The key ""
+/// gives the number of all elements.
 std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
   std::multimap<std::pair<Size, Size>, const Slot*>
       in_order;  // by layer and number of the parameter
@@ -82,7 +82,7 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
     if (tensor.counts && tensor.owned.count > 0)
       copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
                                          num_elements(tensor.slot.shape)));
-  // Each element is on one rank of RankSet::split and zero on the others.
+  // Each element is set on one rank of RankSet::split and zero on the others.
   engine.communicators()[RankSet::split].all_reduce(all);
   return all;
 }

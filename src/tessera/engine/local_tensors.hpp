@@ -9,22 +9,22 @@
 
 namespace tessera {
 
-/// The part of a tensor on one rank with its values, which alias the engine's memory. T: the state
-/// type.
+/// The part of a parameter, gradient or moment on one rank, with its values. T: the state type.
 template <class T>
 struct LocalTensor : TensorPart {
-  Vector<T> values;  ///< (kept.count)
+  Vector<T> values;  ///< (kept.count); aliases the engine's memory
 };
+/// Returns a part of engine.plan() with its values.
 template <class T>
 LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& part);
 
-/// Returns the parts of `role` on `rank`, in the order of the plan.
+/// Returns the parts of the tensors of `role` on `rank`, in the order of tensor_parts().
 template <class T>
 std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
                                                    const Engine<T>& engine, TensorRole role);
 
-/// Returns all elements of the tensors of `role` on every rank: the tensors of the model in order,
-/// each whole and row-major. Collective over the mesh: one all-reduce, which the ledger counts.
+/// Returns the concatenation of all whole tensors of `role`, each row-major, in the order of the
+/// model, on every rank. Collective over the mesh: one all-reduce, which the ledger counts.
 template <class T>
 Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
                                  TensorRole role);

@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-/// The communicators of the sets of ranks that a plan's collectives run over.
+/// One communicator per RankSet, for the calls of a plan.
 class PlanCommunicators {
  public:
-  /// Collective over the mesh.
+  /// Collective over the mesh, unless the mesh has already made these communicators.
   PlanCommunicators(const PlanInput& input, const Mesh& mesh) {
     for (const RankSet ranks : rank_sets)
       communicators_.push_back(mesh.over(axes_of(ranks, input)));

@@ -21,8 +21,9 @@ const std::string limits_label = "tessera::checksum_limits";
 
 constexpr std::uint64_t low_half = 0xffffffff;
 
-/// Returns a description of the first tensor with several checksums; "" if there is none. `ranks`
-/// holds by rank a list of {"tensor", "part", "sum"}.
+/// Returns a description of the first tensor of which ranks have different checksums for the same
+/// part;
+/// "" if there is none. `ranks` holds, by rank, a list of {"tensor", "part", "sum"}.
 std::string first_difference(const std::vector<nlohmann::json>& ranks) {
   // Ranks by checksum, for each part of a tensor.
   std::vector<std::pair<std::string, std::map<std::int64_t, std::vector<int>>>> holders;
@@ -75,7 +76,7 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
   limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
 }
 
-/// Computes this rank's checksums, modulo 2^32.
+/// Computes this rank's checksums.
 template <class T>
 void ReplicaCheck<T>::sum_up() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -85,6 +86,8 @@ void ReplicaCheck<T>::sum_up() const {
   }
 }
 
+/// Returns true if the checksums of a call are equal on all of its ranks: if their maximum is their
+/// minimum, which is the negative maximum of the negative values.
 template <class T>
 bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const Size n = call.checksums.count;
@@ -119,6 +122,7 @@ void ReplicaCheck<T>::operator()(Size step) const {
   }
 }
 
+/// Gathers all checksums and throws. Collective over the mesh.
 template <class T>
 void ReplicaCheck<T>::report(Size step) const {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);

@@ -11,18 +11,18 @@
 
 namespace tessera {
 
-/// Messages between neighbouring pipeline stages. A tensor has at most as many messages in flight
-/// as copies in the frame.
+/// Messages between neighbouring pipeline stages. A tensor has at most one message in flight per
+/// instance of its memory (Storage::instances). The plan must outlive this object.
 class StageMessages {
  public:
   explicit StageMessages(const StagePlan& stage) : stage_(stage) {
     for (const Action& action : stage.actions)
       if (action.peer >= 0)
-        for (Size copy = 0; copy < copies(action.message()); ++copy)
-          requests_.try_emplace({action.message(), copy});
+        for (Size i = 0; i < instances(action.message()); ++i)
+          requests_.try_emplace({action.message(), i});
   }
 
-  /// Starts the message of an action on a microbatch. `tensor` is its slot as a vector.
+  /// Starts the message of an action on a microbatch. `tensor` is the slot of the message.
   template <class T>
   void start(const Action& action, Size microbatch, const Communicator& stages,
              const Vector<T>& tensor) {
@@ -33,25 +33,28 @@ class StageMessages {
     ++in_flight_;
   }
 
-  /// Waits until the message has arrived, or until the memory of a sent one may be written again.
+  /// Waits until a received message has arrived, or until the memory of a sent one may be
+  /// overwritten.
   void finish(const Action& action, Size microbatch) {
     request(action, microbatch).wait();
     --in_flight_;
   }
 
+  /// Returns the number of messages that are started and not yet finished.
   Size in_flight() const { return in_flight_; }
+  /// Lets MPI make progress on these messages.
   void poll() {
     for (auto& [tensor, request] : requests_) request.test();
   }
 
  private:
-  Size copies(SlotId id) const { return stage_.storages[stage_.slots[id].storage].copies; }
+  Size instances(SlotId id) const { return stage_.storages[stage_.slots[id].storage].instances; }
   Request& request(const Action& action, Size microbatch) {
-    return requests_.at({action.message(), microbatch % copies(action.message())});
+    return requests_.at({action.message(), microbatch % instances(action.message())});
   }
 
   const StagePlan& stage_;
-  std::map<std::pair<SlotId, Size>, Request> requests_;  ///< by tensor and copy
+  std::map<std::pair<SlotId, Size>, Request> requests_;  ///< by tensor and instance
   Size in_flight_ = 0;
 };
 

@@ -10,12 +10,12 @@
 namespace tessera {
 namespace {
 
-/// Returns "parameters" or "moment1", a group of the file.
+/// Returns the name of a group of the file, "parameters" or "moment1". `moment` counts from 0.
 std::string group_of(TensorRole role, Size moment) {
   return role == TensorRole::parameter ? "parameters" : fmt::format("moment{}", moment + 1);
 }
 
-/// The first of the ranks that hold the same state writes it.
+/// Returns true if the rank is the first of those that hold the same state. That rank writes it.
 bool writes_its_replica(const Plan& plan, Size rank) {
   const MeshShape& mesh = plan.input.mesh;
   return mesh.coordinate(rank, mesh.effective(replica_axes(plan.input.strategy, mesh))) == 0;

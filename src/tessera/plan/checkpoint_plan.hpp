@@ -8,11 +8,11 @@
 
 namespace tessera {
 
-/// One whole tensor of a checkpoint file. The file depends on the model and the optimizer only, not
-/// on the mesh.
+/// One whole tensor of a checkpoint file. The list of tensors depends only on the model and the
+/// optimizer, not on the mesh.
 struct CheckpointTensor {
-  std::string name;  ///< "parameters/layer1/kernel", "moment1/layer1/kernel"
-  Shape shape;
+  std::string name;                       ///< "parameters/layer1/kernel", "moment1/layer1/kernel"
+  Shape shape;                            ///< global shape
   std::vector<std::string> logical_axes;  ///< one per dimension; "" for none
   DType type = DType::float32;
 };
@@ -21,22 +21,22 @@ struct CheckpointTensor {
 /// same list.
 std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan);
 
-/// The part of one of these tensors that a rank writes and reads.
+/// The part of a checkpoint tensor that a rank reads, and writes unless another replica does.
 struct CheckpointPart {
   Size tensor = 0;  ///< position in checkpoint_tensors()
   TensorPart part;
   bool writes = true;  ///< false: another replica writes it
-  /// Returns the elements of the block that this rank writes. One rank writes each element of the
-  /// tensor.
+  /// Returns the elements of the block that this rank writes. Exactly one rank writes each element
+  /// of the tensor.
   Range written() const { return writes && part.counts ? part.owned : Range{part.owned.begin, 0}; }
 };
 
 /// Returns the parts of a rank's pipeline stage, in the order of the tensors.
 std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank);
 
-/// Bytes of elements that a rank moves between its memory and a checkpoint.
+/// Bytes that a rank moves between its memory and a checkpoint.
 struct CheckpointBytes {
-  Size written = 0;  ///< sums to the size of the file over all ranks
+  Size written = 0;  ///< summed over all ranks: the bytes of all tensors of the checkpoint
   Size read = 0;     ///< all elements that the rank keeps
   friend auto operator<=>(const CheckpointBytes&, const CheckpointBytes&) = default;
   // nvcc declares the operator that <=> implies and does not define it.

@@ -51,7 +51,7 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank), plan.rows(rank).count, plan.input.microbatches,
+  return {plan.state(rank), plan.batch_samples(rank).count, plan.input.microbatches,
           plan.model_coordinate(rank), plan.stage_number(rank)};
 }
 
@@ -65,7 +65,7 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vect
 }
 
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.rows(microbatch) * slot.positions, slot.shape[1]};
+  const Shape whole{sizes.samples_of(microbatch) * slot.positions, slot.shape[1]};
   return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
                                       sizes.model_coordinate)
                           .extent);
@@ -82,13 +82,13 @@ Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
       return stage.parameters.buckets[action.index].elements;
     case Payload::own_gradient:
       return sizes.state.gradient(action.index).count;
-    case Payload::own_rows: {
+    case Payload::partial_gradients: {
       const UnitPlan& unit = stage.parameters.units[action.index];
-      return sizes.state.owned_gradients(unit.bucket, unit.own_rows).count;
+      return sizes.state.owned_gradients(unit.bucket, unit.partial_gradients).count;
     }
     case Payload::tensor: {
       const Slot& from = stage.slots[operands.from];
-      return sizes.rows(microbatch) * from.positions * from.shape[1];
+      return sizes.samples_of(microbatch) * from.positions * from.shape[1];
     }
     case Payload::own_tensor: {
       const SlotId id = operands.from != no_slot ? operands.from : operands.to;
@@ -106,8 +106,9 @@ std::optional<Size> payload_bytes(const Action& action, Size microbatch, const P
                                   const CallSizes& sizes) {
   if (!action.issues_call()) return std::nullopt;
   const Size elements = payload_elements(action, microbatch, plan, sizes);
-  // All ranks of `model` hold equally many of these elements, so none of them issues the call.
-  if (action.call->payload == Payload::own_rows && elements == 0) return std::nullopt;
+  // All ranks of `model` have the same number of these elements, so either all or none issue the
+  // call.
+  if (action.call->payload == Payload::partial_gradients && elements == 0) return std::nullopt;
   return elements * size_of(action.call->type);
 }
 

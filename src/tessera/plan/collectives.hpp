@@ -25,46 +25,47 @@ template <>
 inline constexpr std::array<std::string_view, 6> names_of<Cadence>{
     "step", "epoch", "check", "evaluated batch", "validation", "checkpoint"};
 
-/// Calls of a rank with one axis, operation, cadence and purpose.
+/// The calls of a rank with the same axis, operation, cadence and purpose.
 struct CollectivePlan {
   std::string axis;  ///< one axis, or several as "data+fsdp"
   Operation operation = Operation::all_reduce;
-  Size calls = 0;          ///< calls of one event of this cadence
+  Size calls = 0;          ///< calls per event of this cadence
   Size payload_bytes = 0;  ///< sum over these calls
   Cadence cadence = Cadence::step;
-  std::string what;
+  std::string what;  ///< purpose, such as "gradients"
   friend bool operator==(const CollectivePlan&, const CollectivePlan&) = default;
 };
 
 /// The numbers that determine the sizes of a rank's calls, computed once per rank.
 struct CallSizes {
   StatePlan state;
-  Size samples = 0;  ///< of all microbatches together
+  Size samples = 0;  ///< samples of the rank in all microbatches together
   Size microbatches = 1;
   Size model_coordinate = 0;
-  Size stage = 0;
-  /// Returns the samples of a microbatch.
-  Size rows(Size microbatch) const {
+  Size stage = 0;  ///< number of the rank's pipeline stage
+  /// Returns the number of the rank's samples in a microbatch.
+  Size samples_of(Size microbatch) const {
     return balanced_split(samples, microbatches, microbatch).count;
   }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 
-/// Returns the bytes of the full logical buffer of the action's call; none if the rank of `sizes`
-/// issues no call.
+/// Returns the payload of the action's call on one rank: the bytes of the full logical buffer.
+/// Returns none if the rank issues no call. `sizes` are those of the rank.
 std::optional<Size> payload_bytes(const Action& action, Size microbatch, const Plan& plan,
                                   const CallSizes& sizes);
 
-/// Returns the elements of the rank's own block of a tensor of the pass.
+/// Returns the number of elements of the rank's block of a tensor of the microbatch.
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
 
-/// Splits the first `n` microbatches into runs of equal work on ranks with these numbers of
-/// samples. A step of many microbatches is computed from one microbatch of each run. Microbatch 0
-/// is a run of its own, because later microbatches add to its gradients.
+/// Splits the first `n` of `microbatches` microbatches into runs. In each run, a rank with one of
+/// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for
+/// the run. Microbatch 0 is a run of its own, because later microbatches add to its gradients.
 std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples);
 
-/// Calls act(action, microbatch, times) for each action of a list, once per run of equal
-/// microbatches. `times` is the length of the run.
+/// Calls act(action, microbatch, times) for each action of a list. Each repeated action is visited
+/// once per run of equal_microbatches(), with the first microbatch of the run and its length
+/// `times`. The other actions are visited once, with `times` = 1.
 template <class Act>
 void for_each_distinct(const std::vector<Action>& list, const Repetition& repeated,
                        const CallSizes& sizes, const Act& act) {
@@ -78,7 +79,7 @@ void for_each_distinct(const std::vector<Action>& list, const Repetition& repeat
 /// Returns the calls of `rank` by axis, operation and purpose, in the order of their first call.
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);
 
-/// Numbers of events that issue the calls of one plan.
+/// The numbers of events of a run with one plan.
 struct PlannedRun {
   const Plan* plan = nullptr;
   Size steps = 0;
@@ -89,11 +90,11 @@ struct PlannedRun {
   Size checkpoints = 0;
 };
 
-/// Returns the contents of the ledger of `rank` after these runs, in the ledger's order. Measured
-/// traffic must equal it.
+/// Returns the traffic of `rank` in all these runs together, in the order of Ledger::rows(). The
+/// measured traffic must equal it.
 std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank);
 
-/// Return the traffic of one step of rank 0, and the payload bytes of all its calls.
+/// Return the traffic of rank 0 in one step, and the sum of its payload bytes.
 std::vector<LedgerRow> step_traffic(const Plan& plan);
 Size step_bytes(const Plan& plan);
 

@@ -22,12 +22,12 @@ MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   const bool rounds =
       plan.input.precision != MatmulPrecision::strict && !plan.input.rounds_natively;
   if (!rounds && !plan.input.emulates_products) return scratch;
-  // The first rank of a stage has the most rows and the largest layers.
-  const Size rows = plan.microbatch_rows(0, 0).count;
+  // The first rank of a stage has the most samples and the largest layers.
+  const Size samples = plan.microbatch_samples(0, 0).count;
   const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
-      for (const GemmShape& product : products_of(layers[l], rows)) {
+      for (const GemmShape& product : products_of(layers[l], samples)) {
         const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
         if (rounds && is_vector) continue;
         scratch.left = std::max(scratch.left, product.m * product.k);
@@ -41,36 +41,40 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   const PlanInput& input = plan.input;
   const StagePlan& stage = plan.stage(rank);
   const Size state_bytes = size_of(input.state_type), compute_bytes = size_of(input.compute_type);
-  const auto state = [&](Size elements) { return allocated_bytes(elements, state_bytes); };
-  const auto compute = [&](Size elements) { return allocated_bytes(elements, compute_bytes); };
-  const StatePlan kept = plan.state(rank);
+  const auto in_state_type = [&](Size elements) { return allocated_bytes(elements, state_bytes); };
+  const auto in_compute_type = [&](Size elements) {
+    return allocated_bytes(elements, compute_bytes);
+  };
+  const StatePlan state = plan.state(rank);
   const MatmulScratch scratch = matmul_scratch(plan, rank);
   MemoryPlan memory;
-  memory.parameters = state(kept.parameters());
-  memory.gradients = state(kept.gradients());
-  memory.moments = state(input.moments * kept.moments());
-  memory.copies = compute(kept.copies());
-  memory.gathered_units = compute(kept.gathered);
-  memory.unit_gradients =
-      state(kept.bucket_gradients) + state(kept.incoming) + state(kept.arriving);
+  memory.parameters = in_state_type(state.parameters());
+  memory.gradients = in_state_type(state.gradients());
+  memory.moments = in_state_type(input.moments * state.moments());
+  memory.copies = in_compute_type(state.copies());
+  memory.gathered_units = in_compute_type(state.gathered);
+  memory.unit_gradients = in_state_type(state.bucket_gradients) + in_state_type(state.incoming) +
+                          in_state_type(state.scatter_scratch);
   memory.activations = allocated_bytes(stage.frame_bytes, 1);
-  memory.scratch = state(scratch.left) + state(scratch.right) + state(scratch.result) +
-                   state(layer_scratch(plan, rank));
+  memory.scratch = in_state_type(scratch.left) + in_state_type(scratch.right) +
+                   in_state_type(scratch.result) + in_state_type(layer_scratch(plan, rank));
   memory.sums = allocated_bytes(plan_sums(input, stage).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
   const ModelSpec& model = input.model;
   const auto data = [&](Size samples) {
-    return state(samples * model.input_positions * model.input_width) +
-           state(samples * model.output_positions() * model.target_width());
+    return in_state_type(samples * model.input_positions * model.input_width) +
+           in_state_type(samples * model.output_positions() * model.target_width());
   };
-  // A shuffled batch is copied from the data set, which every rank then holds whole. Training
-  // samples are made before the batch buffers exist, validation samples after.
-  const Size batch = data(input.shuffles ? plan.rows(rank).count : 0);
+  // If samples are shuffled, every rank holds the whole data set and copies its samples of a batch
+  // to buffers. Training samples are made before these buffers are allocated, so their scratch does
+  // not add to the peak. Validation samples are made afterwards.
+  const Size batch = data(input.shuffles ? plan.batch_samples(rank).count : 0);
   const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
-  memory.data = data(input.shuffles ? input.samples : plan.data_rows(rank)) +
-                (input.validation_samples > 0
-                     ? batch + data(plan.data_rows(rank, input.validation_samples)) + scratch_bytes
-                     : std::max(batch, scratch_bytes));
+  memory.data =
+      data(input.shuffles ? input.samples : plan.data_samples(rank)) +
+      (input.validation_samples > 0
+           ? batch + data(plan.data_samples(rank, input.validation_samples)) + scratch_bytes
+           : std::max(batch, scratch_bytes));
   return memory;
 }
 

@@ -10,19 +10,20 @@ namespace tessera {
 
 struct Plan;
 
-/// Bytes of device memory on one rank; allocated once, before the first step.
+/// Bytes of device memory on one rank, as Kokkos allocates them. All of it is allocated before the
+/// first step.
 struct MemoryPlan {
   Size parameters = 0;
   Size gradients = 0;
   Size moments = 0;
   Size copies = 0;          ///< parameters in the compute type, if it differs from the state type
-  Size gathered_units = 0;  ///< sharded parameters while they are used
-  Size unit_gradients = 0;  ///< whole gradients before their reduction, and shares in flight
-  Size activations = 0;     ///< outputs, their gradients, and scratch of redistributions
+  Size gathered_units = 0;  ///< whole buckets of sharded parameters, while layers use them
+  Size unit_gradients = 0;  ///< whole gradients before their reduction, and buffers of reductions
+  Size activations = 0;     ///< the frame: outputs, their gradients, scratch of redistributions
   Size scratch = 0;         ///< converted operands of products, scratch of layers
   Size sums = 0;            ///< an epoch's loss sums, partial norms, finite flag, checksums
-  Size data = 0;            ///< this rank's rows of the data set, and scratch to make them
-  /// Returns the bytes of the training state, which do not depend on the batch.
+  Size data = 0;            ///< the rank's samples of the data set, and scratch to make them
+  /// Returns the bytes of parameters, gradients and moments, which do not depend on the batch.
   Size persistent() const { return parameters + gradients + moments + copies; }
   Size total() const;
 };
@@ -53,13 +54,13 @@ inline Size MemoryPlan::total() const {
 
 MemoryPlan plan_memory(const Plan& plan, Size rank);
 
-/// Returns the scratch of products on the rank of the stage that needs most. With TF32 in software,
-/// the operands of matrix-matrix products are rounded. With emulated half precision, operands and
-/// results of all products are converted.
+/// Returns the elements of scratch of matrix products: the maximum over the products and the ranks
+/// of the stage of `rank`. TF32 in software rounds the operands of matrix-matrix products into
+/// scratch. Emulated half precision converts the operands and results of all products.
 MatmulScratch matmul_scratch(const Plan& plan, Size rank);
 
-/// Returns the elements of scratch that the layers of the rank's stage share: the maximum over
-/// layers and ranks.
+/// Returns the elements of scratch that the layers share: the maximum over the layers and the ranks
+/// of the stage of `rank`.
 Size layer_scratch(const Plan& plan, Size rank);
 
 /// Returns the bytes of one View's allocation. Kokkos rounds up to a multiple of 8.

@@ -55,10 +55,10 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
   }
 }
 
-/// Places tensors in the frame by their lifetimes in the list of the step. Evaluation keeps a
-/// microbatch's tensors no longer than a step does.
+/// Places tensors in the frame by their lifetimes in the actions of a step. An evaluation can use
+/// the same places, because no tensor of it lives longer than in a step.
 void place_tensors(StagePlan& stage, const PlanInput& input) {
-  const Size listed = listed_passes(input).microbatches;
+  const Size listed = listed_passes(input).microbatches;  // the last one stands for the last of all
   for (Storage& storage : stage.storages) storage.alive.resize(listed);
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
     const Action& action = stage.actions[now];
@@ -113,16 +113,18 @@ Range batch_share(const MeshShape& mesh, Size batch, Size rank) {
   return rows;
 }
 
-Range Plan::rows(Size rank) const { return batch_share(input.mesh, input.global_batch, rank); }
-
-Range Plan::microbatch_rows(Size rank, Size microbatch) const {
-  return balanced_split(rows(rank).count, input.microbatches, microbatch);
+Range Plan::batch_samples(Size rank) const {
+  return batch_share(input.mesh, input.global_batch, rank);
 }
 
-Size Plan::data_rows(Size rank, Size samples) const {
+Range Plan::microbatch_samples(Size rank, Size microbatch) const {
+  return balanced_split(batch_samples(rank).count, input.microbatches, microbatch);
+}
+
+Size Plan::data_samples(Size rank, Size samples) const {
   const Size full_batches = samples / input.global_batch;
   const Size remainder = samples % input.global_batch;
-  return full_batches * rows(rank).count + batch_share(input.mesh, remainder, rank).count;
+  return full_batches * batch_samples(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
 Size Plan::stage_number(Size rank) const {
@@ -160,18 +162,18 @@ StatePlan Plan::state(Size rank) const {
 }
 
 std::vector<Range> Plan::unique_gradients(Size rank) const {
-  const StatePlan kept = state(rank);
+  const StatePlan own = state(rank);
   const ParameterLayout& layout = stage(rank).parameters;
   std::vector<Range> unique;
   for (const ParameterPlan& parameter : layout.parameters) {
     if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
     const Size elements = num_elements(block(rank, parameter).extent);
-    const Range own = kept.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
-    if (own.count == 0) continue;
-    if (!unique.empty() && unique.back().end() == own.begin)
-      unique.back().count += own.count;
+    const Range added = own.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
+    if (added.count == 0) continue;
+    if (!unique.empty() && unique.back().end() == added.begin)
+      unique.back().count += added.count;
     else
-      unique.push_back(own);
+      unique.push_back(added);
   }
   return unique;
 }
@@ -213,7 +215,7 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   sums.losses = loss_sums(input, input.steps_per_epoch());
   sums.validation = loss_sums(input, input.validation_batches());
   if (input.compares_solutions()) sums.errors = 2;
-  // One partial sum per parameter, in case their parts are not contiguous.
+  // At most one partial sum per parameter: Plan::unique_gradients() joins contiguous ranges.
   if (input.clips_by_norm) sums.norms = static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
   return sums;

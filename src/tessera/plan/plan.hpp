@@ -17,19 +17,19 @@
 
 namespace tessera {
 
-/// The step of the ranks of one pipeline stage. Without an axis `pipeline` there is one stage with
-/// all layers.
+/// What the ranks of one pipeline stage do in a step. Without an axis `pipeline` there is one stage
+/// with all layers.
 struct StagePlan {
-  std::vector<Range> chunks;  ///< runs of the model's layers; several with virtual stages
+  std::vector<Range> chunks;  ///< the stage's runs of layers; several with virtual stages
   ParameterLayout parameters;
   std::vector<Slot> slots;  ///< every tensor: batch, activations, parameters, gradients, moments
   std::vector<Storage> storages;   ///< memory of the slots in the frame
-  Size frame_bytes = 0;            ///< total bytes of the frame
-  std::vector<Action> actions;     ///< the schedule of one step, the same for every rank
-  Repetition repeated;             ///< the actions that microbatches repeat
+  Size frame_bytes = 0;            ///< size of the frame: the memory of all storages
+  std::vector<Action> actions;     ///< one step, the same on every rank of the stage
+  Repetition repeated;             ///< the part of `actions` that microbatches repeat
   std::vector<PassSpan> passes;    ///< positions of the pipeline passes in `actions`
   std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
-  Repetition evaluation_repeated;
+  Repetition evaluation_repeated;  ///< like `repeated`
 };
 
 /// One training step of all ranks, known before anything runs.
@@ -37,55 +37,57 @@ struct Plan {
   PlanInput input;
   std::vector<Layout> layouts;  ///< placements of each layer along `model`
   std::vector<StagePlan> stages;
-  PassCount flops;        ///< FLOPs of one step over all ranks; matrix products only
+  PassCount flops;        ///< FLOPs of one step, all ranks together; matrix products only
   double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
 
   /// Returns the coordinate of a rank along `pipeline`; 0 without that axis.
   Size stage_number(Size rank) const;
+  /// Returns the stage to which a rank belongs.
   const StagePlan& stage(Size rank) const;
-  /// Returns the first rank of a stage.
+  /// Returns the lowest rank of stage number `stage`.
   Size first_rank(Size stage) const;
 
   /// Returns the samples of the global batch that `rank` computes.
-  Range rows(Size rank) const;
+  Range batch_samples(Size rank) const;
   /// Returns the samples of a microbatch, counted from the rank's first sample.
-  Range microbatch_rows(Size rank, Size microbatch) const;
+  Range microbatch_samples(Size rank, Size microbatch) const;
   /// Returns the number of steps of one epoch. The last batch may be smaller than the others.
   Size steps_per_epoch() const { return input.steps_per_epoch(); }
-  /// Returns the number of samples of the data set that `rank` computes: its share of each batch of
-  /// an epoch.
-  Size data_rows(Size rank) const { return data_rows(rank, input.samples); }
-  /// Returns the same for another number of samples in batches of this size.
-  Size data_rows(Size rank, Size samples) const;
+  /// Returns the number of samples that `rank` computes in one epoch: its share of each batch.
+  Size data_samples(Size rank) const { return data_samples(rank, input.samples); }
+  /// Returns the same for a data set of `samples` samples.
+  Size data_samples(Size rank, Size samples) const;
 
   /// Returns the rank's coordinate along `model`; 0 without that axis.
   Size model_coordinate(Size rank) const;
   /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
-  /// Returns the block of a parameter that `rank` computes with.
+  /// Returns the block of a parameter with which `rank` computes: its part along `model`.
   Block block(Size rank, const ParameterPlan& parameter) const;
   /// Returns the places of parameters, gradients and moments in the buffers of `rank`.
   StatePlan state(Size rank) const;
-  /// Returns the elements of the rank's gradients that count in a sum over RankSet::split: each
-  /// element of the model counts on one rank. The ranges lie in the rank's buffer of gradients, in
-  /// ascending order.
+  /// Returns the elements that the rank adds to a sum over RankSet::split, so that each element of
+  /// the model's gradient is added once. The ranges are places in the rank's flat buffer of
+  /// gradients, in ascending order.
   std::vector<Range> unique_gradients(Size rank) const;
+  /// Returns the bytes of device memory of `rank`.
   MemoryPlan memory(Size rank) const;
   /// Returns the calls of `rank` for each cadence, such as a step, an epoch or a check of replicas.
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
 
-/// Returns a text such as "forward(layer1/output)", "forward(layer1/output, m0)" if there are
-/// several microbatches, "gather(layer1)", "redistribute(layer2/product, all_reduce)" or "update".
+/// Returns the text of an action in the printed schedule, such as "forward(layer1/output)",
+/// "gather(layer1)", "redistribute(layer2/product, all_reduce)" or "update". If a step has several
+/// microbatches, it names the microbatch: "forward(layer1/output, m0)".
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
-/// Returns the samples of a batch that `rank` computes: a balanced split along each batch axis in
-/// turn.
+/// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
+/// one batch axis after the other.
 Range batch_share(const MeshShape& mesh, Size batch, Size rank);
 
-/// Sections of the engine's buffer of fp64 sums, in elements and in order: the losses of an epoch
-/// and of a validation, by (step, microbatch, term); the sums of squares of errors and of
-/// solutions; the partial sums of the gradient's squared norm; the finite flag.
+/// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
+/// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the errors and
+/// of the exact solutions; the partial sums of the gradient's squared norm; the finite flag.
 struct SumsPlan {
   Size losses = 0;
   Size validation = 0;
@@ -101,10 +103,12 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
 /// Returns the number of loss sums of `batches` batches.
 Size loss_sums(const PlanInput& input, Size batches);
 
-/// Makes the plan of one step. Throws ConfigError if the input has no valid plan.
+/// Makes the plan of one step. Throws ConfigError, which names the key, if the input has no valid
+/// plan.
 Plan make_plan(const PlanInput& input);
 
-/// Returns the plan of the last batch of `samples` samples, which may be smaller than the others.
+/// Returns the plan of the last batch of a data set of `samples` samples, which may be smaller than
+/// the others.
 Plan plan_last_batch(const Plan& plan, Size samples);
 
 }  // namespace tessera

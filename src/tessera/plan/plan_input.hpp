@@ -16,10 +16,10 @@
 
 namespace tessera {
 
-/// Activations that a backward pass recomputes in place of keeping them (Chen et al. 2016).
+/// Activations that the backward pass recomputes instead of saving them (Chen et al. 2016).
 struct Recomputation {
-  /// Number of units in a segment. Each segment but the model's last one keeps only its inputs. 0:
-  /// all activations are kept.
+  /// Number of units in a segment; 0: no recomputation. Only the inputs of a segment are saved, and
+  /// the backward pass recomputes the rest. The last segment of the model saves everything.
   Size units = 0;
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
@@ -29,28 +29,28 @@ struct Recomputation {
 struct PlanInput : StrategyOptions {
   ModelSpec model;
   MeshShape mesh{{{"data", 1}}};
-  Size threads = 0;  ///< threads of a rank; 0: the launch decides
+  Size threads = 0;  ///< threads of a rank, for printing; 0: the launch decides
   /// Placement of parameters along `model`: rules by logical name, and specs by parameter path. A
   /// spec overrides the rules.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
   LossKind loss = LossKind::mse;
-  DType state_type = DType::float32;    ///< parameters, gradients, moments and all sums
+  DType state_type = DType::float32;    ///< parameters, gradients, moments, sums over ranks
   DType compute_type = DType::float32;  ///< activations and operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
   bool rounds_natively = false;    ///< products round their operands to `precision` themselves
   bool emulates_products = false;  ///< operands of products are converted to the state type first
   Size global_batch = 32;          ///< samples of one optimizer step, over all ranks
-  Size microbatches = 1;           ///< forward-backward passes per step on each rank
-  Size samples = 32;               ///< samples of the data set; an epoch visits each once
-  Size validation_samples = 0;     ///< numbered after those of the data set
-  Size data_scratch_bytes = 0;     ///< device memory that making samples needs
-  bool shuffles = false;           ///< every rank has the whole data set, and batches are copies
-  Size moments = 2;                ///< moments of the optimizer per parameter
-  bool check_finite = false;       ///< all ranks agree that the gradient is finite, every step
+  Size microbatches = 1;  ///< parts of a rank's samples; each takes one forward and backward pass
+  Size samples = 32;      ///< samples of the data set; an epoch visits each once
+  Size validation_samples = 0;  ///< samples of a validation, numbered after those of the data set
+  Size data_scratch_bytes = 0;  ///< device memory that making samples needs
+  bool shuffles = false;        ///< every rank holds the whole data set and copies its batches
+  Size moments = 2;             ///< moments of the optimizer per parameter
+  bool check_finite = false;    ///< all ranks agree that the gradient is finite, every step
   bool clips_by_value = false;
   bool clips_by_norm = false;
-  Size check_replicas_every = 0;  ///< steps; 0: never
+  Size check_replicas_every = 0;  ///< steps between checks of replicas; 0: never
   bool writes_checkpoints = false;
   Recomputation recomputation;
 
@@ -59,32 +59,36 @@ struct PlanInput : StrategyOptions {
   bool reduces_every_microbatch() const {
     return sharding_on(strategy, mesh).gradients && !has_stages();
   }
-  /// Layers compute with copies of the parameters in a shorter type.
+  /// Returns true if layers compute with copies of the parameters in a shorter type.
   bool has_copies() const { return state_type != compute_type; }
-  /// Returns true if the loss is scaled: small gradients would vanish in float16. A step whose
-  /// gradients overflow is skipped.
+  /// Returns true if the loss is scaled, because small gradients would vanish in float16. A step
+  /// whose gradients overflow is then skipped.
   bool scales_loss() const { return compute_type == DType::float16; }
-  /// Returns the number of sums in the loss: its own, and one for layers that add to the loss.
+  /// Returns the number of loss sums of a microbatch: that of the loss, and one more if a layer
+  /// adds to the loss.
   Size loss_terms() const { return adds_loss(model) ? 2 : 1; }
+  /// Returns the number of batches of `n` samples.
   Size batches_of(Size n) const { return (n + global_batch - 1) / global_batch; }
   Size steps_per_epoch() const { return batches_of(samples); }
   Size validation_batches() const { return batches_of(validation_samples); }
-  /// Returns true if a validation also compares predictions with the exact solution.
+  /// Returns true if a validation also compares predictions with an exact solution.
   bool compares_solutions() const { return validation_samples > 0 && loss == LossKind::poisson; }
-  /// Returns the divisor that makes a mean of the sum of the losses of `samples` samples.
+  /// Returns the divisor that turns the sum of the losses of `samples` samples into their mean.
   Size loss_count(Size samples) const {
     const LossShape shape =
         loss_shape(loss, samples, model.output_positions(), model.output_width());
     return tessera::loss_count(loss, shape.rows, shape.cols);
   }
+  /// Returns true if every step reduces a flag that tells whether all gradients are finite.
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
-  /// Returns the shape of the pipeline. With one stage, each backward pass follows its forward
-  /// pass.
+  /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
+  /// 1f1b: each forward pass is followed by its backward pass.
   PipelineShape pipeline() const {
     if (!has_stages()) return {PipelineSchedule::one_f_one_b, 1, microbatches, 1};
     return {schedule, mesh.size_of("pipeline"), microbatches, virtual_stages};
   }
+  /// Returns true if the schedule separates gradients of inputs from gradients of weights.
   bool splits_backward() const {
     return tessera::kinds_of(pipeline().schedule).back() == PassKind::weight_gradients;
   }

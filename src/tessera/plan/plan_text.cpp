@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-/// Returns a count as an integer if a double holds it exactly.
+/// Returns a count as an integer if all integers up to it are exact in a double.
 nlohmann::json whole(double count) {
   if (count < 0x1p53) return static_cast<Size>(count);
   return count;
@@ -39,7 +39,7 @@ std::string shares_over(const Plan& plan) {
   return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
 }
 
-/// Returns "layer1/product to layer2/output" for each chunk.
+/// Returns a text such as "layer1/product to layer2/output", joined for all chunks of the stage.
 std::string layers_text(const Plan& plan, const StagePlan& stage) {
   std::vector<std::string> chunks;
   for (const Range& layers : stage.chunks)
@@ -53,7 +53,7 @@ std::string part_text(const Slot& tensor, const LocalPart& part) {
   return fmt::format("{} of {}", part.kept, to_string(part.shape));
 }
 
-/// Calls, and the ranks that make them.
+/// Calls, and the boxes of ranks that make them.
 struct CallGroup {
   std::vector<CollectivePlan> calls;
   RankBoxes::Group ranks;
@@ -131,7 +131,7 @@ void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
   }
 }
 
-/// Returns true if a call crosses nodes; false if the nodes are not known.
+/// Returns true if a call is known to cross nodes.
 bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& call) {
   return topology.is_known() && !topology.stays_inside(plan.input.mesh, call.axis);
 }
@@ -175,11 +175,12 @@ void write_pipeline(std::string& out, const Plan& plan) {
   out += "\n";
 }
 
-/// Up to this number, equal microbatches are listed one by one. Beyond it, the first one stands for
-/// all.
+/// Up to this number, repeated microbatches are listed one by one. Beyond it, the first one stands
+/// for all.
 constexpr Size most_listed = 64;
 
-/// Calls write(action, times) for the actions of a step in order.
+/// Calls write(action, times) for the actions of a step in order. The action stands for `times`
+/// equal microbatches.
 template <class Write>
 void list_actions(const StagePlan& stage, const Write& write) {
   const Repetition& repeated = stage.repeated;
@@ -246,7 +247,7 @@ nlohmann::json tensors_json(const Plan& plan) {
       const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
       for (const RankGroup<LocalPart>& group : parts.groups) {
         local.push_back(
-            {{"shape", group.value.shape}, {"ranks", parts.boxes.numbers(group.boxes)}});
+            {{"shape", group.value.shape}, {"ranks", parts.boxes.rank_list(group.boxes)}});
         if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
       }
       tensors.push_back({{"path", tensor.path},
@@ -267,7 +268,7 @@ nlohmann::json memory_json(const Plan& plan, const AlikeRanks& alike) {
     const MemoryPlan of_group = plan.memory(alike.first_rank(ranks));
     nlohmann::json bytes = {{"total", of_group.total()}};
     for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
-    memory.push_back({{"ranks", alike.boxes.numbers(ranks)}, {"bytes", bytes}});
+    memory.push_back({{"ranks", alike.boxes.rank_list(ranks)}, {"bytes", bytes}});
   }
   return memory;
 }
@@ -277,7 +278,7 @@ nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
   nlohmann::json collectives = nlohmann::json::array();
   for (const CallGroup& group : group_calls(plan, alike))
     for (const CollectivePlan& c : group.calls) {
-      collectives.push_back({{"ranks", alike.boxes.numbers(group.ranks)},
+      collectives.push_back({{"ranks", alike.boxes.rank_list(group.ranks)},
                              {"axis", c.axis},
                              {"operation", name_of(c.operation)},
                              {"calls", c.calls},
@@ -294,7 +295,7 @@ nlohmann::json checkpoint_json(const Plan& plan) {
   if (!plan.input.writes_checkpoints) return bytes;
   const GroupedRanks<CheckpointBytes> grouped = group_checkpoint_bytes(plan);
   for (const RankGroup<CheckpointBytes>& group : grouped.groups)
-    bytes.push_back({{"ranks", grouped.boxes.numbers(group.boxes)},
+    bytes.push_back({{"ranks", grouped.boxes.rank_list(group.boxes)},
                      {"written_bytes", group.value.written},
                      {"read_bytes", group.value.read}});
   return bytes;

@@ -10,11 +10,11 @@
 namespace tessera {
 
 /// Returns the plan as text: the mesh as a grid of ranks; global shape, PartitionSpec and local
-/// shapes of every tensor; memory per rank; schedule and traffic of a step; FLOPs. If the nodes are
-/// known, it marks the axes and calls that cross them.
+/// shapes of every tensor; memory per rank; traffic; the schedule of a step; FLOPs. If `topology`
+/// tells the nodes, the text marks the axes and calls that cross nodes.
 std::string to_text(const Plan& plan, const Topology& topology = 0);
 
-/// Returns the plan as JSON. Ranks that hold the same are listed together: {"ranks": "0-2", ...}.
+/// Returns the plan as JSON. Ranks with equal values share one entry: {"ranks": "0-2", ...}.
 nlohmann::json to_json(const Plan& plan, const Topology& topology = 0);
 
 }  // namespace tessera

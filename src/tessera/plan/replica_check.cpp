@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// Returns the number of parameters and moments.
+/// Returns the number of parameters and moments of the rank's stage.
 Size num_checksums(const Plan& plan, Size rank) {
   return static_cast<Size>(plan.stage(rank).parameters.parameters.size()) *
          (1 + plan.input.moments);

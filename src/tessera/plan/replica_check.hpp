@@ -8,25 +8,26 @@
 
 namespace tessera {
 
-/// One comparison of checksums of 8 bytes between ranks that hold the same elements.
+/// One all-reduce that compares checksums of 8 bytes between ranks that hold the same elements.
 struct CheckCall {
   RankSet ranks = RankSet::replica;
-  Range checksums;  ///< parameters in order, then their moments
-  /// Each checksum is sent twice: one all-reduce computes its maximum and its minimum.
+  Range checksums;  ///< of those of all parameters in order, then of all moments
+  /// Returns the payload. Each checksum is sent twice, to compute its maximum and its minimum.
   Size payload_bytes() const { return 2 * checksums.count * 8; }
 };
 
 /// Returns the calls of one check of replicas; empty if no other rank holds a copy.
 ///
-/// - Shares are compared over RankSet::replica.
-/// - If only moments are sharded, parameters are compared over RankSet::batch.
-/// - Tensors that are replicated along `model` are compared over RankSet::model. Buckets have equal
-/// sizes on all ranks of `model`, so gradients are added in one order and stay equal to the bit.
-/// - Copies of parameters in the compute type are made anew in every step and are not compared.
+/// - Parameters and moments are compared over RankSet::replica.
+/// - If moments are sharded and parameters are not, parameters are compared over RankSet::batch.
+/// - Tensors that are replicated along `model` are also compared over RankSet::model. They must be
+///   bitwise equal: buckets have equal sizes on all ranks of `model`, so all of these ranks add
+///   gradients in the same order.
+/// - Copies of parameters in the compute type are not compared, because every step makes them anew.
 std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank);
 
-/// Returns the bytes of the checksums on a rank: the checksum and the two limits of a comparison
-/// for each tensor.
+/// Returns the bytes of device memory of a check on a rank: for each tensor its checksum, and the
+/// maximum and the minimum that a comparison computes.
 Size checksum_bytes(const Plan& plan, Size rank);
 
 }  // namespace tessera

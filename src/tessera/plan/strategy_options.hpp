@@ -12,24 +12,25 @@
 
 namespace tessera {
 
-/// How layers are shared out among the stages of a pipeline.
+/// The rule that distributes layers over the stages of a pipeline.
 enum class StageBalance : std::uint8_t {
-  layers,  ///< the same number on each stage, one more on the first ones
+  layers,  ///< equal numbers of units; the first stages have one more if they do not divide evenly
   flops,   ///< minimises the FLOPs of the busiest stage
 };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
 
-/// The options of a parallel strategy. The configuration and the input of a plan both derive from
-/// them, so each option has one declaration and one default.
+/// The options of a parallel strategy. The configuration and PlanInput both derive from this
+/// struct, so each option has one declaration and one default.
 struct StrategyOptions {
   Strategy strategy = Strategy::data;
-  Size bucket_bytes = Size{25} << 20;  ///< most bytes of one reduction; a larger unit stands alone
+  Size bucket_bytes = Size{25} << 20;  ///< limit of a bucket; a larger unit is a bucket by itself
   bool overlap = false;                ///< start reductions during the backward pass
   bool prefetch = true;                ///< gather the next unit while one is in use
   bool reshard_after_forward = true;   ///< false: units stay gathered until their backward pass
   bool keep_last_unit = true;          ///< the last unit stays gathered until its backward pass
-  /// Between a row-parallel and a column-parallel layer, each rank of `model` keeps its own rows.
+  /// Between a row-parallel and a column-parallel layer, each rank of `model` computes a part of
+  /// the rows only (Korthikanti et al. 2022).
   bool sequence_parallel = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage

@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-/// Returns the axes over which ranks are arranged for a strategy, slowest first.
+/// Returns the axes of the meshes that are tried for a strategy, in the order of the mesh.
 std::vector<std::string> axes_for(const StrategyRow& strategy) {
   std::vector<std::string> axes{"pipeline"};
   for (const std::string_view axis : strategy.usual_axes)
@@ -32,8 +32,8 @@ std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks) {
   return factorisations(ranks, axes_for(strategy));
 }
 
-/// Returns true if every usual axis of the strategy splits something. Without that, the step equals
-/// the step of another strategy.
+/// Returns true if every usual axis of a sharding strategy has several ranks. Otherwise its step
+/// equals the step of another strategy, which is tried as well.
 bool is_used(const StrategyRow& strategy, const MeshShape& mesh) {
   if (strategy.shards == Sharding{}) return true;
   return std::all_of(strategy.usual_axes.begin(), strategy.usual_axes.end(),
@@ -51,8 +51,8 @@ class Search {
                         "must be from 1 to {}, the number of ranks of machine {}",
                         with_thousands(machine_.ranks()), machine_.name);
     for (const StrategyRow& strategy : strategies) {
-      if (!strategy.splits_batch)
-        continue;  // equals strategy data on a mesh with the axis model only
+      // The step of `tensor` equals that of `data` on a mesh with the axis model only.
+      if (!strategy.splits_batch) continue;
       for (const MeshShape& mesh : meshes_for(strategy, ranks_))
         if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
     }
@@ -70,8 +70,10 @@ class Search {
   }
 
  private:
-  /// Tries variants of a mesh from the cheapest on. Without a pipeline, the first one that fits is
-  /// the fastest. With one, more microbatches shorten the bubble, so all of them are tried.
+  /// Tries numbers of microbatches on a mesh, first without and then with recomputation. Without a
+  /// pipeline, more microbatches and recomputation only cost time, so the first candidate that fits
+  /// is the fastest. With a pipeline, more microbatches shorten the bubble, so all numbers are
+  /// tried.
   void try_mesh(const StrategyRow& strategy, const MeshShape& mesh) {
     const Size parts = mesh.group_size(batch_axes(mesh));
     std::optional<Candidate> smallest;
@@ -93,7 +95,8 @@ class Search {
     if (smallest) advice_.too_large.push_back(std::move(*smallest));
   }
 
-  /// Returns one candidate; none if the configuration has no such plan.
+  /// Returns a candidate that recomputes segments of `units` units; none if the configuration
+  /// cannot run like this. `problem_` then tells why.
   std::optional<Candidate> candidate(const StrategyRow& strategy, const MeshShape& mesh,
                                      Size microbatches, Size units) {
     Candidate made{config_, mesh};
@@ -132,7 +135,7 @@ class Search {
   std::string problem_;
 };
 
-/// Returns the seconds of a step by the name of its parts.
+/// Returns the seconds of the parts of a step, by name.
 std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
   std::map<std::string, double> parts{{"products", step.products},
                                       {"other kernels", step.kernels},

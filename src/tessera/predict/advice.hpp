@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches the strategy, mesh, microbatches and recomputation with the shortest step on a machine.
+// Searches for the strategy, mesh, microbatches and recomputation with the shortest step on a
+// machine.
 #pragma once
 
 #include <string>
@@ -10,30 +11,32 @@
 
 namespace tessera {
 
-/// One way to run a configuration, with its prediction.
+/// One way to run a model, with its prediction.
 struct Candidate {
-  Config config;
+  Config config;  ///< complete, with the mesh and all options
   MeshShape mesh{{{"data", 1}}};
   Size memory_bytes = 0;  ///< device memory of the rank that needs most
-  Size sent_bytes = 0;    ///< payload bytes of one step of rank 0
-  SimulatedStep step{};   ///< zero if the memory is too small
+  Size sent_bytes = 0;    ///< payload bytes of the calls of rank 0 in one step
+  SimulatedStep step{};   ///< all zero if the machine's memory is too small
 };
 
+/// The result of a search.
 struct Advice {
-  std::vector<Candidate> fits;       ///< shortest step first
-  std::vector<Candidate> too_large;  ///< smallest memory first
+  std::vector<Candidate> fits;       ///< candidates that fit in memory, shortest step first
+  std::vector<Candidate> too_large;  ///< for each mesh where none fits, the one that needs least
+                                     ///< memory; smallest memory first
 };
 
-/// Searches configurations for the model, batch and types of `config`: strategies, all meshes of
-/// `ranks` ranks over the usual axes of each strategy and `model` and `pipeline`, numbers of
-/// microbatches, and recomputation. Without a pipeline, more microbatches and recomputation are
-/// tried only if the memory is too small without them. Needs neither MPI nor a device. Throws
-/// ConfigError if no mesh of `ranks` ranks can run the configuration or the machine has fewer
-/// ranks.
+/// Searches for ways to run the model, batch and types of `config` on `ranks` ranks: all
+/// strategies; all meshes with the usual axes of each strategy, `model` and `pipeline`; numbers of
+/// microbatches; and recomputation. Recomputation is tried only if the memory is too small without
+/// it. Without a pipeline, the same holds for more than one microbatch. Needs neither MPI nor a
+/// device. Throws ConfigError if no mesh of `ranks` ranks can run the configuration, or if the
+/// machine has fewer ranks.
 Advice advise(const Config& config, Size ranks, const Machine& machine);
 
-/// Returns the part of a step that costs `slower` most time against `faster`, such as "0.12 s more
-/// in all_reduce on data"; "" if no part is slower.
+/// Returns the part of a step in which `slower` loses most time against `faster`, such as "0.12 s
+/// more in all_reduce on data"; "" if no part is slower.
 std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster);
 
 }  // namespace tessera

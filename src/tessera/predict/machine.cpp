@@ -9,18 +9,18 @@
 namespace tessera {
 namespace {
 
-/// A group of ranks on the network.
+/// The slowest links between the ranks of one group.
 class Path {
  public:
-  /// `in_one(width)` returns the number of ranks of the group in the block of `width` neighbours of
-  /// its first rank.
+  /// `size` is the number of ranks of the group. `in_one(width)` returns how many of them are in
+  /// the block of `width` consecutive ranks that contains the first of them.
   template <class InOne>
   Path(const Machine& machine, Size size, const InOne& in_one) : size_(size) {
     double rate = std::numeric_limits<double>::infinity();
-    Size inner = 1;  // ranks that share a link of this level
+    Size inner = 1;  // ranks of the inner level, which share a link of this level
     for (const NetworkLevel& level : machine.network) {
-      // All groups of the axis call at once, and each rank of the block that belongs to another
-      // group uses the same link.
+      // All groups of the axis call at the same time. The groups that have ranks in the inner block
+      // share its link.
       const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
       if (level.latency_seconds >= link_.latency_seconds) link_ = level;
       link_.bytes_per_second = rate = std::min(rate, level.bytes_per_second / groups);
@@ -35,9 +35,10 @@ class Path {
 
  private:
   Size size_;
-  NetworkLevel link_;
+  NetworkLevel link_;  ///< with the largest latency and the least bandwidth of the group's levels
 };
 
+/// The function that cost_on() returns.
 class MachineCost {
  public:
   MachineCost(const Machine& machine, const Plan& plan)

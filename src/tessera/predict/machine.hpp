@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine described by the dozen numbers that the time of a step depends on.
+// A machine, described by the dozen numbers that determine the time of a step.
 #pragma once
 
 #include <map>
@@ -10,53 +10,59 @@
 
 namespace tessera {
 
-/// Ranks that one kind of link connects: those of a node, a rack or the machine. Levels are nested,
-/// and neighbouring ranks share the inner ones.
+/// A level of the network: one kind of link connects the ranks of a node, of a rack or of the
+/// machine. Levels are nested, and consecutive ranks share the inner levels.
 struct NetworkLevel {
   std::string name;
   Size ranks = 1;  ///< ranks that the level connects: a multiple of those of the inner level
   double latency_seconds = 0;  ///< latency of a message
-  /// Bandwidth in each direction of the link out of a rank or, from the second level on, out of a
-  /// group of the inner level, whose ranks share it.
+  /// Bandwidth of a link in each direction. On the first level, each rank has a link. On a higher
+  /// level, the ranks of one block of the inner level share a link out of the block.
   double bytes_per_second = 0;
-  /// Seconds that are added to a message longer than eager_bytes, because sender and receiver
+  /// Extra time of a message that is longer than eager_bytes, because sender and receiver
   /// synchronize first (LogGPS: Ino, Fujimoto, Hagihara 2001).
   double rendezvous_seconds = 0;
   Size eager_bytes = 4096;
 };
 
-/// Returns the seconds of a collective of `n` ranks over such links: latencies of its rounds plus
-/// bytes over bandwidth, by recursive doubling and halving. An all-reduce takes the shorter of two
-/// algorithms: all bytes in each of ceil(log2 n) rounds, or the fewest bytes in twice as many
-/// rounds (Thakur, Rabenseifner, Gropp 2005).
+/// Returns the seconds of a call of `n` ranks over the links of one level: the latencies of its
+/// rounds plus the bytes that a rank sends over the bandwidth, with recursive doubling and halving.
+/// `bytes` is the payload. An all-reduce takes the shorter of two algorithms: all bytes in each of
+/// ceil(log2 n) rounds, or the fewest bytes in twice as many rounds (Thakur, Rabenseifner, Gropp
+/// 2005).
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes);
 
+/// A machine, as a machine file describes it.
 struct Machine {
   std::string name;
-  /// FLOP/s that products of a rank reach, by the type of their operands; "tf32" for float32
-  /// rounded to TF32.
+  /// FLOP/s that the matrix products of a rank reach, by the name of the type of their operands;
+  /// "tf32" for float32 operands rounded to TF32.
   std::map<std::string, double> flops_per_second;
-  double memory_bytes_per_second = 0;  ///< bandwidth that kernels of a rank reach
-  Size memory_bytes = 0;               ///< memory of a rank
-  double kernel_seconds = 0;           ///< overhead of a kernel
+  double memory_bytes_per_second = 0;  ///< memory bandwidth that the kernels of a rank reach
+  Size memory_bytes = 0;               ///< device memory of a rank
+  double kernel_seconds = 0;           ///< overhead of each kernel
   double overlap = 1;                  ///< fraction of a started call that computation can hide
-  /// Fraction of the shorter one of a product's arithmetic and memory traffic that the other hides.
-  /// A BLAS that packs operands before it multiplies hides little.
+  /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a matrix
+  /// product, that the longer one hides. A BLAS that packs operands before it multiplies hides
+  /// little.
   double product_overlap = 1;
   std::vector<NetworkLevel> network;  ///< from the innermost level to the outermost
 
+  /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };
 
-/// Returns the FLOP/s of a rank's products in the types of the plan. Throws ConfigError if the
-/// machine has no rate for the type or too few ranks.
+/// Returns the FLOP/s of a rank's matrix products in the types of `input`. Throws ConfigError if
+/// the machine has no rate for these types or fewer ranks than the mesh.
 double product_rate(const Machine& machine, const PlanInput& input);
 
-/// Returns the cost of the work of a plan. A kernel takes the longer of FLOPs and bytes over their
-/// rates (the roofline model, Williams et al. 2009). A product adds the part of the shorter time
-/// that product_overlap does not hide. A collective takes call_seconds() with the largest latency
-/// of the levels that it crosses and the rate of the slowest link on a ring of its ranks; groups
-/// that leave a node through one link share its rate.
+/// Returns the cost of the plan's work on a machine. A kernel takes kernel_seconds plus the longer
+/// of two times: FLOPs over their rate and bytes over the memory bandwidth (roofline model:
+/// Williams, Waterman, Patterson 2009). A matrix product takes longer by the part of the shorter
+/// time that product_overlap does not hide. A collective takes call_seconds() with the largest
+/// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
+/// ranks. All groups of an axis call at the same time, and groups that use the same link share its
+/// bandwidth. Throws as product_rate() does.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera

@@ -16,17 +16,17 @@
 namespace tessera {
 namespace {
 
-/// A key of a table of type T and the member that it sets.
+/// A key of a TOML table and the member of T that it sets.
 template <class T>
 struct MachineKey {
   std::string_view name;
   std::variant<std::string T::*, Size T::*, double T::*> member;
-  double least = 0;  ///< least value of a number
-  double most = HUGE_VAL;
-  std::string_view doc;
+  double least = 0;        ///< smallest allowed number
+  double most = HUGE_VAL;  ///< largest allowed number
+  std::string_view doc;    ///< comment in a written file
 };
 
-constexpr double tiny = 1e-300;  // least value of a positive number
+constexpr double tiny = 1e-300;  // the smallest allowed number where 0 is not allowed
 
 const std::array<MachineKey<Machine>, 6> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
@@ -76,11 +76,13 @@ void set(T& table, const std::array<MachineKey<T>, N>& keys, const std::string& 
   reject(prefix + name, value, "is not a known key; the key " + must_be_one_of(name, names));
 }
 
-/// Rejects a file without a required key. Latencies and overheads are optional.
+/// Throws Error (usage) if a required key is missing.
 void require(bool is_given, const std::string& path, std::string_view key) {
   if (!is_given) throw Error(ExitCode::usage, "{}: {} is missing", path, key);
 }
 
+/// Checks that all required keys are there and that levels are nested. Latencies and overheads are
+/// optional.
 void check_whole(const Machine& machine, const std::string& path) {
   require(!machine.flops_per_second.empty(), path, "[machine.flops_per_second]");
   require(machine.memory_bytes_per_second > 0, path, "machine.memory_bytes_per_second");

@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-/// Reads a machine file: tables [machine] and [machine.flops_per_second], and a [[network]] for
-/// each level. Throws Error (usage) for a file that cannot be read or lacks a key, ConfigError for
-/// unknown keys and invalid values.
+/// Reads a machine file: the tables [machine] and [machine.flops_per_second], and one [[network]]
+/// per level, the innermost first. Throws Error (usage) if the file cannot be read or lacks a key,
+/// and ConfigError for unknown keys and invalid values.
 Machine load_machine(const std::string& path);
 
-/// Returns the text of a machine file. load_machine() reads the same machine back.
+/// Returns the text of a machine file from which load_machine() reads the same machine.
 std::string machine_as_toml(const Machine& machine);
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-using Kinds = std::vector<Size>;
+using Kinds = std::vector<Size>;  // by box, or by group
 
 /// Numbers values in the order in which they first appear.
 template <class Value>
@@ -22,25 +22,26 @@ class Numbering {
   std::map<Value, Size> numbers_;
 };
 
-/// The groups of a set of ranks, by box.
+/// The groups of a RankSet. A box of ranks lies in one group of boxes, which stands for groups of
+/// ranks of the same composition.
 struct SetGroups {
-  Kinds of_box;             ///< number of the group of each box
-  std::vector<Size> ranks;  ///< ranks of each box in one group
+  std::vector<Size> of_box;  ///< by box, the number of its group
+  std::vector<Size> ranks;   ///< by box, the number of its ranks in one group of ranks
 };
 
 SetGroups groups_of(const Plan& plan, const RankBoxes& boxes, RankSet set) {
   const std::vector<std::size_t> axes = plan.input.mesh.effective(axes_of(set, plan.input));
   Numbering<Size> number;
   SetGroups groups;
-  for (Size box = 0; box < boxes.number(); ++box) {
+  for (Size box = 0; box < boxes.size(); ++box) {
     groups.of_box.push_back(number(boxes.mesh().first_of_group(axes, box)));
     groups.ranks.push_back(boxes.group_size(box, axes));
   }
   return groups;
 }
 
-/// Returns a number for each box. Boxes have equal numbers if their groups contain equal numbers of
-/// each kind.
+/// Returns a number for each box. Boxes get the same number if their groups contain equal numbers
+/// of ranks of each kind.
 Kinds meetings(const SetGroups& groups, const Kinds& kinds) {
   std::vector<std::map<Size, Size>> members;  // by group: number of ranks of each kind
   for (std::size_t b = 0; b < kinds.size(); ++b) {
@@ -55,11 +56,12 @@ Kinds meetings(const SetGroups& groups, const Kinds& kinds) {
   return of_box;
 }
 
+/// Makes the result from the kind of each box.
 RankKinds collect(const RankBoxes& boxes, const Kinds& of_box,
                   const std::map<RankSet, SetGroups>& sets) {
   RankKinds kinds;
   std::vector<RankBoxes::Group> members;
-  for (Size box = 0; box < boxes.number(); ++box) {
+  for (Size box = 0; box < boxes.size(); ++box) {
     const auto kind = static_cast<std::size_t>(of_box[box]);
     if (kind == members.size()) members.emplace_back();
     members[kind].push_back(box);
@@ -83,7 +85,8 @@ RankKinds collect(const RankBoxes& boxes, const Kinds& of_box,
 
 }  // namespace
 
-/// Splits kinds by the kinds in their groups until no kind splits any more (partition refinement).
+/// Partition refinement: begins with ranks of equal work, and splits kinds whose ranks have groups
+/// of different composition, until no kind splits any more.
 RankKinds rank_kinds(const Plan& plan) {
   const EqualWork equal = ranks_with_equal_work(plan);
   std::map<RankSet, SetGroups> sets;

@@ -8,14 +8,16 @@
 
 namespace tessera {
 
-/// Kinds of indistinguishable ranks. Ranks of one kind do equal work, and their groups in every set
-/// of ranks contain equal numbers of each kind. A simulation needs one clock per kind for any
-/// number of ranks.
+/// Kinds of indistinguishable ranks. Ranks of one kind do equal work, and in every RankSet their
+/// groups contain equal numbers of ranks of each kind. So they are always at the same time, and a
+/// simulation needs one clock per kind for any number of ranks.
 struct RankKinds {
   std::vector<Size> first;    ///< first rank of each kind, ascending
-  std::vector<double> share;  ///< fraction of all ranks, by kind
-  /// The lowest kind in the group of a kind, which names the group, by set and kind.
+  std::vector<double> share;  ///< by kind, its fraction of all ranks
+  /// By set and kind, the lowest kind in the groups of ranks of this kind. All groups with the same
+  /// leader have the same composition, and the simulation treats them as one group.
   std::map<RankSet, std::vector<Size>> leader;
+  /// Returns the number of kinds.
   std::size_t size() const { return first.size(); }
 };
 RankKinds rank_kinds(const Plan& plan);

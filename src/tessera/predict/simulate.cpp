@@ -8,6 +8,7 @@
 namespace tessera {
 namespace {
 
+/// Simulates a step. `sizes_`, clocks and costs are indexed by kind.
 class Simulator {
  public:
   Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
@@ -23,8 +24,8 @@ class Simulator {
     }
   }
 
-  /// Returns the times of the second of two steps, so that ranks begin with the offsets that a
-  /// previous step leaves.
+  /// Simulates two steps and returns the times of the second, in which ranks begin at the different
+  /// times at which they end a step.
   SimulatedStep step() {
     const std::vector<Part> parts = parts_of_step();
     for (const Part& part : parts) repeat(part);
@@ -40,28 +41,29 @@ class Simulator {
   using Members = std::vector<std::size_t>;  ///< kinds that execute one piece of work together
 
   struct State {
-    Seconds now;
-    Seconds lag;                       ///< lag that no rank has waited for yet
-    std::map<RankSet, Seconds> links;  ///< by kind: end of the latest call of its group
+    Seconds now;                       ///< the clocks
+    Seconds lag;                       ///< lag since the last call
+    std::map<RankSet, Seconds> links;  ///< by set and leader, the end of the group's latest call
     SimulatedStep result;
   };
 
   struct CostedWork {
     Work work;
-    std::vector<Cost> costs;  ///< by kind; zero for kinds of other stages
-    bool meets_other_stages = false;
+    std::vector<Cost> costs;          ///< by kind; zero for kinds of other stages
+    bool meets_other_stages = false;  ///< a collective call over several stages
   };
   using StageWorks = std::vector<std::vector<CostedWork>>;  ///< by stage
 
-  /// Pieces of work that are executed `times` times in sequence.
+  /// A part of a step whose work is executed `times` times.
   struct Part {
     StageWorks works;
     Size times = 1;
   };
 
-  /// Returns the runs of equal microbatches, if the plan repeats some, and the rest of the step.
+  /// Returns the parts of a step: each run of equal_microbatches(), then the actions that are not
+  /// repeated.
   std::vector<Part> parts_of_step() const {
-    std::vector<Size> samples;  // of each kind
+    std::vector<Size> samples;  // by kind
     for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
     std::vector<Part> parts;
     const Size times = plan_.stages.front().repeated.times;
@@ -82,8 +84,7 @@ class Simulator {
     return parts;
   }
 
-  /// Simulates at most the first 64 repetitions. Each further one takes as long as the last of
-  /// these.
+  /// Simulates a part. After 64 repetitions, each further one takes as long as the last of these.
   void repeat(const Part& part) {
     constexpr Size most = 64;
     const Size times = std::min(part.times, most);
@@ -114,20 +115,21 @@ class Simulator {
     }
   }
 
+  /// Returns the work of a stage's actions with its cost on each kind of the stage.
   std::vector<CostedWork> costed_works(std::size_t stage,
                                        const std::vector<Action>& actions) const {
     std::vector<CostedWork> all;
     for (const Action& action : actions) {
       std::vector<Work> first;
       std::vector<std::vector<Cost>> costs;  // by piece of work and kind
-      for (const std::size_t c : of_stage_[stage]) {
-        const std::vector<Work> works = work_of(action, plan_, sizes_[c]);
+      for (const std::size_t k : of_stage_[stage]) {
+        const std::vector<Work> works = work_of(action, plan_, sizes_[k]);
         if (first.empty()) {
           first = works;
           costs.assign(works.size(), std::vector<Cost>(sizes_.size()));
         }
         for (std::size_t i = 0; i < works.size(); ++i)
-          if (!works[i].is_empty()) costs[i][c] = cost_(works[i]);
+          if (!works[i].is_empty()) costs[i][k] = cost_(works[i]);
       }
       for (std::size_t i = 0; i < first.size(); ++i)
         all.push_back({first[i], std::move(costs[i]), meets_other_stages(first[i])});
@@ -135,8 +137,8 @@ class Simulator {
     return all;
   }
 
-  /// Executes the work of all stages. Each stage advances until it waits for a message or for a
-  /// call that other stages share.
+  /// Executes the work of all stages once. Each stage advances until it waits for a message or for
+  /// a call over several stages. Such a call is executed when all stages wait for it.
   void carry_out(const StageWorks& works) {
     std::vector<std::size_t> next(works.size());
     for (bool moves = true; moves;) {
@@ -145,7 +147,7 @@ class Simulator {
         while (next[s] < works[s].size()) {
           const CostedWork& one = works[s][next[s]];
           if (one.meets_other_stages || !has_arrived(one.work, s)) break;
-          work(one.work, one.costs, of_stage_[s], s);
+          execute(one.work, one.costs, of_stage_[s], s);
           ++next[s];
           moves = true;
         }
@@ -156,7 +158,7 @@ class Simulator {
           const std::vector<Cost>& own = works[s].at(next[s]++).costs;
           for (const std::size_t k : of_stage_[s]) costs[k] = own[k];
         }
-        work(common.work, costs, all_, 0);
+        execute(common.work, costs, all_, 0);
         moves = true;
       }
     }
@@ -172,9 +174,10 @@ class Simulator {
            messages_.contains({stage, work.number});
   }
 
-  /// `costs` holds a cost per kind.
-  void work(const Work& work, const std::vector<Cost>& costs, const Members& members,
-            std::size_t stage) {
+  /// Executes one piece of work on the kinds `members`. `costs` holds a cost per kind; `stage`
+  /// matters for messages only.
+  void execute(const Work& work, const std::vector<Cost>& costs, const Members& members,
+               std::size_t stage) {
     if (!work.call) return compute(work, costs, members);
     if (work.is_message())
       return work.phase == Phase::start ? send(work, costs, stage) : receive(work, stage);
@@ -199,11 +202,12 @@ class Simulator {
     }
   }
 
-  /// Returns the kind that names the group of `kind`.
-  std::size_t group(RankSet ranks, std::size_t kind) const {
+  /// Returns the leader of the group of `kind`.
+  std::size_t leader_of(RankSet ranks, std::size_t kind) const {
     return static_cast<std::size_t>(kinds_.leader.at(ranks)[kind]);
   }
 
+  /// Returns the sums of the calls with the axis and operation of `work`.
   SimulatedStep::Call& row(const Work& work) {
     const std::string axis = plan_.input.mesh.group_name(axes_of(work.call->ranks, plan_.input));
     for (SimulatedStep::Call& call : state_.result.calls)
@@ -211,21 +215,22 @@ class Simulator {
     return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.call->operation});
   }
 
+  /// The begin and the cost of a group's call.
   struct Begin {
     double at = 0;
     Cost cost{};
   };
-  /// Returns the begin of each group's call. The call lasts as long as on the rank where it lasts
-  /// longest.
+  /// Returns the begin of each group's call, by leader. A call costs as much as on the rank where
+  /// it costs most.
   std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
                             const Members& members) {
     Seconds& busy_until = state_.links[work.call->ranks];
     busy_until.resize(kinds_.size());
     std::vector<Begin> begins(kinds_.size());
     for (const std::size_t k : members) {
-      const std::size_t its = group(work.call->ranks, k);
-      Begin& begin = begins[its];
-      begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[its]});
+      const std::size_t leader = leader_of(work.call->ranks, k);
+      Begin& begin = begins[leader];
+      begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[leader]});
       state_.lag[k] = 0;
       begin.cost.seconds = std::max(begin.cost.seconds, costs[k].seconds);
       begin.cost.exposed = std::max(begin.cost.exposed, costs[k].exposed);
@@ -233,11 +238,12 @@ class Simulator {
     return begins;
   }
 
+  /// Executes a blocking call.
   void communicate(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     const std::vector<Begin> begin = begins(work, costs, members);
     SimulatedStep::Call& total = row(work);
     for (const std::size_t k : members) {
-      const Begin& mine = begin[group(work.call->ranks, k)];
+      const Begin& mine = begin[leader_of(work.call->ranks, k)];
       if (mine.cost.seconds == 0) continue;
       total.calls += kinds_.share[k];
       total.seconds += mine.cost.seconds * kinds_.share[k];
@@ -246,29 +252,32 @@ class Simulator {
     }
   }
 
-  using Flight = std::pair<RankSet, Size>;  ///< ranks and bucket
+  using Flight = std::pair<RankSet, Size>;  ///< ranks and bucket of a started call
 
+  /// Starts a non-blocking call. It costs the rank nothing until its finish.
   void start(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     const std::vector<Begin> begin = begins(work, costs, members);
     Seconds& busy_until = state_.links[work.call->ranks];
     std::vector<Begin>& flight = in_flight_[{work.call->ranks, work.number}];
     flight.resize(kinds_.size());
-    for (const std::size_t k : members) {  // only read where a kind names its group
+    for (const std::size_t k : members) {  // only the entries of leaders are read
       busy_until[k] = begin[k].at + begin[k].cost.seconds;
       flight[k] = begin[k];
       row(work).calls += kinds_.share[k];
     }
   }
 
+  /// Finishes a started call.
   void finish(const Work& work, const Members& members) {
     const std::vector<Begin>& flight = in_flight_.at({work.call->ranks, work.number});
-    for (const std::size_t k : members) arrive(k, flight[group(work.call->ranks, k)], row(work));
+    for (const std::size_t k : members)
+      arrive(k, flight[leader_of(work.call->ranks, k)], row(work));
   }
 
-  /// Finishes a started call: the rank waits for its hidden part and spends the exposed part
-  /// itself.
+  /// Advances the clock of kind `k` to the end of a started call: it waits for the hidden part and
+  /// spends the exposed part itself.
   void arrive(std::size_t k, const Begin& started, SimulatedStep::Call& total) {
-    const double idle = std::max(0.0, started.at - state_.now[k]);  // until the last rank starts it
+    const double idle = std::max(0.0, started.at - state_.now[k]);  // until the last rank starts
     const double exposed = std::min(started.cost.exposed, started.cost.seconds);
     const double ready = started.at + started.cost.seconds - exposed;
     const double end = std::max(state_.now[k], ready) + exposed;
@@ -277,32 +286,33 @@ class Simulator {
     state_.now[k] = end;
   }
 
-  /// Sends from each rank of a stage to the rank with its other coordinates on the peer stage.
+  /// Sends from each rank of a stage to the rank of the peer stage with the same other coordinates.
   void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
     std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.number}];
     flight.resize(kinds_.size());
     for (const std::size_t k : of_stage_[stage]) {
-      flight[group(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
-      state_.lag[k] = 0;  // the lag of a pass averages out over the many passes
+      flight[leader_of(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
+      state_.lag[k] = 0;  // lags of passes average out over the many passes of a step
       row(work).calls += kinds_.share[k];
     }
   }
 
+  /// Waits for the message that send() recorded.
   void receive(const Work& work, std::size_t stage) {
     const auto flight = messages_.extract({stage, work.number});
     for (const std::size_t k : of_stage_[stage])
-      arrive(k, flight.mapped()[group(RankSet::pipeline, k)], row(work));
+      arrive(k, flight.mapped()[leader_of(RankSet::pipeline, k)], row(work));
   }
 
   const Plan& plan_;
   const CostOf& cost_;
   const RankKinds& kinds_;
   State state_;
-  std::vector<WorkSizes> sizes_;  ///< of each kind
-  std::vector<Members> of_stage_;
-  Members all_;
-  std::map<Flight, std::vector<Begin>> in_flight_;
-  /// The begin of each message for each group along `pipeline`; key: receiving stage and number.
+  std::vector<WorkSizes> sizes_;                    ///< by kind
+  std::vector<Members> of_stage_;                   ///< by stage, its kinds
+  Members all_;                                     ///< all kinds
+  std::map<Flight, std::vector<Begin>> in_flight_;  ///< by leader, the begin of each started call
+  /// By leader in RankSet::pipeline, the begin of each message; key: receiving stage and number.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
 };
 

@@ -13,41 +13,41 @@ namespace tessera {
 
 /// The cost of one piece of work.
 struct Cost {
-  double seconds = 0;  ///< mean over ranks
-  /// Seconds by which the slowest rank exceeds the mean when all ranks do the same work. Other
-  /// ranks wait for them at the next call.
+  double seconds = 0;  ///< mean over ranks that do the same work
+  /// Seconds by which the slowest of these ranks exceeds the mean. The other ranks wait for it at
+  /// the next call.
   double lag = 0;
-  /// Seconds of a started call that computation does not hide, because the rank itself moves the
-  /// message.
+  /// The part of `seconds` of a started call that computation cannot hide, because the rank itself
+  /// moves the message.
   double exposed = 0;
 };
 using CostOf = std::function<Cost(const Work&)>;
 
-/// The seconds of a step. All but step_seconds are means over ranks.
+/// The seconds of a step and of its parts. Parts are means over ranks.
 struct SimulatedStep {
-  double step_seconds =
-      0;                ///< from the end of one step to the end of the next, of the slowest rank
+  /// From the end of one step to the end of the next, on the slowest rank.
+  double step_seconds = 0;
   double products = 0;  ///< layers that consist mainly of matrix products
   double kernels = 0;   ///< all other layers, loss, clipping, sums
   double update = 0;    ///< the optimizer
+  /// The calls of one operation along an axis, or along several as "data+fsdp".
   struct Call {
     std::string axis;
     Operation operation = Operation::all_reduce;
     double calls = 0;
-    double seconds = 0;  ///< the rank spends in calls alone
-    double waiting = 0;  ///< until the last rank has arrived
+    double seconds = 0;  ///< in calls, without `waiting`
+    double waiting = 0;  ///< before calls, until the last rank of the group arrives
   };
   std::vector<Call> calls;
-  double communication() const;
-  double waiting() const;
+  double communication() const;  ///< sum of Call::seconds
+  double waiting() const;        ///< sum of Call::waiting
 };
 
-/// Executes the schedule with one clock per kind of ranks. A call begins when the last rank of its
-/// group has arrived, including its lag. A started call begins at S = max(R, E') and ends at E = S
-/// + hidden + exposed: R is the time when the last rank is ready, E' the end of the previous call
-/// of the group. The rank that finishes it waits until S + hidden and then spends the exposed time
-/// itself, because MPI moves messages only inside its calls ("Overlap model" in README.md).
-/// Without `kinds`, those of rank_kinds() are used.
+/// Simulates a step with one clock per kind of ranks. A call begins at S = max(R, E'): R is the
+/// time at which the last rank of its group arrives, with its lag; E' is the end of the previous
+/// call of the group. It ends at E = S + Cost::seconds. A rank that finishes a started call waits
+/// until E - exposed and then spends Cost::exposed itself, because MPI moves messages only inside
+/// its calls ("Overlap model" in README.md). The first overload uses rank_kinds(plan).
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
 SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
 

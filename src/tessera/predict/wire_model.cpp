@@ -6,9 +6,9 @@
 namespace tessera {
 namespace {
 
-/// Returns the number of times that the shares of n ranks circulate; 0 if the operation is not a
+/// Returns how many times the shares of all ranks go around a ring; 0 if the operation uses no
 /// ring.
-double passes(Operation operation) {
+double circulations(Operation operation) {
   switch (operation) {
     case Operation::all_reduce:
       return 2;
@@ -24,17 +24,17 @@ double passes(Operation operation) {
 }  // namespace
 
 double wire_factor(Operation operation, Size n) {
-  return passes(operation) > 0 ? rounds(operation, n) / static_cast<double>(n) : 1;
+  return circulations(operation) > 0 ? rounds(operation, n) / static_cast<double>(n) : 1;
 }
 
 double rounds(Operation operation, Size n) {
-  if (passes(operation) > 0) return passes(operation) * static_cast<double>(n - 1);
+  if (circulations(operation) > 0) return circulations(operation) * static_cast<double>(n - 1);
   return fewest_rounds(operation, n);
 }
 
 double fewest_rounds(Operation operation, Size n) {
   const auto doublings = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
-  if (passes(operation) > 0) return passes(operation) * doublings;
+  if (circulations(operation) > 0) return circulations(operation) * doublings;
   return operation == Operation::broadcast || operation == Operation::barrier ? doublings : 1;
 }
 

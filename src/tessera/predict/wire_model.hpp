@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model of a collective's cost: rounds of messages, and bytes that a rank sends.
+// The rounds of messages of a collective, and the bytes that a rank sends.
 #pragma once
 
 #include <tessera/base/types.hpp>
@@ -7,17 +7,20 @@
 
 namespace tessera {
 
-/// Returns the bytes that each of n ranks sends, divided by payload bytes, in the algorithm that
-/// sends fewest: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and all_to_all,
-/// else 1. The bus bandwidth is the payload's bandwidth times this factor.
+/// Returns the bytes that each of n ranks sends divided by the payload bytes, in the algorithms
+/// that send the fewest bytes: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and
+/// all_to_all, else 1 (Chan et al. 2007). NCCL's bus bandwidth is payload bytes per second times
+/// this factor.
 double wire_factor(Operation operation, Size n);
 
-/// Returns the rounds of a ring: 2(n-1) for all_reduce, n-1 for all_gather, reduce_scatter and
-/// all_to_all, ceil(log2 n) for broadcast and barrier, 1 for a message.
+/// Returns the number of rounds of a ring algorithm: 2(n-1) for all_reduce, n-1 for all_gather,
+/// reduce_scatter and all_to_all. Broadcast and barrier take ceil(log2 n) rounds, a message
+/// takes 1.
 double rounds(Operation operation, Size n);
 
-/// Returns the fewest rounds that send no more bytes than that: recursive doubling and halving
-/// replaces n-1 by ceil(log2 n) (Thakur, Rabenseifner, Gropp 2005).
+/// Returns the least number of rounds in which a rank sends no more than wire_factor() times the
+/// payload. Recursive doubling and halving needs ceil(log2 n) rounds where a ring needs n-1
+/// (Thakur, Rabenseifner, Gropp 2005).
 double fewest_rounds(Operation operation, Size n);
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 namespace tessera {
 namespace {
 
+/// Makes the result of work_of().
 class WorkLister {
  public:
   WorkLister(const Action& action, const Plan& plan, const WorkSizes& sizes)
@@ -19,7 +20,8 @@ class WorkLister {
         layer();
         break;
       case StepOperation::loss_terms:
-      case StepOperation::loss:  // reads prediction and targets, writes terms or a gradient
+      case StepOperation::loss:
+        // Reads prediction and targets, writes terms or a gradient.
         kernel(3, elements_of(operands.inputs[0]), plan_.input.compute_type);
         break;
       case StepOperation::accumulate:
@@ -40,7 +42,7 @@ class WorkLister {
         break;
       case StepOperation::reduce_scatter:
         call();
-        // The share of a later microbatch is added to those before.
+        // The share of a later microbatch is added to the sum of the earlier ones.
         if (action_.phase != Phase::start && state().reduces_every_microbatch &&
             action_.microbatch > 0)
           kernel(3, state().buckets[action_.index].share.count);
@@ -54,7 +56,9 @@ class WorkLister {
         if (plan_.input.clips_by_norm) kernel(1, sizes_.unique_gradients);
         call();
         break;
-      case StepOperation::update:  // reads and writes parameters and moments, reads gradients
+      case StepOperation::update:
+        // Reads and writes parameters and moments, reads gradients. The rank updates as many
+        // parameters as it has elements of one moment.
         kernel(3 + 2 * plan_.input.moments, state().moments());
         if (state().has_copies)
           bytes(state().moments() *
@@ -71,10 +75,11 @@ class WorkLister {
     return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
   }
 
+  /// Adds a kernel that reads and writes `n` bytes.
   void bytes(Size n) {
     works_.push_back({.operation = action_.operation, .bytes = static_cast<double>(n)});
   }
-  /// Adds a kernel that reads or writes `vectors` vectors of `elements` elements.
+  /// Adds a kernel that reads or writes `vectors` vectors of `elements` elements each.
   void kernel(Size vectors, Size elements, DType type) {
     bytes(vectors * elements * size_of(type));
   }
@@ -88,11 +93,11 @@ class WorkLister {
           (size_of(from) + size_of(to) + (action_.adds ? size_of(to) : 0)));
   }
 
-  /// Adds the kernels of a layer. If gradients of inputs and of parameters are computed separately,
+  /// Adds the kernel of a layer. If gradients of inputs and of parameters are computed separately,
   /// each counts as half of the backward pass.
   void layer() {
     const LayerSpec& layer = sizes_.layers[action_.index];
-    const Size samples = sizes_.calls.rows(action_.microbatch);
+    const Size samples = sizes_.calls.samples_of(action_.microbatch);
     const PassCount flops = count_flops({layer}, samples),
                     operands = count_operands(layer, samples);
     const bool forwards = action_.is(StepOperation::forward);
@@ -109,8 +114,8 @@ class WorkLister {
     works_.push_back(work);
   }
 
-  /// Adds a message. The sender pays for its bytes and the receiver waits for it. Posting a receive
-  /// and finishing a send cost nothing.
+  /// Adds a message: as a started call on the sender, with the bytes, and as its finish on the
+  /// receiver. Starting a receive and finishing a send take no time.
   void message() {
     const bool sends = action_.is(StepOperation::send);
     if (action_.phase != (sends ? Phase::start : Phase::finish)) return;
@@ -122,6 +127,7 @@ class WorkLister {
     works_.push_back(work);
   }
 
+  /// Adds the action's call, if it has one and several ranks take part.
   void call() {
     if (!action_.call || !has_many(action_.call->ranks)) return;
     Work work{.operation = action_.operation,
@@ -164,18 +170,18 @@ std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSize
   return WorkLister(action, plan, sizes).list();
 }
 
-/// Ranks with equal memory and calls may differ in products, if `model` does not divide widths
-/// evenly, and in the elements of the norm.
+/// Work depends on more than memory and calls: on the extents of layers, if `model` does not divide
+/// widths evenly, and on the elements in the norm of the gradient.
 EqualWork ranks_with_equal_work(const Plan& plan) {
   const bool has_norm = plan.input.clips_by_norm;
   EqualWork equal{equal_ranks(plan, has_norm), {}};
-  equal.first.resize(static_cast<std::size_t>(equal.boxes.number()));
+  equal.first.resize(static_cast<std::size_t>(equal.boxes.size()));
   MemoryAndCalls memory_and_calls(plan);
-  ModelParts parts(plan);
+  ModelClasses classes(plan);
   for (const auto& group :
        group_boxes<std::vector<Size>>(equal.boxes, equal.boxes.all(), [&](Size rank) {
          std::vector<Size> key = memory_and_calls(rank);
-         key.push_back(parts(rank));
+         key.push_back(classes(rank));
          key.push_back(has_norm ? unique_elements(plan, rank) : 0);
          return key;
        }))

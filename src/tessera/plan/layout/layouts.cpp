@@ -75,7 +75,8 @@ void check_specs(const PlanInput& input) {
   }
 }
 
-/// Returns the placement along `model`. The other axes shard flat buckets, not dimensions.
+/// Returns the placement along `model` that a spec asks for. The strategy shards flat buckets over
+/// the other axes, not dimensions. `rank` is the number of dimensions.
 Placement placement_of(const PlanInput& input, const PartitionSpec& spec, std::size_t rank) {
   const auto model = input.mesh.find("model");
   if (!model || input.mesh.size_of("model") == 1) return Placement::replicate();
@@ -87,7 +88,7 @@ Placement ruled_placement(const PlanInput& input, const std::vector<std::string>
                       logical_axes.size());
 }
 
-/// Returns the placement that a spec, or else the rules, give to a parameter.
+/// Returns the placement of a parameter that its spec asks for or, without a spec, the rules.
 Placement asked_placement(const PlanInput& input, const std::string& path,
                           const ParameterSpec& parameter) {
   const auto given = input.parameter_specs.find(path);
@@ -96,9 +97,8 @@ Placement asked_placement(const PlanInput& input, const std::string& path,
              : placement_of(input, given->second, parameter.shape.size());
 }
 
-/// Returns the relative cost of a redistribution: nothing, a local slice, a reduce-scatter or an
-/// all-to-all, an all-gather, an all-reduce. A reduce-scatter into columns costs most, because its
-/// result is gathered again.
+/// Returns a rank of redistributions by their cost, for comparisons only. A reduce-scatter into
+/// columns costs most, because a later all-gather has to undo it.
 int feeding_cost(Placement from, Placement to) {
   switch (transition(from, to)) {
     case Transition::keep:
@@ -141,7 +141,8 @@ class Chooser {
     for (const Layout& layout : all) {
       if (row.rules_choose && !is_asked_for(layer, layout)) continue;
       if (splits_rows(layout) && !may_split_rows(l)) continue;
-      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;  // a slice costs 1
+      // The bonus is larger than the cost of the slice that makes the rows.
+      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;
       for (std::size_t i = 0; i < layer.inputs.size(); ++i)
         cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
       if (!row.rules_choose && best && cost >= least) continue;
@@ -184,8 +185,9 @@ class Chooser {
     return layer.columns.empty() || ruled_placement(input_, {"", layer.columns}) == layout.output;
   }
 
-  /// Returns true if layer `l` can split rows: it computes after a sum over `model`, or after a
-  /// layer that splits rows. The last layer cannot, because the loss reads whole rows.
+  /// Returns true if layer `l` may split rows: its kind prefers to, or it reads a sum over `model`
+  /// or the output of a layer that splits rows. The last layer may not, because the loss reads all
+  /// rows.
   bool may_split_rows(std::size_t l) const {
     if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
     const LayerSpec& layer = input_.model.layers[l];
@@ -261,8 +263,8 @@ Block parameter_block(const Shape& shape, Placement along_model, Size model_rank
 
 namespace {
 
-/// Checks that the local extents of a layer match. Its inputs, output and parameters are split
-/// separately, and a kernel with extents that do not match would read out of bounds.
+/// Checks that the local extents of a layer match. Inputs, output and parameters are split
+/// separately, and a kernel would read out of bounds if their extents did not match.
 void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
   if (row_of(part).fits(part)) return;
   throw Error(

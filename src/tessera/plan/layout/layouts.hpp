@@ -9,11 +9,13 @@
 
 namespace tessera {
 
-/// Returns the placements of each layer along the axis `model`. The rules, or the specs of single
-/// parameters, choose the layouts of linear layers. Every other layer takes the layout that needs
-/// least traffic to redistribute its inputs. With sequence_parallel, layers after a sum over
-/// `model` split rows if they can. Throws ConfigError if no layout fits a spec or a spec names
-/// another axis.
+/// Returns the placements of each layer along the axis `model`. For kinds of layers with
+/// LayerRow::rules_choose, the rules or the specs of single parameters choose the layout. Every
+/// other layer takes the layout that needs the least traffic to redistribute its inputs. With
+/// sequence_parallel, layers after a sum over `model` split rows if they can. Throws ConfigError if
+/// the model has no such layout: a spec names no parameter of the model or an axis other than
+/// `model`, a layer does not support the placements, heads or modes do not divide evenly, or
+/// sequence_parallel finds no rows to split.
 std::vector<Layout> choose_layouts(const PlanInput& input);
 
 /// Returns the placement of a layer's output. Input data is replicated along `model`.
@@ -23,11 +25,13 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the layers with the extents of the ranks with this coordinate along `model`.
+/// Returns the model's layers with the extents that they have at this coordinate along `model`.
+/// Throws Error (usage) if the local extents of a layer do not match.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     Size coordinate);
 
-/// Returns the block of a parameter on those ranks. `along_model` is the parameter's placement.
+/// Returns the block of a tensor on the rank with this coordinate of `model_ranks` ranks along
+/// `model`: a balanced split if `along_model` is Shard, else the whole tensor.
 Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks, Size coordinate);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t listed_ranges = 4096;
+constexpr std::size_t listed_ranges = 4096;  // of rank_list(), which JSON documents contain
 
 /// A list of at most `most` ranges. Adjacent ranges are joined.
 class RangeList {
@@ -40,7 +40,7 @@ std::string text_of(Range range) {
                           : fmt::format("{}-{}", range.begin, range.end() - 1);
 }
 
-/// Returns the number of the part of a balanced split that holds `element`.
+/// Returns the number of the part that holds `element` in a balanced split of `count` elements.
 Size part_with(Size count, Size parts, Size element) {
   const Size small = count / parts, larger = count % parts, in_larger = larger * (small + 1);
   return element < in_larger ? element / (small + 1) : larger + (element - in_larger) / small;
@@ -61,7 +61,8 @@ void MeshCuts::cut(const std::vector<std::size_t>& axes, Size place) {
   for (std::size_t i = axes.size(); i-- > 0;) {
     const Size size = mesh_->axes()[axes[i]].size, coordinate = place % size;
     cut(axes[i], coordinate);
-    // Ranks with this coordinate lie on both sides of the cut, depending on the later axes.
+    // Ranks with this coordinate lie on both sides of the cut, depending on their coordinates along
+    // the later axes.
     if (i + 1 < axes.size()) cut(axes[i], coordinate + 1);
     place /= size;
   }
@@ -103,7 +104,7 @@ RankBoxes::RankBoxes(const MeshCuts& cuts) : ranks_(cuts.mesh()), boxes_(cuts.me
 }
 
 RankBoxes::Group RankBoxes::all() const {
-  Group boxes(number());
+  Group boxes(size());
   std::iota(boxes.begin(), boxes.end(), Size{0});
   return boxes;
 }
@@ -137,8 +138,9 @@ Size RankBoxes::num_ranks(const Group& group) const {
 }
 
 std::vector<Range> RankBoxes::ranges(const Group& group, std::size_t most) const {
-  // Returns the ranges of the group's ranks in a block of `block` ranks, counted from 0. All
-  // coordinates of a run have the same ranges behind them.
+  // Returns the ranges of the group's ranks in a block of `block` ranks: those that share the
+  // coordinates of box `first_box` along the axes before `axis`. Ranks count from the start of the
+  // block. All coordinates of a run have the same ranges, so one of them is computed.
   const std::function<std::vector<Range>(std::size_t, Size, Size)> below =
       [&](std::size_t axis, Size first_box, Size block) -> std::vector<Range> {
     if (axis == begins_.size())
@@ -166,7 +168,7 @@ std::vector<Range> RankBoxes::ranges(const Group& group, std::size_t most) const
   return below(0, 0, ranks_.num_ranks());
 }
 
-std::string RankBoxes::numbers(const Group& group, std::size_t most) const {
+std::string RankBoxes::rank_list(const Group& group, std::size_t most) const {
   std::string text;
   Size shown = 0;
   for (const Range& range : ranges(group, most)) {
@@ -178,12 +180,14 @@ std::string RankBoxes::numbers(const Group& group, std::size_t most) const {
   return shown == all ? text : fmt::format("{},... ({} ranks)", text, with_thousands(all));
 }
 
-std::string RankBoxes::numbers(const Group& group) const { return numbers(group, listed_ranges); }
+std::string RankBoxes::rank_list(const Group& group) const {
+  return rank_list(group, listed_ranges);
+}
 
 std::string RankBoxes::describe(const Group& group) const {
   const Size all = num_ranks(group);
   if (all == ranks_.num_ranks()) return "every rank";
-  return (all == 1 ? "rank " : "ranks ") + numbers(group, shown_ranges);
+  return (all == 1 ? "rank " : "ranks ") + rank_list(group, shown_ranges);
 }
 
 }  // namespace tessera

@@ -13,11 +13,12 @@
 
 namespace tessera {
 
-/// Most ranges of ranks in a description; the rest is given as a number.
+/// The largest number of ranges in a description of ranks; the rest is given as a number.
 inline constexpr std::size_t shown_ranges = 6;
 
-/// Cuts of the coordinates of a mesh. Ranks between two cuts hold the same. The number of cuts
-/// depends on the tensors, not on the number of ranks.
+/// Cuts of the axes of a mesh into runs of coordinates. The user cuts where the parts that ranks
+/// hold change, so all ranks between two cuts hold parts of equal size. The number of cuts depends
+/// on the tensors, not on the number of ranks.
 class MeshCuts {
  public:
   explicit MeshCuts(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
@@ -26,13 +27,15 @@ class MeshCuts {
   void cut(std::size_t axis, Size coordinate);
   /// Cuts before every coordinate of an axis.
   void cut_all(std::size_t axis);
-  /// Cuts before this position in a group of ranks over several axes.
+  /// Cuts every group of ranks over these axes before its rank number `place`.
   void cut(const std::vector<std::size_t>& axes, Size place);
-  /// Cuts where the parts of a balanced split of `count` over these axes become smaller.
+  /// Cuts where the parts of a balanced split of `count` elements over these axes become smaller.
   void cut_split(const std::vector<std::size_t>& axes, Size count);
-  /// Cuts around the part of that split that holds element `element`, if one does.
+  /// Cuts before and after the part of that split that holds element number `element`. Does nothing
+  /// if `element` is not less than `count`.
   void cut_around(const std::vector<std::size_t>& axes, Size count, Size element);
-  /// Cuts where a count is split along one axis after the other. Returns the sizes of all parts.
+  /// Cuts where `count` elements that are split along one axis after the other have parts of
+  /// another size. Returns the sizes of the parts.
   std::set<Size> cut_in_turn(const std::vector<std::size_t>& axes, Size count);
 
   const MeshShape& mesh() const { return *mesh_; }
@@ -43,38 +46,39 @@ class MeshCuts {
   std::vector<std::set<Size>> begins_;  ///< by axis, the first coordinate of each run
 };
 
-/// Boxes of ranks of a mesh. A box is a product of one run of coordinates per axis. Boxes are
-/// numbered row-major, so they are ordered by their first ranks.
+/// The boxes into which MeshCuts divide a mesh. A box is the product of one run of coordinates per
+/// axis. Boxes are numbered row-major, so they are ordered by their first ranks.
 class RankBoxes {
  public:
   using Group = std::vector<Size>;  ///< numbers of boxes, ascending
 
   explicit RankBoxes(const MeshCuts& cuts);
 
-  Size number() const { return boxes_.num_ranks(); }
+  Size size() const { return boxes_.num_ranks(); }
   Group all() const;
-  /// Returns the mesh of the boxes. A group of boxes over some axes stands for the groups of ranks
-  /// over them.
+  /// Returns the mesh whose ranks are the boxes, with the axes of the ranks' mesh.
   const MeshShape& mesh() const { return boxes_; }
   Size first_rank(Size box) const;
-  /// Returns the number of ranks that one group over these axes has in the box.
+  /// Returns the number of ranks of the box in one group of ranks over these axes.
   Size group_size(Size box, const std::vector<std::size_t>& axes) const;
 
   Size num_ranks(const Group& group) const;
-  /// Returns the ranges of contiguous ranks in a group, ascending; at most the first `most`.
+  /// Returns the ranks of a group as ranges of contiguous ranks, ascending; at most the first
+  /// `most` ranges.
   std::vector<Range> ranges(const Group& group, std::size_t most) const;
   /// Returns "every rank", "rank 3" or "ranks 0-2,5". A long list ends with "..." and the number of
   /// ranks.
   std::string describe(const Group& group) const;
   /// Returns "0-2,5". A very long list ends with "..." and the number of ranks.
-  std::string numbers(const Group& group) const;
+  std::string rank_list(const Group& group) const;
 
  private:
   Range run(Size box, std::size_t axis) const;
-  std::string numbers(const Group& group, std::size_t most) const;
+  std::string rank_list(const Group& group, std::size_t most) const;
 
   MeshShape ranks_, boxes_;
-  std::vector<std::vector<Size>> begins_;  ///< by axis, with the end of the last run
+  std::vector<std::vector<Size>>
+      begins_;  ///< by axis, the first coordinate of each run, and the end of the last
 };
 
 /// Boxes with equal values, ordered by first rank.

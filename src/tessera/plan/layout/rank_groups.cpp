@@ -19,7 +19,8 @@ Axes shard_axes_of(const Plan& plan) {
   return mesh.effective(shard_axes(plan.input.strategy, mesh));
 }
 
-/// Cuts where shares of a bucket hold different parts of a range of its elements.
+/// Cuts where ranks' shares of a bucket of `elements` elements contain different numbers of
+/// elements of `range`.
 void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
   const Axes axes = shard_axes_of(plan);
   cuts.cut_split(axes, elements);
@@ -28,8 +29,8 @@ void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
   cuts.cut_around(axes, elements, range.end());
 }
 
-/// Cuts where shares hold different parts of a parameter. The first rank of `model` has the largest
-/// block, the last one the smallest.
+/// Cuts where ranks' shares contain different numbers of elements of a parameter. Two blocks are
+/// enough: the first rank of `model` has the largest one, the last rank the smallest.
 void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
   const Size ranks = plan.input.mesh.size_of("model");
@@ -41,7 +42,7 @@ void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layo
 }
 
 /// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
-/// and a message with a rank's own block do: buckets and frames are equal on all ranks of `model`.
+/// and a message with a rank's own block do: buckets have equal sizes on all ranks of `model`.
 bool depends_on_model_coordinate(const StagePlan& stage) {
   return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
     if (!action.call || action.call->payload != Payload::own_tensor) return false;
@@ -109,10 +110,10 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
   const std::set<Size> samples = cuts.cut_in_turn(batch, input.global_batch);
   if (const auto model = mesh.find("model")) {
     cuts.cut(*model, 1);  // the first rank alone counts replicated elements
-    ModelParts parts(plan);
+    ModelClasses classes(plan);
     for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
       for (const Size of_rank : samples)
-        for (const Size bound : parts.bounds(static_cast<Size>(stage), of_rank))
+        for (const Size bound : classes.bounds(static_cast<Size>(stage), of_rank))
           cuts.cut(*model, bound);
   }
   // The first replica alone writes a checkpoint.
@@ -122,27 +123,27 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
     for (const BucketPlan& bucket : layout.buckets)
       cuts.cut_split(shard_axes_of(plan), bucket.elements);
     for (const UnitPlan& unit : layout.units)
-      cut_range(cuts, plan, layout.buckets[unit.bucket].elements, unit.own_rows);
+      cut_range(cuts, plan, layout.buckets[unit.bucket].elements, unit.partial_gradients);
     for (std::size_t p = 0; parameters && p < layout.parameters.size(); ++p)
       cut_parameter(cuts, plan, layout, layout.parameters[p]);
   }
   return RankBoxes(cuts);
 }
 
-MemoryAndCalls::MemoryAndCalls(const Plan& plan) : plan_(plan), parts_(plan) {
+MemoryAndCalls::MemoryAndCalls(const Plan& plan) : plan_(plan), classes_(plan) {
   for (const StagePlan& stage : plan.stages)
     by_coordinate_.push_back(depends_on_model_coordinate(stage));
 }
 
 std::vector<Size> MemoryAndCalls::operator()(Size rank) {
   const Size stage = plan_.stage_number(rank);
-  std::vector<Size> key{stage, by_coordinate_[stage] ? parts_(rank) : 0, plan_.rows(rank).count,
-                        plan_.data_rows(rank),
-                        plan_.data_rows(rank, plan_.input.validation_samples)};
+  std::vector<Size> key{stage, by_coordinate_[stage] ? classes_(rank) : 0,
+                        plan_.batch_samples(rank).count, plan_.data_samples(rank),
+                        plan_.data_samples(rank, plan_.input.validation_samples)};
   const StatePlan state = plan_.state(rank);
   for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
   for (const UnitPlan& unit : plan_.stage(rank).parameters.units)
-    key.push_back(state.owned_gradients(unit.bucket, unit.own_rows).count);
+    key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);
   return key;
 }
 
@@ -161,20 +162,20 @@ GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {
   return {std::move(boxes), std::move(groups)};
 }
 
-Size ModelParts::operator()(Size rank) {
-  const Size stage = plan_.stage_number(rank), samples = plan_.rows(rank).count;
+Size ModelClasses::operator()(Size rank) {
+  const Size stage = plan_.stage_number(rank), samples = plan_.batch_samples(rank).count;
   const std::vector<Size>& own = bounds(stage, samples);
   return std::upper_bound(own.begin(), own.end(), plan_.model_coordinate(rank)) - own.begin();
 }
 
-const std::vector<Size>& ModelParts::bounds(Size stage, Size samples) {
+const std::vector<Size>& ModelClasses::bounds(Size stage, Size samples) {
   const auto [at, is_new] = bounds_.try_emplace({stage, samples});
   if (is_new) at->second = find_bounds(plan_.stages[stage], samples);
   return at->second;
 }
 
-std::vector<Size> ModelParts::find_bounds(const StagePlan& stage, Size samples) const {
-  const Size ranks = plan_.input.mesh.size_of("model"), passes = plan_.input.microbatches;
+std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples) const {
+  const Size ranks = plan_.input.mesh.size_of("model"), microbatches = plan_.input.microbatches;
   std::vector<Size> all;
   const auto split = [&](const Shape& shape, Placement along) {
     if (along.is_shard()) all.push_back(shape[along.dim()] % ranks);
@@ -189,8 +190,8 @@ std::vector<Size> ModelParts::find_bounds(const StagePlan& stage, Size samples) 
   }
   for (const Slot& slot : stage.slots)
     if (slot.parameter < 0)
-      for (const Size pass : {Size{0}, passes - 1})  // the passes with most and with fewest samples
-        split({balanced_split(samples, passes, pass).count * slot.positions, slot.shape[1]},
+      for (const Size m : {Size{0}, microbatches - 1})  // with the most and with the fewest samples
+        split({balanced_split(samples, microbatches, m).count * slot.positions, slot.shape[1]},
               slot.along_model);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

@@ -34,30 +34,32 @@ struct LocalPart {
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
-/// Returns the local parts of a tensor on the ranks of a stage.
+/// Returns the local parts of a tensor of `stage`, grouped by their value, on the ranks of the
+/// stage.
 GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot);
 
-/// Classes of coordinates along `model` with equal extents of layers and of tensors in the frame.
-/// There are few classes for any number of ranks: part i of n items is larger where i < n mod
-/// ranks, and nothing else depends on i.
-class ModelParts {
+/// Classes of coordinates along `model`. Ranks of one class have layers and tensors in the frame
+/// with equal extents. There are few classes for any number of ranks, because extents depend on the
+/// coordinate i only through balanced splits: part i of n items is larger where i < n mod ranks.
+class ModelClasses {
  public:
-  explicit ModelParts(const Plan& plan) : plan_(plan) {}
+  explicit ModelClasses(const Plan& plan) : plan_(plan) {}
 
-  /// Returns the class of a rank. Ranks of one stage with equal numbers of samples and equal
-  /// extents have the same class.
+  /// Returns the number of the rank's class. Compare it only with ranks of the same stage and with
+  /// the same number of samples.
   Size operator()(Size rank);
-  /// Returns the coordinates where a new class begins, ascending, for ranks with so many samples.
+  /// Returns the coordinates at which a new class begins, ascending, for ranks of `stage` with
+  /// `samples` samples of the batch.
   const std::vector<Size>& bounds(Size stage, Size samples);
 
  private:
   std::vector<Size> find_bounds(const StagePlan& stage, Size samples) const;
 
   const Plan& plan_;
-  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< key: stage and samples
+  std::map<std::pair<Size, Size>, std::vector<Size>> bounds_;  ///< by stage and samples
 };
 
-/// Returns a key of a rank's memory and calls. Ranks with equal keys have equal memory and calls.
+/// Returns a key for a rank. Ranks with equal keys have equal memory and calls.
 class MemoryAndCalls {
  public:
   explicit MemoryAndCalls(const Plan& plan);
@@ -65,11 +67,11 @@ class MemoryAndCalls {
 
  private:
   const Plan& plan_;
-  ModelParts parts_;
-  std::vector<char> by_coordinate_;  ///< by stage: calls depend on the coordinate along `model`
+  ModelClasses classes_;
+  std::vector<char> by_coordinate_;  ///< by stage, true if calls depend on the model coordinate
 };
 
-/// Groups of ranks with equal memory and calls. The first rank of a group represents it.
+/// All ranks, in groups with equal memory and calls. The first rank of a group represents it.
 struct AlikeRanks {
   RankBoxes boxes;
   std::vector<RankBoxes::Group> groups;
@@ -80,8 +82,8 @@ AlikeRanks ranks_alike(const Plan& plan);
 /// Groups ranks by the bytes that they write to and read from a checkpoint.
 GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
 
-/// Returns boxes of ranks with equal samples, layers and shares of buckets. With `parameters`,
-/// their shares of each parameter are equal as well.
+/// Returns boxes of ranks. The ranks of a box have equal numbers of samples, extents of layers and
+/// sizes of shares of buckets and, with `parameters`, equal sizes of shares of each parameter.
 RankBoxes equal_ranks(const Plan& plan, bool parameters);
 
 }  // namespace tessera

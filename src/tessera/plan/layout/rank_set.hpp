@@ -12,10 +12,10 @@ struct PlanInput;
 
 /// The ranks that take part in a call.
 enum class RankSet : std::uint8_t {
-  batch,     ///< ranks with different rows of the batch
+  batch,     ///< ranks with different samples of the batch
   shard,     ///< ranks of `batch` that shard one replica of the training state
   replica,   ///< ranks of `batch` that hold the same state
-  model,     ///< ranks that split layers: tensor parallelism
+  model,     ///< ranks that split the layers: tensor parallelism
   pipeline,  ///< the stages of the pipeline, for messages only
   split,     ///< ranks that together hold each parameter's state once: shard, model and pipeline
   loss,      ///< ranks that hold terms of the loss: batch and pipeline

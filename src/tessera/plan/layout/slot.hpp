@@ -20,27 +20,29 @@ inline constexpr std::array<std::string_view, 6> names_of<TensorRole>{
 using SlotId = Size;
 inline constexpr SlotId no_slot = -1;
 
-/// The place of one tensor of a step. Engine, memory plan and traffic plan read it.
+/// One tensor of a step and its place in memory. Engine, memory plan and traffic plan read it.
 struct Slot {
   std::string path;
   TensorRole role = TensorRole::activation;
-  Shape shape{};            ///< global shape in the first microbatch, which has the most rows
+  /// Global shape; for a tensor of a batch, (rows, columns) of the first microbatch, which has the
+  /// most rows.
+  Shape shape{};
   Placements placements{};  ///< one per mesh axis
-  Placement along_model{};  ///< placement along `model`; set for a mesh without that axis, too
+  Placement along_model{};  ///< placement along `model`; also set for a mesh without that axis
   DType type = DType::float32;
   Size positions = 1;  ///< rows per sample, for a tensor of a batch
 
   // Parameters, gradients and moments lie in flat buckets (StatePlan).
-  Size parameter = -1;     ///< position in StagePlan::parameters
+  Size parameter = -1;     ///< position in ParameterLayout::parameters
   bool in_shares = false;  ///< a rank keeps only the elements of its block that are in its share
 
-  // Activations, their gradients and scratch lie in the frame of the stage.
-  Size storage = -1;  ///< position in StagePlan::storages; tensors may share one
+  // Activations, their gradients and scratch lie in the frame: the stage's memory for one step.
+  Size storage = -1;  ///< position in StagePlan::storages; several tensors may share one
 
   bool in_frame() const { return storage >= 0; }
 };
 
-/// Returns a description of a message with this tensor.
+/// Returns what a call with this tensor moves: "activations" or "activation gradients".
 inline std::string_view content_of(const Slot& slot) {
   return slot.role == TensorRole::gradient ? "activation gradients" : "activations";
 }

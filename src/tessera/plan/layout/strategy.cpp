@@ -57,8 +57,8 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
   return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }
 
-/// Each prime factor goes to one of the axes. A prime with exponent n has (n + axes - 1 over n)
-/// ways.
+/// Distributes the prime factors over the axes. A prime with exponent n can be distributed in
+/// binomial(n + axes - 1, n) ways.
 double most_factorisations(Size ranks, std::size_t axes) {
   double ways = 1;
   for (Size prime = 2; ranks > 1; ++prime) {

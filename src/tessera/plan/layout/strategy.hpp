@@ -35,11 +35,11 @@ struct Sharding {
 struct StrategyRow {
   std::string_view name;
   Sharding shards{};
-  /// Axes of the mesh that studies use for a given number of ranks. The first axis gets the divisor
-  /// that is nearest to the square root from below.
+  /// Axes of the mesh that usual_mesh() makes of a number of ranks.
   std::array<std::string_view, 2> usual_axes{"data"};
-  bool over_fsdp_only = false;  ///< shards over `fsdp` and replicates over `data`; else over both
-  bool splits_batch = true;     ///< false: `data` and `fsdp` must have size 1
+  /// Shards over `fsdp` and replicates over `data`. If false, shards over both.
+  bool over_fsdp_only = false;
+  bool splits_batch = true;  ///< false: `data` and `fsdp` must have size 1
 };
 
 /// In the order of the enumerators.
@@ -72,18 +72,19 @@ std::vector<std::string> batch_axes(const MeshShape& mesh);
 std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh);
 /// Returns the batch axes along which state is replicated.
 std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh);
-/// Returns the parts that are sharded on this mesh; none if the shard axes have one rank together.
+/// Returns the parts that are sharded on this mesh; none if one rank holds the whole replica.
 Sharding sharding_on(Strategy strategy, const MeshShape& mesh);
 
-/// Returns the mesh of a case that gives a number of ranks only: all ranks lie along the usual axis
-/// of the strategy. `hybrid` shards over the ranks of a node. If the nodes are not known or there
-/// is one, it shards over the smallest divisor from the square root on.
+/// Returns the mesh for a strategy and a number of ranks if no mesh is given: all ranks lie along
+/// the usual axis of the strategy. With two usual axes (`hybrid`), the first has one rank per node,
+/// and the second the ranks of a node. If the nodes are not known, or there is only one, the first
+/// has the largest divisor of the number of ranks up to its square root.
 MeshShape usual_mesh(const std::string& strategy, const Topology& topology);
 
-/// Returns every way to arrange `ranks` ranks along the axes, in their order. Axes of size 1 are
-/// left out; a single rank lies on the first axis.
+/// Returns every mesh of `ranks` ranks with some of these axes, in the given order. Axes of size 1
+/// are left out; a single rank lies on the first axis.
 std::vector<MeshShape> factorisations(Size ranks, const std::vector<std::string>& axes);
-/// Returns an upper bound of their number without making them.
+/// Returns the number of these meshes without making them.
 double most_factorisations(Size ranks, std::size_t axes);
 
 }  // namespace tessera

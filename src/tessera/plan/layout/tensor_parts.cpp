@@ -18,7 +18,7 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     const Range elements{begin, num_elements(block.extent)};
     const Range owned = intersection(elements, state.buckets[bucket].share);
     const Range kept = slot.in_shares ? owned : elements;
-    const Range place = kept.count == 0 ? Range{} : state.kept(bucket, kept, slot.in_shares);
+    const Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
     parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, block,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
                      slot.along_model.is_shard() || plan.model_coordinate(rank) == 0, place});

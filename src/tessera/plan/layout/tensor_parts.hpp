@@ -13,13 +13,13 @@ struct TensorPart {
   Size moment = 0;  ///< number of the moment, from 0
   Block block;      ///< the rank's part along `model`
   Range kept;       ///< elements of the block that the rank keeps, in row-major order
-  Range owned;      ///< elements of the block that count on this rank and on no other rank with the
-                    ///< same block
-  bool counts = true;  ///< false: the first rank along `model` counts this block
+  Range owned;  ///< elements of the block in the rank's share, which no other rank of its replica
+                ///< with the same block has
+  bool counts = true;  ///< false: the block is a copy of that of the first rank along `model`
   Range place;         ///< place of `kept` in the flat buffer of the role, or of the moment
 };
 
-/// Returns the parts of `role` on `rank`, in the order of the plan.
+/// Returns the parts of the tensors of `role` on `rank`, in the order of StagePlan::slots.
 std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole role);
 
 }  // namespace tessera

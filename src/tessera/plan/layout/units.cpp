@@ -9,11 +9,12 @@
 namespace tessera {
 namespace {
 
-/// At least 64 bytes: products read aligned operands faster.
+/// In elements: at least 64 bytes in the types float32 and float64. Products read aligned operands
+/// faster.
 constexpr Size alignment = 16;
 Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
 
-/// Places buckets alternately at the begin and at the end of one buffer. Returns its size: the
+/// Places buckets alternately at the start and at the end of one buffer. Returns its size: the
 /// largest sum of two neighbours.
 Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
   Size size = aligned(buckets.front().whole.count);
@@ -24,13 +25,14 @@ Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin)
   return size;
 }
 
-/// Returns the size of a buffer for one bucket at a time.
+/// Places every bucket at the start of one buffer. Returns its size: the largest bucket.
 Size one_at_a_time(const std::vector<BucketPlace>& buckets) {
   Size size = 0;
   for (const BucketPlace& bucket : buckets) size = std::max(size, aligned(bucket.whole.count));
   return size;
 }
 
+/// Places buckets one after the other. Returns the size of the buffer.
 Size all_at_once(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
   Size size = 0;
   for (BucketPlace& bucket : buckets) {
@@ -64,7 +66,8 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
   }
 }
 
-/// Joins units into buckets from the last one on. `first_units` holds the first unit of each chunk.
+/// Joins units into buckets, beginning with the last unit. A bucket does not cross chunks;
+/// `first_units` holds the first unit of each chunk.
 void fill_buckets(ParameterLayout& plan, const PlanInput& input,
                   const std::set<Size>& first_units) {
   const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
@@ -81,7 +84,7 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   std::reverse(plan.buckets.begin(), plan.buckets.end());
 }
 
-/// Turns sizes into places within buckets.
+/// Places units and parameters in their buckets, one after the other.
 void place(ParameterLayout& plan) {
   for (Size b = 0; b < static_cast<Size>(plan.buckets.size()); ++b) {
     Size at = 0;
@@ -95,9 +98,9 @@ void place(ParameterLayout& plan) {
         parameter.bucket = b;
         parameter.place.begin = at;
         at += parameter.place.count;
-        if (!parameter.sees_own_rows) continue;
-        if (unit.own_rows.count == 0) unit.own_rows.begin = parameter.place.begin;
-        unit.own_rows.count = at - unit.own_rows.begin;
+        if (!parameter.partial_gradient) continue;
+        if (unit.partial_gradients.count == 0) unit.partial_gradients.begin = parameter.place.begin;
+        unit.partial_gradients.count = at - unit.partial_gradients.begin;
       }
     }
   }
@@ -124,9 +127,9 @@ std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units
   return first + ".." + units[bucket.units.end() - 1].name;
 }
 
-Range StatePlan::kept(Size bucket, Range part, bool sharded) const {
+Range StatePlan::place_of(Size bucket, Range part, bool in_shares) const {
   const BucketPlace& place = buckets[bucket];
-  if (!sharded) return {place.whole.begin + part.begin, part.count};
+  if (!in_shares) return {place.whole.begin + part.begin, part.count};
   const Range own = intersection(part, place.share);
   if (own.count == 0) return {};
   return {place.share_begin + own.begin - place.share.begin, own.count};
@@ -134,7 +137,7 @@ Range StatePlan::kept(Size bucket, Range part, bool sharded) const {
 
 Range StatePlan::owned_gradients(Size bucket, Range part) const {
   const Range own = intersection(part, buckets[bucket].share);
-  return own.count == 0 ? Range{} : kept(bucket, own, sharding.gradients);
+  return own.count == 0 ? Range{} : place_of(bucket, own, sharding.gradients);
 }
 
 Range StatePlan::gradient(Size bucket) const {
@@ -167,8 +170,8 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   }
   for (const BucketPlace& place : state.buckets)
     if (state.sharding.moments && input.overlap)
-      state.arriving = std::max(
-          state.arriving,
+      state.scatter_scratch = std::max(
+          state.scatter_scratch,
           reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
   if (state.sharding.gradients) {
     state.bucket_gradients =

@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// Returns the common elements of two ranges; an empty range at the begin of the first if there are
-/// none.
+/// Returns the common elements of two ranges; if there are none, an empty range at the start of
+/// `a`.
 constexpr Range intersection(Range a, Range b) {
   const Size begin = a.begin > b.begin ? a.begin : b.begin;
   const Size end = a.end() < b.end() ? a.end() : b.end();
@@ -19,40 +19,45 @@ constexpr Range intersection(Range a, Range b) {
 }
 
 /// One parameter and its place in the flat buffer of its bucket. The place has the size of the
-/// largest block over all ranks of `model`, so buckets are equal on all of them. Replicated
-/// elements are then reduced in one order everywhere and stay equal to the bit.
+/// largest block over all ranks of `model`, and smaller blocks are padded. So a bucket has the same
+/// layout on all of these ranks, they all reduce a replicated element in the same order, and its
+/// copies stay bitwise equal.
 struct ParameterPlan {
   std::string path;
-  Size layer = 0;   ///< index in the model
-  Size number = 0;  ///< index in the layer
-  Shape shape;
-  Placement along_model;
-  bool sees_own_rows = false;  ///< the gradient is summed over `model`, too
-  Range place{};               ///< elements, from the begin of the bucket
+  Size layer = 0;         ///< index in the model
+  Size number = 0;        ///< index in the layer
+  Shape shape;            ///< global shape
+  Placement along_model;  ///< placement along `model`
+  /// Each rank of `model` computes the gradient from its own rows only, so the gradient is Partial
+  /// along `model` and is reduced there as well.
+  bool partial_gradient = false;
+  Range place{};  ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
 
-/// The parameters of the consecutive layers with one unit name.
+/// The parameters of consecutive layers with the same unit name.
 struct UnitPlan {
   std::string name;
-  Range parameters{};
-  Range layers{};
-  Range place{};     ///< elements from the begin of the bucket
-  Range own_rows{};  ///< elements whose gradients are summed over `model`, too
+  Range parameters{};  ///< positions in ParameterLayout::parameters
+  Range layers{};      ///< indices in the model
+  Range place{};       ///< elements with padding, counted from the start of the bucket
+  /// From the first to the last element whose gradient is also reduced over `model`
+  /// (ParameterPlan::partial_gradient), counted from the start of the bucket.
+  Range partial_gradients{};
   Size bucket = 0;
 };
 
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call.
 /// Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};
-  Size elements = 0;
+  Range units{};      ///< positions in ParameterLayout::units
+  Size elements = 0;  ///< with padding
 };
 
-/// The parameters of the layers of a stage, in order: units are runs of parameters, buckets are
-/// runs of units. Strategies that shard parameters have one unit per bucket. Otherwise the units of
-/// a chunk are joined from the last one on, because its gradient is ready first, up to
-/// `bucket_bytes`.
+/// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket
+/// is a run of units. If the strategy shards parameters, each bucket has one unit. Otherwise the
+/// units of a chunk are joined up to `bucket_bytes`, beginning with the last unit, whose gradient
+/// is ready first.
 struct ParameterLayout {
   std::vector<ParameterPlan> parameters;
   std::vector<UnitPlan> units;
@@ -66,49 +71,53 @@ std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units
 
 /// The places of one bucket in the buffers of a rank, in elements.
 struct BucketPlace {
-  Range whole;  ///< place among all buckets
-  Range share;  ///< the rank's part, from the begin of the bucket; all of it if not sharded
-  Size share_begin = 0;     ///< place among all shares of the rank
-  Size gathered_begin = 0;  ///< place of the gathered parameters in their buffer
-  Size gradient_begin = 0;  ///< place of the bucket's gradient in its buffer
+  Range whole;  ///< the bucket in a flat buffer of whole buckets
+  Range share;  ///< the rank's part, counted from the start of the bucket; all of it if not sharded
+  Size share_begin = 0;     ///< start of the share in a flat buffer of shares
+  Size gathered_begin = 0;  ///< start in the buffer of gathered parameters
+  Size gradient_begin = 0;  ///< start in the buffer of whole gradients
 };
 
-/// The buffers of parameters, gradients and moments on a rank.
+/// The sizes of the buffers of parameters, gradients and moments on a rank, in elements.
 ///
-/// A sharded role is kept as one flat buffer of shares: a balanced split of each bucket. Any other
-/// role is kept as one flat buffer of whole buckets. Gathered parameters and gradients of whole
-/// buckets take turns in a buffer of their own: two consecutive buckets live at the same time, so
-/// one lies at the begin of the buffer and the other at its end.
+/// A sharded role is one flat buffer of shares, the rank's parts of a balanced split of each
+/// bucket. Any other role is one flat buffer of whole buckets. If parameters or gradients are
+/// sharded, whole buckets are gathered or computed in a second buffer, which buckets use in turn.
+/// With `prefetch` or `overlap` two consecutive buckets are alive at a time: one lies at the start
+/// of that buffer, the other at its end. With a pipeline, or if units stay gathered, each bucket
+/// has a place of its own.
 struct StatePlan {
   Sharding sharding;
-  bool reduces_every_microbatch = false;  ///< as PlanInput says
-  bool has_copies = false;                ///< as PlanInput says
+  bool reduces_every_microbatch = false;  ///< PlanInput::reduces_every_microbatch()
+  bool has_copies = false;                ///< PlanInput::has_copies()
   std::vector<BucketPlace> buckets;
   Size whole = 0;             ///< elements of all buckets
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
-  Size bucket_gradients = 0;  ///< buffer of gradients of whole buckets
-  Size incoming = 0;          ///< a share that is added to that of earlier microbatches
-  Size arriving = 0;          ///< shares that arrive from other ranks during a started reduction
+  Size bucket_gradients = 0;  ///< buffer of whole gradients
+  Size incoming = 0;          ///< share of one microbatch, before it is added to earlier ones
+  Size scatter_scratch = 0;   ///< scratch of a started reduce-scatter: shares of other ranks
 
-  /// Returns true if a rank keeps only the parameters that it updates. If layers read
-  /// copies in the compute type, this depends on the sharding of moments.
+  /// Returns true if a rank keeps only the parameters that it updates. If layers read copies in the
+  /// compute type, only the optimizer reads the parameters themselves, so they are sharded like the
+  /// moments.
   bool parameters_in_shares() const { return has_copies ? sharding.moments : sharding.parameters; }
   Size parameters() const { return parameters_in_shares() ? shares : whole; }
   Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }
   Size gradients() const { return sharding.gradients ? shares : whole; }
   Size moments() const { return sharding.moments ? shares : whole; }
-  /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`sharded`) or
-  /// of whole buckets. Empty at 0 if the rank keeps none of them.
-  Range kept(Size bucket, Range part, bool sharded) const;
-  /// Returns the place in the buffer of gradients of those elements of `part` that the rank
-  /// updates.
+  /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`in_shares`) or
+  /// of whole buckets. With shares, it is the place of the elements in the rank's share, and {0, 0}
+  /// if there are none.
+  Range place_of(Size bucket, Range part, bool in_shares) const;
+  /// Returns the place of the elements of `part` in the rank's share, which this rank updates, in
+  /// the flat buffer of gradients; {0, 0} if there are none.
   Range owned_gradients(Size bucket, Range part) const;
-  /// Returns the bucket's place in the buffer of gradients that outlives a microbatch.
+  /// Returns the place of the bucket's gradient in the flat buffer of gradients.
   Range gradient(Size bucket) const;
 };
 
-/// Makes the plan of the rank with index `shard` of the `shards` ranks that share a replica.
+/// Makes the plan of the rank with index `shard` among the `shards` ranks that shard one replica.
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size shards,
                      Size shard);
 

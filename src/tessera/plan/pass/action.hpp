@@ -22,36 +22,37 @@ namespace tessera {
 enum class StepOperation : std::uint8_t {
   gather,          ///< gathers a bucket's parameters from the shares
   redistribute,    ///< changes the placement of a tensor along `model`
-  accumulate,      ///< adds one tensor to another, or copies or converts it
+  accumulate,      ///< adds one tensor to another, copies it or converts its type
   forward,         ///< computes one layer on one microbatch
-  loss_terms,      ///< computes terms of a softmax over columns that ranks split
+  loss_terms,      ///< computes the local terms of a softmax whose columns are split along `model`
   loss,            ///< computes the local loss sum and the gradient of the prediction
   backward,        ///< computes the gradients of one layer's parameters and inputs
   receive,         ///< receives a tensor from a neighbouring pipeline stage
   send,            ///< sends a tensor to a neighbouring pipeline stage
   reduce_scatter,  ///< sums a bucket's gradient; each rank keeps its share of the sum
   reduce,          ///< sums a bucket's gradient, or the rank's share, over the replicas
-  reduce_rows,  ///< sums those gradients of a unit to which each rank of `model` added its own rows
-  check_finite,  ///< checks on all ranks that the whole gradient is finite
-  clip,          ///< clips gradients by value or by global norm
-  update,        ///< applies the optimizer to the parameters that this rank owns
+  reduce_rows,     ///< sums gradients of a unit over `model`, where each rank added its own rows
+  check_finite,    ///< checks on all ranks that the whole gradient is finite
+  clip,            ///< clips gradients by value or by global norm
+  update,          ///< applies the optimizer to the parameters that this rank owns
 };
 
-/// A whole operation is complete when it returns. A started one runs during later actions until its
-/// finish.
+/// The phase of an operation. A whole operation is complete when the action is. A started one runs
+/// during the next actions, until an action with the phase `finish` waits for it.
 enum class Phase : std::uint8_t { whole, start, finish };
 
-/// The kind of object that an action works on.
+/// The kind of object on which an action works. It determines the meaning of Action::index.
 enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
 
-/// The rule by which payload_bytes() counts the elements of a call's full logical buffer.
+/// The rule for the number of elements of a call's full logical buffer, which payload_bytes()
+/// applies.
 enum class Payload : std::uint8_t {
-  bucket,        ///< all elements of the bucket, with padding
-  own_gradient,  ///< the rank's part of the bucket's gradient
-  own_rows,      ///< the rank's part of the gradients that a unit reduces over `model`
-  tensor,        ///< the block of `from` that the ranks of the call hold together
-  own_tensor,    ///< the rank's own block of a tensor
-  scalar,
+  bucket,             ///< the whole bucket, with padding
+  own_gradient,       ///< the part of the bucket's gradient that the rank keeps
+  partial_gradients,  ///< the part of UnitPlan::partial_gradients that the rank keeps
+  tensor,             ///< the block of `from` that the ranks of the call hold together
+  own_tensor,         ///< the rank's own block of `from` or, if it has none, of `to`
+  scalar,             ///< one element
 };
 
 /// The collective call or message of an action.
@@ -60,7 +61,7 @@ struct ActionCall {
   Operation operation = Operation::all_reduce;
   Payload payload = Payload::scalar;
   DType type = DType::float64;
-  std::string_view what{};  ///< description such as "gradients"
+  std::string_view what{};  ///< purpose, such as "gradients"
 
   friend bool operator==(const ActionCall&, const ActionCall&) = default;
 };
@@ -109,8 +110,8 @@ inline constexpr std::array<StepOperationRow, 15> step_operation_rows{{
     {.name = "reduce_rows",
      .subject = ActionSubject::unit,
      .call = [](const PlanInput& input) -> std::optional<ActionCall> {
-       return ActionCall{RankSet::model, Operation::all_reduce, Payload::own_rows, input.state_type,
-                         "gradients of split rows"};
+       return ActionCall{RankSet::model, Operation::all_reduce, Payload::partial_gradients,
+                         input.state_type, "gradients of split rows"};
      }},
     {.name = "check_finite",
      .call = [](const PlanInput&) -> std::optional<ActionCall> {
@@ -131,16 +132,17 @@ constexpr const StepOperationRow& row_of(StepOperation operation) {
   return step_operation_rows[static_cast<std::size_t>(operation)];
 }
 
-/// The slots that an action reads and writes; no_slot if it has no such operand.
+/// The slots that an action reads and writes. An operand that it does not have is no_slot, also
+/// among the inputs.
 struct Operands {
-  std::vector<SlotId> inputs{};  ///< of a layer, if it reads them; prediction and targets of a loss
+  std::vector<SlotId> inputs{};  ///< of a layer, by input; prediction and targets of a loss
   SlotId output = no_slot;       ///< of a layer
   SlotId kept = no_slot;  ///< values that a layer keeps for its backward pass, besides its output
   SlotId output_gradient = no_slot;
-  std::vector<SlotId> input_gradients{};  ///< of a layer, one for each input
-  SlotId terms = no_slot;                 ///< of the loss, if its columns are split
-  SlotId from = no_slot, to = no_slot;    ///< of a tensor that is moved, added or sent
-  SlotId scratch = no_slot;               ///< of a redistribution that packs its messages
+  std::vector<SlotId> input_gradients{};  ///< of a layer, by input
+  SlotId terms = no_slot;                 ///< terms of the softmax, if the loss reads split columns
+  SlotId from = no_slot, to = no_slot;    ///< source and target of a tensor that moves or is added
+  SlotId scratch = no_slot;               ///< for messages that a redistribution packs
 
   friend bool operator==(const Operands&, const Operands&) = default;
 };
@@ -165,20 +167,20 @@ enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };
 struct Action {
   StepOperation operation = StepOperation::forward;
   Phase phase = Phase::whole;
-  Size index = 0;  ///< number of the layer, unit or bucket; 0 for other subjects
+  Size index = 0;  ///< number of the layer, unit or bucket (ActionSubject); 0 for other subjects
   Size microbatch = 0;
   Operands operands{};
   std::optional<ActionCall> call{};
   Gradients gradients = Gradients::all;
   bool adds = false;   ///< adds to the tensors that it writes, instead of overwriting them
-  bool again = false;  ///< a forward pass that is recomputed for the backward pass
-  Size peer = -1;      ///< the other stage of a message
-  Size tag = 0;        ///< the tag of a message: the same for a tensor in every microbatch
+  bool again = false;  ///< a forward action that the backward pass repeats (recomputation)
+  Size peer = -1;      ///< the other stage of a message; -1 for other operations
+  Size tag = 0;        ///< the tag of a message, the same for a tensor in every microbatch
 
   bool is(StepOperation other) const { return operation == other; }
-  /// Returns true if this action issues its call. A finish only waits for it.
+  /// Returns true if this action issues a call. A finish only waits for one.
   bool issues_call() const { return call && phase != Phase::finish; }
-  /// Returns the tensor of a message.
+  /// Returns the tensor of a send or receive, or the target of a redistribution.
   SlotId message() const { return operation == StepOperation::send ? operands.from : operands.to; }
 
   friend bool operator==(const Action&, const Action&) = default;
@@ -187,15 +189,16 @@ struct Action {
 /// Returns a name such as "forward", "start_reduce" or "backward_inputs".
 std::string name_of(const Action& action);
 
-/// The repeated part of a list: `times` microbatches execute the first `actions` actions, one
-/// microbatch after another, before the rest of the list. So a list has the same length for a
-/// million microbatches as for three.
+/// The repeated part of a list of actions. Microbatches 0 to `times` - 1 execute the first
+/// `actions` actions, one microbatch after another. Then the rest of the list follows once. So a
+/// list has the same length for a million microbatches as for three.
 struct Repetition {
-  Size actions = 0;
+  Size actions = 0;  ///< 0 if nothing is repeated
   Size times = 1;
 };
 
-/// Calls act(index, microbatch) for all actions in order. `index` is the position in the list.
+/// Calls act(i, microbatch) for all actions in the order of execution. `i` is the position in
+/// `list`.
 template <class Act>
 void for_each_action(const std::vector<Action>& list, const Repetition& repeated, const Act& act) {
   for (Size m = 0; m < repeated.times; ++m)

@@ -10,8 +10,8 @@ namespace {
 constexpr Size line_bytes = 64;  // a cache line; products read aligned operands faster
 Size aligned_bytes(Size bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
-/// Returns the largest number of ranges that share one position. Ranges end in the order in which
-/// they begin, so the first one that is still alive is the oldest.
+/// Returns the largest number of ranges that contain the same position. Ranges end in the order in
+/// which they begin.
 Size most_at_a_time(const std::vector<Range>& ranges) {
   std::size_t most = 0, oldest = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -21,6 +21,7 @@ Size most_at_a_time(const std::vector<Range>& ranges) {
   return static_cast<Size>(most);
 }
 
+/// Returns true if a range of `a` overlaps with a range of `b`. Both are ascending.
 bool meet(const std::vector<Range>& a, const std::vector<Range>& b) {
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (a[i].begin < b[j].end() && b[j].begin < a[i].end()) return true;
@@ -29,16 +30,16 @@ bool meet(const std::vector<Range>& a, const std::vector<Range>& b) {
   return false;
 }
 
-/// Returns the bytes of all copies.
+/// Returns the bytes of all instances.
 Size size_of(const Storage& storage) {
-  return (storage.copies - 1) * storage.stride + storage.bytes;
+  return (storage.instances - 1) * storage.stride + storage.bytes;
 }
 
 }  // namespace
 
 Size place_in_memory(std::vector<Storage>& storages) {
   for (Storage& storage : storages) {
-    storage.copies = std::max<Size>(1, most_at_a_time(storage.alive));
+    storage.instances = std::max<Size>(1, most_at_a_time(storage.alive));
     storage.stride = aligned_bytes(storage.bytes);
   }
   std::vector<std::size_t> order(storages.size());
@@ -47,7 +48,7 @@ Size place_in_memory(std::vector<Storage>& storages) {
     return size_of(storages[a]) > size_of(storages[b]);
   });
   Size total = 0;
-  std::vector<const Storage*> placed;  // by offset
+  std::vector<const Storage*> placed;  // ascending offsets
   for (const std::size_t i : order) {
     Storage& storage = storages[i];
     Size offset = 0;
@@ -58,9 +59,9 @@ Size place_in_memory(std::vector<Storage>& storages) {
     }
     storage.offset = offset;
     total = std::max(total, offset + size_of(storage));
-    const auto behind = std::find_if(placed.begin(), placed.end(),
-                                     [&](const Storage* s) { return s->offset > offset; });
-    placed.insert(behind, &storage);
+    const auto next = std::find_if(placed.begin(), placed.end(),
+                                   [&](const Storage* s) { return s->offset > offset; });
+    placed.insert(next, &storage);
   }
   return total;
 }

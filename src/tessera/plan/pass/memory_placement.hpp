@@ -8,20 +8,22 @@
 
 namespace tessera {
 
-/// Memory that every microbatch needs during some positions of a list.
+/// Memory that each microbatch needs during a part of the list of a step's actions. Microbatches
+/// that need it at the same time use different instances of it.
 struct Storage {
-  Size bytes = 0;
-  /// The positions in which it is used, by microbatch of the list. Ranges that begin later end
-  /// later.
+  Size bytes = 0;  ///< of one instance
+  /// By microbatch, the positions in the list from the first to the last use. Ranges that begin
+  /// later end later.
   std::vector<Range> alive{};
-  Size offset = 0;  ///< bytes from the begin of the frame; set by place_in_memory()
-  Size copies = 1;  ///< most microbatches alive at a time; microbatch m uses copy m mod copies
-  Size stride = 0;  ///< bytes from one copy to the next
+  // Set by place_in_memory():
+  Size offset = 0;     ///< bytes from the start of the frame to the first instance
+  Size instances = 1;  ///< microbatches alive at a time; microbatch m uses instance m mod instances
+  Size stride = 0;     ///< bytes from one instance to the next
 };
 
-/// Gives each storage an offset that is a multiple of 64 bytes, so that storages that are alive at
-/// the same time do not overlap. Places the largest first, each at the lowest free offset. Returns
-/// the total size in bytes.
+/// Places storages so that those that are alive at the same time do not overlap. Offsets and
+/// strides are multiples of 64 bytes. Places the largest storage first, each at the lowest free
+/// offset. Returns the total size in bytes.
 Size place_in_memory(std::vector<Storage>& storages);
 
 }  // namespace tessera

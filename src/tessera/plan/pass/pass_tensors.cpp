@@ -4,15 +4,15 @@
 namespace tessera::detail {
 namespace {
 
-/// Returns the placement of packed messages. An all-to-all packs its part of the rows, other
-/// transitions the whole tensor.
+/// Returns the placement along `model` of the scratch for packed messages. An all-to-all packs its
+/// part of the rows, other transitions the whole tensor.
 Placement packed_placement(Placement before, Placement after) {
   return transition(before, after) == Transition::all_to_all ? Placement::shard(0)
                                                              : Placement::replicate();
 }
 
-/// Returns the call that changes the placement of a tensor along `model`, if the transition needs
-/// one. An all-to-all has no full buffer, so its payload is the rank's own block.
+/// Returns the call that changes the placement of a tensor along `model`; none if the transition is
+/// local. No rank holds the full buffer of an all-to-all, so its payload is the rank's own block.
 std::optional<ActionCall> call_between(const Slot& from, Placement after) {
   const Transition change = transition(from.along_model, after);
   const std::optional<Operation> operation = operation_of(change);
@@ -37,7 +37,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
   Slot slot{.path = std::move(path),
             .role = role,
-            .shape = {rows_ * of.positions, of.columns},
+            .shape = {samples_ * of.positions, of.columns},
             .placements = placements,
             .along_model = along_model,
             .type = type,
@@ -55,10 +55,10 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   return next_slot() - 1;
 }
 
-/// Returns the shape of the block that the first group of ranks along `model` holds together: the
-/// largest one.
+/// Returns the shape of the block that a group of ranks along `model` holds together, on the first
+/// group, which holds the largest.
 Shape PassTensors::group_of(const Slot& slot) const {
-  return {batch_share(input_.mesh, rows_, 0).count * slot.positions, slot.shape[1]};
+  return {batch_share(input_.mesh, samples_, 0).count * slot.positions, slot.shape[1]};
 }
 
 void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {

@@ -11,23 +11,25 @@
 
 namespace tessera::detail {
 
-/// The tensors and actions of a pass under construction. Emits the actions that only move tensors.
+/// The PassPlan under construction: adds slots and appends actions ("emits" them). Makes the
+/// actions that move or add tensors.
 class PassTensors {
  public:
+  /// The extents of a tensor of a batch: `positions` rows per sample, `columns` columns.
   struct Extent {
     Size positions, columns;
   };
 
   explicit PassTensors(const PlanInput& input)
       : input_(input),
-        rows_(first_microbatch_rows(input)),
+        samples_(first_microbatch_rows(input)),
         splits_layers_(input.mesh.size_of("model") > 1) {}
 
   PassPlan take() { return std::move(pass_); }
   ChunkPass& chunk() { return pass_.chunks.back(); }
   void begin_chunk() { pass_.chunks.emplace_back(), emit_to(&ChunkPass::forward); }
 
-  /// Sets the list of the chunk that emit() appends to. Returns the previous one.
+  /// Sets the list of the chunk to which emit() appends. Returns the previous one.
   using List = std::vector<Action> ChunkPass::*;
   List emit_to(List list) { return std::exchange(list_, list); }
   bool emits_to(List list) const { return list_ == list; }
@@ -39,33 +41,38 @@ class PassTensors {
   static Extent output_of(const LayerSpec& layer) { return {layer.positions, layer.out}; }
   static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
 
+  /// Returns true if the axis `model` has several ranks.
   bool splits_layers() const { return splits_layers_; }
-  /// Returns true if a tensor has the placement along `model` that a reader needs.
+  /// Returns true if a tensor can be read with the placement `needed` along `model` as it is.
   bool as_needed(SlotId id, Placement needed) const {
     return !splits_layers_ || slot(id).along_model == needed;
   }
-  /// Returns the type of a tensor. Terms of a sum have the state type.
+  /// Returns the type of a tensor with this placement. Terms of a sum over `model` have the state
+  /// type, all other tensors the compute type.
   DType type_of(Placement along_model) const {
     return splits_layers_ && along_model.is_partial() ? input_.state_type : input_.compute_type;
   }
 
-  /// Adds a tensor and returns its slot. It shares the memory of `in_memory_of` if that is given.
+  /// Adds a slot and returns its position. It is Shard(0) along the batch axes. It
+  /// shares the memory of `in_memory_of` if that is given; else it gets a storage of its own,
+  /// unless it is the batch, which is not in the frame. The first overload uses
+  /// type_of(along_model).
   SlotId add(std::string path, TensorRole role, Extent of, Placement along_model,
              SlotId in_memory_of = no_slot);
   SlotId add(std::string path, TensorRole role, Extent of, Placement along_model, DType type,
              SlotId in_memory_of = no_slot);
 
-  /// Emits the redistribution of `from` to `to` along `model`. `may_overwrite`: no later action
-  /// reads `from`.
+  /// Emits the redistribution of `from` to `to` along `model`, and a conversion if their types
+  /// differ. `may_overwrite`: no later action reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
-  /// Emits the addition of `from` to `to`, or a copy or conversion.
+  /// Emits the addition of `from` to `to` or, without `adds`, a copy or conversion.
   void accumulate(SlotId from, SlotId to, bool adds);
 
  private:
   Shape group_of(const Slot& slot) const;
 
   const PlanInput& input_;
-  Size rows_;
+  Size samples_;  ///< samples of the first microbatch on all ranks together
   bool splits_layers_;
   PassPlan pass_;
   List list_ = &ChunkPass::forward;

@@ -10,7 +10,7 @@ namespace {
 
 using enum StepOperation;
 
-/// Builds the list of one stage, action by action.
+/// Makes the list of one stage, action by action. It is used once, for a step or for an evaluation.
 class Scheduler {
  public:
   Scheduler(const PlanInput& input, const PassPlan& pass, const ParameterLayout& parameters,
@@ -34,6 +34,7 @@ class Scheduler {
           last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
   }
 
+  /// Lists a step.
   std::vector<Action> step(const std::vector<PipelineAction>& list) {
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
@@ -41,7 +42,7 @@ class Scheduler {
       add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
     if (input_.mesh.size_of("model") > 1)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
-        if (units_[u].own_rows.count > 0) add(reduce_rows, u);
+        if (units_[u].partial_gradients.count > 0) add(reduce_rows, u);
     for (std::size_t o = 0; o < step_operation_rows.size(); ++o)
       if (const auto ends_step = step_operation_rows[o].ends_step; ends_step && ends_step(input_))
         add(static_cast<StepOperation>(o));
@@ -67,7 +68,8 @@ class Scheduler {
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
 
-  /// `listed` is the number of a microbatch in the listed passes.
+  /// Sets the number of the microbatch of the next actions. `listed` is its number among the listed
+  /// ones: with a repetition, the second listed one is the last of all.
   void begin_microbatch(Size listed) {
     const Size all = input_.microbatches;
     if (shape_.microbatches == all || listed == 0) {
@@ -83,19 +85,19 @@ class Scheduler {
     const PlacedPass at{stage_, action.pass};
     switch (action.step) {
       case PipelineStep::start_receive:
-        return add_messages(receive, Phase::start, pass_before(at, shape_), received(action.pass));
+        return add_messages(receive, Phase::start, producer_of(at, shape_), received(action.pass));
       case PipelineStep::finish_receive:
-        return add_messages(receive, Phase::finish, pass_before(at, shape_), received(action.pass));
+        return add_messages(receive, Phase::finish, producer_of(at, shape_), received(action.pass));
       case PipelineStep::compute: {
         const Size begin = static_cast<Size>(actions_.size());
-        pass(action.pass);
+        add_pass(action.pass);
         passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
         return;
       }
       case PipelineStep::start_send:
-        return add_messages(send, Phase::start, pass_behind(at, shape_), sent(action.pass));
+        return add_messages(send, Phase::start, consumer_of(at, shape_), sent(action.pass));
       case PipelineStep::finish_send:
-        return add_messages(send, Phase::finish, pass_behind(at, shape_), sent(action.pass));
+        return add_messages(send, Phase::finish, consumer_of(at, shape_), sent(action.pass));
     }
   }
 
@@ -142,36 +144,39 @@ class Scheduler {
     return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
   }
 
-  /// Returns the bucket of an action on a layer, or none.
+  /// Returns the bucket of the layer on which an action works; none if the action works on
+  /// something else or the layer has no parameters.
   Size bucket_of(const Action& action) const {
     return row_of(action.operation).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
                                                                     : none;
   }
 
-  void pass(const StagePass& of) {
-    const bool backwards = of.kind != PassKind::forward;
+  /// Adds the actions of a pass, with the gathers and reductions of the buckets that it uses.
+  void add_pass(const StagePass& of) {
+    const bool is_backward = of.kind != PassKind::forward;
     const std::vector<Action>& planned = actions_of(of);
-    std::map<Size, std::size_t> last;  // by bucket, its last action that is not a forward pass
+    // By bucket, its last backward action. Recomputed forward actions do not change gradients.
+    std::map<Size, std::size_t> last;
     for (std::size_t i = 0; i < planned.size(); ++i)
       if (!planned[i].is(forward)) last[bucket_of(planned[i])] = i;
     Size in_use = none, complete = none;
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Size bucket = bucket_of(planned[i]);
       if (bucket != none && bucket != in_use) {
-        if (backwards) behind(std::exchange(complete, none), of.kind);
+        if (is_backward) reduce_after(std::exchange(complete, none), of.kind);
         in_use = bucket;
-        need(bucket, next_bucket(planned, i), backwards);
+        gather_before(bucket, next_bucket(planned, i), is_backward);
       }
-      if (bucket != none && backwards && last[bucket] == i) complete = bucket;
+      if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
       actions_.push_back(planned[i]);
       actions_.back().microbatch = microbatch_;
     }
-    if (!backwards) return;
-    behind(complete, of.kind);
+    if (!is_backward) return;
+    reduce_after(complete, of.kind);
     if (!input_.has_stages()) finish_scatter();
   }
 
-  /// Returns the bucket that is used after the bucket of action `i`.
+  /// Returns the first other bucket that the actions after action `i` use; none if there is none.
   Size next_bucket(const std::vector<Action>& planned, std::size_t i) const {
     const Size bucket = bucket_of(planned[i]);
     for (; i < planned.size(); ++i)
@@ -179,28 +184,29 @@ class Scheduler {
     return none;
   }
 
-  /// Returns true if the gathered parameters stay from the forward to the backward pass.
-  bool kept(Size bucket) const {
+  /// Returns true if the bucket's parameters stay gathered from the forward to the backward pass.
+  bool stays_gathered(Size bucket) const {
     return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
   }
 
-  /// Gathers a bucket before its use and starts the gather of the next one with prefetch.
-  /// Consecutive buckets lie at opposite ends of the buffer of gathered parameters.
-  void need(Size bucket, Size next, bool backwards) {
+  /// Adds the gather of a bucket before its use. With `prefetch`, also starts the gather of the
+  /// next bucket, if that lies at the other end of the buffer of gathered parameters (StatePlan).
+  void gather_before(Size bucket, Size next, bool is_backward) {
     if (!sharding_.parameters) return;
-    if (input_.has_stages()) return need_once(bucket);
-    if (!backwards || !kept(bucket)) {
+    if (input_.has_stages()) return gather_once(bucket);
+    if (!is_backward || !stays_gathered(bucket)) {
       add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
       if (in_flight_ == bucket) in_flight_ = none;
     }
-    if (!input_.prefetch || next == none || (backwards && kept(next))) return;
+    if (!input_.prefetch || next == none || (is_backward && stays_gathered(next))) return;
     if ((next - bucket) % 2 == 0) return;
     add(gather, next, Phase::start);
     in_flight_ = next;
   }
 
-  /// Gathers a bucket once per step: with a pipeline, microbatches take turns.
-  void need_once(Size bucket) {
+  /// Adds the gather of a bucket at its first use in the step. With a pipeline, forward and
+  /// backward passes of different microbatches alternate, so all buckets stay gathered to the end.
+  void gather_once(Size bucket) {
     if (bucket < gathered_) return;
     add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
     in_flight_ = none;
@@ -210,8 +216,9 @@ class Scheduler {
     in_flight_ = gathered_;
   }
 
-  /// Adds the reductions after the last backward action of a bucket in a pass of this kind.
-  void behind(Size bucket, PassKind kind) {
+  /// Adds the reduction of a bucket after its last action in a backward pass of this kind. Does
+  /// nothing if another kind of pass completes the gradient.
+  void reduce_after(Size bucket, PassKind kind) {
     if (bucket == none || kind != last_kind_[bucket]) return;
     if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
       if (!input_.overlap) return add(reduce_scatter, bucket);
@@ -223,8 +230,9 @@ class Scheduler {
     }
   }
 
-  /// Finishes the started reduce-scatter. One is in flight at a time: the next bucket is computed
-  /// meanwhile.
+  /// Adds the finish of the started reduce-scatter, if there is one. At most one is in flight:
+  /// there is one scratch, and the buffer of whole gradients has room for this bucket and the next
+  /// one.
   void finish_scatter() {
     if (scattering_ == none) return;
     add(reduce_scatter, scattering_, Phase::finish);
@@ -244,7 +252,7 @@ class Scheduler {
   std::vector<Size> bucket_of_layer_;
   std::vector<PassKind> last_kind_;  ///< by bucket, the kind of pass that completes its gradient
   Size microbatch_ = 0;
-  Size gathered_ = 0;       ///< number of buckets that stay gathered to the end of the step
+  Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered
   Size in_flight_ = none;   ///< bucket with a started gather
   Size scattering_ = none;  ///< bucket with a started reduce-scatter
   std::vector<Action> actions_;

@@ -11,24 +11,26 @@
 
 namespace tessera {
 
-/// The lists of actions of a stage.
+/// The actions of a stage, in order.
 struct StageSchedule {
-  /// One step: the passes of its microbatches with gathers before a bucket's use, reductions after
-  /// its last backward pass and messages; then clipping, update and gathers of updated parameters.
+  /// One step: the passes of the microbatches and the messages between stages, a gather before a
+  /// bucket is used and a reduction after its last backward action; then clipping, the update and
+  /// gathers of updated parameters.
   std::vector<Action> step;
-  Repetition repeated;           ///< repeated part of the step
-  std::vector<PassSpan> passes;  ///< positions of the pipeline passes in the step
+  Repetition repeated;           ///< repeated part of `step`
+  std::vector<PassSpan> passes;  ///< positions of the passes in `step`
   /// The forward passes and losses of a batch.
   std::vector<Action> evaluation;
-  Repetition evaluation_repeated;
+  Repetition evaluation_repeated;  ///< repeated part of `evaluation`
 };
 
-/// Returns the shape of the listed passes. Without stages, all microbatches but the last execute
-/// the same actions: two microbatches are listed, and a Repetition gives the number.
+/// Returns the shape of the pipeline whose passes a schedule lists. Without an axis `pipeline`, all
+/// microbatches but the last execute the same actions. So at most two microbatches are listed: the
+/// first, with a Repetition, and the last.
 PipelineShape listed_passes(const PlanInput& input);
 
-/// Makes the schedule of a stage. `stage` is the coordinate along `pipeline`. `list` is the stage's
-/// list of the lists that check_pipeline() accepted for listed_passes().
+/// Makes the schedule of stage number `stage`. `list` holds the passes and messages of this stage
+/// in the shape of listed_passes(). check_pipeline() must have accepted the lists of all stages.
 StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
                             const ParameterLayout& parameters, Size stage,
                             const std::vector<PipelineAction>& list);

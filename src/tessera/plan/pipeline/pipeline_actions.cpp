@@ -11,8 +11,8 @@
 namespace tessera {
 namespace {
 
-/// Returns the same pass `by` chunks later in the order of layers, or earlier if negative; none
-/// outside the pipeline.
+/// Returns the same kind of pass on the chunk that is `by` chunks later in the order of layers;
+/// none if the model has no such chunk.
 std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& shape, Size by) {
   const Size number = of.pass.chunk * shape.stages + of.stage + by;
   if (number < 0 || number >= shape.stages * shape.virtual_stages) return std::nullopt;
@@ -20,8 +20,8 @@ std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& s
                     {of.pass.kind, of.pass.microbatch, number / shape.stages}};
 }
 
-/// Returns the number of chunks by which the output of a pass moves on; 0 for gradients of weights,
-/// which no other pass reads.
+/// Returns 1 if the next chunk reads the output of a pass, -1 if the previous chunk does, and 0 for
+/// gradients of weights, which no other pass reads.
 Size direction(PassKind kind) {
   if (kind == PassKind::weight_gradients) return 0;
   return kind == PassKind::forward ? 1 : -1;
@@ -32,10 +32,11 @@ Size direction(PassKind kind) {
               name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
 }
 
-/// Executes lists: each stage as far as it can, until all are done or all wait.
-class Rehearsal {
+/// Simulates the lists for check_pipeline(): each stage as far as it can, until all are done or all
+/// wait.
+class Simulation {
  public:
-  Rehearsal(const ActionLists& lists, const PipelineShape& shape)
+  Simulation(const ActionLists& lists, const PipelineShape& shape)
       : lists_(lists), shape_(shape), next_(lists.size()) {}
 
   void run() {
@@ -50,25 +51,27 @@ class Rehearsal {
         reject({static_cast<Size>(k), lists_[k][next_[k]].pass}, shape_,
                fmt::format("{} never ends: the stages wait for each other",
                            name_of(lists_[k][next_[k]].step)));
-    for (const PlacedPass& posted : received_)
-      if (!arrived_.contains(posted)) reject(posted, shape_, "nobody waits for its input");
+    for (const PlacedPass& pass : received_)
+      if (!arrived_.contains(pass))
+        reject(pass, shape_, "the receive of its input is never finished");
     check_complete();
   }
 
  private:
-  /// Executes the next action of the stage. Returns false if it has to wait.
+  /// Executes the next action of the stage. Returns false, without effect, if the stage has to
+  /// wait.
   bool carry_out(Size stage) {
     const PipelineAction& action = lists_[stage][next_[stage]];
     const PlacedPass pass{stage, action.pass};
     switch (action.step) {
       case PipelineStep::start_receive:
-        if (!pass_before(pass, shape_)) reject(pass, shape_, "receives an input that nobody sends");
+        if (!producer_of(pass, shape_)) reject(pass, shape_, "receives an input that nobody sends");
         once(received_, pass, "receives its input twice");
         break;
       case PipelineStep::finish_receive:
         if (!received_.contains(pass))
-          reject(pass, shape_, "waits for an input without a posted receive");
-        if (!sent_.contains(*pass_before(pass, shape_))) return false;
+          reject(pass, shape_, "waits for an input without a started receive");
+        if (!sent_.contains(*producer_of(pass, shape_))) return false;
         once(arrived_, pass, "waits for its input twice");
         break;
       case PipelineStep::compute:
@@ -76,19 +79,20 @@ class Rehearsal {
         break;
       case PipelineStep::start_send:
         if (!is_done(pass)) reject(pass, shape_, "sends an output that it does not have");
-        if (!pass_behind(pass, shape_)) reject(pass, shape_, "sends an output that nobody reads");
+        if (!consumer_of(pass, shape_)) reject(pass, shape_, "sends an output that nobody reads");
         once(sent_, pass, "sends its output twice");
         break;
       case PipelineStep::finish_send:
         if (!sent_.contains(pass)) reject(pass, shape_, "waits for an output before sending it");
-        if (!received_.contains(*pass_behind(pass, shape_))) return false;
+        if (!received_.contains(*consumer_of(pass, shape_))) return false;
         break;
     }
     ++next_[stage];
     return true;
   }
 
-  /// Checks that a pass takes the next microbatch, after its earlier kinds of pass and its input.
+  /// Executes a pass. Checks that it is on the next microbatch and that the passes before it and
+  /// its input are there.
   void compute_pass(const PlacedPass& pass) {
     const std::span<const PassKind> kinds = kinds_of(shape_.schedule);
     const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
@@ -103,13 +107,14 @@ class Rehearsal {
       if (!is_done(earlier))
         reject(pass, shape_, fmt::format("begins before its {} pass", name_of(*(kind - 1))));
     }
-    const auto before = pass_before(pass, shape_);
+    const auto before = producer_of(pass, shape_);
     if (before && !(before->stage == pass.stage ? is_done(*before) : arrived_.contains(pass)))
       reject(pass, shape_, "begins without its input");
     ++number_done(pass);
   }
 
-  /// Returns the number of microbatches that have done this pass; they come in order.
+  /// Returns the number of microbatches whose pass of this kind, chunk and stage is done.
+  /// Microbatches come in order.
   Size& number_done(PlacedPass pass) {
     pass.pass.microbatch = 0;
     return done_[pass];
@@ -124,6 +129,7 @@ class Rehearsal {
             reject({stage, {kind, next, chunk}}, shape_, "is missing");
   }
 
+  /// Rejects a pass that is already in `passes`, else adds it.
   void once(std::set<PlacedPass>& passes, const PlacedPass& pass, std::string_view otherwise) {
     if (!passes.insert(pass).second) reject(pass, shape_, otherwise);
   }
@@ -131,18 +137,19 @@ class Rehearsal {
   const ActionLists& lists_;
   const PipelineShape& shape_;
   std::vector<std::size_t> next_;  ///< by stage, the position in its list
-  std::set<PlacedPass> received_, arrived_, sent_;
+  std::set<PlacedPass> received_, arrived_,
+      sent_;                         ///< receives started and finished, sends started
   std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, the number of microbatches done
 };
 
 }  // namespace
 
-std::optional<PlacedPass> pass_before(const PlacedPass& of, const PipelineShape& shape) {
+std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape& shape) {
   const Size by = direction(of.pass.kind);
   return by == 0 ? std::nullopt : neighbour(of, shape, -by);
 }
 
-std::optional<PlacedPass> pass_behind(const PlacedPass& of, const PipelineShape& shape) {
+std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape& shape) {
   const Size by = direction(of.pass.kind);
   return by == 0 ? std::nullopt : neighbour(of, shape, by);
 }
@@ -156,21 +163,21 @@ ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
       return other && other->stage != stage;
     };
     const auto receive = [&](std::size_t i) {
-      if (i < own.size() && travels(pass_before({stage, own[i]}, shape)))
+      if (i < own.size() && travels(producer_of({stage, own[i]}, shape)))
         list.push_back({PipelineStep::start_receive, own[i]});
     };
     receive(0);
     for (std::size_t i = 0; i < own.size(); ++i) {
       receive(i + 1);
-      if (travels(pass_before({stage, own[i]}, shape)))
+      if (travels(producer_of({stage, own[i]}, shape)))
         list.push_back({PipelineStep::finish_receive, own[i]});
       list.push_back({PipelineStep::compute, own[i]});
-      if (travels(pass_behind({stage, own[i]}, shape)))
+      if (travels(consumer_of({stage, own[i]}, shape)))
         list.push_back({PipelineStep::start_send, own[i]});
-      if (i > 0 && travels(pass_behind({stage, own[i - 1]}, shape)))
+      if (i > 0 && travels(consumer_of({stage, own[i - 1]}, shape)))
         list.push_back({PipelineStep::finish_send, own[i - 1]});
     }
-    if (!own.empty() && travels(pass_behind({stage, own.back()}, shape)))
+    if (!own.empty() && travels(consumer_of({stage, own.back()}, shape)))
       list.push_back({PipelineStep::finish_send, own.back()});
     lists.push_back(std::move(list));
   }
@@ -178,7 +185,7 @@ ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
 }
 
 void check_pipeline(const ActionLists& lists, const PipelineShape& shape) {
-  Rehearsal(lists, shape).run();
+  Simulation(lists, shape).run();
 }
 
 }  // namespace tessera

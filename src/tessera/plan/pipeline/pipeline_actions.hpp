@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// A step of a stage on one pass. The input of a forward pass is the output of the previous chunk;
-/// the input of a backward pass is the gradient from the next chunk.
+/// A part of the work of a stage on one pass. The input of a forward pass is the output of the
+/// previous chunk of layers; the input of a backward pass is the gradient from the next chunk.
 enum class PipelineStep : std::uint8_t {
   start_receive,   ///< starts to receive the pass's input
   finish_receive,  ///< waits for the input
@@ -23,6 +23,7 @@ template <>
 inline constexpr std::array<std::string_view, 5> names_of<PipelineStep>{
     "start_receive", "finish_receive", "compute", "start_send", "finish_send"};
 
+/// One entry of a stage's list of computations and messages.
 struct PipelineAction {
   PipelineStep step = PipelineStep::compute;
   StagePass pass{};
@@ -37,18 +38,18 @@ struct PlacedPass {
   friend auto operator<=>(const PlacedPass&, const PlacedPass&) = default;
 };
 
-/// Return the pass whose output is the input of `of`, and the pass that reads the output of `of`;
-/// none at the ends of the pipeline. Either may be on the same stage.
-std::optional<PlacedPass> pass_before(const PlacedPass& of, const PipelineShape& shape);
-std::optional<PlacedPass> pass_behind(const PlacedPass& of, const PipelineShape& shape);
+/// Return the pass whose output `of` reads, and the pass that reads the output of `of`; none at the
+/// ends of the pipeline and for weight_gradients. Either may be on the same stage.
+std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape& shape);
+std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape& shape);
 
-/// Adds messages to the passes of each stage. A receive is posted one pass before its input is
-/// needed, and a send is finished after the next pass, so messages travel while a stage computes.
+/// Adds messages to the passes of each stage. A receive is started one pass before the pass that
+/// needs it, and a send is finished one pass later, so messages travel while a stage computes.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
-/// Executes the lists with sends that wait for the matching receive, as MPI permits. Throws Error
-/// (wrong_result) with the stage and the pass if a pass is missing, repeated or out of order, if a
-/// message has no counterpart, or if all stages wait.
+/// Simulates the execution of the lists. Each send waits until the matching receive is started, as
+/// MPI permits. Throws Error (wrong_result), which names stage and pass, if a pass is missing,
+/// repeated or out of order, if a message has no counterpart, or if the stages deadlock.
 void check_pipeline(const ActionLists& lists, const PipelineShape& shape);
 
 }  // namespace tessera

@@ -18,8 +18,9 @@ Passes order_gpipe(const PipelineShape& shape, Size) {
   return passes;
 }
 
-/// Returns `warm_up` forward passes, then a forward and a backward pass in turn, then the remaining
-/// backward passes. `forward_pass(i)` and `backward_pass(i)` return the i-th of `count`.
+/// Returns `warm_up` forward passes, then forward and backward passes alternately, then the
+/// remaining backward passes. `forward_pass(i)` and `backward_pass(i)` return the i-th of `count`
+/// passes.
 template <class ForwardPass, class BackwardPass>
 Passes one_in_turn(Size count, Size warm_up, const ForwardPass& forward_pass,
                    const BackwardPass& backward_pass) {
@@ -44,7 +45,7 @@ Passes order_1f1b(const PipelineShape& shape, Size stage) {
       });
 }
 
-/// Groups of `stages` microbatches pass all chunks, one group after the other.
+/// 1F1B in which a group of `stages` microbatches passes all chunks before the next group begins.
 Passes order_interleaved(const PipelineShape& shape, Size stage) {
   const Size p = shape.stages, v = shape.virtual_stages, count = shape.microbatches * v;
   const auto pass = [=](PassKind kind, Size i) {
@@ -58,8 +59,9 @@ Passes order_interleaved(const PipelineShape& shape, Size stage) {
       [&](Size i) { return pass(PassKind::backward, i); });
 }
 
-/// 1F1B in which stage k delays gradients of weights by k microbatches. So input gradients travel
-/// without delay, and every stage keeps as many microbatches as the first.
+/// 1F1B in which stage k computes gradients of weights k microbatches later than gradients of
+/// inputs. So input gradients reach the previous stage sooner, and every stage keeps as many
+/// microbatches as the first one: min(p, m).
 Passes order_zero_bubble(const PipelineShape& shape, Size stage) {
   Passes passes;
   Size weights = 0;

@@ -32,7 +32,7 @@ PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape
   timeline.stages.resize(passes.size());
   std::map<PlacedPass, double> ends;
   double busy = 0;
-  // A stage waits only for an earlier pass of another stage, so each round makes progress.
+  // In a valid schedule some stage can always go on, so each round times at least one pass.
   for (bool moves = true; moves;) {
     moves = false;
     for (std::size_t k = 0; k < passes.size(); ++k) {
@@ -40,7 +40,7 @@ PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape
       while (own.size() < passes[k].size()) {
         const PlacedPass next{static_cast<Size>(k), passes[k][own.size()]};
         double begin = own.empty() ? 0 : own.back().end;
-        if (const auto before = pass_before(next, shape)) {
+        if (const auto before = producer_of(next, shape)) {
           const auto end = ends.find(*before);
           if (end == ends.end()) break;
           begin = std::max(begin, end->second + (before->stage == next.stage ? 0 : times.message));
@@ -61,7 +61,7 @@ PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape
 }
 
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {
-  // A unit is the pass of one chunk, the shortest pass.
+  // A column is one unit: the time 1 of a stage, divided among its chunks.
   const double units = static_cast<double>(shape.virtual_stages);
   const auto width = static_cast<Size>(std::llround(timeline.makespan * units));
   std::vector<std::vector<std::string>> cells;

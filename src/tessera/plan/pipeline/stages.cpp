@@ -10,11 +10,12 @@
 namespace tessera {
 namespace {
 
-/// Most layers times microbatches in the schedule of a pipeline.
+/// The limit of layers times microbatches in the schedule of a pipeline, which lists each.
 constexpr Size most_passes = 250'000;
 
-/// Returns the first unit of each of `parts` runs with the least FLOPs in the largest run, by
-/// dynamic programming. best[k][n] is the largest of k runs of the first n units.
+/// Splits units into `parts` runs so that the run with the most FLOPs has as few as possible, by
+/// dynamic programming. Returns the first unit of each run. best[k][n] is the FLOPs of that run if
+/// the first n units are split into k runs.
 std::vector<std::size_t> split_by_flops(const std::vector<double>& flops, std::size_t parts) {
   const std::size_t n = flops.size();
   constexpr double never = std::numeric_limits<double>::infinity();

@@ -8,13 +8,13 @@
 
 namespace tessera {
 
-/// Returns runs of layers that stay on one stage: a unit with parameters and the following layers
-/// without.
+/// Returns the runs of layers that stages do not cut: the layers of a unit with parameters, and the
+/// layers without parameters that follow.
 std::vector<Range> units_of(const std::vector<LayerSpec>& layers);
 
-/// Returns the model's layers by stage and, on each stage, by chunk. No unit is cut. Throws
-/// ConfigError if there are fewer units with parameters than chunks, if the shape of the pipeline
-/// is invalid, or if its schedule would be too long.
+/// Returns the runs of layers of each stage, one per chunk, in the order of layers. No unit is cut.
+/// Throws ConfigError if there are fewer units with parameters than chunks, if the shape of the
+/// pipeline is invalid (check_shape()), or if its schedule would be too long.
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input);
 
 }  // namespace tessera
