@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// There is one averaging rule: the sum of local sums over the global count. Each test also shows
-// that the mistake it is named after changes the compared numbers.
+// There is one averaging rule: the sum of local sums divided by the global count. Each test also
+// shows that the mistake in its name would change the compared numbers.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using train_test::to_host;
 using train_test::to_table;
 using train_test::trainer_of;
 
-/// Returns one step of SGD on one batch of 13 rows, which no launch divides evenly.
+/// Returns one step of SGD on one batch of 13 rows, which 2 to 8 ranks do not divide evenly.
 Experiment one_step(GradientReduceType type = GradientReduceType::mean) {
   Experiment setup = primes(13);
   setup.training.optimizer.kind = OptimizerKind::sgd;

@@ -66,13 +66,13 @@ std::vector<ModelSpec> forks() {
     const Size right = dense(m, "d", x, true, Activation::gelu);
     dense(m, "e", m.append(add("sum", "sum", left, right, 7)), false, Activation::identity);
   }
-  {  // an activation beside what it reads: its gradient must not be written over
+  {  // an activation added to its own input: its gradient must not be overwritten
     ModelSpec& m = models[1];
     const Size x = dense(m, "a", -1, true, Activation::identity);
     const Size y = m.append(pointwise("b/output", "b", x, 7, Activation::relu, "mlp"));
     dense(m, "c", m.append(add("sum", "sum", y, x, 7)), false, Activation::tanh);
   }
-  {  // a residual around two layers without a norm: whole and summed gradients meet
+  {  // a residual around two layers without a norm: a whole gradient and a Partial one are added
     ModelSpec& m = models[2];
     const Size x =
         dense(m, "b", dense(m, "a", -1, true, Activation::tanh), false, Activation::tanh);
@@ -80,12 +80,12 @@ std::vector<ModelSpec> forks() {
         dense(m, "d", dense(m, "c", x, true, Activation::tanh), false, Activation::tanh);
     dense(m, "e", m.append(add("sum", "sum", x, change, 5)), true, Activation::identity);
   }
-  {  // one output twice in a sum
+  {  // a sum that reads one output twice
     ModelSpec& m = models[3];
     const Size x = dense(m, "a", -1, true, Activation::tanh);
     dense(m, "b", m.append(add("sum", "sum", x, x, 7)), false, Activation::identity);
   }
-  {  // a layer of two inputs that another layer reads as well
+  {  // a layer of two inputs, both of which another layer reads as well
     ModelSpec& m = models[4];
     const Size x = dense(m, "a", -1, true, Activation::tanh);
     const Size mean = dense(m, "b", x, false, Activation::identity);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans with one mistake. The comparisons that other suites make must detect it.
+// Steps with one mistake in the plan or the batch. The comparisons that other tests make must
+// detect each.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -190,9 +191,9 @@ TEST(Mutations, MeanOfMeansIsSeen) {
   }
 }
 
-/// Gives each microbatch the same memory for the values that it keeps for its backward pass.
-/// Received tensors keep their copies.
-void keep_one_microbatch(Plan& plan) {
+/// Gives all microbatches the same memory for the values that they save for the backward pass.
+/// Tensors of messages still have several instances.
+void save_one_microbatch(Plan& plan) {
   Size shrunk = 0;
   for (StagePlan& stage : plan.stages) {
     std::set<Size> travel;
@@ -207,15 +208,15 @@ void keep_one_microbatch(Plan& plan) {
   ASSERT_GT(shrunk, 0);
 }
 
-TEST(Mutations, AStageThatOverwritesWhatAMicrobatchKeepsIsSeen) {
+TEST(Mutations, AStageThatOverwritesSavedValuesIsSeen) {
   if (ranks() == 1 || ranks() > 4)
-    GTEST_SKIP() << "there are five layers, and the last stage keeps nothing";
+    GTEST_SKIP() << "there are five layers, and the last stage saves nothing";
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
     SCOPED_TRACE(name_of(schedule));
     Experiment setup = experiment({{"pipeline", ranks()}}, "data");
     setup.training.microbatches = 4;
     setup.training.distributed.schedule = schedule;
-    const Seen seen = run_changed(setup, keep_one_microbatch);
+    const Seen seen = run_changed(setup, save_one_microbatch);
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_TRUE(seen.traffic_as_planned);
   }
@@ -224,7 +225,7 @@ TEST(Mutations, AStageThatOverwritesWhatAMicrobatchKeepsIsSeen) {
 TEST(Mutations, BiasAddedOnEveryRankOfModelIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "one rank sums nothing";
   Experiment setup = experiment({{"model", ranks()}}, "tensor");
-  setup.model.mlp.activation = Activation::identity;  // the bias alone goes wrong
+  setup.model.mlp.activation = Activation::identity;  // only the bias is then wrong
   const Seen seen = run_changed(setup, activate_before_reduction);
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_TRUE(seen.traffic_as_planned) << "only the numbers differ";
@@ -294,7 +295,7 @@ TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.microbatches = 3;
-  setup.training.batch_size = setup.data.samples = 3 * ranks();  // a sample in each of them
+  setup.training.batch_size = setup.data.samples = 3 * ranks();  // one sample in each microbatch
   const Seen seen = run_changed(setup, [](Plan& plan) {
     std::erase_if(actions_of(plan), [](const Action& a) {
       return a.is(StepOperation::reduce_scatter) && a.microbatch == 2;

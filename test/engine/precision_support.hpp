@@ -71,8 +71,8 @@ ShortTraining train_alone(const Experiment& setup) {
 template <class T>
 constexpr double roundoff = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;  // unit roundoff of T
 
-/// Expects equality to a unit roundoff: with another order of sums in float, a value may be rounded
-/// in the other direction.
+/// Expects equality up to the unit roundoff: sums in float in another order may round a value in
+/// the other direction.
 template <class T>
 void expect_like_alone(const ShortTraining& result, const ShortTraining& alone) {
   EXPECT_EQ(result.skipped_steps, alone.skipped_steps);

@@ -215,7 +215,7 @@ TEST(LossScaling, AnOverflowAtTheLeastScaleIsAnErrorOnAllRanks) {
       });
 }
 
-/// Gradients that float16 would round to zero without scaling.
+/// Without scaling, float16 would round these gradients to zero.
 TEST(LossScaling, KeepsSmallGradients) {
   Experiment base = primes(16);
   base.training.optimizer.kind = OptimizerKind::sgd;
@@ -224,8 +224,8 @@ TEST(LossScaling, KeepsSmallGradients) {
   base.model.mlp.widths = {3, 5, 2000};
   base.training.batch_size = 16;
   const ShortTraining wide = train_alone<float>(base), narrow = train_alone<Float16>(base);
-  // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5 times a difference: small ones
-  // lie below the least normal number of float16, 6e-5.
+  // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5 times a difference. Small ones
+  // are less than the smallest normal number of float16, 6e-5.
   EXPECT_LE(relative_difference(narrow.parameters, wide.parameters), roundoff<Float16>);
 }
 

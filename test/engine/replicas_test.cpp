@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies on several ranks must be equal to the bit; a check finds and names the rank that drifts.
+// Copies on several ranks must be bitwise equal. A check finds a difference and names the ranks.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -76,7 +76,7 @@ class Drift {
   }
   Drift(const Drift&) = delete;
   Drift& operator=(const Drift&) = delete;
-  /// A rank may keep nothing.
+  /// Returns false if the rank keeps no element of the tensor.
   bool happens() const { return tensor_.kept.count > 0; }
 
  private:

@@ -138,7 +138,7 @@ inline double relative_difference(const std::vector<double>& a, const std::vecto
   return size == 0 ? difference : difference / size;
 }
 
-/// Expects the same numbers, to the bit, on every rank. Collective.
+/// Expects bitwise equal numbers on every rank. Collective.
 inline void expect_same_on_all_ranks(const Communicator& world, const std::vector<double>& values,
                                      const char* what) {
   const Kokkos::View<double*, Kokkos::HostSpace> low("low", values.size()),

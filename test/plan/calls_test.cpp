@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Literal calls and payload bytes of one step.
+// The calls and payload bytes of one step, compared with numbers computed by hand.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -47,8 +47,8 @@ TEST(Calls, TutorialShardedStrategies) {
   const std::string fsdp =
       "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 3 x, " + n(1280 + 260 + 1280) + " B";
   EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 8}}), fsdp);
-  // Units of 320 and 65 elements on 4 ranks: shares of 80 and 17 elements, on the last rank 80 and
-  // 16.
+  // Units of 320 and 65 elements on 4 ranks: shares of 80 and 17 elements, but 80 and 16 on the
+  // last rank.
   EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}),
             "data all_reduce 2 x, " + n((80 + 17) * 4) + " B; " + fsdp);
   EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}, 7),
@@ -68,8 +68,8 @@ TEST(Calls, TutorialTensorParallelHasLocalParameters) {
   }
 }
 
-// Microbatches of 3, 3, 2, 2, 2 samples or fewer. The plan counts calls in runs of equal
-// microbatches.
+// A rank has microbatches of up to 3, 3, 2, 2 and 2 samples. The plan counts the calls of equal
+// microbatches together; the test counts each.
 TEST(Calls, AreTheSumOverMicrobatches) {
   for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp})
     for (const std::vector<Axis>& axes : {std::vector<Axis>{{"data", 3}, {"model", 2}},
@@ -109,9 +109,9 @@ TEST(Calls, LossesOfAnEpochAreSummedOverAllAxesOfTheBatch) {
   EXPECT_EQ(rows[0], (LedgerRow{"data+fsdp", Operation::all_reduce, 1, 8 * 3 * 8}));
 }
 
-// The tables of src/tessera/plan/README.md, "Strategies and their calls", with U = 5 units and, of
-// five layers, L_r = 2 row-parallel ones and L_c = 2 column-parallel ones whose input needs a
-// gradient; the last is column-parallel.
+// The tables of src/tessera/plan/README.md, "Strategies and their calls". There are U = 5 units.
+// `data` has B = 1 bucket, `zero1` and `zero2` have B = 5. L_r = 2 layers are row-parallel, L_c = 2
+// are column-parallel with an input that needs a gradient. The last layer is column-parallel.
 TEST(Calls, TableOfCallsPerStep) {
   for (const Size m : {1, 3}) {
     SCOPED_TRACE(testing::Message() << m << " microbatches");
@@ -133,7 +133,7 @@ TEST(Calls, TableOfCallsPerStep) {
               "data all_reduce 5 x, 700 B; " + fsdp);
     EXPECT_EQ(calls(Strategy::hybrid, {{"data", 3}, {"fsdp", 1}}), "data all_reduce 1 x, 1400 B");
     EXPECT_EQ(calls(Strategy::hybrid, {{"data", 1}, {"fsdp", 4}}), fsdp);
-    // 12 rows in all microbatches together: sums of 13 + 5 columns forward and 13 + 5 backward.
+    // The microbatches have 12 rows together. Sums of 13 and 5 columns forward, 13 and 5 backward.
     EXPECT_EQ(calls(Strategy::tensor, {{"model", 2}}),
               "model all_reduce " + n(4 * m) + " x, " + n((13 + 5 + 13 + 5) * 12 * 4) +
                   " B; model all_gather " + n(m) + " x, " + n(2 * 12 * 4) + " B");
@@ -165,7 +165,7 @@ TEST(Calls, GatheringOptionsChangeOnlyGathers) {
     }
 }
 
-// Buckets of 600 bytes hold the last three of 44, 156, 98, 40 and 12 parameters.
+// Units have 44, 156, 98, 40 and 12 parameters. A bucket of 600 bytes holds the last three.
 TEST(Calls, BucketsApplyToStrategiesThatDoNotShardParameters) {
   const auto calls = [](Strategy strategy, Size bytes) {
     PlanInput input = primes(strategy, {{"data", 4}}, 2);
@@ -186,8 +186,8 @@ TEST(Calls, BucketsApplyToStrategiesThatDoNotShardParameters) {
   }
 }
 
-// Each sends one scalar in double: the norm over the axes that split parameters, the flag over all
-// axes.
+// Each reduces one scalar in double: the norm over the axes that split parameters, the flag over
+// all axes.
 TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
   const auto extra = [](Strategy strategy, std::vector<Axis> axes, bool norm, bool finite) {
     PlanInput input = primes(strategy, std::move(axes));
@@ -224,16 +224,18 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
 TEST(Calls, SequenceParallelReducesAndGathersRows) {
   PlanInput input = primes(Strategy::tensor, {{"model", 2}});
   input.sequence_parallel = true;
-  // Sums of 13 and 5 columns are scattered, forward and backward. Their rows are gathered as inputs
-  // and as gradients, and the first ones again for the weights' gradient. The output of 2 columns
-  // is gathered. Each rank adds half of the rows to the biases of the two row-parallel layers.
+  // Sums of 13 and 5 columns are reduce-scattered, forward and backward. Their rows are gathered as
+  // inputs and as gradients, and those of 13 columns again for the gradient of a kernel. The output
+  // of 2 columns is gathered. The gradients of the biases of the two row-parallel layers are
+  // reduced, because each rank computes them from half of the rows.
   EXPECT_EQ(calls_of(input), "model all_reduce 2 x, " + n((13 + 5) * 4) +
                                  " B; model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
                                  " B; model all_gather 6 x, " +
                                  n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
-/// Returns "group first+count; ..." for each call of a check.
+/// Returns the calls of a check, such as "data 0+4; ...": axes, first checksum, number of
+/// checksums.
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.moments = moments;
@@ -247,7 +249,7 @@ std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments)
   return text;
 }
 
-// Four parameters and eight moments.
+// A model of four parameters with eight moments.
 TEST(Calls, ReplicaChecksCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 1}}, 2), "");
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "replica 0+12; ");
@@ -258,7 +260,7 @@ TEST(Calls, ReplicaChecksCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica 0+8; ");
   EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model 0+8; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1), "model 0+8; ");
-  // Buckets are equal on 3 ranks although these do not divide 64 columns evenly.
+  // Buckets have equal sizes on 3 ranks, which do not divide 64 columns evenly.
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0),
             "replica 0+4; model 0+4; ");
 }

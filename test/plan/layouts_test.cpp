@@ -19,7 +19,7 @@ using plan_test::tutorial;
 
 const PartitionSpec whole{{}, {}}, columns{{}, {"model"}}, rows{{"model"}, {}};
 
-/// Layers of 2, 4, ... columns with these specs of kernels and no bias, on two ranks.
+/// Returns an MLP without biases of widths 2, 4, ... on two ranks, whose kernels have these specs.
 PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   std::vector<Size> widths = {2};
@@ -31,8 +31,8 @@ PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
   return input;
 }
 
-/// Returns the transitions of a step, such as "batch/x slice, layer1/output all_reduce | ...";
-/// those of gradients follow the bar.
+/// Returns the redistributions of a step, such as "batch slice, 1 all_reduce | 2 slice": the layer
+/// that wrote the tensor, and the transition. Those of gradients follow the bar.
 std::string transitions(const PlanInput& input) {
   const Plan plan = make_plan(input);
   const StagePlan& stage = plan.stages.front();
@@ -71,7 +71,8 @@ TEST(Layouts, EveryPairOfKernels) {
   for (const Pair& pair : pairs) {
     SCOPED_TRACE(pair.first.to_string() + ", " + pair.second.to_string());
     std::string expected = pair.transitions;
-    // The last redistributed input is kept for backward. If there is only one, it is the last.
+    // The backward pass repeats the redistribution of an input, except of the last one, which is
+    // saved. In these pairs there is only one.
     if (pair.first == rows && pair.second != rows)
       expected.replace(expected.find(", batch slice |"), 15, " |");
     EXPECT_EQ(transitions(with_kernels({pair.first, pair.second})), expected);
@@ -92,7 +93,7 @@ TEST(Layouts, BlocksAndBiasesFollowTheKernel) {
   EXPECT_EQ(all[5].along_model, Placement::replicate());
 }
 
-TEST(Layouts, SequenceParallelSplitsRowsBehindASum) {
+TEST(Layouts, SequenceParallelSplitsRowsAfterASum) {
   PlanInput input = with_kernels({columns, rows, columns, rows, whole, whole});
   input.model = mlp({.widths = {2, 4, 6, 8, 10, 12, 14}});
   input.sequence_parallel = true;
@@ -101,7 +102,8 @@ TEST(Layouts, SequenceParallelSplitsRowsBehindASum) {
             "4 slice, 4 all_gather, 2 reduce_scatter, 2 all_gather");
 }
 
-// Norms and sums compute on the rows that a reduce-scatter leaves; only products gather them.
+// Norms and sums compute on the rows that a reduce-scatter gives to a rank. Only products gather
+// rows.
 TEST(Layouts, ResidualBlocksKeepTheirRows) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = residual_mlp({3, 4, 8, 2, 1});
@@ -125,7 +127,7 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
             "block2/fc2/bias ");
 }
 
-// The rules also choose the split of layers without parameters.
+// The rules also choose how layers without parameters are split.
 TEST(Layouts, ModesOfAFieldFollowTheirRule) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = fno({.grid = 5, .modes = 2, .width = 4, .layers = 2, .projection = 6});

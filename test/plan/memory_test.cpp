@@ -11,16 +11,16 @@ namespace {
 
 using plan_test::tutorial;
 
-// 32 rows on 3 ranks are 11, 11 and 10; 8 batches have 88, 88 and 80. An output of 11 rows takes
-// 2,816 bytes with 64 columns, and 44 with one, at a multiple of 64.
+// Of 32 rows, 3 ranks have 11, 11 and 10; of 8 batches, 88, 88 and 80. An output of 11 rows takes
+// 2,816 bytes with 64 columns, and 44 bytes with one. Offsets are multiples of 64.
 TEST(PlanMemory, TutorialOnThreeRanks) {
   const Plan plan = make_plan(tutorial({{"data", 3}}));
   const MemoryPlan largest = plan.memory(0);
   EXPECT_EQ(largest.parameters, 1544);  // 385 floats, rounded up to 8 bytes
   EXPECT_EQ(largest.gradients, 1544);
   EXPECT_EQ(largest.moments, 3080);
-  // Output 1, its gradient and the gradient of output 2 live at the same time. Output 2 is already
-  // dead.
+  // Output 1, its gradient and the gradient of output 2 are alive at the same time. Output 2 is no
+  // longer needed then.
   EXPECT_EQ(largest.activations, 2 * 2816 + 48);
   EXPECT_EQ(largest.scratch, 0);
   EXPECT_EQ(largest.sums, 64);    // 8 losses
@@ -31,11 +31,13 @@ TEST(PlanMemory, TutorialOnThreeRanks) {
 
   const MemoryPlan smallest = plan.memory(2);
   EXPECT_EQ(smallest.persistent(), 6168);
-  EXPECT_EQ(smallest.activations, largest.activations) << "all ranks allocate the largest";
+  EXPECT_EQ(smallest.activations, largest.activations)
+      << "all ranks allocate the frame of the largest";
   EXPECT_EQ(smallest.data, 1600);
 }
 
-// Training samples are made before the buffers of shuffled batches exist, validation samples after.
+// Training samples are made before the buffers of shuffled batches are allocated, validation
+// samples afterwards.
 TEST(PlanMemory, ScratchToMakeSamplesSharesMemoryWithBatches) {
   PlanInput input = tutorial({{"data", 3}});
   const auto data = [&] { return make_plan(input).memory(0).data; };
@@ -139,7 +141,7 @@ TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
 }
 
 TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
-  // The first and the last one are never alive together. The second one overlaps both.
+  // The first and the last storage are never alive at the same time. The second overlaps both.
   std::vector<Storage> storages{{100, {{0, 2}}}, {50, {{1, 2}}}, {100, {{2, 2}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 50);
   EXPECT_EQ(storages[0].offset, 0);
@@ -147,9 +149,10 @@ TEST(MemoryPlacement, TakesTheLowestPlaceThatIsFree) {
   EXPECT_EQ(storages[1].offset, 128);
 }
 
-// Two microbatches are alive at a time, so there are two copies; the third microbatch uses the
-// first. A storage that lives only between them has one copy.
-TEST(MemoryPlacement, HasAsManyCopiesAsMicrobatchesMeet) {
+// Two microbatches need the first storage at a time, so it has two instances; the third microbatch
+// uses the first instance. One microbatch at a time needs the second storage, so it has one
+// instance.
+TEST(MemoryPlacement, HasAnInstanceForEachMicrobatchAliveAtATime) {
   std::vector<Storage> storages{{100, {{0, 4}, {2, 4}, {4, 4}}}, {50, {{7, 1}, {8, 1}, {9, 1}}}};
   EXPECT_EQ(place_in_memory(storages), 128 + 100 + 28 + 50);
   EXPECT_EQ(storages[0].instances, 2);

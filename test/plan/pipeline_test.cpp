@@ -80,7 +80,7 @@ TEST(PipelineTimelines, HaveTheBubblesOfTheClosedForms) {
   });
 }
 
-// Two stages, one microbatch: forward, message, forward, backward, message, backward.
+// With two stages and one microbatch: forward, message, forward, backward, message, backward.
 TEST(PipelineTimelines, WaitForMessages) {
   const PipelineTimeline timeline = timed({gpipe, 2, 1}, {1, 1, 1, 0.5});
   EXPECT_DOUBLE_EQ(timeline.makespan, 1 + 0.5 + 1 + 2 + 0.5 + 2);
@@ -136,7 +136,7 @@ std::size_t find(const std::vector<PipelineAction>& list, PipelineStep step,
   return static_cast<std::size_t>(at - list.begin());
 }
 
-// An invalid schedule is rejected with the stage and the pass.
+// check_pipeline() rejects an invalid schedule and names stage and pass.
 TEST(PipelineChecks, NameStageAndPass) {
   using enum PipelineStep;
   using enum PassKind;
@@ -177,8 +177,8 @@ TEST(PipelineChecks, NameStageAndPass) {
             of + "stage 0, backward of microbatch 4: is not a pass of this schedule");
 }
 
-// Blocking sends in the steady state of 1F1B: each waits for a receive that follows the other one's
-// send.
+// In 1F1B with blocking sends, both stages send at the same time, and each waits for a receive that
+// the other stage starts only after its own send.
 TEST(PipelineChecks, FindADeadlock) {
   const PipelineShape shape{one_f_one_b, 2, 4};
   ActionLists lists;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision changes the bytes of gathers, messages and activations, not those of sums.
+// Mixed precision reduces the bytes of gathers, messages and activations, but not those of sums.
 #include <map>
 #include <string>
 #include <vector>
@@ -85,7 +85,8 @@ TEST(PlanPrecision, StateKeepsItsMemory) {
   }
 }
 
-// A rank keeps the parameters that it updates, and copies of all parameters.
+// With sharded moments, a rank keeps only the parameters that it updates, and copies of all
+// parameters.
 TEST(PlanPrecision, ZeroShardsTheParametersOfTheOptimizer) {
   const Plan plan = make_plan(in_bfloat16(sharded(tutorial({{"data", 4}}), Strategy::zero1)));
   const MemoryPlan memory = plan.memory(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that hold the same are grouped.
+// Ranks with equal parts, memory, calls or work are grouped.
 #include <algorithm>
 #include <numeric>
 #include <set>

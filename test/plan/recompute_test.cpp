@@ -18,7 +18,7 @@ PlanInput nine_layers(Size units, Activation activation = Activation::gelu) {
   return input;
 }
 
-// gelu keeps its output, which the next layer reads, and its input.
+// A layer with gelu saves its output, which the next layer reads, and the input of gelu.
 TEST(PlanRecomputation, KeepsInputsOfSegmentsAndTheLastSegmentWhole) {
   const auto tensors = [](Size units) {
     return static_cast<double>(make_plan(nine_layers(units)).memory(0).activations) / (32 * 16 * 4);
@@ -31,7 +31,7 @@ TEST(PlanRecomputation, KeepsInputsOfSegmentsAndTheLastSegmentWhole) {
 }
 
 // All segments but the last one repeat their forward pass. The last layer of a segment is repeated
-// only if its backward pass needs its preactivations, as for gelu.
+// only if its backward pass needs the input of the activation, as that of gelu does.
 TEST(PlanRecomputation, CostsAForwardPassOfAllButTheLastSegment) {
   const Size layer = 2 * 32 * 16 * 16;
   EXPECT_EQ(make_plan(nine_layers(0)).recomputed, 0);
@@ -39,7 +39,7 @@ TEST(PlanRecomputation, CostsAForwardPassOfAllButTheLastSegment) {
   EXPECT_EQ(make_plan(nine_layers(3)).recomputed, 6 * layer);
   EXPECT_EQ(make_plan(nine_layers(9)).recomputed, 0);
   EXPECT_EQ(make_plan(nine_layers(3, Activation::tanh)).recomputed, 4 * layer)
-      << "tanh needs outputs only, and those of segments are kept";
+      << "tanh needs only its output, and the outputs of segments are saved";
   EXPECT_EQ(make_plan(nine_layers(1)).flops.total(), make_plan(nine_layers(0)).flops.total());
 }
 

@@ -77,8 +77,8 @@ TEST(Stages, MessagesOfTheTutorialAreAsWideAsTheCut) {
   }
 }
 
-// Stage k sends m ([k < p-1] + [k > 0]) messages; an interleaved pipeline sends 2 m (p v - 1) in
-// all (plan/README.md).
+// Stage k sends m messages to each neighbour. All stages of an interleaved pipeline together send
+// 2 m (p v - 1) messages (src/tessera/plan/README.md).
 TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
   const Size p = 4, m = 8;
   for (const PipelineSchedule schedule :
@@ -95,7 +95,7 @@ TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
   EXPECT_EQ(messages, 2 * m * (p * 2 - 1));
 }
 
-// The input of a residual block crosses each cut together with the block's own tensor.
+// A cut inside a residual block is crossed by the input of the block as well.
 TEST(Stages, TensorsThatLaterLayersReadCrossACut) {
   PlanInput input = tutorial({{"pipeline", 3}});
   input.model = residual_mlp({5, 7, 11, 1, 2}, {.activation = Activation::tanh});
@@ -134,7 +134,7 @@ TEST(Stages, KeepAsManyMicrobatchesAsTheScheduleSays) {
   };
   for (Size k = 0; k < 4; ++k) {
     EXPECT_EQ(most_copies(PipelineSchedule::gpipe, k), 8);
-    // A received tensor is allocated one pass early.
+    // A received tensor needs memory one pass earlier, when its receive is started.
     EXPECT_EQ(most_copies(PipelineSchedule::one_f_one_b, k), k == 0 ? 4 : 4 - k + 1);
   }
   const auto activations = [](PipelineSchedule schedule, Size rank) {

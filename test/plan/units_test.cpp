@@ -42,7 +42,7 @@ void for_plans(const std::function<void(const Plan&)>& check) {
       }
 }
 
-/// Returns the index of each element of a bucket on `rank` among all parameters of the model; -1
+/// Returns, for each element of a bucket on `rank`, its index among all parameters of the model; -1
 /// for padding.
 std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
   const ParameterLayout& layout = plan.stages.front().parameters;

@@ -144,9 +144,9 @@ TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
   };
   // Within a node: 1 round with all bytes, at 1 GB/s.
   EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 1e-6 + 6e8 / 1e9);
-  // Over all ranks: one ring, which leaves each node once.
+  // Over all ranks: one ring, which uses the link of each node once.
   EXPECT_DOUBLE_EQ(seconds("data=6", RankSet::batch), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
-  // Two rings through each node share its link.
+  // Two groups, each with one rank per node: they share the links of the nodes.
   EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
 }
 
@@ -155,7 +155,8 @@ TEST(Machine, LongMessagesTakeARendezvous) {
   const auto seconds = [&](Operation operation, double bytes) {
     return call_seconds(level, operation, 8, bytes);
   };
-  // The faster of three messages of all bytes, and six messages of 1.75 times the bytes together.
+  // The faster of two algorithms: three messages of all bytes each, or six messages of 1.75 times
+  // the bytes together.
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 3e-6 + 3 * 1e-6);
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3000), 6e-6 + 1.75 * 3e-6);
   EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6000), 3 * 1.1e-5 + 3 * 6e-6);

@@ -67,8 +67,8 @@ TEST(Simulate, RepeatedMicrobatchesTakeAsLongAsListedOnes) {
     }
 }
 
-// The calls of started reductions: S_k = max(R_k, E_{k-1}), E_k = S_k + d; exposed is what lies
-// behind the backward pass.
+// Started reductions: S_k = max(R_k, E_{k-1}) and E_k = S_k + d. The step is longer by the time
+// that the reductions take after the backward pass.
 //
 //   backward   |2p|1p|
 //   reduce        |  2  |  1  |
@@ -102,12 +102,12 @@ TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   const double with_prefetch = simulated(input, cost).step_seconds;
   input.prefetch = false;
   const double without = simulated(input, cost).step_seconds;
-  // After the loss, the last unit is still gathered, and the first one is gathered again.
+  // The last unit stays gathered for its backward pass. The first one is gathered again.
   EXPECT_DOUBLE_EQ(without, 2 + 3 + 2 + 3 + 2);
   EXPECT_DOUBLE_EQ(with_prefetch, 2 + 3 + 3 + 2);
 }
 
-TEST(Simulate, RanksWaitForTheOneWithMostRows) {
+TEST(Simulate, RanksWaitForTheOneWithTheMostRows) {
   PlanInput input = on("data=3", 3, Strategy::data);  // 11, 11 and 10 rows
   const double flops_of_a_row = make_plan(input).flops.total() / 32;
   const auto cost = [&](const Work& work) -> Cost {
@@ -247,7 +247,8 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
       }
 }
 
-// One message lies between the forward passes of two stages, and one between the backward passes.
+// One message travels between the forward passes of two stages, and one between the backward
+// passes.
 TEST(Simulate, StagesWaitForMessages) {
   const SimulatedStep step =
       simulated(eight_layers(PipelineSchedule::one_f_one_b, 2, 1, 1), layers_and_messages(0.5));
