@@ -34,9 +34,9 @@ Size direction(PassKind kind) {
 
 /// Simulates the lists for check_pipeline(): each stage as far as it can, until all are done or all
 /// wait.
-class Simulation {
+class ScheduleCheck {
  public:
-  Simulation(const ActionLists& lists, const PipelineShape& shape)
+  ScheduleCheck(const ActionLists& lists, const PipelineShape& shape)
       : lists_(lists), shape_(shape), next_(lists.size()) {}
 
   void run() {
@@ -185,7 +185,7 @@ ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
 }
 
 void check_pipeline(const ActionLists& lists, const PipelineShape& shape) {
-  Simulation(lists, shape).run();
+  ScheduleCheck(lists, shape).run();
 }
 
 }  // namespace tessera
