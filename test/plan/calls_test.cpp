@@ -234,15 +234,15 @@ TEST(Calls, SequenceParallelReducesAndGathersRows) {
                                  n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
-/// Returns the calls of a check, such as "data 0+4; ...": axes, first checksum, number of
+/// Returns the calls of a check, such as "batch 0+4; ...": set of ranks, first checksum, number of
 /// checksums.
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.moments = moments;
-  constexpr std::array names{"batch", "shard", "replica", "model", "split", "mesh"};
+  constexpr std::array names{"batch", "shard", "replica", "model"};  // in the order of RankSet
   std::string text;
   for (const CheckCall& call : plan_replica_check(make_plan(input), 0)) {
-    text += std::string(names[static_cast<std::size_t>(call.ranks)]) + " " +
+    text += std::string(names.at(static_cast<std::size_t>(call.ranks))) + " " +
             n(call.checksums.begin) + "+" + n(call.checksums.count) + "; ";
     EXPECT_EQ(call.payload_bytes(), call.checksums.count * 16);
   }

@@ -215,12 +215,12 @@ class Simulator {
     return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.call->operation});
   }
 
-  /// The begin and the cost of a group's call.
+  /// The time at which a group's call begins, and its cost.
   struct Begin {
     double at = 0;
     Cost cost{};
   };
-  /// Returns the begin of each group's call, by leader. A call costs as much as on the rank where
+  /// Returns the Begin of each group's call, by leader. A call costs as much as on the rank where
   /// it costs most.
   std::vector<Begin> begins(const Work& work, const std::vector<Cost>& costs,
                             const Members& members) {
@@ -311,8 +311,8 @@ class Simulator {
   std::vector<WorkSizes> sizes_;                    ///< by kind
   std::vector<Members> of_stage_;                   ///< by stage, its kinds
   Members all_;                                     ///< all kinds
-  std::map<Flight, std::vector<Begin>> in_flight_;  ///< by leader, the begin of each started call
-  /// By leader in RankSet::pipeline, the begin of each message; key: receiving stage and number.
+  std::map<Flight, std::vector<Begin>> in_flight_;  ///< by leader, each started call
+  /// By leader in RankSet::pipeline, each message; key: receiving stage and number.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
 };
 
