@@ -92,7 +92,7 @@ TEST(RankBoxes, ListOnlyTheFirstOfManyRanges) {
   cuts.cut(1, 1);
   const RankBoxes boxes(cuts);
   EXPECT_EQ(boxes.describe({0}), "ranks 0,2,4,6,8,10,... (500,000,000 ranks)");
-  EXPECT_LT(boxes.rank_list({0}).size(), 50'000u);
+  EXPECT_LT(boxes.number_ranges({0}).size(), 50'000u);
   EXPECT_EQ(boxes.describe({0, 1}), "every rank");
 }
 

@@ -247,7 +247,7 @@ nlohmann::json tensors_json(const Plan& plan) {
       const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
       for (const RankGroup<LocalPart>& group : parts.groups) {
         local.push_back(
-            {{"shape", group.value.shape}, {"ranks", parts.boxes.rank_list(group.boxes)}});
+            {{"shape", group.value.shape}, {"ranks", parts.boxes.number_ranges(group.boxes)}});
         if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
       }
       tensors.push_back({{"path", tensor.path},
@@ -268,7 +268,7 @@ nlohmann::json memory_json(const Plan& plan, const AlikeRanks& alike) {
     const MemoryPlan of_group = plan.memory(alike.first_rank(ranks));
     nlohmann::json bytes = {{"total", of_group.total()}};
     for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
-    memory.push_back({{"ranks", alike.boxes.rank_list(ranks)}, {"bytes", bytes}});
+    memory.push_back({{"ranks", alike.boxes.number_ranges(ranks)}, {"bytes", bytes}});
   }
   return memory;
 }
@@ -278,7 +278,7 @@ nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
   nlohmann::json collectives = nlohmann::json::array();
   for (const CallGroup& group : group_calls(plan, alike))
     for (const CollectivePlan& c : group.calls) {
-      collectives.push_back({{"ranks", alike.boxes.rank_list(group.ranks)},
+      collectives.push_back({{"ranks", alike.boxes.number_ranges(group.ranks)},
                              {"axis", c.axis},
                              {"operation", name_of(c.operation)},
                              {"calls", c.calls},
@@ -295,7 +295,7 @@ nlohmann::json checkpoint_json(const Plan& plan) {
   if (!plan.input.writes_checkpoints) return bytes;
   const GroupedRanks<CheckpointBytes> grouped = group_checkpoint_bytes(plan);
   for (const RankGroup<CheckpointBytes>& group : grouped.groups)
-    bytes.push_back({{"ranks", grouped.boxes.rank_list(group.boxes)},
+    bytes.push_back({{"ranks", grouped.boxes.number_ranges(group.boxes)},
                      {"written_bytes", group.value.written},
                      {"read_bytes", group.value.read}});
   return bytes;

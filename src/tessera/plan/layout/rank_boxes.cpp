@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t listed_ranges = 4096;  // of rank_list(), which JSON documents contain
+constexpr std::size_t listed_ranges = 4096;  // of number_ranges(), which JSON documents contain
 
 /// A list of at most `most` ranges. Adjacent ranges are joined.
 class RangeList {
@@ -168,7 +168,7 @@ std::vector<Range> RankBoxes::ranges(const Group& group, std::size_t most) const
   return below(0, 0, ranks_.num_ranks());
 }
 
-std::string RankBoxes::rank_list(const Group& group, std::size_t most) const {
+std::string RankBoxes::number_ranges(const Group& group, std::size_t most) const {
   std::string text;
   Size shown = 0;
   for (const Range& range : ranges(group, most)) {
@@ -180,14 +180,14 @@ std::string RankBoxes::rank_list(const Group& group, std::size_t most) const {
   return shown == all ? text : fmt::format("{},... ({} ranks)", text, with_thousands(all));
 }
 
-std::string RankBoxes::rank_list(const Group& group) const {
-  return rank_list(group, listed_ranges);
+std::string RankBoxes::number_ranges(const Group& group) const {
+  return number_ranges(group, listed_ranges);
 }
 
 std::string RankBoxes::describe(const Group& group) const {
   const Size all = num_ranks(group);
   if (all == ranks_.num_ranks()) return "every rank";
-  return (all == 1 ? "rank " : "ranks ") + rank_list(group, shown_ranges);
+  return (all == 1 ? "rank " : "ranks ") + number_ranges(group, shown_ranges);
 }
 
 }  // namespace tessera

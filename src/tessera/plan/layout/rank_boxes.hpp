@@ -70,11 +70,11 @@ class RankBoxes {
   /// ranks.
   std::string describe(const Group& group) const;
   /// Returns "0-2,5". A very long list ends with "..." and the number of ranks.
-  std::string rank_list(const Group& group) const;
+  std::string number_ranges(const Group& group) const;
 
  private:
   Range run(Size box, std::size_t axis) const;
-  std::string rank_list(const Group& group, std::size_t most) const;
+  std::string number_ranges(const Group& group, std::size_t most) const;
 
   MeshShape ranks_, boxes_;
   std::vector<std::vector<Size>>
