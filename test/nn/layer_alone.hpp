@@ -50,7 +50,7 @@ struct LayerAlone {
     }
     call.output = y;
     call.output_gradient = dy;
-    call.kept = Matrix<State>("kept", y.extent(0), row_of(layer).kept_columns);
+    call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns);
     call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer));
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)

@@ -39,7 +39,7 @@ class SerialModel {
       scratch_.emplace_back("scratch", row_of(layer).scratch(layer));
       outputs_.emplace_back("output", rows, layer.out);
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
-      kept_.emplace_back("kept", rows, row_of(layer).kept_columns);
+      saved_.emplace_back("saved", rows, row_of(layer).saved_columns);
       for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
     }
   }
@@ -120,7 +120,7 @@ class SerialModel {
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = in(parameters_, layer, p);
     call.output = outputs_[l];
-    call.kept = kept_[l];
+    call.saved = saved_[l];
     return call;
   }
 
@@ -181,7 +181,7 @@ class SerialModel {
   Vector<T> parameters_, gradients_;
   Vector<double> loss_;
   std::vector<Vector<T>> scratch_;
-  std::vector<Matrix<T>> outputs_, output_gradients_, kept_;
+  std::vector<Matrix<T>> outputs_, output_gradients_, saved_;
 };
 
 }  // namespace tessera::test

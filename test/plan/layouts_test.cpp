@@ -118,13 +118,30 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
   EXPECT_NE(by_rows.find("block1/ln/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/ln/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/output "), std::string::npos) << by_rows;
-  EXPECT_NE(by_rows.find("block2/ln/output.kept "), std::string::npos) << by_rows;
+  EXPECT_NE(by_rows.find("block2/ln/output.saved "), std::string::npos) << by_rows;
   std::string summed;
   for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
     if (parameter.partial_gradient) summed += parameter.path + " ";
   EXPECT_EQ(summed,
             "block1/ln/scale block1/ln/bias block1/fc2/bias block2/ln/scale block2/ln/bias "
             "block2/fc2/bias ");
+}
+
+TEST(Layouts, RejectsAUnitThatSumsOnlySomeOfItsGradientsOverModel) {
+  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
+  input.model = residual_mlp({3, 4, 8, 2, 1});
+  for (LayerSpec& layer : input.model.layers)
+    if (layer.name.starts_with("block1/")) layer.unit = "block1";
+  EXPECT_NO_THROW(make_plan(input));
+  input.sequence_parallel = true;
+  try {
+    make_plan(input);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "model: unit block1: the gradients of block1/fc2/bias and of parameters before it "
+                 "are summed over model, but not those between; give it a unit of its own");
+  }
 }
 
 // The rules also choose how layers without parameters are split.

@@ -20,6 +20,27 @@ StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T
     return StateArena<T>::copies(state);
 }
 
+/// Keeps the profiling region of the current pipeline pass open.
+class PassRegions {
+ public:
+  /// `names` are the names of the regions; none without a pipeline.
+  PassRegions(const std::vector<PassSpan>& passes, const std::vector<std::string>& names)
+      : passes_(passes), names_(names) {}
+
+  /// Closes and opens regions before an action of the step.
+  void before(Size action) {
+    if (pass_ < names_.size() && action == passes_[pass_].actions.end()) region_.reset(), ++pass_;
+    if (pass_ < names_.size() && action == passes_[pass_].actions.begin)
+      region_.emplace(names_[pass_].c_str());
+  }
+
+ private:
+  const std::vector<PassSpan>& passes_;
+  const std::vector<std::string>& names_;
+  std::size_t pass_ = 0;
+  std::optional<Region> region_;
+};
+
 }  // namespace
 
 template <class T>
@@ -37,8 +58,8 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       buckets_(plan_, mesh.rank(), communicators_, used_, gradients_),
       messages_(stage_),
       sums_(plan_.input, stage_, communicators_),
-      end_(plan_, mesh.rank(), options.optimizer, options.clip, communicators_, sums_, parameters_,
-           used_, gradients_),
+      optimizer_step_(plan_, mesh.rank(), options.optimizer, options.clip, communicators_, sums_,
+                      parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()) {
   if (plan.input.has_stages())
@@ -51,17 +72,12 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
 template <class T>
 void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rate) {
   const Region region("tessera::step");
-  end_.begin();
+  optimizer_step_.begin();
   Now now{microbatch_of(batch, 0), number, learning_rate};
-  std::size_t pass = 0;
-  std::optional<Region> of_pass;
+  PassRegions regions(stage_.passes, pass_names_);
   for_each_action(stage_.actions, stage_.repeated, [&](std::size_t i, Size microbatch) {
-    if (pass < pass_names_.size()) {
-      if (static_cast<Size>(i) == stage_.passes[pass].actions.end()) of_pass.reset(), ++pass;
-      if (pass < pass_names_.size() && static_cast<Size>(i) == stage_.passes[pass].actions.begin)
-        of_pass.emplace(pass_names_[pass].c_str());
-    }
-    if (microbatch != now.batch.number) now.batch = microbatch_of(batch, microbatch);
+    regions.before(static_cast<Size>(i));
+    if (microbatch != now.microbatch.number) now.microbatch = microbatch_of(batch, microbatch);
     act(stage_.actions[i], step_calls_[i], now);
     // MPI makes progress on non-blocking calls only inside MPI calls.
     if (buckets_.in_flight() > 0) buckets_.poll();
@@ -72,17 +88,18 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
 template <class T>
 void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePrediction& take) {
   const Region region("tessera::evaluate");
-  Now now{.number = number};
+  Now now{.batch_number = number};
   for_each_action(stage_.evaluation, stage_.evaluation_repeated,
                   [&](std::size_t i, Size microbatch) {
                     const Action& action = stage_.evaluation[i];
-                    now.batch = microbatch_of(batch, microbatch);
+                    now.microbatch = microbatch_of(batch, microbatch);
                     if (!action.is(StepOperation::loss))
                       return act(action, evaluation_calls_[i], now);
                     loss(action, now, false);
                     if (sums_.places().errors > 0 && number >= plan_.steps_per_epoch())
-                      add_error(action, now.batch);
-                    if (take) take(now.batch, frame_.read(action.operands.inputs[0], now.batch));
+                      add_error(action, now.microbatch);
+                    if (take)
+                      take(now.microbatch, frame_.read(action.operands.inputs[0], now.microbatch));
                   });
 }
 
@@ -108,27 +125,27 @@ void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& cal
     case StepOperation::gather:
       return buckets_.gather(action);
     case StepOperation::redistribute:
-      return redistribute(action, now.batch);
+      return redistribute(action, now.microbatch);
     case StepOperation::accumulate:
-      return accumulate_tensors(action, now.batch);
+      return accumulate_tensors(action, now.microbatch);
     case StepOperation::forward:
     case StepOperation::backward:
       return layer(action, call, now);
     case StepOperation::loss_terms:
-      return loss_terms(action, now.batch);
+      return loss_terms(action, now.microbatch);
     case StepOperation::loss:
       return loss(action, now, true);
     case StepOperation::receive:
     case StepOperation::send:
-      return message(action, now.batch);
+      return message(action, now.microbatch);
     case StepOperation::reduce_scatter:
-      return buckets_.reduce_scatter(action, now.batch.number);
+      return buckets_.reduce_scatter(action, now.microbatch.number);
     case StepOperation::reduce:
       return buckets_.reduce(action);
     case StepOperation::reduce_rows:
       return buckets_.reduce_rows(action);
     default:
-      return end_.act(action, now.learning_rate);
+      return optimizer_step_.act(action, now.learning_rate);
   }
 }
 
@@ -137,7 +154,7 @@ void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& m
                       const Now& now) const {
   const bool is_forward = action.is(StepOperation::forward);
   const Region region(is_forward ? "tessera::forward" : "tessera::backward");
-  LayerCall<Compute>& call = operands_.of(action, made, now.batch);
+  LayerCall<Compute>& call = operands_.of(action, made, now.microbatch);
   if (row_of(call.layer).reads_batch) call.batch = facts_of(action, now);
   MemoryGuard guard;
   close_arenas(guard);
@@ -147,13 +164,13 @@ void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& m
 
 template <class T>
 auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
-  BatchFacts<State> facts{now.batch.x, now.batch.first, end_.steps()};
-  facts.from_prior = now.batch.from_prior;
-  if (action.is(StepOperation::forward) && !action.again &&
+  BatchFacts<State> facts{now.microbatch.x, now.microbatch.first, optimizer_step_.steps()};
+  facts.from_prior = now.microbatch.from_prior;
+  if (action.is(StepOperation::forward) && !action.recomputes &&
       row_of(operands_.layer(action.index)).adds_loss)
-    facts.loss = sums_.all().data() + sums_.at(now.number, now.batch.number) + 1;
+    facts.loss = sums_.all().data() + sums_.at(now.batch_number, now.microbatch.number) + 1;
   facts.gradient_scale =
-      static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.batch));
+      static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.microbatch));
   return facts;
 }
 
@@ -180,9 +197,9 @@ Size Engine<T>::change_samples(Size samples, Size validation_samples) {
 template <class T>
 void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
                        const std::vector<double>& first_loss_sums) {
-  end_.resume(steps, loss_scale);
+  optimizer_step_.resume(steps, loss_scale);
   sums_.set_first_loss_sums(first_loss_sums);
-  // Sharded copies are gathered at the end of a step, after the update.
+  // A step gathers sharded copies after the update, so these actions are repeated here.
   if (!state_.has_copies) return;
   auto action = std::find_if(stage_.actions.begin(), stage_.actions.end(),
                              [](const Action& a) { return a.is(StepOperation::update); });

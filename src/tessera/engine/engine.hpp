@@ -52,15 +52,15 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Executes the plan's actions on this rank's rows of a batch: one optimizer step. `number` is
-  /// the number of the batch in its epoch; it tells which loss sums to add to. Throws Error
-  /// (wrong_result) on all ranks if the plan checks that the gradient is finite and it is not.
+  /// Executes the plan's actions on this rank's samples of a batch: one optimizer step. `number` is
+  /// the number of the batch in its epoch and selects the loss sums. Throws Error (wrong_result) on
+  /// all ranks if the plan checks that the gradient is finite and it is not.
   void step(const Batch<State>& batch, Size number, double learning_rate);
 
-  /// Computes predictions and losses of this rank's rows of a batch, without gradients, in the
-  /// microbatches of a step. `number` counts batches of a validation after those of an epoch.
-  /// `take`, if any, receives each prediction, all columns that the rank has. Collective like a
-  /// step.
+  /// Computes predictions and losses of this rank's samples of a batch, without gradients, in the
+  /// microbatches of a step. `number` counts batches of a validation after those of an epoch. On
+  /// ranks with the loss, calls `take`, if set, with each microbatch and its prediction, a matrix
+  /// with all rows and the rank's columns. Collective like a step.
   using TakePrediction =
       std::function<void(const Microbatch<State>&, const Matrix<const Compute>&)>;
   void evaluate(const Batch<State>& batch, Size number, const TakePrediction& take);
@@ -69,7 +69,7 @@ class Engine {
   /// loss sums grow.
   Size change_samples(Size samples, Size validation_samples);
 
-  /// Returns the losses of an epoch or of a validation.
+  /// Returns the sums of losses and errors.
   StepSums& sums() { return sums_; }
 
   /// Continues after `steps` steps, when parameters and moments are already set. `first_loss_sums`
@@ -86,9 +86,9 @@ class Engine {
   /// clipping by norm. If only moments are sharded, only the rank's share of each bucket is
   /// complete.
   const StateArena<State>& gradients() const { return gradients_; }
-  const Optimizer<State>& optimizer() const { return end_.optimizer(); }
+  const Optimizer<State>& optimizer() const { return optimizer_step_.optimizer(); }
   /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
-  const LossScale& loss_scale() const { return end_.loss_scale(); }
+  const LossScale& loss_scale() const { return optimizer_step_.loss_scale(); }
 
  private:
   /// The operands of layers, by action of a list.
@@ -96,8 +96,8 @@ class Engine {
 
   /// The part of a step that is being executed.
   struct Now {
-    Microbatch<State> batch{};
-    Size number = 0;  ///< number of the whole batch in its epoch
+    Microbatch<State> microbatch{};
+    Size batch_number = 0;  ///< as in step() or evaluate()
     double learning_rate = 0;
   };
 
@@ -129,7 +129,7 @@ class Engine {
   BucketTraffic<Compute> buckets_;
   StageMessages messages_;
   StepSums sums_;
-  OptimizerStep<Compute> end_;
+  OptimizerStep<Compute> optimizer_step_;
   /// Profiling regions of the passes, which show stages and microbatches in a trace; none without
   /// a pipeline.
   std::vector<std::string> pass_names_;

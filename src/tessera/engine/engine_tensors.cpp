@@ -106,7 +106,7 @@ template <class T>
 void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) const {
   const Region region("tessera::loss");
   const Operands& operands = action.operands;
-  const Microbatch<State>& batch = now.batch;
+  const Microbatch<State>& batch = now.microbatch;
   const auto prediction = in_loss_shape(frame_.read(operands.inputs[0], batch), batch);
   LossDetails<State> details{loss_scale().value(), options_.boundary_weight};
   if (operands.terms != no_slot) {
@@ -120,8 +120,8 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   close_arenas(guard);
   guard.open(prediction), guard.open(details.terms), guard.open(gradient);
   loss_and_gradient<Compute>(plan_.input.loss, prediction, in_loss_shape(batch.y, batch),
-                             loss_divisor(batch), sums_.all(), sums_.at(now.number, batch.number),
-                             gradient, details);
+                             loss_divisor(batch), sums_.all(),
+                             sums_.at(now.batch_number, batch.number), gradient, details);
 }
 
 template <class T>

@@ -49,8 +49,8 @@ LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State
     // A layer with reads_batch reads x in LayerCall::batch. The type of x may differ from T.
     if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_batch))
       call.inputs[i] = frame_.read(inputs[i], batch);
-  if (action.operands.kept != no_slot)
-    call.kept = frame_.in_state_type(action.operands.kept, batch);
+  if (action.operands.saved != no_slot)
+    call.saved = frame_.in_state_type(action.operands.saved, batch);
   if (action.is(StepOperation::forward))
     add_outputs(call, action, batch);
   else

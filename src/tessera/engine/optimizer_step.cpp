@@ -10,8 +10,8 @@
 namespace tessera {
 namespace {
 
-/// Returns the elements of an arena that the optimizer updates: one run if the rank's parameters
-/// and gradients are contiguous, else a run per bucket.
+/// Returns the elements of an arena that the optimizer updates. If moments are sharded and
+/// parameters are not, these are the rank's shares of the buckets, one run each; else one run.
 template <class T>
 std::vector<Vector<T>> runs_of(const StatePlan& state, const StateArena<T>& arena) {
   const Sharding& sharding = state.sharding;

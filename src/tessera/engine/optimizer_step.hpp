@@ -28,7 +28,7 @@ class OptimizerStep {
                 const StepSums& sums, const StateArena<State>& parameters,
                 const StateArena<T>& used, const StateArena<State>& gradients);
 
-  /// Begins the next step.
+  /// Begins the next step: counts it and forgets the overflow and the clipping of the last one.
   void begin();
   /// Executes an action of an operation with StepOperationRow::ends_step. Throws Error
   /// (wrong_result) on all ranks if the gradient is not finite and the loss scale cannot shrink.

@@ -77,7 +77,7 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
 double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   double flops = 0;
   for (const Action& action : stage.actions)
-    if (action.again && action.microbatch == 0)
+    if (action.recomputes && action.microbatch == 0)
       flops += count_flops({input.model.layers[action.index]}, input.global_batch).forward;
   return flops;
 }

@@ -43,7 +43,7 @@ struct LayerCall {
   std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, in)
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
-  Matrix<State> kept{};                                    ///< (rows, LayerRow::kept_columns)
+  Matrix<State> saved{};                                   ///< (rows, LayerRow::saved_columns)
   Vector<State> scratch{};  ///< LayerRow::scratch elements; contents are lost
   BatchFacts<State> batch{};
   /// Row-major; an empty View for a parameter that the layer does not have.
@@ -64,7 +64,7 @@ struct LayerCall {
 template <class T, class F>
 void for_each_operand(const LayerCall<T>& call, const F& f) {
   for (const auto& view : call.inputs) f(view);
-  f(call.output), f(call.output_terms), f(call.kept), f(call.scratch), f(call.output_gradient);
+  f(call.output), f(call.output_terms), f(call.saved), f(call.scratch), f(call.output_gradient);
   for (const auto& view : call.parameters) f(view);
   for (const auto& view : call.input_gradients) f(view);
   for (const auto& view : call.input_gradient_terms) f(view);

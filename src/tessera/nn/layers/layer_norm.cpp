@@ -28,7 +28,7 @@ struct Normalize {
   using Math = StateOf<T>;
   const T *x, *scale, *bias;
   T* y;
-  Math* kept;
+  Math* saved;
   Size cols;
 
   template <class Team>
@@ -46,10 +46,10 @@ struct Normalize {
     using std::sqrt;
     const Math inverse =
         Math(1) / sqrt(square / static_cast<Math>(cols) + Math(layer_norm_epsilon));
-    Math* const keep = kept + 2 * i;
+    Math* const save = saved + 2 * i;
     Kokkos::single(Kokkos::PerTeam(team), [=]() {
-      keep[0] = mean;
-      keep[1] = inverse;
+      save[0] = mean;
+      save[1] = inverse;
     });
     detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
                           [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
@@ -61,7 +61,7 @@ template <class T>
 struct InputGradient {
   using Math = StateOf<T>;
   const T *x, *scale;
-  const Math* kept;
+  const Math* saved;
   const T* dy;
   T* dx;
   Size cols;
@@ -72,7 +72,7 @@ struct InputGradient {
     const Size i = team.league_rank();
     const T *const in = x + i * cols, *const d = dy + i * cols, *const s = scale;
     T* const out = dx + i * cols;
-    const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+    const Math mean = saved[2 * i], inverse = saved[2 * i + 1];
     const auto average_of = [&](const auto& term) {
       return detail::reduce_lanes<Kokkos::Sum, Math>(team, cols, term) / static_cast<Math>(cols);
     };
@@ -93,7 +93,7 @@ struct ParameterGradients {
   static constexpr Size block = on_host ? 64 : 1;
   using Math = StateOf<T>;
   const T* x;
-  const Math* kept;
+  const Math* saved;
   const T* dy;
   Math *dscale, *dbias;
   Size rows, cols;
@@ -104,7 +104,7 @@ struct ParameterGradients {
     Math scale[block] = {}, bias[block] = {};
     for (Size i = 0; i < rows; ++i) {
       const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
-      const Math mean = kept[2 * i], inverse = kept[2 * i + 1];
+      const Math mean = saved[2 * i], inverse = saved[2 * i + 1];
       for (Size j = 0; j < width; ++j) {
         scale[j] += d[j] * (in[j] - mean) * inverse;
         bias[j] += d[j];
@@ -122,25 +122,25 @@ void layer_norm_forward(const LayerCall<T>& call) {
   for_each_row(
       layer_norm_forward_label, call.output.extent(0), call.layer.in,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
-                   call.output.data(), call.kept.data(), call.layer.in});
+                   call.output.data(), call.saved.data(), call.layer.in});
 }
 
 template <class T>
 void layer_norm_backward(const LayerCall<T>& call) {
   const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
   const T* const x = call.inputs[0].data();
-  const StateOf<T>* const kept = call.kept.data();
+  const StateOf<T>* const saved = call.saved.data();
   const T* const dy = call.output_gradient.data();
   using Gradients = ParameterGradients<T>;
   for_each(layer_norm_parameter_label, (cols + Gradients::block - 1) / Gradients::block,
-           Gradients{x, kept, dy, call.parameter_gradients[0].data(),
+           Gradients{x, saved, dy, call.parameter_gradients[0].data(),
                      call.parameter_gradients[1].data(), rows, cols, call.add_parameter_gradients},
            rows * cols);
   T* const dx = call.input_gradients[0].data();
   if (dx == nullptr) return;
-  for_each_row(
-      layer_norm_input_label, rows, cols,
-      InputGradient<T>{x, call.parameters[0].data(), kept, dy, dx, cols, call.add_input_gradients});
+  for_each_row(layer_norm_input_label, rows, cols,
+               InputGradient<T>{x, call.parameters[0].data(), saved, dy, dx, cols,
+                                call.add_input_gradients});
 }
 
 constexpr LayerRow layer_norm_row{.name = "layer_norm",
@@ -148,7 +148,7 @@ constexpr LayerRow layer_norm_row{.name = "layer_norm",
                                   .fits = same_columns,
                                   .prefers_rows = true,
                                   .reads_inputs = always,
-                                  .kept_columns = 2,
+                                  .saved_columns = 2,
                                   .adds_gradient = true,
                                   .forward = [](const auto& call) { layer_norm_forward(call); },
                                   .backward = [](const auto& call) { layer_norm_backward(call); }};

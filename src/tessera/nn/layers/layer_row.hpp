@@ -67,8 +67,8 @@ struct LayerRow {
   /// Backward reads the inputs, or the output.
   bool (*reads_inputs)(const LayerSpec& layer) = never;
   bool (*reads_output)(const LayerSpec& layer) = never;
-  /// Columns of LayerCall::kept, which forward writes and backward reads.
-  Size kept_columns = 0;
+  /// Columns of LayerCall::saved, which forward writes and backward reads.
+  Size saved_columns = 0;
 
   /// Number of the input that the output may overwrite; -1 if none.
   int in_place_of = -1;

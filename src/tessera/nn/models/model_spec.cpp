@@ -56,12 +56,12 @@ PassCount count_operands(const LayerSpec& layer, Size samples) {
   const Size inputs =
                  samples * layer.in_positions * layer.in * static_cast<Size>(layer.inputs.size()),
              output = samples * layer.positions * layer.out,
-             kept = samples * layer.positions * row.kept_columns,
+             saved = samples * layer.positions * row.saved_columns,
              parameters = layer.num_parameters();
   const Size read_again =
       (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);
-  return {static_cast<double>(inputs + output + kept + parameters),
-          static_cast<double>(inputs + output + kept + 2 * parameters + read_again)};
+  return {static_cast<double>(inputs + output + saved + parameters),
+          static_cast<double>(inputs + output + saved + 2 * parameters + read_again)};
 }
 
 std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include <tessera/base/error.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/units.hpp>
@@ -99,8 +100,14 @@ void place(ParameterLayout& plan) {
         parameter.place.begin = at;
         at += parameter.place.count;
         if (!parameter.partial_gradient) continue;
-        if (unit.partial_gradients.count == 0) unit.partial_gradients.begin = parameter.place.begin;
-        unit.partial_gradients.count = at - unit.partial_gradients.begin;
+        Range& partial = unit.partial_gradients;
+        if (partial.count == 0) partial.begin = parameter.place.begin;
+        if (partial.end() != parameter.place.begin)
+          throw Error(ExitCode::usage,
+                      "model: unit {}: the gradients of {} and of parameters before it are summed "
+                      "over model, but not those between; give it a unit of its own",
+                      unit.name, parameter.path);
+        partial.count = at - partial.begin;
       }
     }
   }

@@ -137,7 +137,7 @@ constexpr const StepOperationRow& row_of(StepOperation operation) {
 struct Operands {
   std::vector<SlotId> inputs{};  ///< of a layer, by input; prediction and targets of a loss
   SlotId output = no_slot;       ///< of a layer
-  SlotId kept = no_slot;  ///< values that a layer keeps for its backward pass, besides its output
+  SlotId saved = no_slot;  ///< values that a layer saves for its backward pass, besides its output
   SlotId output_gradient = no_slot;
   std::vector<SlotId> input_gradients{};  ///< of a layer, by input
   SlotId terms = no_slot;                 ///< terms of the softmax, if the loss reads split columns
@@ -155,7 +155,7 @@ void for_each_slot(const Operands& operands, const Visit& visit) {
   };
   for (const SlotId id : operands.inputs) visit_one(id);
   for (const SlotId id : operands.input_gradients) visit_one(id);
-  for (const SlotId id : {operands.output, operands.kept, operands.output_gradient, operands.terms,
+  for (const SlotId id : {operands.output, operands.saved, operands.output_gradient, operands.terms,
                           operands.from, operands.to, operands.scratch})
     visit_one(id);
 }
@@ -172,10 +172,10 @@ struct Action {
   Operands operands{};
   std::optional<ActionCall> call{};
   Gradients gradients = Gradients::all;
-  bool adds = false;   ///< adds to the tensors that it writes, instead of overwriting them
-  bool again = false;  ///< a forward action that the backward pass repeats (recomputation)
-  Size peer = -1;      ///< the other stage of a message; -1 for other operations
-  Size tag = 0;        ///< the tag of a message, the same for a tensor in every microbatch
+  bool adds = false;        ///< adds to the tensors that it writes, instead of overwriting them
+  bool recomputes = false;  ///< a forward action that the backward pass repeats (recomputation)
+  Size peer = -1;           ///< the other stage of a message; -1 for other operations
+  Size tag = 0;             ///< the tag of a message, the same for a tensor in every microbatch
 
   bool is(StepOperation other) const { return operation == other; }
   /// Returns true if this action issues a call. A finish only waits for one.

@@ -28,8 +28,8 @@ void ForwardPass::convert_x(Range layers) {
   tensors_.accumulate(slot_of_x, x_, false);
 }
 
-/// Numbers the segments of the chunk. The last segment of the model is not recomputed: its backward
-/// pass follows at once.
+/// Numbers the segments of the chunk. The last segment of the model is not recomputed: its values
+/// are read at once, so dropping them saves nothing.
 void ForwardPass::find_segments(Range layers) {
   segment_of_.assign(layers_.size(), no_segment);
   if (input_.recomputation.units == 0) return;
@@ -43,7 +43,8 @@ void ForwardPass::find_segments(Range layers) {
     std::replace(segment_of_.begin(), segment_of_.end(), last, no_segment);
 }
 
-/// Recomputes a layer in the backward pass, also if only gradients of weights read it.
+/// Recomputes a layer. The actions go to the backward list, also if the caller emits gradients of
+/// weights.
 void ForwardPass::compute_again(Size l) {
   const PassTensors::List before = tensors_.emit_to(&ChunkPass::backward);
   lower_layer(l);
@@ -99,14 +100,15 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   for (const SlotId copy : copies)
     if (tensors_.slot(copy).along_model == needed) return copy;
   const std::vector<Placement> readers = readers_of(producer);
-  const bool in_place = tensors_.slot(raw).along_model.is_partial() && needed.is_replicate() &&
-                        std::count(readers.begin(), readers.end(), needed) ==
-                            static_cast<std::ptrdiff_t>(readers.size());
+  const bool is_partial = tensors_.slot(raw).along_model.is_partial();
+  const bool all_need_it = std::all_of(readers.begin(), readers.end(),
+                                       [&](Placement reader) { return reader == needed; });
+  const bool in_place = is_partial && needed.is_replicate() && all_need_it;
   const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
   // An earlier redistribution of a sum may have overwritten its terms.
-  const bool is_formed = tensors_.slot(raw).along_model.is_partial() && !copies.empty();
+  const bool is_summed = is_partial && !copies.empty();
   const SlotId copy = copy_of(raw, needed, same_memory ? raw : no_slot);
-  tensors_.redistribute(is_formed ? copies.front() : raw, copy, in_place);
+  tensors_.redistribute(is_summed ? copies.front() : raw, copy, in_place);
   copies.push_back(copy);
   if (!in_place) last_copy_ = copy;
   return copy;
@@ -144,30 +146,30 @@ void ForwardPass::lower_layer(Size l) {
   const LayerSpec& layer = layers_[l];
   const LayerRow& row = row_of(layer);
   std::vector<SlotId> inputs;
-  const bool again = !tensors_.emits_to(&ChunkPass::forward);
+  const bool recomputes = !tensors_.emits_to(&ChunkPass::forward);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-    inputs.push_back(again ? input_again(l, i)
-                           : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
+    inputs.push_back(recomputes ? input_again(l, i)
+                                : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
   made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
-  if (row.kept_columns > 0) {
+  if (row.saved_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
-    kept_[l] = tensors_.add(layer.name + ".kept", TensorRole::activation,
-                            {layer.positions, row.kept_columns}, rows, input_.state_type);
+    saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
+                             {layer.positions, row.saved_columns}, rows, input_.state_type);
   }
   tensors_.emit({.operation = StepOperation::forward,
                  .index = l,
-                 .operands = {.inputs = std::move(inputs), .output = made_[l], .kept = kept_[l]},
-                 .again = again});
+                 .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
+                 .recomputes = recomputes});
 }
 
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
   const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
   const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
-  // The sum has replaced its terms, so it is kept.
+  // The sum may have replaced its terms and cannot be formed again.
   const bool is_sum = tensors_.slot(raw).along_model.is_partial();
-  const bool is_kept = read == last_input_copy_ || read >= first_of_backward_;
-  if (is_raw || is_sum || is_kept) return read;
+  const bool is_saved = read == last_input_copy_ || read >= first_of_backward_;
+  if (is_raw || is_sum || is_saved) return read;
   const SlotId again = copy_of(raw, layouts_[l].inputs[i]);
   tensors_.redistribute(raw, again, false);
   return again;
@@ -197,15 +199,15 @@ SlotId ForwardPass::lower_loss() {
   return gradient;
 }
 
-SlotId ForwardPass::kept(Size layer) {
-  if (row_of(layers_[layer]).kept_columns > 0 && kept_[layer] == no_slot) compute_again(layer);
-  return kept_[layer];
+SlotId ForwardPass::saved(Size layer) {
+  if (row_of(layers_[layer]).saved_columns > 0 && saved_[layer] == no_slot) compute_again(layer);
+  return saved_[layer];
 }
 
 SlotId ForwardPass::lower(Range layers) {
   find_segments(layers);
   made_.assign(layers_.size(), no_slot);
-  kept_.assign(layers_.size(), no_slot);
+  saved_.assign(layers_.size(), no_slot);
   copies_.assign(layers_.size(), {});
   copies_of_x_.clear();
   last_copy_ = no_slot;
@@ -227,15 +229,15 @@ void ForwardPass::begin_backward(Range layers) {
   first_of_backward_ = tensors_.next_slot();
   for (Size l = layers.begin; l < layers.end(); ++l) {
     if (segment_of_[l] == no_segment) continue;
-    kept_[l] = no_slot;
+    saved_[l] = no_slot;
     // Outputs that later segments read stay. made() recomputes the others.
-    bool is_kept = false;
+    bool is_saved = false;
     for (Size reader = l + 1; reader < layers.end(); ++reader) {
       const std::vector<Size>& inputs = layers_[reader].inputs;
-      is_kept = is_kept || (segment_of_[reader] != segment_of_[l] &&
-                            std::find(inputs.begin(), inputs.end(), l) != inputs.end());
+      is_saved = is_saved || (segment_of_[reader] != segment_of_[l] &&
+                              std::find(inputs.begin(), inputs.end(), l) != inputs.end());
     }
-    if (is_kept) continue;
+    if (is_saved) continue;
     made_[l] = no_slot;
     copies_[l].clear();
   }

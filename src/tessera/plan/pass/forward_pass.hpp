@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-/// Lowers the forward half of a pass: outputs of layers, their redistributions, and the values that
-/// the backward half reads. Emits into `tensors`.
+/// Turns the forward half of a pass into actions: outputs of layers, their redistributions, and the
+/// values that the backward half reads. Emits into `tensors`.
 class ForwardPass {
  public:
   ForwardPass(const PlanInput& input, const std::vector<Layout>& layouts, PassTensors& tensors)
@@ -17,7 +17,7 @@ class ForwardPass {
 
   /// Adds the slots batch/x and batch/y.
   void add_batch();
-  /// Lowers inputs, layers and outputs of a chunk. With the model's last layer, lowers the loss too
+  /// Emits inputs, layers and outputs of a chunk. With the model's last layer, emits the loss too
   /// and returns the gradient of the prediction; else returns no_slot.
   SlotId lower(Range layers);
   /// Begins the backward half of the same chunk. Drops the activations that are recomputed.
@@ -25,19 +25,19 @@ class ForwardPass {
 
   /// Returns the placement of the prediction in the loss, and of its gradient.
   Placement of_loss() const { return loss_placement(input_, layouts_); }
-  /// Returns the layers before `boundary` whose outputs later layers read.
+  /// Returns the layers before `boundary` whose outputs layers from `boundary` on read.
   std::vector<Size> crossing(Size boundary) const;
   /// Returns the tag of a message with the output of `producer`, or its gradient, across
   /// `boundary`.
   Size tag_of(Size producer, Size boundary, bool gradient) const;
 
-  /// Returns the output of a layer as the layer writes it. Recomputes an output that is not kept.
+  /// Returns the output of a layer as the layer writes it. Recomputes an output that is not saved.
   SlotId made(Size producer);
-  /// Returns the values that a layer keeps besides its output, or no_slot. Recomputes them if
+  /// Returns the values that a layer saves besides its output, or no_slot. Recomputes them if
   /// needed.
-  SlotId kept(Size layer);
-  /// Returns an input as the forward pass read it. A redistributed input is redistributed again,
-  /// unless it is the last one of the chunk, which is kept, or a sum, whose terms are overwritten.
+  SlotId saved(Size layer);
+  /// Returns input `i` of layer `l` for its backward pass. A redistributed input is redistributed
+  /// again, unless it is the last one of the chunk or a sum, which are kept.
   SlotId input_again(Size l, std::size_t i);
 
  private:
@@ -63,14 +63,15 @@ class ForwardPass {
   const std::vector<LayerSpec>& layers_;
   const std::vector<Layout>& layouts_;
   PassTensors& tensors_;
-  std::vector<SlotId> made_, kept_;          ///< by layer
+  std::vector<SlotId> made_, saved_;         ///< by layer
   std::vector<std::vector<SlotId>> copies_;  ///< by layer, its output with other placements
   SlotId x_ = slot_of_x;                     ///< x in the compute type
   std::vector<SlotId> copies_of_x_;
-  SlotId last_copy_ = no_slot, last_input_copy_ = no_slot;
+  SlotId last_copy_ = no_slot;        ///< the last redistributed tensor so far
+  SlotId last_input_copy_ = no_slot;  ///< the last one that a layer of the chunk reads
   static constexpr Size no_segment = -1;
-  std::vector<Size> segment_of_;  ///< by layer; no_segment if not recomputed
-  SlotId first_of_backward_ = no_slot;
+  std::vector<Size> segment_of_;        ///< by layer; no_segment if not recomputed
+  SlotId first_of_backward_ = no_slot;  ///< slots from here on belong to the backward pass
 };
 
 }  // namespace tessera::detail

@@ -11,78 +11,81 @@
 namespace tessera {
 namespace {
 
-/// A term of the gradient of a layer's output, from one reader.
+/// A term of the gradient of a layer's output, from one layer that reads it. The gradient is the
+/// sum of all contributions.
 struct Contribution {
   SlotId slot;
   Placement placement;
 };
 
-/// Lowers the backward half of a pass. Tracks the layers that still need the memory of each
-/// gradient.
+/// Turns the backward half of a pass into actions. Records by storage which layers still need its
+/// contents, so that a gradient is overwritten only if a single layer needs it.
 class BackwardPass {
  public:
   BackwardPass(const PlanInput& input, const std::vector<Layout>& layouts,
-               detail::PassTensors& tensors, detail::ForwardPass& outputs)
+               detail::PassTensors& tensors, detail::ForwardPass& forward)
       : input_(input),
         layers_(input.model.layers),
         layouts_(layouts),
         tensors_(tensors),
-        outputs_(outputs),
-        trains_(layers_.size()) {
+        forward_(forward),
+        needs_gradient_(layers_.size()) {
     for (Size l = 0; l < size(); ++l) {
       const std::vector<Size>& inputs = layers_[l].inputs;
-      trains_[l] = !layers_[l].parameters.empty() ||
-                   std::any_of(inputs.begin(), inputs.end(),
-                               [&](Size i) { return i != LayerSpec::data && trains_[i]; });
+      needs_gradient_[l] =
+          !layers_[l].parameters.empty() || std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
+            return i != LayerSpec::data && needs_gradient_[i];
+          });
     }
   }
 
-  /// Lowers the layers of a chunk. `gradient` is the gradient of the prediction, or no_slot if
-  /// another chunk computes the loss.
+  /// Emits the backward passes of a chunk. `gradient` is the gradient of the prediction, or no_slot
+  /// if another chunk computes the loss.
   void lower(Range layers, SlotId gradient) {
     contributions_.assign(layers_.size(), {});
-    if (gradient != no_slot) give(size() - 1, {gradient, outputs_.of_loss()});
-    for (const Size l : outputs_.crossing(layers.end())) {
-      if (!trains_[l]) continue;
+    if (gradient != no_slot) add(size() - 1, {gradient, forward_.of_loss()});
+    for (const Size l : forward_.crossing(layers.end())) {
+      if (!needs_gradient_[l]) continue;
       const Placement placement = layouts_[l].output_gradient;
       const SlotId gradient = new_gradient(l, placement);
       tensors_.chunk().output_gradients.push_back(
-          {gradient, outputs_.tag_of(l, layers.end(), true)});
-      give(l, {gradient, placement});
+          {gradient, forward_.tag_of(l, layers.end(), true)});
+      add(l, {gradient, placement});
     }
     for (Size l = layers.end() - 1; l >= layers.begin; --l)
-      if (trains_[l]) lower_layer(l);
-    for (const Size l : outputs_.crossing(layers.begin))
-      if (trains_[l])
+      if (needs_gradient_[l]) lower_layer(l);
+    for (const Size l : forward_.crossing(layers.begin))
+      if (needs_gradient_[l])
         tensors_.chunk().input_gradients.push_back(
-            {gradient_of(l, layouts_[l].output_gradient), outputs_.tag_of(l, layers.begin, true)});
+            {gradient_of(l, layouts_[l].output_gradient), forward_.tag_of(l, layers.begin, true)});
   }
 
  private:
   Size size() const { return static_cast<Size>(layers_.size()); }
 
-  std::set<Size>& owners(SlotId id) { return owners_[tensors_.storage_of(id)]; }
-  /// Returns true if no layer but `layer` needs the memory of this slot.
-  bool belongs_to(SlotId id, Size layer) { return owners(id) == std::set<Size>{layer}; }
+  std::set<Size>& users(SlotId id) { return users_[tensors_.storage_of(id)]; }
+  /// Returns true if no layer but `layer` needs the contents of this slot's memory.
+  bool is_only_user(SlotId id, Size layer) { return users(id) == std::set<Size>{layer}; }
 
-  void give(Size producer, Contribution term) {
-    contributions_[producer].push_back(term);
-    owners(term.slot).insert(producer);
+  void add(Size producer, Contribution contribution) {
+    contributions_[producer].push_back(contribution);
+    users(contribution.slot).insert(producer);
   }
 
-  /// Returns the term that a producer has with this placement, or nullptr.
+  /// Returns the producer's contribution with this placement along `model`, or nullptr. Without
+  /// that axis, returns any.
   Contribution* find(Size producer, Placement placement) {
     for (Contribution& held : contributions_[producer])
       if (!tensors_.splits_layers() || held.placement == placement) return &held;
     return nullptr;
   }
 
-  /// Gives a term to a producer, or adds it to the one with the same placement.
-  void give_or_add(Size producer, Contribution term) {
-    Contribution* const held = find(producer, term.placement);
-    if (held == nullptr) return give(producer, term);
-    held->slot = owned(producer, held->slot, term.placement);
-    tensors_.accumulate(term.slot, held->slot, true);
+  /// Adds a contribution, or accumulates it into the one with the same placement.
+  void add_or_accumulate(Size producer, Contribution contribution) {
+    Contribution* const held = find(producer, contribution.placement);
+    if (held == nullptr) return add(producer, contribution);
+    held->slot = writable(producer, held->slot, contribution.placement);
+    tensors_.accumulate(contribution.slot, held->slot, true);
   }
 
   SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
@@ -91,6 +94,7 @@ class BackwardPass {
   }
 
   /// Returns the sum of all contributions, with the placement that the layer's backward pass needs.
+  /// Throws Error (usage) if no layer reads the output.
   SlotId gradient_of(Size l, Placement needed) {
     std::vector<Contribution>& given = contributions_[l];
     if (given.empty())
@@ -100,112 +104,118 @@ class BackwardPass {
       SlotId id = one.slot;
       if (!tensors_.as_needed(id, needed)) {
         const bool in_place =
-            one.placement.is_partial() && needed.is_replicate() && belongs_to(id, l);
+            one.placement.is_partial() && needed.is_replicate() && is_only_user(id, l);
         id = new_gradient(
             l, needed,
             in_place && tensors_.type_of(needed) == tensors_.slot(id).type ? id : no_slot);
         tensors_.redistribute(one.slot, id, in_place);
-        owners(id).insert(l);
+        users(id).insert(l);
       }
       if (sum == no_slot) {
         sum = id;
       } else {
-        sum = owned(l, sum, needed);
+        sum = writable(l, sum, needed);
         tensors_.accumulate(id, sum, true);
       }
+      // The redistribution has copied it.
       if (id != one.slot && tensors_.storage_of(id) != tensors_.storage_of(one.slot))
-        owners(one.slot).erase(l);
+        users(one.slot).erase(l);
     }
     return sum;
   }
 
-  /// Returns `id` if only layer `l` needs it, else a copy.
-  SlotId owned(Size l, SlotId id, Placement placement) {
-    if (belongs_to(id, l)) return id;
+  /// Returns a slot that layer `l` may add to: `id` if no other layer needs it, else a copy.
+  SlotId writable(Size l, SlotId id, Placement placement) {
+    if (is_only_user(id, l)) return id;
     const SlotId copy = new_gradient(l, placement);
     tensors_.accumulate(id, copy, false);
-    owners(id).erase(l);
-    owners(copy).insert(l);
+    users(id).erase(l);
+    users(copy).insert(l);
     return copy;
   }
 
-  /// Lowers the backward pass of a layer.
+  /// Emits the backward pass of a layer.
   void lower_layer(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
     const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
     contributions_[l].clear();
 
-    const bool weights_apart = has_weights_apart(layer);
+    const bool splits_weights = splits_weights_of(layer);
     Action action{.operation = StepOperation::backward,
                   .index = l,
-                  .operands = operands_of(l, dy, row.reads_inputs(layer) && !weights_apart),
-                  .gradients = weights_apart ? Gradients::of_inputs : Gradients::all};
-    if (row.reads_output(layer)) action.operands.output = outputs_.made(l);
-    Terms terms;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) add_input_gradient(action, i, terms);
+                  .operands = operands_of(l, dy, row.reads_inputs(layer) && !splits_weights),
+                  .gradients = splits_weights ? Gradients::of_inputs : Gradients::all};
+    if (row.reads_output(layer)) action.operands.output = forward_.made(l);
+    Contributions contributions;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      add_input_gradient(action, i, contributions);
 
     const std::vector<SlotId>& made = action.operands.input_gradients;
     const bool has_input_gradient =
         std::any_of(made.begin(), made.end(), [](SlotId id) { return id != no_slot; });
-    if (weights_apart ? has_input_gradient
-                      : !layer.parameters.empty() || !row.passes_gradient(layer))
+    // A layer without parameters that passes its gradient on computes nothing.
+    if (splits_weights ? has_input_gradient
+                       : !layer.parameters.empty() || !row.passes_gradient(layer))
       tensors_.emit(std::move(action));
-    if (weights_apart) lower_weights(l, dy);
-    for (const auto& [producer, term] : terms) give_or_add(producer, term);
-    if (!weights_apart) owners(dy).erase(l);  // the gradients of weights are computed later
+    if (splits_weights) lower_weights(l, dy);
+    for (const auto& [producer, contribution] : contributions)
+      add_or_accumulate(producer, contribution);
+    // The gradients of weights that are split off read dy later.
+    if (!splits_weights) users(dy).erase(l);
   }
 
-  /// Returns the operands of a backward action, still without gradients of inputs.
+  /// Returns the operands of a backward action without input_gradients.
   Operands operands_of(Size l, SlotId dy, bool reads_inputs) {
     Operands operands{.output_gradient = dy};
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      operands.inputs.push_back(reads_inputs ? outputs_.input_again(l, i) : no_slot);
-    operands.kept = outputs_.kept(l);
+      operands.inputs.push_back(reads_inputs ? forward_.input_again(l, i) : no_slot);
+    operands.saved = forward_.saved(l);
     return operands;
   }
 
-  /// The terms that the producers of a layer's inputs get once its backward action has run.
-  using Terms = std::vector<std::pair<Size, Contribution>>;
+  /// The contributions of a layer's backward action, by producer.
+  using Contributions = std::vector<std::pair<Size, Contribution>>;
 
-  /// Adds the gradient of input `i` to the operands of a backward action. The layer passes its own
-  /// output gradient on, adds to the term that the producer already has, or writes a new term,
+  /// Adds the gradient of input `i` to the operands of a backward action. The layer passes its
+  /// output gradient on, adds to a contribution that the producer already has, or writes a new one,
   /// which may replace the output gradient.
-  void add_input_gradient(Action& action, std::size_t i, Terms& terms) {
+  void add_input_gradient(Action& action, std::size_t i, Contributions& contributions) {
     const Size l = action.index, producer = layers_[l].inputs[i];
     const LayerRow& row = row_of(layers_[l]);
     const SlotId dy = action.operands.output_gradient;
     std::vector<SlotId>& gradients = action.operands.input_gradients;
-    if (producer == LayerSpec::data || !trains_[producer]) return gradients.push_back(no_slot);
+    if (producer == LayerSpec::data || !needs_gradient_[producer])
+      return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
-      terms.push_back({producer, {dy, layouts_[l].output_gradient}});
+      contributions.push_back({producer, {dy, layouts_[l].output_gradient}});
       return gradients.push_back(dy);
     }
     const Placement placement = layouts_[l].input_gradients[i];
-    // Action::adds holds for all inputs of a layer.
+    // `adds` is one flag for all inputs, so only layers with one input add.
     if (row.adds_gradient && layers_[l].inputs.size() == 1)
       if (const Contribution* held = find(producer, placement);
-          held != nullptr && held->slot != dy && belongs_to(held->slot, producer)) {
+          held != nullptr && held->slot != dy && is_only_user(held->slot, producer)) {
         action.adds = true;
         return gradients.push_back(held->slot);
       }
-    const bool is_replaced = std::any_of(gradients.begin(), gradients.end(), [&](SlotId id) {
+    const bool is_taken = std::any_of(gradients.begin(), gradients.end(), [&](SlotId id) {
       return id != no_slot && tensors_.storage_of(id) == tensors_.storage_of(dy);
     });
-    const bool in_place = row.gradient_in_place && belongs_to(dy, l) && !is_replaced;
+    const bool in_place = row.gradient_in_place && is_only_user(dy, l) && !is_taken;
     const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
-    terms.push_back({producer, {dx, placement}});
+    contributions.push_back({producer, {dx, placement}});
     gradients.push_back(dx);
   }
 
-  /// Returns true if the gradients of this layer's weights are split off. Only layers with products
-  /// are worth it.
-  bool has_weights_apart(const LayerSpec& layer) const {
+  /// Returns true if the gradients of this layer's weights are split off. This pays only for
+  /// layers with matrix products.
+  bool splits_weights_of(const LayerSpec& layer) const {
     return input_.splits_backward() && !layer.parameters.empty() &&
            !row_of(layer).products(layer, 1).backward.empty();
   }
 
-  /// Lowers the gradients of a layer's weights into the list of the chunk that runs later.
+  /// Emits the gradients of a layer's weights to the list of the chunk that runs later.
   void lower_weights(Size l, SlotId dy) {
     tensors_.emit_to(&ChunkPass::weights);
     Action action{.operation = StepOperation::backward,
@@ -221,15 +231,15 @@ class BackwardPass {
   const std::vector<LayerSpec>& layers_;
   const std::vector<Layout>& layouts_;
   detail::PassTensors& tensors_;
-  detail::ForwardPass& outputs_;
-  std::map<Size, std::set<Size>> owners_;  ///< by storage, the layers whose gradient it holds
-  std::vector<char> trains_;               ///< by layer, true if its output depends on parameters
+  detail::ForwardPass& forward_;
+  std::map<Size, std::set<Size>> users_;  ///< by storage, the layers whose gradient it holds
+  std::vector<char> needs_gradient_;      ///< by layer, true if its output depends on parameters
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
 };
 
 }  // namespace
 
-Size first_microbatch_rows(const PlanInput& input) {
+Size first_microbatch_samples(const PlanInput& input) {
   Size parts = 1;
   for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
   // B mod parts of the ranks hold one sample more than the others, and each splits its own samples

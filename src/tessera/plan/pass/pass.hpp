@@ -19,14 +19,14 @@ struct BoundaryTensor {
 /// The actions of one stage on microbatch 0 in a run of layers. The schedule adds gathers,
 /// reductions and messages.
 struct ChunkPass {
-  std::vector<Action> forward;   ///< the last one of the model includes the loss
+  std::vector<Action> forward;   ///< ends with the loss in the last chunk of the model
   std::vector<Action> backward;  ///< without gradients of weights if the schedule splits them off
-  std::vector<Action> weights;
+  std::vector<Action> weights;   ///< gradients of weights that the schedule splits off
   std::vector<BoundaryTensor> inputs, outputs;                    ///< received and sent by forward
   std::vector<BoundaryTensor> output_gradients, input_gradients;  ///< received and sent by backward
 };
 
-/// The tensors between the layers of a stage.
+/// The passes of a stage and their tensors.
 struct PassPlan {
   std::vector<Slot> slots;        ///< batch/x and batch/y first
   std::vector<Storage> storages;  ///< of the slots in the frame; not placed yet
@@ -36,16 +36,17 @@ struct PassPlan {
 inline constexpr SlotId slot_of_x = 0;
 inline constexpr SlotId slot_of_y = 1;
 
-/// Lowers the layers of each chunk to actions on slots. Tensors share memory where they can: an
-/// output reuses the memory of an input that is not read again, a sum over `model` is formed in
-/// place, and a gradient that a layer passes on is one slot. The backward pass repeats the
-/// redistribution of an input instead of keeping it, except for the last one of a chunk, which it
-/// reads first. Chunks send the tensors that later layers read with their placement along `model`;
-/// sums are formed before.
+/// Turns the layers of each chunk into actions on slots. Tensors share memory where they can:
+/// - An output reuses the memory of an input that is not read again.
+/// - A sum over `model` replaces its terms.
+/// - A gradient that a layer passes on is one slot.
+/// The backward pass repeats the redistribution of an input instead of saving it, except for the
+/// last one of a chunk, which it reads first. Chunks send the tensors that later layers read with
+/// their placement along `model`; a Partial tensor is summed before.
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks);
 
-/// Returns the rows of the first microbatch, the largest one, over all ranks.
-Size first_microbatch_rows(const PlanInput& input);
+/// Returns the samples of the first microbatch, the largest one, over all ranks.
+Size first_microbatch_samples(const PlanInput& input);
 
 }  // namespace tessera

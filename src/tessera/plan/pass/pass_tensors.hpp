@@ -22,7 +22,7 @@ class PassTensors {
 
   explicit PassTensors(const PlanInput& input)
       : input_(input),
-        samples_(first_microbatch_rows(input)),
+        samples_(first_microbatch_samples(input)),
         splits_layers_(input.mesh.size_of("model") > 1) {}
 
   PassPlan take() { return std::move(pass_); }
