@@ -139,8 +139,8 @@ TEST(Layouts, RejectsAUnitThatSumsOnlySomeOfItsGradientsOverModel) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "model: unit block1: the gradients of block1/fc2/bias and of parameters before it "
-                 "are summed over model, but not those between; give it a unit of its own");
+                 "model: unit block1: the gradients of block1/bias and of parameters before it are "
+                 "summed over model, but not those between; give it a unit of its own");
   }
 }
 
