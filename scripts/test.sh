@@ -101,10 +101,10 @@ build_part() {
   esac
 }
 
-# test_part PRESET LOG [option...]: one test more than there are cores runs at a time, because many mostly wait.
+# test_part PRESET LOG [option...]: two tests run at a time for each core, because many mostly wait.
 # shellcheck disable=SC2317
 test_part() {
-  ctest --preset "$1" -j "$((jobs + 1))" "${@:3}" "${options[@]}" 2>&1 | tee "$2"
+  ctest --preset "$1" -j "$((2 * jobs))" "${@:3}" "${options[@]}" 2>&1 | tee "$2"
 }
 
 trap 'jobs -p | xargs -r kill' EXIT

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random meshes, strategies, models and options against one rank: Reference for an MLP, else the
-// same model in the same precision. TESSERA_FUZZ_CASES and TESSERA_FUZZ_SEED set the number of
-// cases and the first seed; fuzz.sh runs on 1 to 8 ranks.
+// Random models, meshes, strategies and options train like one rank: an MLP like Reference, another
+// model like the same model in the same precision. TESSERA_FUZZ_CASES and TESSERA_FUZZ_SEED set the
+// number of cases and the seed of the first one:
+//   TESSERA_FUZZ_SEED=1000 mpirun -n 8 tessera_mpi_tests --gtest_filter='ShardingFuzz.*'
 #include <cstdint>
 #include <cstdlib>
 #include <string>

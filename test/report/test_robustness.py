@@ -214,23 +214,26 @@ class Kinds(WithDirectory):
 
 
 class Refused(WithDirectory):
+    def setUp(self):
+        self.results = self.copy(small)
+
     def test_a_directory_without_results(self):
         empty = self.scratch / "empty"
         empty.mkdir()
         self.assertIn("holds no results of tessera-bench", self.fails(empty))
         self.assertEqual(list(empty.iterdir()), [])
         self.assertIn("is not a directory", self.fails(self.scratch / "nowhere"))
-        self.assertIn("is not a directory", self.fails(self.fixture / "study.json"))
+        self.assertIn("is not a directory", self.fails(self.results / "study.json"))
 
     def test_a_place_that_cannot_be_written(self):
         file = self.scratch / "file"
         file.write_text("")
-        self.assertIn("-o DIR puts it elsewhere", self.fails(self.fixture, "-o", file / "report"))
+        self.assertIn("-o DIR puts it elsewhere", self.fails(self.results, "-o", file / "report"))
         for name in ("RESULTS.md", "report.html"):
             output = self.scratch / f"fifo-{name}"
             output.mkdir()
             os.mkfifo(output / name)
-            self.assertIn("is no regular file", self.fails(self.fixture, "-o", output))
+            self.assertIn("is no regular file", self.fails(self.results, "-o", output))
             self.assertTrue((output / name).is_fifo())
 
     def test_links_are_written_through(self):
@@ -238,14 +241,14 @@ class Refused(WithDirectory):
         output.mkdir()
         (output / "RESULTS.md").symlink_to("../page.md")
         for _ in range(2):  # to a file that is missing, and to one that exists
-            self.assertEqual(run_report(self.fixture, "-o", output).returncode, 0)
+            self.assertEqual(run_report(self.results, "-o", output).returncode, 0)
             self.assertTrue((output / "RESULTS.md").is_symlink())
             self.assertGreater((self.scratch / "page.md").stat().st_size, 1000)
 
     def test_output_that_cannot_be_printed(self):
         output = self.scratch / "unprinted"
         with open("/dev/full", "w", encoding="utf-8") as full:
-            command = [sys.executable, "-B", str(SCRIPTS / "report.py"), str(self.fixture), "-o", str(output)]
+            command = [sys.executable, "-B", str(SCRIPTS / "report.py"), str(self.results), "-o", str(output)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "error: cannot write to standard output: No space left on device\n")
@@ -256,7 +259,7 @@ class Refused(WithDirectory):
             broken = self.scratch / f"no-{name}" / name
             broken.mkdir(parents=True)
             (broken / "__init__.py").write_text(f"raise ImportError('not this one', name='{name}')")
-            error = self.fails(self.fixture, environment={"PYTHONPATH": str(broken.parent)})
+            error = self.fails(self.results, environment={"PYTHONPATH": str(broken.parent)})
             self.assertIn(f"has no {name}: install python3-{name}", error)
 
     def test_help(self):
@@ -264,7 +267,7 @@ class Refused(WithDirectory):
         self.assertIn("--allow-mixed", run_report("--help").stdout)
 
     def test_it_goes_beside_the_results_unless_told(self):
-        results = self.copy()
+        results = self.results
         before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
         done = run_report(results)
         self.assertEqual(before, {path: path.stat().st_mtime_ns for path in before})
