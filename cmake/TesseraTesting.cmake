@@ -111,9 +111,6 @@ macro(tessera_describe_test name ranks)
   set(processors ${ranks})
   if("threads-2" IN_LIST labels)
     list(APPEND environment OMP_NUM_THREADS=2)
-    if(${ranks} EQUAL 1)
-      list(REMOVE_ITEM environment OMP_WAIT_POLICY=passive)  # nobody else is there
-    endif()
     math(EXPR processors "2 * ${ranks}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}

@@ -55,8 +55,8 @@ asked=" ${parts[*]} "
 if [[ -n $no_cuda ]]; then mapfile -t parts < <(printf '%s\n' "${parts[@]}" | grep -v '^cuda'); fi
 
 # Seconds of the steps: those of the last run here, which build/test_times has, or else those of two cores.
-declare -A seconds=([release.build]=390 [release.tests]=780 [asan.build]=360 [asan.tests]=600 [style.tests]=120
-  [cuda.build]=700 [cuda.tests]=900 [cuda-compile.build]=480 [cuda-compile.tests]=30)
+declare -A seconds=([release.build]=270 [release.tests]=480 [asan.build]=220 [asan.tests]=130 [style.tests]=80
+  [cuda.build]=700 [cuda.tests]=900 [cuda-compile.build]=300 [cuda-compile.tests]=40)
 mkdir -p build
 times=build/test_times
 if [[ -f $times ]]; then
