@@ -127,7 +127,7 @@ def _autoencoder(export):
         rows["drawn"] = 1 / (1 + numpy.exp(-export.sample))
     pictures = [[(one, name, "Greys_r", (0, 1)) for one in values[:10, 0]] for name, values in rows.items()]
     figure = _images(pictures, 1.2, bars=False)
-    caption = "Input: unseen samples. Output: decoded from their codes. Drawn: decoded from random codes."
+    caption = "Inputs are unseen samples, outputs are decoded from their codes, and drawn images from random codes."
     return figure and Figure("predictions", "Reconstructions", caption, figure)
 
 

@@ -158,8 +158,8 @@ def bubbles(study):
     panel.xaxis.set_major_formatter(lambda value, _: percent(value))
     panel.set_xlabel("part of the step in which a stage waits")
     caption = (
-        "Hollow: the bubble of the schedule, if backward passes take twice as long as forward passes and messages no "
-        "time. Filled: idle time of the instrumented run, mean over ranks."
+        "Hollow marks show the bubble of the schedule, if backward passes take twice as long as forward passes and "
+        "messages no time. Filled marks show the idle time of the instrumented run, the mean over ranks."
     )
     return Figure("bubbles", "Bubble, planned and measured", caption, figure)
 

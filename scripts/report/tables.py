@@ -15,7 +15,7 @@ STEP = Column("step", lambda case: numbers.seconds(case.step(), 4))
 
 
 def _products(case):
-    """Part of the instrumented step in matrix products."""
+    """Returns the part of the instrumented step in matrix products."""
     step, products = case.number("breakdown", "step_seconds"), case.number("breakdown", "products", "mean_rank_seconds")
     return products / step if step and products is not None else None
 
@@ -54,13 +54,13 @@ def results(study):
         Column("loss", lambda case: case.verdict, "word"),
     ]
     caption = (
-        f"All {study.made} cases; the fastest of each amount of work is marked. GEMM share: part of the instrumented "
-        "step in matrix products. Memory: of the rank that uses most."
+        f"All {study.made} cases; the fastest of each amount of work is marked. The GEMM share is the part of the "
+        "instrumented step in matrix products. Memory is that of the rank that uses most."
     )
     if study.ratios and not study.machine:
         caption += (
-            " Speed-up: samples/s over those of the baseline. Corrected: the median over the rounds of both cases, "
-            "each corrected for the speed of the machine."
+            " The speed-up is samples/s over those of the baseline. The corrected one is the median over the rounds of "
+            "both cases, each corrected for the speed of the machine."
         )
     return Table(study.measured, columns, caption, [work.best for work in study.works])
 
@@ -91,7 +91,7 @@ def checkpoints(study):
         shown("read rate", numbers.rate, "checkpoint.read_bytes_per_second"),
     ]
     cases = [case for case in study.measured if number(case.result, "checkpoint", "bytes")]
-    caption = "One checkpoint of each case: medians, on the slowest rank. It was read right after it was written."
+    caption = "Medians on the slowest rank, for one checkpoint of each case. It was read right after it was written."
     return Table(cases, columns, caption)
 
 
@@ -108,9 +108,9 @@ def pipelines(study):
     ]
     cases = [case for case in study.measured if number(case.result, "pipeline", "stages")]
     caption = (
-        "Part of a step in which a stage waits. Bubble of the schedule: backward passes take twice as long as forward "
-        "passes, and messages take no time. Idle: in the instrumented run, the mean over ranks. Live microbatches: of "
-        "each stage. Activations: on the rank that needs most memory."
+        "The bubble is the part of a step in which a stage waits if backward passes take twice as long as forward "
+        "passes and messages take no time. Idle is that part in the instrumented run, the mean over ranks. Live "
+        "microbatches are listed by stage. Activations are those of the rank that needs most memory."
     )
     return Table(cases, columns, caption)
 
@@ -130,7 +130,10 @@ def traffic(study):
         shown("bus bandwidth", numbers.rate, "bus_bytes_per_second"),
     ]
     rows = [{**row, "case": case.id} for case in study.cases for row in case.traffic]
-    caption = "Calls and payload: of the verification. Times: of the instrumented run; the wait for late ranks apart."
+    caption = (
+        "Calls and payload are those of the verification. Times are those of the instrumented run, without the wait for "
+        "late ranks."
+    )
     return Table(rows, columns, caption, folded="Traffic by axis and operation")
 
 
@@ -155,7 +158,7 @@ def amdahl(study):
     ]
     caption = (
         "Amdahl's law T(p) = T(1)·(s + (1 − s)/p), fitted to the steps of cases in which only the size of one axis "
-        "varies. Residual: of a fitted step, over the measured one."
+        "varies. A residual is the difference of a measured and a fitted step, over the measured one."
     )
     return _fits(amdahl_fits(study) if study.ratios else [], known, columns, caption)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/kokkos.sh with small sources: its messages for bad input, its downloads, and that it leaves a complete
+# Runs scripts/kokkos.sh with small sources: it rejects bad input, compares checksums of downloads, and leaves a complete
 # installation or none. Needs no network.
 # usage: kokkos_test.sh SCRIPT
 # shellcheck source-path=SCRIPTDIR
@@ -11,7 +11,7 @@ source "$(dirname "$0")/../app/script_support.sh"
 export KOKKOS_MIRROR=file://$work/mirror PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/links
 mkdir "$work/links"
 
-# make_sources: $here/sources/kokkos and kokkos-kernels, which only install the two files that packages look for.
+# make_sources: makes $here/sources/kokkos and kokkos-kernels, which only install the two files that packages look for.
 make_sources() {
   local name package
   for name in kokkos kokkos-kernels; do
@@ -31,7 +31,7 @@ TEXT
   done
 }
 
-# make_path: $here/bin with what the script itself calls, and nothing else.
+# make_path: makes $here/bin with the programs that the script itself calls, and no others.
 make_path() {
   local tool
   mkdir "$here/bin"
@@ -45,7 +45,7 @@ expect_refusal() {
   expect_one_error "error: $1"
 }
 
-# refuses NAME PIECE ARGUMENTS...: before anything is written.
+# refuses NAME PIECE ARGUMENTS...: expects an error that has PIECE, before anything is written.
 refuses() {
   begin "$1"
   launch "${@:3}"

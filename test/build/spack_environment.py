@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every spec of spack.yaml is a string, as Spack's schema wants it: unquoted, what has a colon before a
-space or at its end is a mapping. usage: spack_environment.py SPACK_YAML"""
+"""Every spec of spack.yaml is a string, as Spack's schema requires. YAML reads a spec without quotes that has a colon
+before a space or at its end as a mapping. usage: spack_environment.py SPACK_YAML"""
 import sys
 
 import yaml

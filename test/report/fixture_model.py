@@ -47,7 +47,7 @@ def collectives(strategy, mesh, batch):
 
 
 def wire(operation, n):
-    """(rounds of a call, bytes on the wire for each byte of payload)."""
+    """Returns the rounds of a call and its bytes on the wire for each byte of payload."""
     factor = 2 if operation == "all_reduce" else 1
     return factor * (n - 1), factor * (n - 1) / n
 
@@ -69,7 +69,7 @@ def memory(strategy, mesh, batch):
 
 
 def breakdown(strategy, mesh, batch, noise):
-    """Mean seconds of a step, by phase."""
+    """Returns the mean seconds of a step by phase."""
     ranks = ranks_of(mesh)
     speed = 0.62 - 0.035 * (ranks.bit_length() - 1)
     if strategy == "tensor" and ranks > 1:
@@ -87,7 +87,7 @@ def breakdown(strategy, mesh, batch, noise):
 
 
 def step_times(total, noise, number=30):
-    """Right-skewed."""
+    """Returns step times with a long tail of slow steps."""
     return [total * (1 + 0.012 * abs(noise.gauss(0, 1))) for _ in range(number)]
 
 

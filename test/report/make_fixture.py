@@ -61,7 +61,7 @@ def launch(name, cases, time):
 
 
 def asked_for():
-    """(strategy, mesh, global batch, reason to skip)."""
+    """Yields (strategy, mesh, global batch, reason to skip)."""
     for batch in (256, 2048):
         for strategy, meshes in MESHES.items():
             for mesh in meshes:

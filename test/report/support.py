@@ -96,7 +96,7 @@ class WithDirectory(unittest.TestCase):
 
         output = Path(tempfile.mkdtemp(dir=self.scratch)) / "report"
         messages = io.StringIO()
-        # Many reports are made, and matplotlib takes long to load, so no process is started.
+        # No process is started, because matplotlib takes long to load.
         with (
             contextlib.redirect_stderr(messages),
             contextlib.redirect_stdout(io.StringIO()),
@@ -120,7 +120,7 @@ class WithDirectory(unittest.TestCase):
 
 
 def results_of(directory):
-    """id -> result of every case that was run."""
+    """Returns the results of all cases that were run, by id."""
     files = sorted((Path(directory) / "cases").glob("*/result.json"))
     return {file.parent.name: read_json(file) for file in files}
 
@@ -146,6 +146,6 @@ def small(result):
 
 @contextlib.contextmanager
 def quietly():
-    """The warnings that tests provoke on purpose are checked, not shown."""
+    """Hides the warnings that a test provokes on purpose."""
     with contextlib.redirect_stderr(io.StringIO()):
         yield

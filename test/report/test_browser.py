@@ -61,7 +61,7 @@ class InABrowser(WithDirectory):
             self.assertGreater(number, 100)
             self.assertEqual(found, [], f"in a window of {width}")
 
-    def test_nor_with_long_names_of_many_settings(self):
+    def test_long_names_of_many_settings_do_not_overlap(self):
         results = self.copy()
         for number, name in enumerate(results_of(results)):
             factors = {"distributed.schedule": ("zero_bubble", "interleaved")[number % 2],

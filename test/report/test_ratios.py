@@ -62,7 +62,7 @@ class Mixed(WithDirectory):
             self.assertFalse(self.has_ratios(page), name)
             self.assertIn(f"Measured cases differ in {name}. No ratio is printed; --allow-mixed", text)
 
-    def test_unless_asked_for(self):
+    def test_all_are_compared_if_asked_for(self):
         page = self.page_with(change("git_revision", "0123abcd"), "--allow-mixed")
         self.assertTrue(self.has_ratios(page))
         self.assertIn("Measured cases differ in git_revision.", page.text)
