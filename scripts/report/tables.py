@@ -131,8 +131,8 @@ def traffic(study):
     ]
     rows = [{**row, "case": case.id} for case in study.cases for row in case.traffic]
     caption = (
-        "Calls and payload are those of the verification. Times are those of the instrumented run, without the wait for "
-        "late ranks."
+        "Calls and payload are those of the verification. Times are those of the instrumented run, without the wait "
+        "for late ranks."
     )
     return Table(rows, columns, caption, folded="Traffic by axis and operation")
 

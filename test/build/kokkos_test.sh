@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs scripts/kokkos.sh with small sources: it rejects bad input, compares checksums of downloads, and leaves a complete
-# installation or none. Needs no network.
+# Runs scripts/kokkos.sh with small sources: it rejects bad input, compares checksums of downloads, and leaves a
+# complete installation or none. Needs no network.
 # usage: kokkos_test.sh SCRIPT
 # shellcheck source-path=SCRIPTDIR
 program=$1
