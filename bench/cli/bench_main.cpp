@@ -41,11 +41,11 @@ Task task_for(const CompareOptions& options) {
       return ExitCode::ok;
     }
     if (!options.json.empty()) check_writable("--json", options.json);
-    const nlohmann::json comparison = compare_results(options.before, options.after);
+    const Comparison comparison = compare_results(options.before, options.after);
     if (!options.json.empty()) write_json(options.json, comparison);
     print_output(comparison_text(comparison));
-    if (comparison.at("regressed").get<bool>()) return ExitCode::wrong_result;
-    if (comparison.at("compared") == 0) throw Error(ExitCode::usage, "no case can be compared");
+    if (comparison.regressed) return ExitCode::wrong_result;
+    if (comparison.compared == 0) throw Error(ExitCode::usage, "no case can be compared");
     return ExitCode::ok;
   });
 }

@@ -3,10 +3,9 @@
 
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <tessera/mesh/mesh_shape.hpp>
 
+#include "document/document.hpp"
 #include "measure/instrument.hpp"
 
 namespace tessera::bench {
@@ -15,8 +14,9 @@ namespace tessera::bench {
 struct Share {
   double max_rank_seconds = 0;
   double mean_rank_seconds = 0;
+
+  TESSERA_FIELDS(max_rank_seconds, mean_rank_seconds);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, max_rank_seconds, mean_rank_seconds)
 
 /// Calls of one axis and operation in a step: mean over ranks.
 struct CallTime {
@@ -31,11 +31,11 @@ struct Breakdown {
   Size steps = 0;
   double step_seconds = 0;  ///< mean over ranks
   Share compute, communication, idle, optimizer, other;
-  Share products;  ///< matrix products, part of compute
-  std::vector<CallTime> calls;
+  Share products;               ///< matrix products, part of compute
+  std::vector<CallTime> calls;  ///< not in documents, whose traffic has them
+
+  TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, steps, step_seconds, compute, communication, idle,
-                                   optimizer, other, products)
 
 /// Sets `waiting` of each call of the traces, by rank of the mesh. A call waits for all its time
 /// but that of the last rank to arrive in its group; a message waits for all its time but that of

@@ -15,8 +15,10 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/mesh/mesh.hpp>
 #include <tessera/process/outcome.hpp>
 #include <tessera/train/checkpointing.hpp>
+#include <tessera/train/session.hpp>
 
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
@@ -36,166 +38,181 @@ bool on_all_ranks(const Communicator& ranks, bool mine) {
   });
 }
 
-}  // namespace
-
 template <class T>
-CaseRun<T>::CaseRun(const Config& config, const Communicator& ranks)
-    : config_(resolve(config, ranks.size())),
-      mesh_(ranks, resolve_mesh(config_, ranks.size())),
-      session_(config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
-               [&](const Plan& plan) {
-                 return make_data<StateOf<T>>(plan, mesh_.rank(), config_.data);
-               }),
-      full_batches_(config_.data.samples / config_.training.batch_size) {}
+class TypedCaseRun final : public CaseRun {
+ public:
+  TypedCaseRun(const Config& config, const Communicator& ranks)
+      : config_(resolve(config, ranks.size())),
+        mesh_(ranks, resolve_mesh(config_, ranks.size())),
+        session_(config_.training, make_plan(plan_input(config_, mesh_.shape())), mesh_,
+                 [&](const Plan& plan) {
+                   return make_data<StateOf<T>>(plan, mesh_.rank(), config_.data);
+                 }),
+        full_batches_(config_.data.samples / config_.training.batch_size) {}
 
-template <class T>
-void CaseRun<T>::next_step() {
-  session_.step(session_.steps() % full_batches_);
-}
+  const Plan& plan() const override { return session_.plan(); }
+  const MeshShape& mesh() const override { return mesh_.shape(); }
+  Size planned_bytes() const override { return session_.planned_bytes(); }
+  Size measured_bytes() const override { return session_.measured_bytes(); }
+  double compute_seconds() const override { return compute_seconds_; }
 
-/// Returns the losses of the steps of an unfinished epoch, whose batches are all full.
-template <class T>
-std::vector<double> CaseRun<T>::losses_so_far() {
-  std::vector<double> losses = session_.losses_so_far();
-  const PlanInput& input = plan().input;
-  for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.global_batch));
-  return losses;
-}
-
-template <class T>
-Verification CaseRun<T>::train(const CheckTime& check_time, std::optional<Size> most_steps) {
-  Verification result;
-  LossCurve& curve = result.losses;
-  session_.begin_traffic();
-  Size left = most_steps.value_or(std::numeric_limits<Size>::max());
-  while (result.epochs < config_.training.num_epochs && left > 0) {
-    const std::vector<double> losses = session_.run_epoch([&] {
-      check_time();
-      return --left > 0;
-    });
-    if (session_.batch() > 0) break;
-    curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
-    ++result.epochs;
-    curve.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
-                           static_cast<double>(losses.size()));
-    if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
-    if (!session_.validates_after(result.epochs)) continue;
-    curve.validations.push_back(session_.validate().loss);
-    curve.validated_at.push_back(curve.steps.size());
-  }
-  result.measured_traffic = session_.measured_traffic();
-  result.planned_traffic = session_.planned_traffic();
-  // The losses of an unfinished epoch take a call that no training makes, so the traffic is read
-  // before.
-  if (session_.batch() > 0) {
-    const std::vector<double> losses = losses_so_far();
-    curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
-  }
-  return result;
-}
-
-template <class T>
-void CaseRun<T>::warm_up(Size steps, const CheckTime& check_time) {
-  for (Size i = 0; i < steps; ++i) {
-    next_step();
-    check_time();
-  }
-}
-
-template <class T>
-std::vector<double> CaseRun<T>::time_steps(Size steps) {
-  std::vector<double> seconds(steps);
-  Kokkos::fence();
-  mesh_.world().barrier();
-  for (double& taken : seconds) {
-    const Timer timer;
-    next_step();
-    Kokkos::fence();
-    taken = timer.seconds();
-  }
-  return seconds;
-}
-
-template <class T>
-bool CaseRun<T>::is_finite() {
-  return on_all_ranks(mesh_.world(), all_finite(session_.losses()));
-}
-
-template <class T>
-std::vector<RankTrace> CaseRun<T>::instrument(Size steps) {
-  nlohmann::json mine;
-  {
-    mesh_.world().barrier();
-    const RegionTimer timer;
-    for (Size i = 0; i < steps; ++i) next_step();
-    Kokkos::fence();
-    mine = timer.trace();
-  }
-  std::vector<RankTrace> ranks;
-  for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
-    ranks.push_back(trace.get<RankTrace>());
-  find_waits(mesh(), ranks);
-  return ranks;
-}
-
-template <class T>
-CheckpointTimes CaseRun<T>::time_checkpoints(const std::string& directory, Size checkpoints,
-                                             const CheckTime& check_time) {
-  const Communicator& ranks = mesh_.world();
-  CheckpointConfig config = config_.checkpoint;
-  config.directory = directory;
-  config.keep = 1;
-  config.overwrite = true;  // a killed launch may have left files of this case
-  std::vector<double> written, exposed, read, steps;
-  // An error here leaves the directory, which another launch may use.
-  std::optional<CheckpointStore> own(std::in_place, config, ranks);
-  const Outcome outcome = outcome_of([&] {
-    CheckpointStore& store = *own;
-    const Checkpointing never;
-    SaveSchedule schedule(never, ranks);  // agrees on steps as a training does
-    for (Size number = 1; number <= checkpoints; ++number) {
-      Kokkos::fence();
-      ranks.barrier();
-      const SaveCosts before = store.costs();
-      store.save(session_.engine(), {.step = number, .config = "{}", .provenance = "{}"});
-      while (config.async && !store.is_ready(schedule.written_everywhere())) {
-        const Timer timer;
-        next_step();
-        Kokkos::fence();
-        steps.push_back(timer.seconds());
-        schedule.after_step(session_.steps(), store.written_saves());
+  Verification train(const CheckTime& check_time, std::optional<Size> most_steps) override {
+    Verification result;
+    LossCurve& curve = result.losses;
+    session_.begin_traffic();
+    Size left = most_steps.value_or(std::numeric_limits<Size>::max());
+    while (result.epochs < config_.training.num_epochs && left > 0) {
+      const std::vector<double> losses = session_.run_epoch([&] {
         check_time();
-      }
-      store.finish();
-      const SaveCosts after = store.costs();
-      exposed.push_back(after.seconds - before.seconds);
-      written.push_back(exposed.back() + after.hidden_seconds - before.hidden_seconds);
-      ranks.barrier();
-      const Timer timer;
-      read_tensors(store.last().string(), ranks, session_.engine());
-      read.push_back(timer.seconds());
+        return --left > 0;
+      });
+      if (session_.batch() > 0) break;
+      curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
+      ++result.epochs;
+      curve.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
+                             static_cast<double>(losses.size()));
+      if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
+      if (!session_.validates_after(result.epochs)) continue;
+      curve.validations.push_back(session_.validate().loss);
+      curve.validated_at.push_back(curve.steps.size());
+    }
+    result.measured_traffic = session_.measured_traffic();
+    result.planned_traffic = session_.planned_traffic();
+    // The losses of an unfinished epoch take a call that no training makes, so the traffic is read
+    // before.
+    if (session_.batch() > 0) {
+      const std::vector<double> losses = losses_of_unfinished_epoch();
+      curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
+    }
+    return result;
+  }
+
+  void warm_up(Size steps, const CheckTime& check_time) override {
+    for (Size i = 0; i < steps; ++i) {
+      next_step();
       check_time();
     }
-    schedule.finish();
-  });
-  own.reset();  // ends its thread
-  std::error_code unused;
-  if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
-  if (outcome.failed()) throw Error(outcome.code, outcome.message);
-  Size bytes = 0;
-  for (Size rank = 0; rank < ranks.size(); ++rank) bytes += checkpoint_bytes(plan(), rank).written;
-  const auto typical = [&](const std::vector<double>& mine) {
-    return mine.empty() ? NAN : median(slowest(ranks, mine));
-  };
-  return {.checkpoints = checkpoints,
-          .bytes = bytes,
-          .write_seconds = typical(written),
-          .exposed_seconds = typical(exposed),
-          .read_seconds = typical(read),
-          .steps = static_cast<Size>(steps.size()),
-          .step_seconds = typical(steps)};
-}
+  }
 
-TESSERA_INSTANTIATE_CLASS(CaseRun);
+  std::vector<double> time_steps(Size steps, double delay) override {
+    std::vector<double> seconds(steps);
+    Kokkos::fence();
+    mesh_.world().barrier();
+    for (double& taken : seconds) {
+      const Timer timer;
+      next_step();
+      Kokkos::fence();
+      const double end = timer.seconds() + delay;
+      do {
+        taken = timer.seconds();
+      } while (taken < end);
+    }
+    return seconds;
+  }
+
+  bool is_finite() override { return on_all_ranks(mesh_.world(), all_finite(session_.losses())); }
+
+  std::vector<RankTrace> instrument(Size steps) override {
+    RankTrace mine;
+    {
+      mesh_.world().barrier();
+      const RegionTimer timer;
+      for (Size i = 0; i < steps; ++i) next_step();
+      Kokkos::fence();
+      mine = timer.trace();
+    }
+    compute_seconds_ = (mine.compute + mine.optimizer) / static_cast<double>(steps);
+    std::vector<RankTrace> ranks;
+    for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
+      ranks.push_back(trace.get<RankTrace>());
+    find_waits(mesh(), ranks);
+    return ranks;
+  }
+
+  CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
+                                   const CheckTime& check_time) override {
+    const Communicator& ranks = mesh_.world();
+    CheckpointConfig config = config_.checkpoint;
+    config.directory = directory;
+    config.keep = 1;
+    config.overwrite = true;  // a killed launch may have left files of this case
+    std::vector<double> written, exposed, read, steps;
+    // An error here leaves the directory, which another launch may use.
+    std::optional<CheckpointStore> own(std::in_place, config, ranks);
+    const Outcome outcome = outcome_of([&] {
+      CheckpointStore& store = *own;
+      const Checkpointing never;
+      SaveSchedule schedule(never, ranks);  // agrees on steps as a training does
+      for (Size number = 1; number <= checkpoints; ++number) {
+        Kokkos::fence();
+        ranks.barrier();
+        const SaveCosts before = store.costs();
+        store.save(session_.engine(), {.step = number, .config = "{}", .provenance = "{}"});
+        while (config.async && !store.is_ready(schedule.written_everywhere())) {
+          const Timer timer;
+          next_step();
+          Kokkos::fence();
+          steps.push_back(timer.seconds());
+          schedule.after_step(session_.steps(), store.written_saves());
+          check_time();
+        }
+        store.finish();
+        const SaveCosts after = store.costs();
+        exposed.push_back(after.seconds - before.seconds);
+        written.push_back(exposed.back() + after.hidden_seconds - before.hidden_seconds);
+        ranks.barrier();
+        const Timer timer;
+        read_tensors(store.last().string(), ranks, session_.engine());
+        read.push_back(timer.seconds());
+        check_time();
+      }
+      schedule.finish();
+    });
+    own.reset();  // ends its thread
+    std::error_code unused;
+    if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
+    if (outcome.failed()) throw Error(outcome.code, outcome.message);
+    Size bytes = 0;
+    for (Size rank = 0; rank < ranks.size(); ++rank)
+      bytes += checkpoint_bytes(plan(), rank).written;
+    const auto typical = [&](const std::vector<double>& mine) {
+      return mine.empty() ? NAN : median(slowest(ranks, mine));
+    };
+    return {.directory = config_.checkpoint.directory,
+            .async = config.async,
+            .checkpoints = checkpoints,
+            .bytes = bytes,
+            .write_seconds = typical(written),
+            .exposed_seconds = typical(exposed),
+            .read_seconds = typical(read),
+            .steps_while_writing = static_cast<Size>(steps.size()),
+            .step_seconds_while_writing = typical(steps)};
+  }
+
+ private:
+  void next_step() { session_.step(session_.steps() % full_batches_); }
+
+  /// Returns the losses of the steps of an unfinished epoch, whose batches are all full.
+  std::vector<double> losses_of_unfinished_epoch() {
+    std::vector<double> losses = session_.losses_so_far();
+    const PlanInput& input = plan().input;
+    for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.global_batch));
+    return losses;
+  }
+
+  Config config_;
+  Mesh mesh_;
+  TrainingSession<T> session_;
+  Size full_batches_;  ///< per epoch
+  double compute_seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CaseRun> CaseRun::make(const Config& config, const Communicator& ranks) {
+  return with_compute_type(compute_type(config), [&](auto t) -> std::unique_ptr<CaseRun> {
+    return std::make_unique<TypedCaseRun<decltype(t)>>(config, ranks);
+  });
+}
 
 }  // namespace tessera::bench

@@ -3,15 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <tessera/comm/communicator.hpp>
+#include <tessera/comm/ledger.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
-#include <tessera/train/session.hpp>
 
 #include "measure/breakdown.hpp"
 #include "measure/checkpoint_times.hpp"
@@ -28,6 +28,9 @@ struct LossCurve {
   std::vector<double> epochs;         ///< mean of each complete epoch
   std::vector<double> validations{};  ///< losses of unseen samples
   std::vector<std::size_t> validated_at{};  ///< steps before each validation
+
+  /// Those of a reference.
+  TESSERA_FIELDS(steps, epochs, validations);
 };
 
 struct Verification {
@@ -38,46 +41,38 @@ struct Verification {
 };
 
 /// Runs a configuration on the ranks of a communicator: training as Trainer does it, and single
-/// steps. Everything is collective over `ranks`.
-template <class T>
+/// steps. Everything is collective over the ranks.
 class CaseRun {
  public:
   /// The configuration must be valid for this number of ranks.
-  CaseRun(const Config& config, const Communicator& ranks);
+  static std::unique_ptr<CaseRun> make(const Config& config, const Communicator& ranks);
+  virtual ~CaseRun() = default;
 
-  const Plan& plan() const { return session_.plan(); }
-  const MeshShape& mesh() const { return mesh_.shape(); }
-  Size planned_bytes() const { return session_.planned_bytes(); }  ///< on this rank
-  Size measured_bytes() const { return session_.measured_bytes(); }
+  virtual const Plan& plan() const = 0;
+  virtual const MeshShape& mesh() const = 0;
+  virtual Size planned_bytes() const = 0;   ///< on this rank
+  virtual Size measured_bytes() const = 0;  ///< on this rank
 
   /// Trains all epochs of the configuration, or so many steps. Call it once, before the other
   /// functions.
-  Verification train(const CheckTime& check_time, std::optional<Size> most_steps = {});
-
+  virtual Verification train(const CheckTime& check_time, std::optional<Size> most_steps) = 0;
   /// Runs steps on full batches.
-  void warm_up(Size steps, const CheckTime& check_time);
+  virtual void warm_up(Size steps, const CheckTime& check_time) = 0;
   /// Runs steps on full batches and returns the seconds of each on this rank. Nothing communicates
-  /// between steps.
-  std::vector<double> time_steps(Size steps);
+  /// between steps. Each step takes `delay` seconds longer, which slows the ranks that wait for it.
+  virtual std::vector<double> time_steps(Size steps, double delay = 0) = 0;
   /// Returns true if the losses of the latest steps are finite.
-  bool is_finite();
+  virtual bool is_finite() = 0;
   /// Writes checkpoints to a directory, with training steps while threads write, reads each one
   /// back, and removes the directory. Throws the same Error on all ranks if a checkpoint cannot be
   /// written or read.
-  CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
-                                   const CheckTime& check_time);
+  virtual CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
+                                           const CheckTime& check_time) = 0;
   /// Runs instrumented steps. Returns the trace of every rank, with its waits, on rank 0, and
   /// nothing on other ranks.
-  std::vector<RankTrace> instrument(Size steps);
-
- private:
-  void next_step();
-  std::vector<double> losses_so_far();
-
-  Config config_;
-  Mesh mesh_;
-  TrainingSession<T> session_;
-  Size full_batches_;  ///< per epoch
+  virtual std::vector<RankTrace> instrument(Size steps) = 0;
+  /// Returns the seconds for which this rank computed in an instrumented step.
+  virtual double compute_seconds() const = 0;
 };
 
 }  // namespace tessera::bench

@@ -6,8 +6,6 @@
 
 #include <tessera/base/timer.hpp>
 
-#include "measure/region_hooks.hpp"
-
 namespace tessera::bench {
 namespace {
 
@@ -90,17 +88,17 @@ std::optional<State> state;  // callbacks are plain functions
 void on_push(const char* name) { state->push(name); }
 void on_pop() { state->pop(); }
 
-std::optional<RegionHooks> hooks;
-
 }  // namespace
 
-RegionTimer::RegionTimer() {
+RegionTimer::RegionTimer() : earlier_(Kokkos::Tools::Experimental::get_callbacks()) {
   state.emplace();
-  hooks.emplace(on_push, on_pop);
+  Kokkos::Tools::Experimental::set_push_region_callback(on_push);
+  Kokkos::Tools::Experimental::set_pop_region_callback(on_pop);
 }
 
 RegionTimer::~RegionTimer() {
-  hooks.reset();
+  Kokkos::Tools::Experimental::set_push_region_callback(earlier_.push_region);
+  Kokkos::Tools::Experimental::set_pop_region_callback(earlier_.pop_region);
   state.reset();
 }
 

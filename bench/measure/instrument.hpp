@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <tessera/comm/operation.hpp>
+
+#include "document/document.hpp"
 
 namespace tessera::bench {
 
@@ -19,8 +21,9 @@ struct TracedCall {
   double begin = 0;      ///< seconds since the instrumented steps began
   double waiting = 0;    ///< part of `seconds`; set by find_waits()
   bool in_pass = false;  ///< made by a stage that has a pass to compute
+
+  TESSERA_FIELDS(axis, operation, seconds, begin, waiting, in_pass);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass)
 
 /// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".
 inline constexpr std::string_view pass_prefix = "tessera::pass ";
@@ -30,8 +33,9 @@ struct TracedRegion {
   std::string name;
   double begin = 0;
   double seconds = 0;
+
+  TESSERA_FIELDS(name, begin, seconds);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TracedRegion, name, begin, seconds)
 
 /// The breakdown of some steps on one rank, without the time of the instrumentation.
 struct RankTrace {
@@ -41,8 +45,9 @@ struct RankTrace {
   double products = 0;   ///< matrix products, part of compute
   std::vector<TracedCall> calls;
   std::vector<TracedRegion> regions{};  ///< in the order in which they end
+
+  TESSERA_FIELDS(step, compute, optimizer, products, calls, regions);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, step, compute, optimizer, products, calls, regions)
 
 /// Times the regions of the engine and the communicators through the callbacks of Kokkos Tools
 /// while it lives. It fences at both ends of every region, so that nothing overlaps and steps take
@@ -56,6 +61,9 @@ class RegionTimer {
   RegionTimer& operator=(const RegionTimer&) = delete;
 
   const RankTrace& trace() const;
+
+ private:
+  Kokkos::Tools::Experimental::EventSet earlier_;  ///< the callbacks before
 };
 
 }  // namespace tessera::bench

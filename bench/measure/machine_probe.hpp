@@ -3,10 +3,10 @@
 // ranks. A shared machine changes its speed within seconds and minutes.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <tessera/base/view.hpp>
 #include <tessera/comm/communicator.hpp>
+
+#include "document/document.hpp"
 
 namespace tessera::bench {
 
@@ -14,8 +14,11 @@ namespace tessera::bench {
 struct MachineSpeed {
   double product_seconds = 0;  ///< small matrix products, which no library computes
   double memory_seconds = 0;   ///< a sweep through memory larger than most caches
+
+  static void fields(auto& f, auto& v) {
+    f("product_seconds", positive(v.product_seconds), "memory_seconds", positive(v.memory_seconds));
+  }
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineSpeed, product_seconds, memory_seconds)
 inline MachineSpeed mean(const MachineSpeed& a, const MachineSpeed& b) {
   return {(a.product_seconds + b.product_seconds) / 2, (a.memory_seconds + b.memory_seconds) / 2};
 }

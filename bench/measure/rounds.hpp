@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "measure/machine_probe.hpp"
 #include "measure/statistics.hpp"
 
@@ -21,8 +19,11 @@ struct Round {
   double at = 0;       ///< seconds since the launch began
   double seconds = 0;  ///< median of the block's steps, each on its slowest rank
   MachineSpeed machine;
+
+  static void fields(auto& f, auto& v) {
+    f("launch", v.launch, "at", v.at, "seconds", positive(v.seconds), "machine", v.machine);
+  }
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Round, launch, at, seconds, machine)
 
 /// The fewest rounds that have a 95 % interval.
 inline constexpr Size enough_rounds = 6;

@@ -148,7 +148,7 @@ MicroCase empty_step(const Communicator& world) {
   Config config;
   config.model.mlp.widths = {1, 1};
   config.data.samples = config.training.batch_size = world.size();
-  const auto run = std::make_shared<CaseRun<float>>(config, world);
+  const std::shared_ptr<CaseRun> run = CaseRun::make(config, world);
   return {[=] { run->warm_up(1, [] {}); }};
 }
 

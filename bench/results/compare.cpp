@@ -12,7 +12,6 @@
 #include <tessera/base/error.hpp>
 
 #include "measure/rank_test.hpp"
-#include "results/documents.hpp"
 #include "results/summary.hpp"
 
 namespace tessera::bench {
@@ -50,16 +49,15 @@ std::string obstacle(const Pair& pair) {
 }
 
 /// The comparison of the rounds of a case.
-struct Comparison {
-  std::size_t line = 0;
+struct RoundsCompared {
   double ratio = 1;
   double probability = 1;
   double machine_ratio = 1;  ///< seconds of the fixed kernels, after over before
   double detectable = 1;     ///< the smallest ratio that these rounds can distinguish from 1
 };
 
-Comparison compare_rounds(std::size_t line, const std::vector<Round>& before,
-                          const std::vector<Round>& after, double corrected_level) {
+RoundsCompared compare_rounds(const std::vector<Round>& before, const std::vector<Round>& after,
+                              double corrected_level) {
   const double share = best_share({before, after});
   const std::vector<double> a = machine_free(before, share), b = machine_free(after, share);
   const auto machine = [&](const std::vector<Round>& rounds) {
@@ -67,14 +65,15 @@ Comparison compare_rounds(std::size_t line, const std::vector<Round>& before,
     for (const Round& round : rounds) seconds.push_back(machine_seconds(round.machine, share));
     return median(std::move(seconds));
   };
-  return {line, typical_ratio(a, b), rank_sum_test(a, b), machine(after) / machine(before),
+  return {typical_ratio(a, b), rank_sum_test(a, b), machine(after) / machine(before),
           std::max(1 + smallest_effect, detectable_ratio(a, b, corrected_level))};
 }
 
 /// Returns "better", "worse" or "indistinguishable" for each, corrected for their number.
-std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons) {
+std::vector<std::string> verdicts_of(const std::vector<RoundsCompared>& comparisons) {
   std::vector<double> probabilities;
-  for (const Comparison& comparison : comparisons) probabilities.push_back(comparison.probability);
+  for (const RoundsCompared& comparison : comparisons)
+    probabilities.push_back(comparison.probability);
   const std::vector<double> corrected = holm(probabilities);
   std::vector<std::string> verdicts;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
@@ -86,16 +85,15 @@ std::vector<std::string> verdicts_of(const std::vector<Comparison>& comparisons)
   return verdicts;
 }
 
-Json counts_of(const std::vector<std::string>& verdicts) {
+std::map<std::string, Size> counts_of(const std::vector<std::string>& verdicts) {
   std::map<std::string, Size> counts;
   for (const std::string& verdict : verdicts) ++counts[verdict];
   return counts;
 }
 
-/// Returns null unless the case was measured.
-Json step_seconds(const CaseResult* result) {
-  if (result == nullptr || !result->is_measured()) return nullptr;
-  return result->median_seconds();
+std::optional<double> step_seconds(const CaseResult* result) {
+  if (result == nullptr || !result->is_measured()) return std::nullopt;
+  return result->step_seconds->median;
 }
 
 /// Returns true if a case that was measured before ends in an error now.
@@ -105,96 +103,79 @@ bool is_broken(const Pair& pair) {
   return status == "invalid" || status == "oom" || status == "timeout" || status == "failed";
 }
 
-std::string where_from(const ResultsDirectory& directory, const Results& results) {
+/// Returns the program that measured the first measured case.
+std::string program_of(const ResultsDirectory& directory, const Results& results) {
+  const auto known = [](const std::string& text) { return text.empty() ? "unknown" : text; };
   for (const CaseResult& result : results.cases) {
     if (!result.is_measured()) continue;
-    const auto launch = directory.launch(result.launch);
-    const Json provenance = launch ? launch->at("provenance") : Json::object();
-    const auto text = [](const Json& part, const char* key) {
-      return value_or<std::string>(part, key, "unknown");
-    };
-    return fmt::format("{}{}, {}, {}", text(provenance, "git_revision"),
-                       value_or(provenance, "git_dirty", false) ? " (modified)" : "",
-                       text(provenance, "compiler"),
-                       text(value_or(provenance, "mpi", Json::object()), "library"));
+    const LaunchProgram launch = directory.program(result.launch).value_or(LaunchProgram());
+    return fmt::format("{}{}, {}, {}", known(launch.program.git_revision),
+                       launch.program.git_dirty.value_or(false) ? " (modified)" : "",
+                       known(launch.program.compiler), known(launch.mpi_library));
   }
   return "nothing measured";
 }
 
-/// Returns how much slower the fixed kernels ran after; null if nothing was compared.
-Json machine_ratio(const std::vector<Comparison>& comparisons) {
-  std::vector<double> ratios;
-  for (const Comparison& comparison : comparisons) ratios.push_back(comparison.machine_ratio);
-  return ratios.empty() ? Json() : finite(median(std::move(ratios)));
-}
-
 }  // namespace
 
-Json compare_results(const std::string& before, const std::string& after) {
+Comparison compare_results(const std::string& before, const std::string& after) {
   const ResultsDirectory directories[] = {ResultsDirectory(before), ResultsDirectory(after)};
   const Results results[] = {read_results(directories[0]), read_results(directories[1])};
   std::vector<std::string> labels;  // those of the new results first
-  std::map<std::string, Pair> cases;
+  std::map<std::string, Pair> pairs;
   for (const std::size_t side : {1, 0})
     for (const CaseResult& result : results[side].cases) {
-      const auto [found, is_new] = cases.try_emplace(result.label);
+      const auto [found, is_new] = pairs.try_emplace(result.label);
       if (is_new) labels.push_back(found->first);
       (side == 0 ? found->second.before : found->second.after) = &result;
     }
-  if (std::none_of(cases.begin(), cases.end(), [](const auto& entry) {
+  if (std::none_of(pairs.begin(), pairs.end(), [](const auto& entry) {
         return entry.second.before != nullptr && entry.second.after != nullptr;
       }))
     throw Error(ExitCode::usage, "{} and {} have no case in common", before, after);
-  std::vector<std::string> verdicts;
-  for (const std::string& label : labels) verdicts.push_back(obstacle(cases.at(label)));
-  const auto compared = std::count(verdicts.begin(), verdicts.end(), "");
-  std::vector<Comparison> comparisons;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const Pair& pair = cases.at(labels[i]);
-    if (verdicts[i].empty())
-      comparisons.push_back(compare_rounds(i, rounds_of(*pair.before), rounds_of(*pair.after),
-                                           verdict_level / static_cast<double>(compared)));
+  Comparison comparison;
+  comparison.before = {before, program_of(directories[0], results[0])};
+  comparison.after = {after, program_of(directories[1], results[1])};
+  for (const std::string& label : labels) {
+    const Pair& pair = pairs.at(label);
+    comparison.cases.push_back(
+        {label, step_seconds(pair.before), step_seconds(pair.after), {}, {}, obstacle(pair)});
+    comparison.compared += comparison.cases.back().verdict.empty();
   }
-  std::vector<Json> changes(labels.size()), finds(labels.size());
-  const std::vector<std::string> found = verdicts_of(comparisons);
-  for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    const Comparison& comparison = comparisons[i];
-    verdicts[comparison.line] = found[i];
-    changes[comparison.line] = finite(comparison.ratio);
-    finds[comparison.line] = finite(comparison.detectable);
+  std::vector<ComparedCase*> compared;
+  std::vector<RoundsCompared> rounds;
+  std::vector<double> machine_ratios;
+  for (ComparedCase& one : comparison.cases) {
+    if (!one.verdict.empty()) continue;
+    const Pair& pair = pairs.at(one.label);
+    rounds.push_back(compare_rounds(rounds_of(*pair.before), rounds_of(*pair.after),
+                                    verdict_level / static_cast<double>(comparison.compared)));
+    one.ratio = rounds.back().ratio;
+    one.detectable_ratio = rounds.back().detectable;
+    machine_ratios.push_back(rounds.back().machine_ratio);
+    compared.push_back(&one);
   }
-  bool regressed = false;
-  Json rows = Json::array();
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const Pair& pair = cases.at(labels[i]);
-    regressed |= verdicts[i] == "worse" || is_broken(pair);
-    rows.push_back({{"label", labels[i]},
-                    {"before_step_seconds", step_seconds(pair.before)},
-                    {"after_step_seconds", step_seconds(pair.after)},
-                    {"ratio", changes[i]},
-                    {"detectable_ratio", finds[i]},
-                    {"verdict", verdicts[i]}});
+  if (!machine_ratios.empty()) comparison.machine_ratio = median(machine_ratios);
+  const std::vector<std::string> found = verdicts_of(rounds);
+  for (std::size_t i = 0; i < compared.size(); ++i) compared[i]->verdict = found[i];
+  for (const ComparedCase& one : comparison.cases) {
+    ++comparison.counts[one.verdict];
+    comparison.regressed |= one.verdict == "worse" || is_broken(pairs.at(one.label));
   }
-  const auto side = [&](std::size_t s, const std::string& path) -> Json {
-    return {{"directory", path}, {"program", where_from(directories[s], results[s])}};
-  };
-  return {{"schema_version", 1},           {"before", side(0, before)},
-          {"after", side(1, after)},       {"machine_ratio", machine_ratio(comparisons)},
-          {"compared", compared},          {"regressed", regressed},
-          {"counts", counts_of(verdicts)}, {"cases", rows}};
+  return comparison;
 }
 
 std::string compare_with_itself(const std::string& directory) {
   const Results results = read_results(ResultsDirectory(directory));
   std::mt19937_64 random(1);
-  std::vector<Comparison> halves;
+  std::vector<RoundsCompared> halves;
   Size splits = 0, wrong = 0;
   for (const CaseResult& result : results.cases) {
     std::vector<Round> rounds = rounds_of(result);
     const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
     if (rounds.size() < 4) continue;
     const auto compare = [&](double corrected_level) {
-      return compare_rounds(0, {rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
+      return compare_rounds({rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
     };
     halves.push_back(compare(verdict_level));
     for (Size split = 0; split < 100; ++split, ++splits) {

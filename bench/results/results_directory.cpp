@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/results_directory.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <iomanip>
 #include <sstream>
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/whole_file.hpp>
-
-#include "results/stored_checks.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -36,23 +36,22 @@ void ResultsDirectory::write(const std::string& name, const Json& document) cons
   write_json(path_ / name, document);
 }
 
-Json ResultsDirectory::study() const {
+StudyCases ResultsDirectory::study() const {
   const std::optional<StoredDocument> study = read("study.json");
   if (!study) throw Error(ExitCode::usage, path_.string() + ": contains no study results");
-  check_study(*study);
-  return study->json();
+  return study->as<StudyCases>();
 }
 
-std::optional<Json> ResultsDirectory::launch(const std::string& name) const {
-  const std::optional<StoredDocument> launch = read("launches/" + name + ".json");
-  if (!launch) return std::nullopt;
-  check_launch(*launch);
-  return launch->json();
+std::optional<LaunchProgram> ResultsDirectory::program(const std::string& launch) const {
+  const std::optional<StoredDocument> document = read("launches/" + launch + ".json");
+  if (!document) return std::nullopt;
+  const StoredDocument provenance = (*document)["provenance"];
+  return LaunchProgram{provenance.as<Program>(), provenance["mpi"]["library"].as<std::string>()};
 }
 
 Reference ResultsDirectory::reference(const std::string& name) const {
   const std::optional<StoredDocument> reference = read(name);
-  return reference ? read_reference(*reference) : Reference();
+  return reference ? reference->as<Reference>() : Reference();
 }
 
 std::optional<CaseResult> ResultsDirectory::read_result(const std::string& id,
@@ -62,7 +61,7 @@ std::optional<CaseResult> ResultsDirectory::read_result(const std::string& id,
   return read_case_result(*result, id);
 }
 
-bool ResultsDirectory::check(const Json& study, bool may_exist) const {
+bool ResultsDirectory::check(const Study& study, bool may_exist) const {
   std::error_code error;
   const bool is_there = fs::exists(path_ / "study.json", error);
   if (error) throw ConfigError("-o", path_.string(), "cannot be read: " + error.message());
@@ -71,17 +70,16 @@ bool ResultsDirectory::check(const Json& study, bool may_exist) const {
     throw ConfigError(
         "-o", path_.string(),
         "already holds results: use --resume to continue with them, or choose another directory");
-  const Json present = this->study();
-  const bool is_small = value_or(present, "small", false);
-  const std::string name = present.at("name");
-  if (study.at("name") != name || study.at("small") != is_small)
-    throw ConfigError("-o", path_.string(),
-                      "holds results of another study: " + name + (is_small ? " (small)" : ""));
+  const Study present = this->study().study;
+  if (study.name != present.name || study.small != present.small)
+    throw ConfigError(
+        "-o", path_.string(),
+        "holds results of another study: " + present.name + (present.small ? " (small)" : ""));
   return true;
 }
 
-void ResultsDirectory::prepare(const Json& study, bool may_exist) const {
-  check(study, may_exist);
+void ResultsDirectory::prepare(const StudyCases& study, bool may_exist) const {
+  check(study.study, may_exist);
   write("study.json", study);
 }
 
@@ -97,8 +95,12 @@ Size ResultsDirectory::begin_attempt(const std::string& id) const {
 std::vector<std::vector<double>> ResultsDirectory::steps(const std::string& id) const {
   const std::optional<StoredDocument> document = read(of_case(id, "steps.json"));
   if (!document) return {};
-  check_steps(*document);
-  return document->json().at("rounds");
+  const StoredDocument rounds = (*document)["rounds"];
+  auto steps = rounds.as<std::vector<std::vector<double>>>();
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (std::any_of(steps[i].begin(), steps[i].end(), [](double s) { return std::isnan(s); }))
+      rounds.parts(true)[i].fail("must be a list of numbers");
+  return steps;
 }
 
 std::optional<CaseLock> ResultsDirectory::take(const std::string& lock) const {

@@ -11,10 +11,22 @@
 #include "results/case_lock.hpp"
 #include "results/case_result.hpp"
 #include "results/reference.hpp"
-#include "results/stored_document.hpp"
 #include "study/case.hpp"
 
 namespace tessera::bench {
+
+/// The program of a launch, as its provenance tells.
+struct Program {
+  std::string git_revision, compiler, build_type;
+  std::optional<bool> git_dirty;
+  friend bool operator==(const Program&, const Program&) = default;
+
+  TESSERA_FIELDS(git_revision, compiler, build_type, git_dirty);
+};
+struct LaunchProgram {
+  Program program;
+  std::string mpi_library;
+};
 
 /// The files of a study's results (bench/RESULTS.md). Every file is written under a temporary name
 /// and then renamed, so that a killed job leaves complete files only.
@@ -30,15 +42,16 @@ class ResultsDirectory {
   }
   void write(const std::string& name, const nlohmann::json& document) const;
 
-  /// Throws Error (usage) if there is no study.
-  nlohmann::json study() const;
+  /// Returns the study as far as its document has it. Throws Error (usage) if there is none.
+  StudyCases study() const;
   /// Returns true if the directory holds this study. Throws ConfigError if it holds another one, or
   /// if it holds this one and `may_exist` is false.
-  bool check(const nlohmann::json& study, bool may_exist) const;
+  bool check(const Study& study, bool may_exist) const;
   /// Also creates the directory with the study's document.
-  void prepare(const nlohmann::json& study, bool may_exist) const;
+  void prepare(const StudyCases& study, bool may_exist) const;
 
-  std::optional<nlohmann::json> launch(const std::string& name) const;
+  /// Returns the program of a launch; none if the launch has no file.
+  std::optional<LaunchProgram> program(const std::string& launch) const;
   /// Reads the file `name` of a reference; without a file, it has no losses.
   Reference reference(const std::string& name) const;
   /// Returns the name of a file of a case.
@@ -55,6 +68,10 @@ class ResultsDirectory {
   }
   void write_result(const CaseResult& result) const {
     write(of_case(result.id, "result.json"), result);
+  }
+  void write_steps(const CaseResult& result, const std::vector<std::vector<double>>& rounds) const {
+    write(of_case(result.id, "steps.json"),
+          {{"schema_version", 1}, {"attempt", result.attempt}, {"rounds", rounds}});
   }
   /// Reads the step times of each round.
   std::vector<std::vector<double>> steps(const std::string& id) const;

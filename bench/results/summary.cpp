@@ -2,55 +2,109 @@
 #include "results/summary.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <tuple>
 
-#include <tessera/base/error.hpp>
+#include <fmt/format.h>
+
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
-
-#include "results/columns.hpp"
-#include "results/documents.hpp"
-#include "results/stored_checks.hpp"
 
 namespace tessera::bench {
 namespace {
 
 using Json = nlohmann::json;
 
-Json get(const Json& result, const char* pointer) {
-  return result.value(Json::json_pointer(pointer), Json());
+/// Gives a row's columns of cases.csv to `f`.
+void list_columns(auto& f, const SummaryRow& v) {
+  const CaseResult& r = v.result;
+  const auto factor = [&](const char* key) { return r.factors.value(key, nlohmann::json()); };
+  const auto seconds = [&](Share Breakdown::*part) {
+    return r.breakdown ? std::optional(((*r.breakdown).*part).mean_rank_seconds) : std::nullopt;
+  };
+  const auto of_nodes = [&] {
+    return r.facts.is_object() ? r.facts.value("/nodes/count"_json_pointer, nlohmann::json())
+                               : nlohmann::json();
+  };
+  std::optional<double> write_rate;
+  if (r.checkpoint) write_rate = r.checkpoint->write_bytes_per_second();
+  f("id", r.id, "label", r.label, "status", r.status, "reason", r.reason, "strategy",
+    factor("strategy"), "mesh", factor("mesh"), "ranks", factor("ranks"), "nodes", of_nodes(),
+    "global_batch", factor("global_batch"), "batch_per_rank", v.batch_per_rank, "microbatches",
+    factor("microbatches"), "other_factors", join(other_factors(r.factors), " "),
+    "step_seconds_median", member_of(r.step_seconds, &StepTimes::median), "step_seconds_mad",
+    member_of(r.step_seconds, &StepTimes::mad), "step_seconds_min",
+    member_of(r.step_seconds, &StepTimes::min), "step_seconds_p95",
+    member_of(r.step_seconds, &StepTimes::p95), "step_seconds_max",
+    member_of(r.step_seconds, &StepTimes::max), "step_seconds_ci95_low",
+    member_of(r.step_seconds, &StepTimes::ci95_low), "step_seconds_ci95_high",
+    member_of(r.step_seconds, &StepTimes::ci95_high), "step_seconds_n",
+    member_of(r.step_seconds, &StepTimes::n), "step_seconds_outliers",
+    member_of(r.step_seconds, &StepTimes::outliers), "samples_per_second", r.samples_per_second,
+    "baseline", v.baseline, "baseline_ranks", v.baseline_ranks, "baseline_step_seconds",
+    v.baseline_step_seconds, "scaling", v.scaling, "speedup", v.speedup, "speedup_low",
+    v.speedup_low, "speedup_high", v.speedup_high, "efficiency", v.efficiency, "efficiency_low",
+    v.efficiency_low, "efficiency_high", v.efficiency_high, "loss_verdict",
+    member_of(r.loss, &LossResult::verdict), "loss_largest_relative_difference",
+    member_of(r.loss, &LossResult::largest_relative_difference), "final_loss", v.final_loss,
+    "instrumented_step_seconds", member_of(r.breakdown, &Breakdown::step_seconds),
+    "compute_seconds", seconds(&Breakdown::compute), "communication_seconds",
+    seconds(&Breakdown::communication), "idle_seconds", seconds(&Breakdown::idle),
+    "optimizer_seconds", seconds(&Breakdown::optimizer), "other_seconds",
+    seconds(&Breakdown::other), "product_seconds", seconds(&Breakdown::products),
+    "communication_share", v.share_of_step({&Breakdown::communication, &Breakdown::idle}),
+    "product_share", v.share_of_step({&Breakdown::products}), "flops_per_second",
+    member_of(r.compute, &ComputeResult::flops_per_second), "flops_per_second_per_rank",
+    member_of(r.compute, &ComputeResult::flops_per_second_per_rank), "mfu",
+    member_of(r.compute, &ComputeResult::mfu), "planned_bytes",
+    member_of(r.memory, &MemoryResult::planned_bytes), "measured_bytes",
+    member_of(r.memory, &MemoryResult::measured_bytes), "predicted_step_seconds",
+    member_of(r.prediction, &Prediction::step_seconds), "checkpoint_bytes",
+    member_of(r.checkpoint, &CheckpointTimes::bytes), "checkpoint_write_seconds",
+    member_of(r.checkpoint, &CheckpointTimes::write_seconds), "checkpoint_write_bytes_per_second",
+    write_rate, "checkpoint_exposed_seconds",
+    member_of(r.checkpoint, &CheckpointTimes::exposed_seconds), "checkpoint_read_seconds",
+    member_of(r.checkpoint, &CheckpointTimes::read_seconds), "attempt",
+    r.attempt > 0 ? std::optional(r.attempt) : std::nullopt, "launch", r.launch, "simulated",
+    r.simulated);
 }
 
-/// Returns the share of some parts in the instrumented step.
-Json share_of_step(const Json& row, std::initializer_list<const char*> parts) {
-  const Json& step = row.at("instrumented_step_seconds");
-  if (step.is_null() || step <= 0) return nullptr;
-  double seconds = 0;
-  for (const char* part : parts) {
-    if (row.at(part).is_null()) return nullptr;
-    seconds += row.at(part).get<double>();
+/// One line of a table, RFC 4180; unknown values are empty.
+struct CsvLine {
+  std::vector<std::string> keys, cells;
+
+  template <class T, class... Rest>
+  void operator()(const char* key, const T& value, const Rest&... rest) {
+    keys.emplace_back(key);
+    cells.push_back(cell(document_of(value)));
+    if constexpr (sizeof...(rest) > 0) (*this)(rest...);
   }
-  return seconds / step.get<double>();
-}
+  static std::string cell(const Json& value) {
+    if (value.is_null()) return "";
+    if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
+      text.insert(at, 1, '"');
+    return fmt::format("\"{}\"", text);
+  }
+};
 
-Json row_of(CaseResult result) {
+SummaryRow row_of(CaseResult result) {
   // A case that is not ok has no speed.
   if (!result.is_measured()) {
-    for (Json* part :
-         {&result.step_seconds, &result.breakdown, &result.compute, &result.checkpoint})
-      *part = nullptr;
+    result.step_seconds.reset();
+    result.breakdown.reset();
+    result.compute.reset();
+    result.checkpoint.reset();
     result.samples_per_second.reset();
   }
-  const Json document = result;
-  Json row{{"factors", result.factors}};
-  for (const Column& column : columns)
-    row[column.key] = column.from != nullptr ? get(document, column.from) : Json();
-  row["batch_per_rank"] = row.at("global_batch").get<double>() / row.at("ranks").get<double>();
-  row["other_factors"] = join(other_factors(row.at("factors")), " ");
-  const Json losses = get(document, "/loss/epoch_losses");
-  if (losses.is_array() && !losses.empty()) row["final_loss"] = losses.back();
-  row["communication_share"] = share_of_step(row, {"communication_seconds", "idle_seconds"});
-  row["product_share"] = share_of_step(row, {"product_seconds"});
+  SummaryRow row;
+  row.batch_per_rank = static_cast<double>(result.batch()) / static_cast<double>(result.ranks());
+  if (result.loss && !result.loss->epoch_losses.empty())
+    row.final_loss = result.loss->epoch_losses.back();
+  row.result = std::move(result);
   return row;
 }
 
@@ -71,45 +125,46 @@ ExitCode failure_code(const std::vector<CaseResult>& cases) {
 
 /// Returns the cases that are indistinguishable from the best one: the interval of their time per
 /// sample reaches below 1 + smallest_effect.
-std::vector<std::string> ties_of(const Results& results, std::size_t best) {
+std::vector<std::string> ties_of(const std::vector<CaseResult>& cases, const std::string& best) {
   std::vector<std::string> ties;
-  if (best == results.cases.size()) return ties;
-  const CaseResult& first = results.cases[best];
-  const double batch = first.factors.at("global_batch");
-  for (const CaseResult& result : results.cases) {
-    if (&result == &first || !result.is_measured()) continue;
-    const Statistics slower = paired_ratio(rounds_of(first), rounds_of(result));
-    const double per_sample = batch / result.factors.at("global_batch").get<double>();
+  const auto first = std::find_if(cases.begin(), cases.end(),
+                                  [&](const CaseResult& result) { return result.id == best; });
+  if (first == cases.end()) return ties;
+  for (const CaseResult& result : cases) {
+    if (&result == &*first || !result.is_measured()) continue;
+    const Statistics slower = paired_ratio(rounds_of(*first), rounds_of(result));
+    const double per_sample =
+        static_cast<double>(first->batch()) / static_cast<double>(result.batch());
     if (slower.ci95 && slower.ci95->low * per_sample < 1 + smallest_effect)
       ties.push_back(result.id);
   }
   return ties;
 }
 
-/// Returns drift and resolution of the machine from the rounds of all cases; null for too few
-/// rounds.
-Json machine_of(const Results& results) {
+/// Too few rounds give no drift and no resolution.
+MachineDrift machine_of(const std::vector<CaseResult>& cases) {
   std::map<Size, std::vector<Round>> by_ranks;
   std::vector<double> resolutions;
   Size fewest = std::numeric_limits<Size>::max();
-  for (const CaseResult& result : results.cases) {
+  for (const CaseResult& result : cases) {
     const std::vector<Round> rounds = rounds_of(result);
     if (rounds.empty()) continue;
-    std::vector<Round>& group = by_ranks[result.factors.at("ranks")];
+    std::vector<Round>& group = by_ranks[result.ranks()];
     group.insert(group.end(), rounds.begin(), rounds.end());
     resolutions.push_back(resolution_of(rounds));
     fewest = std::min(fewest, static_cast<Size>(rounds.size()));
   }
-  Json machine{{"drift", nullptr}, {"resolution", nullptr}, {"rounds", nullptr}};
+  MachineDrift machine;
   if (resolutions.empty()) return machine;
-  machine["rounds"] = fewest;
-  if (fewest > 1) machine["drift"] = drift_of(by_ranks) - 1;
-  if (fewest >= enough_rounds) machine["resolution"] = finite(median(resolutions) - 1);
+  machine.rounds = fewest;
+  if (fewest > 1) machine.drift = drift_of(by_ranks) - 1;
+  if (const double least = median(resolutions) - 1; fewest >= enough_rounds && std::isfinite(least))
+    machine.resolution = least;
   return machine;
 }
 
 std::pair<const char*, ExitCode> verdict_of(const std::vector<CaseResult>& cases,
-                                            const Json& counts) {
+                                            const std::map<std::string, Size>& counts) {
   if (counts.at("invalid") > 0) return {"INVALID", ExitCode::wrong_result};
   if (std::any_of(cases.begin(), cases.end(), is_failure)) return {"FAIL", failure_code(cases)};
   if (counts.at("pending") > 0 || counts.at("running") > 0 ||
@@ -121,63 +176,107 @@ std::pair<const char*, ExitCode> verdict_of(const std::vector<CaseResult>& cases
 
 }  // namespace
 
+std::optional<double> SummaryRow::share_of_step(
+    std::initializer_list<Share Breakdown::*> parts) const {
+  const std::optional<Breakdown>& breakdown = result.breakdown;
+  if (!breakdown || breakdown->step_seconds <= 0) return std::nullopt;
+  double seconds = 0;
+  for (const auto part : parts) seconds += ((*breakdown).*part).mean_rank_seconds;
+  return seconds / breakdown->step_seconds;
+}
+
+void to_json(Json& json, const Summary& summary) {
+  Json rows = Json::array();
+  for (const SummaryRow& row : summary.cases) {
+    DocumentWriter writer;
+    list_columns(writer, row);
+    writer("factors", row.result.factors);
+    rows.push_back(std::move(writer.json));
+  }
+  json = {{"schema_version", 1},
+          {"study", summary.study},
+          {"result", summary.result},
+          {"exit_code", static_cast<int>(summary.exit_code)},
+          {"counts", summary.counts},
+          {"best", document_of(summary.best)},
+          {"ties", summary.ties},
+          {"machine", summary.machine},
+          {"cases", rows}};
+}
+
 std::vector<Round> rounds_of(const CaseResult& result) {
   return result.is_measured() ? result.rounds : std::vector<Round>();
 }
 
 Results read_results(const ResultsDirectory& directory) {
-  Results results{directory.study(), {}};
-  const double case_seconds = results.study.at("limits").at("case_seconds");
-  for (const Json& listed : results.study.at("cases")) {
-    const std::string id = listed.at("id");
-    std::optional<CaseResult> result = directory.result(id);
-    if (directory.status(id, result, case_seconds) == "pending") {
+  StudyCases study = directory.study();
+  Results results{std::move(study.study), {}};
+  for (Case& listed : study.cases) {
+    std::optional<CaseResult> result = directory.result(listed.id);
+    if (directory.status(listed.id, result, results.study.limits.case_seconds) == "pending") {
       result.emplace();
-      result->id = id;
-      result->label = listed.at("label");
-      result->factors = listed.at("factors");
+      result->id = listed.id;
+      result->label = listed.label;
+      result->factors = std::move(listed.factors);
     }
-    if (result->is_measured()) results.steps[id] = directory.steps(id);
+    if (result->is_measured()) results.steps[listed.id] = directory.steps(listed.id);
     results.cases.push_back(std::move(*result));
   }
   return results;
 }
 
-Json summarize_study(const Results& results) {
-  std::vector<Json> rows;
-  Json counts;
-  for (const char* status : statuses) counts[status] = 0;
-  std::size_t best = results.cases.size();
+Summary summarize_study(const Results& results) {
+  Summary summary;
+  summary.study = results.study.name;
+  for (const std::string_view status : statuses) summary.counts[std::string(status)] = 0;
   double best_rate = 0;
   for (const CaseResult& result : results.cases) {
-    rows.push_back(row_of(result));
-    Json& count = counts.at(result.status);
-    count = count.get<Size>() + 1;
-    const Json& rate = rows.back().at("samples_per_second");
-    if (rate.is_null() || rate <= best_rate) continue;
-    best = rows.size() - 1;
+    ++summary.counts.at(result.status);
+    summary.cases.push_back(row_of(result));
+    const double rate = summary.cases.back().result.samples_per_second.value_or(0);
+    if (rate <= best_rate) continue;
+    summary.best = result.id;
     best_rate = rate;
   }
-  add_scaling(rows, results);
-  const auto [verdict, code] = verdict_of(results.cases, counts);
-  return {{"schema_version", 1},
-          {"study", results.study.at("name")},
-          {"result", verdict},
-          {"exit_code", static_cast<int>(code)},
-          {"counts", counts},
-          {"best", best < rows.size() ? rows[best].at("id") : Json()},
-          {"ties", ties_of(results, best)},
-          {"machine", machine_of(results)},
-          {"cases", rows}};
+  add_scaling(summary.cases, results.study);
+  std::tie(summary.result, summary.exit_code) = verdict_of(results.cases, summary.counts);
+  summary.ties = ties_of(results.cases, summary.best);
+  summary.machine = machine_of(results.cases);
+  return summary;
 }
 
-Json write_summary(const ResultsDirectory& directory) {
+Summary write_summary(const ResultsDirectory& directory) {
   const Results results = read_results(directory);
-  const Json summary = summarize_study(results);
+  Summary summary = summarize_study(results);
   directory.write("summary.json", summary);
   write_text(directory.path() / "cases.csv", cases_csv(summary));
   write_text(directory.path() / "steps.csv", steps_csv(results));
   return summary;
+}
+
+std::string cases_csv(const Summary& summary) {
+  CsvLine header;
+  list_columns(header, {});
+  std::string text = join(header.keys, ",") + "\n";
+  for (const SummaryRow& row : summary.cases) {
+    CsvLine line;
+    list_columns(line, row);
+    text += join(line.cells, ",") + "\n";
+  }
+  return text;
+}
+
+std::string steps_csv(const Results& results) {
+  std::string text = "id,attempt,round,step,seconds\n";
+  for (const CaseResult& result : results.cases) {
+    const auto found = results.steps.find(result.id);
+    if (found == results.steps.end()) continue;
+    for (std::size_t round = 0; round < found->second.size(); ++round)
+      for (std::size_t step = 0; step < found->second[round].size(); ++step)
+        text += fmt::format("{},{},{},{},{:.9g}\n", found->first, result.attempt, round, step,
+                            found->second[round][step]);
+  }
+  return text;
 }
 
 }  // namespace tessera::bench

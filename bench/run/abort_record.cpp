@@ -16,25 +16,6 @@
 #include "results/summary.hpp"
 
 namespace tessera::bench {
-namespace {
-
-const char* status_for(ExitCode code) {
-  switch (code) {
-    case ExitCode::wrong_result:
-      return "invalid";
-    case ExitCode::out_of_memory:
-      return "oom";
-    case ExitCode::timeout:
-      return "timeout";
-    case ExitCode::skipped:
-      return "skipped";
-    default:
-      return "failed";
-  }
-}
-
-}  // namespace
-
 AbortRecord::AbortRecord(const ResultsDirectory& results) : results_(results) {
   observe_abort([this](ExitCode code, const std::string& reason) { on_abort(code, reason); });
 }
@@ -77,12 +58,6 @@ void AbortRecord::wait(const std::stop_token& is_over, double case_seconds) {
   abort_job(ExitCode::timeout, reason);
 }
 
-void end_case(CaseResult& result, ExitCode code, const std::string& reason) {
-  result.status = status_for(code);
-  result.reason = one_line(reason);
-  result.exit_code = static_cast<int>(code);
-}
-
 void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (id_.empty()) return;
@@ -91,7 +66,7 @@ void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   const ExitCode ended = stalled ? ExitCode::timeout : code;
   try {
     if (result_) {
-      end_case(*result_, ended, reason.empty() ? "the job was aborted" : reason);
+      result_->end(ended, reason.empty() ? "the job was aborted" : reason);
       result_->finished = utc_time();
       results_.write_result(*result_);
     }

@@ -45,9 +45,6 @@ class AbortRecord {
   std::jthread deadline_;
 };
 
-/// Sets status, reason and exit code of a case that ended with this code.
-void end_case(CaseResult& result, ExitCode code, const std::string& reason);
-
 /// Prints the last line of a launch.
 void print_result_line(const std::string& verdict, const std::string& text);
 

@@ -7,7 +7,7 @@
 
 #include <tessera/base/text.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "run/console.hpp"
 
 namespace tessera::bench {

@@ -6,22 +6,20 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "results/summary.hpp"
 #include "run/selection.hpp"
-#include "study/case.hpp"
 
 namespace tessera::bench {
 
 /// Returns the rows of a summary as a table of at most 120 columns, with a star at the best case,
 /// and the reasons of cases without a speed below.
-std::string summary_table(const nlohmann::json& summary);
+std::string summary_table(const Summary& summary);
 
 /// Returns the lines "FOM: <key> <number> <unit>" of a summary.
-std::string figures_of_merit(const nlohmann::json& summary);
+std::string figures_of_merit(const Summary& summary);
 
 /// Returns the text after the verdict of the RESULT line: the counts.
-std::string result_text(const nlohmann::json& summary);
+std::string result_text(const Summary& summary);
 
 /// Returns the list of cases with their ranks, device memory, traffic and FLOPs.
 std::string case_list(const Study& study, const std::vector<Case>& cases);

@@ -15,24 +15,27 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/standard_streams.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
 #include "run/console.hpp"
 
 namespace tessera::bench {
+
+/// The cases that a launch runs, in their order, records as skipped, and gives up, as indices into
+/// the study.
+struct Choice {
+  std::vector<std::size_t> run, skip, give_up;
+
+  TESSERA_FIELDS(run, skip, give_up);
+};
+
 namespace {
 
 using Json = nlohmann::json;
 
-/// A study and its cases.
-struct LoadedStudy {
-  Study study;
-  std::vector<Case> cases;
-};
-
-LoadedStudy load(const RunOptions& options, const std::optional<Topology>& launch) {
-  LoadedStudy work;
+StudyCases load(const RunOptions& options, const std::optional<Topology>& launch) {
+  StudyCases work;
   work.study = load_study(options.source);
   if (options.seed) work.study.seed = *options.seed;
   work.cases = make_cases(work.study, launch);
@@ -51,14 +54,14 @@ void check_launch(DistributedConfig given, const Topology& launch) {
 
 /// Loads the study on every rank. Throws on all ranks if the file is missing or differs on some
 /// nodes. Collective.
-LoadedStudy load_agreed(const RunOptions& options, const Topology& launch) {
+StudyCases load_agreed(const RunOptions& options, const Topology& launch) {
   const Communicator world = Communicator::world();
-  LoadedStudy work = collectively(world, [&] {
-    LoadedStudy mine = load(options, launch);
+  StudyCases work = collectively(world, [&] {
+    StudyCases mine = load(options, launch);
     check_launch(mine.study.base.training.distributed, launch);
     return mine;
   });
-  const Json mine = study_document(work.study, work.cases);
+  const Json mine = work;
   const Json first = broadcast_json(world, mine);
   collectively(world, [&] {
     if (mine != first)
@@ -99,22 +102,14 @@ bool may_have_results(const RunOptions& options) {
   return options.resume || !options.only.empty() || !options.retry.empty();
 }
 
-/// The cases that a launch runs, in their order, records as skipped, and gives up, as indices into
-/// the study.
-struct Choice {
-  std::vector<std::size_t> run, skip, give_up;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, run, skip, give_up)
-
 /// Returns rank 0's choice on every rank. Writes nothing.
-Choice choose(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
+Choice choose(const Communicator& world, const StudyCases& work, const RunOptions& options,
               const ResultsDirectory& results, const Capacity& capacity) {
   Choice choice;
   collectively(world, [&] {
     if (world.rank() != 0) return;
     // Finds damaged files before anything runs.
-    if (results.check(study_document(work.study, work.cases), may_have_results(options)))
-      read_results(results);
+    if (results.check(work.study, may_have_results(options))) read_results(results);
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
       if (what == Selected::What::run) choice.run.push_back(i);
@@ -128,7 +123,7 @@ Choice choose(const Communicator& world, const LoadedStudy& work, const RunOptio
 
 /// Writes the first files of a launch, after all its input was checked, so that wrong input leaves
 /// the directory as it was. Collective.
-void begin_results(const Communicator& world, const LoadedStudy& work, const RunOptions& options,
+void begin_results(const Communicator& world, const StudyCases& work, const RunOptions& options,
                    const ResultsDirectory& results, const Choice& choice,
                    const LaunchState& launch) {
   collectively(world, [&] {
@@ -138,7 +133,7 @@ void begin_results(const Communicator& world, const LoadedStudy& work, const Run
       documents.push_back(skipped_result(work.study, work.cases[index], launch.name()));
     for (const std::size_t index : choice.give_up)
       documents.push_back(given_up_result(*results.result(work.cases[index].id)));
-    results.prepare(study_document(work.study, work.cases), may_have_results(options));
+    results.prepare(work, may_have_results(options));
     if (!results.has_locks())
       log_warning(fmt::format(
           "{}: this file system does not support locks: start one launch at a time; a case "
@@ -153,7 +148,7 @@ std::string describe(const Attempt& attempt) {
   if (!attempt.is_taken()) return "left to another launch";
   const CaseResult& result = attempt.result();
   if (result.is_measured())
-    return fmt::format("{} a step, {} samples/s", human_seconds(result.median_seconds()),
+    return fmt::format("{} a step, {} samples/s", human_seconds(result.step_seconds->median),
                        with_thousands(static_cast<Size>(*result.samples_per_second)));
   return fmt::format("{}: {}", result.status, result.reason);
 }
@@ -216,13 +211,16 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
 }
 
 /// With --case, the verdict and the counts are those of the chosen cases.
-void narrow(Json& summary, const std::vector<std::string>& ids, const ResultsDirectory& results) {
+void narrow(Summary& summary, const std::vector<std::string>& ids,
+            const ResultsDirectory& results) {
   Results only = read_results(results);
   std::erase_if(only.cases, [&](const CaseResult& result) {
     return std::find(ids.begin(), ids.end(), result.id) == ids.end();
   });
-  const Json alone = summarize_study(only);
-  for (const char* key : {"result", "exit_code", "counts"}) summary[key] = alone.at(key);
+  const Summary alone = summarize_study(only);
+  summary.result = alone.result;
+  summary.exit_code = alone.exit_code;
+  summary.counts = alone.counts;
 }
 
 /// Returns a line with the share of the launch spent on references.
@@ -234,18 +232,18 @@ std::string reference_text(double seconds, double all) {
 
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
                   const std::string& references) {
-  Json summary = write_summary(results);
+  Summary summary = write_summary(results);
   if (!options.only.empty()) narrow(summary, options.only, results);
   print_output(summary_table(summary) + references + "\n" + figures_of_merit(summary));
-  print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
-  return static_cast<ExitCode>(summary.at("exit_code").get<int>());
+  print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
+  return summary.exit_code;
 }
 
 }  // namespace
 
 ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const Topology topology(node_of_ranks(Communicator::world()));
-  const LoadedStudy work = load_agreed(options, topology);
+  const StudyCases work = load_agreed(options, topology);
   const ResultsDirectory results(options.directory);
   const Communicator world = Communicator::world(options_of(work.study));
   check_fault(options, world.size());
@@ -275,7 +273,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
 }
 
 ExitCode show_selection(const RunOptions& options, Size ranks) {
-  const LoadedStudy work = load(options, {});
+  const StudyCases work = load(options, {});
   const ResultsDirectory results(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
     return select_case(point, results, options, work.study, {ranks});

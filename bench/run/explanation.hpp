@@ -2,24 +2,19 @@
 #pragma once
 
 #include <string>
-
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include <tessera/predict/simulate.hpp>
 
-#include "measure/breakdown.hpp"
+#include "results/case_result.hpp"
 
 namespace tessera::bench {
 
-/// The prediction of a result: seconds of the step and its parts. `oversubscribed`: the ranks share
-/// processors, so that the prediction is coarse.
-nlohmann::json prediction_json(const SimulatedStep& step, const std::string& machine,
-                               bool oversubscribed);
+Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
+                         bool oversubscribed);
 
-/// The explanation of a result: a line {"part", "predicted_seconds", "measured_seconds"} for each
-/// part of the step, with "calls" and "payload_bytes" for calls. The line with the largest
-/// difference comes first.
-nlohmann::json explanation_json(const SimulatedStep& step, const Breakdown& measured,
-                                const Plan& plan);
+/// Returns a line for each part of the step; the one with the largest difference comes first.
+std::vector<ExplanationLine> explain(const SimulatedStep& step, const Breakdown& measured,
+                                     const Plan& plan);
 
 }  // namespace tessera::bench

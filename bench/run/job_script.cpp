@@ -30,17 +30,11 @@ std::string placeholder_at(const std::string& line, std::size_t begin) {
 
 }  // namespace
 
-std::string_view JobScheduler::job_template() const {
-  return job_file(std::string(name) + ".template");
-}
-
 const std::vector<JobScheduler>& schedulers() {
   static const std::vector<JobScheduler> all{
       {"slurm", "sbatch"}, {"flux", "flux batch"}, {"pbs", "qsub"}};
   return all;
 }
-
-std::string_view until_done_script() { return job_file("until_done.sh"); }
 
 std::string shell_word(const std::string& text) {
   constexpr std::string_view plain =

@@ -15,12 +15,8 @@ namespace tessera::bench {
 struct JobScheduler {
   const char* name;
   const char* submit;  ///< the command that submits a script
-  std::string_view job_template() const;
 };
 const std::vector<JobScheduler>& schedulers();
-
-/// Returns the text of scripts/jobs/until_done.sh.
-std::string_view until_done_script();
 
 /// Quotes `text` as one word of the shell.
 std::string shell_word(const std::string& text);

@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Seconds of a launch without its cases: start of the ranks, GEMM peaks, measuring the machine.
+constexpr double launch_seconds = 120;
+
 /// The study with the context of its jobs.
 struct JobContext {
   const JobsOptions& options;
@@ -153,8 +156,8 @@ std::string submit_text(const fs::path& directory, const std::string& command,
       directory.string(), join(files, " "), command);
 }
 
-std::string template_text(const JobsOptions& options, const JobScheduler& scheduler) {
-  if (options.template_file.empty()) return std::string(scheduler.job_template());
+std::string template_text(const JobsOptions& options) {
+  if (options.template_file.empty()) return std::string(job_file(options.scheduler + ".template"));
   if (const std::string problem = why_unreadable(options.template_file); !problem.empty())
     throw ConfigError("--template", options.template_file, problem);
   return read_text(options.template_file);
@@ -192,8 +195,7 @@ std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& op
 ExitCode write_jobs(const JobsOptions& options) {
   JobContext context = load_jobs(options);
   context.directory = check_directory(options.directory);
-  const JobScheduler& scheduler = scheduler_of(options);
-  const std::string text = template_text(options, scheduler);
+  const std::string text = template_text(options);
   const std::string name =
       options.template_file.empty() ? options.scheduler + ".template" : options.template_file;
   const std::vector<Job> jobs = make_jobs(context.cases, options);
@@ -221,9 +223,9 @@ ExitCode write_jobs(const JobsOptions& options) {
   if (error) throw ConfigError("-o", options.directory, "cannot be created: " + error.message());
   for (std::size_t i = 0; i < files.size(); ++i)
     write_script(context.directory / files[i], scripts[i]);
-  write_text(context.directory / "until_done.sh", std::string(until_done_script()));
+  write_text(context.directory / "until_done.sh", std::string(job_file("until_done.sh")));
   const fs::path submit = context.directory / "submit.sh";
-  write_script(submit, submit_text(context.directory, scheduler.submit, files));
+  write_script(submit, submit_text(context.directory, scheduler_of(options).submit, files));
   print_output(table + fmt::format("\nSubmit all of them with {}\n", submit.string()));
   return ExitCode::ok;
 }

@@ -8,7 +8,7 @@
 
 #include <tessera/base/error.hpp>
 
-#include "run/job_time.hpp"
+#include "run/predicted_time.hpp"
 #include "study/study.hpp"
 
 namespace tessera::bench {

@@ -20,7 +20,7 @@
 #include <tessera/process/provenance.hpp>
 
 #include "measure/measure_machine.hpp"
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -33,8 +33,7 @@ class LaunchState {
               const RunOptions& options);
 
   std::string name() const { return document_.at("name"); }
-  /// launches/<name>.json
-  const nlohmann::json& document() const { return document_; }
+  Program program() const { return StoredDocument(document_.at("provenance")).as<Program>(); }
   /// The first ranks of the job, as many as the case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   /// Best FLOP/s of a rank's square matrix product in this launch.

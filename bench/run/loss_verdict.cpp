@@ -8,12 +8,8 @@
 
 #include <tessera/base/text.hpp>
 
-#include "results/documents.hpp"
-
 namespace tessera::bench {
 namespace {
-
-using Json = nlohmann::json;
 
 /// The step or validation at which losses differ most.
 struct LossDifference {
@@ -55,27 +51,24 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
                          const std::string& reference_name, double tolerance) {
   const LossCurve& losses = verification.losses;
   const std::vector<double>& steps = losses.steps;
-  const auto wanted_json = [&](std::vector<double> LossCurve::*list) {
-    return reference.losses ? numbers_json((*reference.losses).*list) : Json();
-  };
-  Json loss{{"verdict", nullptr},
-            {"tolerance", tolerance},
-            {"largest_relative_difference", nullptr},
-            {"largest_at_step", nullptr},
-            {"epochs", verification.epochs},
-            {"steps", steps.size()},
-            {"step_losses", numbers_json(steps)},
-            {"epoch_losses", numbers_json(losses.epochs)},
-            {"validation_losses", numbers_json(losses.validations)},
-            {"validated_at_steps", losses.validated_at},
-            {"reference_step_losses", wanted_json(&LossCurve::steps)},
-            {"reference_epoch_losses", wanted_json(&LossCurve::epochs)},
-            {"reference_validation_losses", wanted_json(&LossCurve::validations)},
-            {"reference", reference_name},
-            {"reference_ranks", reference.losses ? Json(reference.ranks) : Json()},
-            {"problem", reference.problem.empty() ? Json() : Json(reference.problem)}};
+  LossResult loss;
+  loss.tolerance = tolerance;
+  loss.epochs = verification.epochs;
+  loss.steps = static_cast<Size>(steps.size());
+  loss.step_losses = steps;
+  loss.epoch_losses = losses.epochs;
+  loss.validation_losses = losses.validations;
+  loss.validated_at_steps = losses.validated_at;
+  loss.reference = reference_name;
+  loss.problem = reference.problem;
+  if (reference.losses) {
+    loss.reference_step_losses = reference.losses->steps;
+    loss.reference_epoch_losses = reference.losses->epochs;
+    loss.reference_validation_losses = reference.losses->validations;
+    loss.reference_ranks = reference.ranks;
+  }
   const auto verdict = [&](const char* word, const std::string& problem = "") {
-    loss["verdict"] = word;
+    loss.verdict = word;
     return LossVerdict{loss, problem};
   };
   for (std::size_t i = 0; i < steps.size(); ++i)
@@ -91,8 +84,8 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
   const bool is_unseen = unseen.relative > trained.relative;
   const LossDifference& worst = is_unseen ? unseen : trained;
   const std::size_t step = is_unseen ? losses.validated_at[worst.at] : worst.at + 1;
-  loss["largest_at_step"] = step;
-  loss["largest_relative_difference"] = finite(worst.relative);
+  loss.largest_at_step = static_cast<Size>(step);
+  loss.largest_relative_difference = worst.relative;
   if (worst.relative <= tolerance) return verdict("equal");
   return verdict(
       "different",

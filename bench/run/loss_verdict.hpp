@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "measure/case_run.hpp"
 #include "run/references.hpp"
 
@@ -19,8 +17,8 @@ double relative_difference(double value, double wanted);
 double loss_tolerance(const Config& config, double asked);
 
 struct LossVerdict {
-  nlohmann::json document;  ///< "loss" in a result
-  std::string problem;      ///< why the case is invalid; empty if it is not
+  LossResult loss;
+  std::string problem;  ///< why the case is invalid; empty if it is not
 };
 LossVerdict judge_losses(const Verification& verification, const FoundReference& reference,
                          const std::string& reference_name, double tolerance);

@@ -2,11 +2,11 @@
 #include "run/predicted_time.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include <tessera/predict/simulate.hpp>
 #include <tessera/process/outcome.hpp>
-
-#include "run/case_steps.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -20,6 +20,13 @@ Size steps_verified(const Config& config, const VerifyRules& rules) {
 }
 
 }  // namespace
+
+Size block_steps(const MeasureRules& rules, double step_seconds) {
+  const auto per_round = [&](Size steps) { return (steps + rules.rounds - 1) / rules.rounds; };
+  const double wanted = std::min(std::ceil(rules.block_seconds / step_seconds), 1e9);
+  return std::max(per_round(rules.steps),
+                  std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
+}
 
 double PredictedTime::step_seconds(const Config& config, Size ranks) const {
   const Plan plan = plan_of(config, ranks);
@@ -48,6 +55,29 @@ double PredictedTime::reference_seconds(const Case& point, std::set<std::string>
   for (const Trial& trial : plan.trials)
     seconds += seconds_of(trial.fewer, {}) + seconds_of(trial.more, {});
   return seconds;
+}
+
+double seconds_of(const std::vector<const Case*>& cases, const Study& study,
+                  const std::optional<TimeSource>& source) {
+  const double limit = study.limits.case_seconds;
+  std::set<std::string> references;
+  if (!source) {
+    if (study.verify.enabled)
+      for (const Case* point : cases) references.insert(reference_name(point->config));
+    return limit * static_cast<double>(cases.size() + references.size());
+  }
+  const PredictedTime time(study, source->machine);
+  double sum = 0;
+  const auto limited = [&](double seconds) {
+    return std::min(limit, 10 + source->safety * seconds);
+  };
+  for (const Case* point : cases) {
+    const double step = time.step_seconds(point->config, point->ranks());
+    sum += limited(time.case_seconds(*point, step));
+    const double reference = time.reference_seconds(*point, references);
+    if (reference > 0) sum += limited(reference);
+  }
+  return sum;
 }
 
 }  // namespace tessera::bench

@@ -2,8 +2,10 @@
 // Predicted times of a study on a machine.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <tessera/predict/machine.hpp>
 
@@ -11,6 +13,10 @@
 #include "study/case.hpp"
 
 namespace tessera::bench {
+
+/// Returns the number of steps of a round, for steps of this length: enough for block_seconds, and
+/// in all rounds together between the study's steps and max_steps.
+Size block_steps(const MeasureRules& rules, double step_seconds);
 
 /// Predicted seconds without set-up. All functions throw ConfigError if the machine has too few
 /// ranks.
@@ -34,5 +40,19 @@ class PredictedTime {
   const Study& study_;
   const Machine& machine_;
 };
+
+/// The machine that predicts cases, and the factor by which measured times may exceed predicted
+/// ones.
+struct TimeSource {
+  Machine machine;
+  double safety = 3;
+};
+
+/// Returns the seconds that these cases need in one launch, without its start. Each case and each
+/// of their references takes ten seconds of set-up plus `safety` times its predicted steps, but at
+/// most limits.case_seconds. Without a source, it takes limits.case_seconds. Throws ConfigError if
+/// the machine has too few ranks for a case.
+double seconds_of(const std::vector<const Case*>& cases, const Study& study,
+                  const std::optional<TimeSource>& source);
 
 }  // namespace tessera::bench

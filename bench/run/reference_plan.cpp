@@ -10,7 +10,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <tessera/comm/share_json.hpp>
 
 #include "measure/case_run.hpp"
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "run/loss_verdict.hpp"
 
 namespace tessera::bench {
@@ -33,10 +33,9 @@ class ReferenceRuns {
     Outcome outcome;
     if (color == 0)
       outcome = run_on_group(part, study_.limits, [&] {
-        losses = with_compute_type(compute_type(run.config), [&](auto t) {
-          CaseRun<decltype(t)> training(run.config, part.ranks);
-          return Json(training.train([&] { check_time(part.ranks); }, steps).losses);
-        });
+        losses = CaseRun::make(run.config, part.ranks)
+                     ->train([&] { check_time(part.ranks); }, steps)
+                     .losses;
       });
     sleep_until_all_arrive(study_.limits, group_.raw.get());
     collectively(ranks, [&] {

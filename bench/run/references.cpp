@@ -9,14 +9,12 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "run/group.hpp"
 #include "run/reference_run.hpp"
 
 namespace tessera::bench {
 namespace {
-
-using Json = nlohmann::json;
 
 FoundReference failed_reference(const Outcome& outcome, Size ranks) {
   FoundReference failed;
@@ -28,20 +26,6 @@ FoundReference failed_reference(const Outcome& outcome, Size ranks) {
 }
 
 }  // namespace
-
-void to_json(Json& json, const FoundReference& found) {
-  json = {{"losses", found.losses ? Json(*found.losses) : Json()},
-          {"ranks", found.ranks},
-          {"problem", found.problem},
-          {"failure", {static_cast<int>(found.failure.code), found.failure.message}}};
-}
-
-void from_json(const Json& json, FoundReference& found) {
-  if (!json.at("losses").is_null()) found.losses = json.at("losses").get<LossCurve>();
-  found.ranks = json.at("ranks");
-  found.problem = json.at("problem");
-  found.failure = {static_cast<ExitCode>(json.at("failure")[0].get<int>()), json.at("failure")[1]};
-}
 
 FoundReference References::find(const Config& config) const {
   FoundReference found;
@@ -56,7 +40,7 @@ FoundReference References::find(const Config& config) const {
     if (!reference.losses)
       throw Error(ExitCode::usage, "{}: the file has no losses", (results_.path() / name).string());
     found.losses = reference.losses;
-    found.ranks = reference.ranks;
+    found.ranks = reference.ranks.value_or(1);
   });
   return found;
 }
@@ -68,13 +52,13 @@ bool References::begin(const ReferencePlan& plan) {
   if (present.has_steps(study_.verify.steps)) return false;
   lock_ = results_.take(plan.name + ".lock");
   if (!lock_) return true;
-  if (options_.give_up && present.lost >= *options_.give_up) {
+  if (options_.give_up && present.lost.value_or(0) >= *options_.give_up) {
     failures_[plan.name].failure = {ExitCode::communication,
                                     "launches ended while computing its reference"};
     lock_.reset();
     return false;
   }
-  ++present.lost;
+  present.lost = present.lost.value_or(0) + 1;
   results_.write(plan.name, present);
   return true;
 }
@@ -104,7 +88,7 @@ void References::make(const ReferencePlan& plan, const Communicator& world,
   collectively(world, [&] {
     if (!is_first) return;
     Reference kept = results_.reference(plan.name);
-    kept.lost = 0;
+    kept.lost.reset();
     if (outcome.failed())
       failures_[plan.name] = failed_reference(outcome, plan.run.ranks);
     else if (!kept.has_steps(study_.verify.steps))  // another launch may have computed more steps

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <tessera/comm/communicator.hpp>
 #include <tessera/process/outcome.hpp>
 
@@ -25,9 +23,12 @@ struct FoundReference {
   Size ranks = 0;         ///< ranks that computed the losses
   std::string problem{};  ///< why the case has no reference
   Outcome failure{};      ///< an error of the reference, which ends the case
+
+  static void fields(auto& f, auto& v) {
+    f("losses", v.losses, "ranks", v.ranks, "problem", v.problem, "code", v.failure.code, "message",
+      v.failure.message);
+  }
 };
-void to_json(nlohmann::json& json, const FoundReference& found);
-void from_json(const nlohmann::json& json, FoundReference& found);
 
 /// The references of a study's cases. Each is computed once for all cases that train in the same
 /// way, and kept in the results for other launches.

@@ -12,7 +12,7 @@
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
 #include "run/console.hpp"
@@ -71,7 +71,7 @@ class Simulation {
     result.launch = launch_;
     result.started = utc_time();
     const Outcome outcome = outcome_of([&] { simulate_case(point, result); });
-    if (outcome.failed()) end_case(result, outcome.code, outcome.message);
+    if (outcome.failed()) result.end(outcome.code, outcome.message);
     result.finished = utc_time();
     return result;
   }
@@ -86,21 +86,17 @@ class Simulation {
       throw ConfigError("distributed.threads", std::to_string(*threads),
                         "cannot be simulated: a machine file does not describe threads");
     const Plan plan = plan_of(point.config, point.ranks());
-    const MemoryPlan memory = largest_memory(plan).memory;
-    result.memory = memory_json(memory, study_.limits);
-    result.pipeline = pipeline_json(plan);
-    if (!fits(memory.total(), study_.limits))
-      throw Error(ExitCode::out_of_memory, too_large(memory.total(), study_.limits));
+    if (!add_plan(result, plan, study_.limits)) return;
     const SimulatedStep step = simulate(plan, cost_on(machine_, plan));
     const Breakdown breakdown = breakdown_of(step);
-    result.step_seconds = statistics_json(statistics_of({step.step_seconds}), study_.measure);
+    result.step_seconds = step_times(statistics_of({step.step_seconds}), study_.measure);
     result.rounds = {{launch_, 0, step.step_seconds, {1, 1}}};
     result.samples_per_second = static_cast<double>(point.batch()) / step.step_seconds;
     result.breakdown = breakdown;
     result.traffic = planned_traffic(plan);
-    add_call_times(result.traffic, plan, breakdown);
-    result.compute = compute_json(plan, product_rate(machine_, plan.input),
-                                  study_.limits.vendor_peak_flops_per_second, step.step_seconds);
+    add_call_times(*result.traffic, plan, breakdown);
+    result.compute = flop_rates(plan, product_rate(machine_, plan.input),
+                                study_.limits.vendor_peak_flops_per_second, step.step_seconds);
     result.wall_seconds = time_.case_seconds(point, step.step_seconds);
     result.status = "ok";
     result.exit_code = 0;
@@ -135,11 +131,12 @@ Json launch_document(const SimulateOptions& options, const Study& study, const M
 }  // namespace
 
 ExitCode simulate_study(const SimulateOptions& options) {
-  const Study study = load_study(options.source);
+  StudyCases work{load_study(options.source), {}};
+  const auto& [study, cases] = work;
   const Machine machine = load_machine(options.machine);
-  const std::vector<Case> cases = make_cases(study);
+  work.cases = make_cases(study);
   const ResultsDirectory results(options.directory);
-  results.prepare(study_document(study, cases), false);
+  results.prepare(work, false);
   const Json launch = launch_document(options, study, machine, cases);
   const std::string name = launch.at("name");
   results.write("launches/" + name + ".json", launch);
@@ -152,17 +149,15 @@ ExitCode simulate_study(const SimulateOptions& options) {
     if (result.status == "ok") {
       spent.cases += ranks * *result.wall_seconds;
       spent.references += ranks * simulation.reference_seconds(point, made);
-      results.write(
-          ResultsDirectory::of_case(point.id, "steps.json"),
-          {{"schema_version", 1}, {"attempt", 1}, {"rounds", {{result.median_seconds()}}}});
+      results.write_steps(result, {{result.step_seconds->median}});
     }
     results.write_result(result);
   }
-  const Json summary = write_summary(results);
+  const Summary summary = write_summary(results);
   print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n{}", machine.name,
                            summary_table(summary), spent.text()));
-  print_result_line(summary.at("result"), result_text(summary) + " in " + results.path().string());
-  return static_cast<ExitCode>(summary.at("exit_code").get<int>());
+  print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
+  return summary.exit_code;
 }
 
 }  // namespace tessera::bench

@@ -13,94 +13,92 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// `both`: planned and measured rows of a rank.
-Size planned_bytes(const Json& both) {
-  Size bytes = 0;
-  for (const Json& row : both[0]) bytes += row.at("payload_bytes").get<Size>();
-  return bytes;
+TrafficRow row_for(const MeshShape& mesh, const LedgerRow& row) {
+  TrafficRow made;
+  made.axis = row.axis;
+  made.operation = name_of(row.operation);
+  made.group_size = static_cast<Size>(group_of(mesh, row.axis, 0).size());
+  return made;
 }
 
-Json empty_row(const MeshShape& mesh, const std::string& axis, const std::string& operation) {
-  Json row{{"axis", axis},
-           {"operation", operation},
-           {"group_size", group_of(mesh, axis, 0).size()},
-           {"planned_calls", 0},
-           {"measured_calls", 0},
-           {"planned_payload_bytes", 0},
-           {"measured_payload_bytes", 0}};
-  for (const char* key : {"calls_per_step", "payload_bytes_per_step", "rounds_per_step",
-                          "wire_bytes_per_step", "seconds_per_step", "wait_seconds_per_step",
-                          "algorithm_bytes_per_second", "bus_bytes_per_second"})
-    row[key] = nullptr;
-  return row;
-}
-
-/// Merges the planned and the measured rows of a rank.
-Json rows_of_rank(const Json& both, const MeshShape& mesh) {
-  std::map<std::pair<std::string, std::string>, Json> rows;
-  for (const std::size_t which : {0, 1}) {
-    const std::string prefix = which == 0 ? "planned_" : "measured_";
-    for (const Json& row : both[which]) {
-      const std::string axis = row.at("axis"), operation = row.at("operation");
-      Json& out =
-          rows.try_emplace({axis, operation}, empty_row(mesh, axis, operation)).first->second;
-      for (const std::string key : {"calls", "payload_bytes"}) out[prefix + key] = row.at(key);
-    }
+/// Merges the planned and the measured rows of this rank.
+std::vector<TrafficRow> rows_of_rank(const MeshShape& mesh, const Verification& verification) {
+  std::map<std::pair<std::string, std::string_view>, TrafficRow> rows;
+  const auto row_of = [&](const LedgerRow& row) -> TrafficRow& {
+    TrafficRow& found =
+        rows.try_emplace({row.axis, name_of(row.operation)}, row_for(mesh, row)).first->second;
+    if (!found.measured_calls) found.measured_calls = found.measured_payload_bytes = 0;
+    return found;
+  };
+  for (const LedgerRow& planned : verification.planned_traffic) {
+    TrafficRow& row = row_of(planned);
+    row.planned_calls = planned.calls;
+    row.planned_payload_bytes = planned.payload_bytes;
   }
-  Json list = Json::array();
+  for (const LedgerRow& measured : verification.measured_traffic) {
+    TrafficRow& row = row_of(measured);
+    row.measured_calls = measured.calls;
+    row.measured_payload_bytes = measured.payload_bytes;
+  }
+  std::vector<TrafficRow> list;
   for (auto& [key, row] : rows) list.push_back(std::move(row));
   return list;
 }
 
+Size planned_bytes(const Traffic& traffic) {
+  Size bytes = 0;
+  for (const TrafficRow& row : traffic.rows) bytes += row.planned_payload_bytes;
+  return bytes;
+}
+
 }  // namespace
 
-Json verified_traffic(const Communicator& ranks, const MeshShape& mesh,
-                      const Verification& verification) {
-  Json traffic = conclude_json(
-      ranks, {verification.planned_traffic, verification.measured_traffic},
-      [&](const std::vector<Json>& all) -> Json {
-        const bool as_planned = std::all_of(all.begin(), all.end(),
-                                            [](const Json& both) { return both[0] == both[1]; });
-        const auto most = std::max_element(
-            all.begin(), all.end(),
-            [](const Json& a, const Json& b) { return planned_bytes(a) < planned_bytes(b); });
-        return {{"as_planned", as_planned}, {"rows", rows_of_rank(*most, mesh)}};
-      });
-  traffic["steps"] = verification.losses.steps.size();
-  traffic["epochs"] = verification.epochs;
+Traffic verified_traffic(const Communicator& ranks, const MeshShape& mesh,
+                         const Verification& verification) {
+  const Traffic mine{static_cast<Size>(verification.losses.steps.size()), verification.epochs,
+                     verification.planned_traffic == verification.measured_traffic,
+                     rows_of_rank(mesh, verification)};
+  return conclude_json(ranks, mine, [](const std::vector<Json>& all) -> Json {
+    Traffic most = all.front().get<Traffic>();
+    bool as_planned = true;
+    for (const Json& one : all) {
+      Traffic traffic = one.get<Traffic>();
+      as_planned &= *traffic.as_planned;
+      if (planned_bytes(traffic) > planned_bytes(most)) most = std::move(traffic);
+    }
+    most.as_planned = as_planned;
+    return most;
+  });
+}
+
+Traffic planned_traffic(const Plan& plan) {
+  Traffic traffic;
+  traffic.steps = 1;
+  for (const LedgerRow& planned : step_traffic(plan)) {
+    TrafficRow& row = traffic.rows.emplace_back(row_for(plan.input.mesh, planned));
+    row.planned_calls = planned.calls;
+    row.planned_payload_bytes = planned.payload_bytes;
+  }
   return traffic;
 }
 
-Json planned_traffic(const Plan& plan) {
-  Json list = Json::array();
-  for (const LedgerRow& planned : step_traffic(plan)) {
-    Json& row = list.emplace_back(
-        empty_row(plan.input.mesh, planned.axis, std::string(name_of(planned.operation))));
-    row["planned_calls"] = planned.calls;
-    row["planned_payload_bytes"] = planned.payload_bytes;
-    row["measured_calls"] = row["measured_payload_bytes"] = nullptr;
-  }
-  return {{"steps", 1}, {"epochs", 0}, {"as_planned", nullptr}, {"rows", list}};
-}
-
-void add_call_times(Json& traffic, const Plan& plan, const Breakdown& breakdown) {
-  for (Json& row : traffic.at("rows"))
+void add_call_times(Traffic& traffic, const Plan& plan, const Breakdown& breakdown) {
+  for (TrafficRow& row : traffic.rows)
     for (const auto& [axis, operation, calls, bytes] : step_traffic(plan)) {
-      if (row.at("axis") != axis || row.at("operation") != name_of(operation)) continue;
-      const Size n = row.at("group_size");
-      const double factor = wire_factor(operation, n);
-      row["calls_per_step"] = calls;
-      row["payload_bytes_per_step"] = bytes;
-      row["rounds_per_step"] = static_cast<double>(calls) * rounds(operation, n);
-      row["wire_bytes_per_step"] = static_cast<double>(bytes) * factor;
+      if (row.axis != axis || row.operation != name_of(operation)) continue;
+      const double factor = wire_factor(operation, row.group_size);
+      row.calls_per_step = calls;
+      row.payload_bytes_per_step = bytes;
+      row.rounds_per_step = static_cast<double>(calls) * rounds(operation, row.group_size);
+      row.wire_bytes_per_step = static_cast<double>(bytes) * factor;
       for (const CallTime& time : breakdown.calls) {
         if (time.axis != axis || time.operation != operation) continue;
-        row["seconds_per_step"] = time.seconds;
-        row["wait_seconds_per_step"] = time.waiting;
+        row.seconds_per_step = time.seconds;
+        row.wait_seconds_per_step = time.waiting;
         if (time.seconds <= 0) continue;
         const double bandwidth = static_cast<double>(bytes) / time.seconds;
-        row["algorithm_bytes_per_second"] = bandwidth;
-        row["bus_bytes_per_second"] = bandwidth * factor;
+        row.algorithm_bytes_per_second = bandwidth;
+        row.bus_bytes_per_second = bandwidth * factor;
       }
     }
 }

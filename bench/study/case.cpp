@@ -202,6 +202,17 @@ NodesOf nodes_of_cases(const Study& study, const std::optional<Topology>& launch
 
 }  // namespace
 
+void check_factors(const StoredDocument& factors) {
+  constexpr Size most_samples = 1'000'000'000'000'000;
+  factors["strategy"].text();
+  factors["mesh"].text();
+  factors["ranks"].integer(1, most_ranks);
+  factors["global_batch"].integer(1, most_samples);
+  factors["microbatches"].integer(1, most_samples);
+  if (const StoredDocument threads = factors["distributed.threads"]; !threads.is_missing())
+    threads.number();
+}
+
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh) {
   for (const StrategyOption& option : strategy_options())
     if (option.key == key) {

@@ -15,6 +15,10 @@
 
 namespace tessera::bench {
 
+/// Throws Error (usage) unless they are complete.
+void check_factors(const StoredDocument& factors);
+auto checked_factors(auto& factors) { return CheckedField{factors, &check_factors}; }
+
 /// One point of a study.
 struct Case {
   std::string id;     ///< readable, and unique by a hash of the configuration
@@ -28,6 +32,23 @@ struct Case {
 
   Size ranks() const { return mesh.num_ranks(); }
   Size batch() const { return config.training.batch_size; }
+
+  /// Those that study.json has.
+  static void fields(auto& f, auto& v) {
+    f("id", required(v.id), "label", required(v.label), "factors", checked_factors(v.factors),
+      "skip_reason", v.skip_reason);
+  }
+};
+
+/// A study and its cases: study.json (bench/RESULTS.md).
+struct StudyCases {
+  Study study;
+  std::vector<Case> cases;
+
+  static void fields(auto& f, auto& v) {
+    Study::fields(f, v.study);
+    f("schema_version", written(1), "strategies", written(names_of<Strategy>), "cases", v.cases);
+  }
 };
 
 /// Returns the cases of all grids in order. A factor that makes no difference to a case is dropped

@@ -15,6 +15,8 @@
 #include <tessera/base/view.hpp>
 #include <tessera/config/config.hpp>
 
+#include "document/document.hpp"
+
 namespace tessera::bench {
 
 /// The batch that stays the same when ranks are added.
@@ -48,16 +50,21 @@ struct MeasureRules {
   Size instrumented_steps = 5;      ///< steps of the run that finds the breakdown
   Size checkpoints = 3;             ///< timed per case, if checkpoint.directory is set
   Size gemm_size = peak_gemm_size;  ///< rows of the square product that is the machine's peak
+
+  TESSERA_FIELDS(warm_up, rounds, launches, steps, max_steps, block_seconds, keep_bytes,
+                 instrumented_steps, checkpoints, gemm_size);
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureRules, warm_up, rounds, launches, steps, max_steps,
-                                   block_seconds, keep_bytes, instrumented_steps, checkpoints,
-                                   gemm_size)
 
 struct Limits {
   double case_seconds =
       600;  ///< limit of a case with its set-up, and of a reference with its trials
   std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
   std::optional<double> vendor_peak_flops_per_second;  ///< per rank, as its vendor states
+
+  static void fields(auto& f, auto& v) {
+    f("case_seconds", positive(v.case_seconds), "memory_bytes", v.memory_bytes,
+      "vendor_peak_flops_per_second", v.vendor_peak_flops_per_second);
+  }
 };
 
 /// Rules for verifying the losses of a case against those of a run that shards nothing.
@@ -66,6 +73,8 @@ struct VerifyRules {
   double tolerance = 1e-5;    ///< relative difference of losses
   std::optional<Size> steps;  ///< compared steps; unset: all epochs of the configuration
   Size ranks = 1;             ///< at most, for the reference; several are verified by trials
+
+  TESSERA_FIELDS(enabled, tolerance, steps, ranks);
 };
 
 /// Factor or configuration key -> its values. All grids of a study together make its cases.
@@ -82,6 +91,8 @@ struct Exclusion {
 struct Baseline {
   std::optional<Size> ranks;
   std::string strategy = "data";
+
+  static void fields(auto& f, auto& v) { f("ranks", v.ranks, "strategy", required(v.strategy)); }
 };
 
 /// A sweep: the common configuration of its cases, the keys that vary, and the rules of measuring.
@@ -102,6 +113,13 @@ struct Study {
   Limits limits;
   VerifyRules verify;
   std::uint64_t seed = 1;  ///< for the order of cases
+
+  /// Those that study.json has.
+  static void fields(auto& f, auto& v) {
+    f("name", required(v.name), "description", v.description, "file", v.file, "small", v.small,
+      "scaling", v.scaling, "baseline", v.baseline, "measure", v.measure, "limits", v.limits,
+      "verify", v.verify);
+  }
 };
 
 struct StudySource {

@@ -23,8 +23,8 @@ Breakdown break_down_on(const MeshShape& mesh, std::vector<RankTrace> ranks, Siz
   return break_down(ranks, steps);
 }
 
-TEST(Breakdown, TheLastToArriveTellsWhatACallTakes) {
-  // Rank 0 computes for 4 s and finds rank 1, which has waited for 2 s.
+TEST(Breakdown, ACallTakesTheTimeOfTheLastToArrive) {
+  // Rank 0 computes for 4 s. Rank 1 arrives 2 s earlier and waits for it.
   const Breakdown b = break_down_on(two,
                                     {trace(4, {{"data", Operation::all_reduce, 1}}),
                                      trace(2, {{"data", Operation::all_reduce, 3}})},
@@ -77,7 +77,7 @@ TEST(Breakdown, AMessageTakesAsLongAsTheShortest) {
   EXPECT_DOUBLE_EQ(b.idle.max_rank_seconds, 4);
 }
 
-// Tests of messages take time, but the stage has work to do, so it does not wait.
+// A stage that tests its messages during a pass computes, so it does not wait.
 TEST(Breakdown, AStageThatComputesDoesNotWait) {
   RankTrace busy =
       trace(8, {{"pipeline", Operation::receive, 2}, {"pipeline", Operation::send, 1}});
@@ -106,17 +106,21 @@ TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
   EXPECT_EQ(group_of(four, "world", 1).size(), 4u);
 }
 
-TEST(Breakdown, TracesSurviveTheirJourney) {
-  const RankTrace sent = trace(2, {{"data+fsdp", Operation::reduce_scatter, 0.25}});
+TEST(Breakdown, TracesPassBetweenRanks) {
+  RankTrace sent = trace(2, {{"data+fsdp", Operation::reduce_scatter, 0.25, 3}});
+  sent.regions = {{"tessera::loss", 1, 0.5}};
   const RankTrace got = nlohmann::json::parse(nlohmann::json(sent).dump());
   EXPECT_EQ(got.step, sent.step);
   ASSERT_EQ(got.calls.size(), 1u);
   EXPECT_EQ(got.calls[0].axis, "data+fsdp");
   EXPECT_EQ(got.calls[0].operation, Operation::reduce_scatter);
   EXPECT_EQ(got.calls[0].seconds, 0.25);
+  EXPECT_EQ(got.calls[0].begin, 3);
+  ASSERT_EQ(got.regions.size(), 1u);
+  EXPECT_EQ(got.regions[0].name, "tessera::loss");
 }
 
-TEST(WireModel, IsThatOfARing) {
+TEST(WireModel, GivesFactorsAndRoundsOfARing) {
   EXPECT_DOUBLE_EQ(wire_factor(Operation::all_reduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(wire_factor(Operation::all_gather, 4), 0.75);
   EXPECT_DOUBLE_EQ(wire_factor(Operation::broadcast, 4), 1);

@@ -46,18 +46,5 @@ TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
   }
 }
 
-TEST(ChromeTrace, SurvivesTheWayBetweenRanks) {
-  RankTrace trace;
-  trace.step = 6;
-  trace.regions = {{"tessera::loss", 1, 0.5}};
-  trace.calls = {{"model", Operation::all_gather, 2, 3}};
-  const RankTrace back = nlohmann::json(trace).get<RankTrace>();
-  ASSERT_EQ(back.regions.size(), 1u);
-  EXPECT_EQ(back.regions[0].name, "tessera::loss");
-  EXPECT_DOUBLE_EQ(back.regions[0].begin, 1);
-  ASSERT_EQ(back.calls.size(), 1u);
-  EXPECT_DOUBLE_EQ(back.calls[0].begin, 3);
-}
-
 }  // namespace
 }  // namespace tessera::bench

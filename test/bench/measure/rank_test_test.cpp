@@ -98,7 +98,7 @@ Values rounds(std::mt19937& engine, std::size_t n, double noise) {
 }
 
 // The rate of false verdicts is at most the level, and a difference of the stated size is found.
-TEST(RankTest, HoldsItsLevelUnderHeavyTailsAndFindsWhatItSaysItFinds) {
+TEST(RankTest, HoldsItsLevelUnderHeavyTailsAndFindsTheDetectableRatio) {
   std::mt19937 engine(2);
   constexpr double level = 0.05;
   int wrong = 0, found = 0;

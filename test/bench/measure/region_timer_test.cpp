@@ -39,7 +39,7 @@ TEST(RegionTimer, BooksAWaitToTheAxisOfItsCall) {
     mesh.axis("model").all_reduce(activations);
     request.wait();
   }
-  // The start and the wait count as one call each.
+  // Start and wait of a request count as one call each.
   EXPECT_EQ(calls_by_axis(timer.trace()), (std::map<std::string, Size>{{"data", 2}, {"model", 2}}));
 }
 
@@ -47,6 +47,9 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
   const Communicator world = Communicator::world();
   const Vector<float> values("values", 10);
   const Matrix<float> a("a", 64, 64), b("b", 64, 64), c("c", 64, 64);
+  const auto before = Kokkos::Tools::Experimental::get_callbacks().push_region;
+  { const RegionTimer earlier; }
+  EXPECT_EQ(Kokkos::Tools::Experimental::get_callbacks().push_region, before);
   const RegionTimer timer;
   world.all_reduce(values);  // not in a step
   {

@@ -68,7 +68,7 @@ TEST(Statistics, OutliersAreCountedAndKept) {
   EXPECT_EQ(statistics.median, 11);
 }
 
-TEST(Statistics, OfNothingIsAnError) { EXPECT_THROW(statistics_of({}), std::invalid_argument); }
+TEST(Statistics, NoValuesAreAnError) { EXPECT_THROW(statistics_of({}), std::invalid_argument); }
 
 }  // namespace
 }  // namespace tessera::bench

@@ -17,8 +17,6 @@
 #include <tessera/process/outcome.hpp>
 
 #include "results/compare.hpp"
-#include "results/documents.hpp"
-#include "results/stored_checks.hpp"
 #include "results/summary.hpp"
 #include "run/console.hpp"
 #include "run/loss_verdict.hpp"
@@ -55,14 +53,16 @@ class Readers {
             [this] { comparison_text(compare_results(sound_, directory_)); },
             [this] { compare_with_itself(directory_); },
             [this] { select(); },
-            [this] { results_.prepare(study_document(study_, cases_), true); },
+            [this] {
+              results_.prepare({study_, cases_}, true);
+            },
             [this] { judge(); }};
   }
 
  private:
   void summarize() const {
     const Results results = read_results(results_);
-    const Json summary = summarize_study(results);
+    const Summary summary = summarize_study(results);
     cases_csv(summary);
     steps_csv(results);
     summary_table(summary);
@@ -73,7 +73,7 @@ class Readers {
   void select() const {
     for (const Case& point : cases_) {
       select_case(point, results_, options_, study_, {2});
-      if (const auto result = results_.result(point.id)) results_.launch(result->launch);
+      if (const auto result = results_.result(point.id)) results_.program(result->launch);
       results_.steps(point.id);
     }
   }

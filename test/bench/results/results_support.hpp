@@ -41,46 +41,43 @@ inline CaseResult fake_result(const FakeCase& fake) {
   result.exit_code = ok ? 0 : 5;
   result.attempt = 1;
   result.launch = "one";
-  result.loss = {{"verdict", "equal"}, {"epoch_losses", {0.5, 0.25}}};
-  result.memory = {{"planned_bytes", 100}, {"measured_bytes", 100}, {"predicted_oom", false}};
-  result.prediction = {{"step_seconds", 0.9}};
+  result.loss.emplace().verdict = "equal";
+  result.loss->epoch_losses = {0.5, 0.25};
+  result.memory.emplace().planned_bytes = 100;
+  result.memory->measured_bytes = 100;
+  result.prediction.emplace().step_seconds = 0.9;
   if (!ok) return result;
-  result.step_seconds = {{"median", fake.seconds},
-                         {"mad", 0.0},
-                         {"min", fake.seconds},
-                         {"p95", fake.seconds},
-                         {"max", fake.seconds},
-                         {"n", 30},
-                         {"outliers", 0},
-                         {"ci95_low", 0.9 * fake.seconds},
-                         {"ci95_high", 1.25 * fake.seconds}};
+  const double t = fake.seconds;
+  result.step_seconds = StepTimes{t, 0, t, t, t, 0.9 * t, 1.25 * t, 30, 0, 5};
   for (int round = 0; round < 10; ++round)
     result.rounds.push_back({"one", 1.0 * round, fake.seconds * (1 + 0.001 * (round % 5)), {1, 1}});
   result.samples_per_second = static_cast<double>(fake.batch) / fake.seconds;
-  result.compute = {{"flops_per_second", 1e9},
-                    {"flops_per_second_per_rank", 1e9 / static_cast<double>(fake.ranks)},
-                    {"mfu", 0.5}};
+  ComputeResult& compute = result.compute.emplace();
+  compute.flops_per_second = 1e9;
+  compute.flops_per_second_per_rank = 1e9 / static_cast<double>(fake.ranks);
+  compute.mfu = 0.5;
   return result;
 }
 
 inline Results fake_results(const std::vector<FakeCase>& cases,
-                            const std::string& scaling = "strong") {
-  Results results{{{"name", "fake"},
-                   {"small", false},
-                   {"scaling", scaling},
-                   {"baseline", {{"ranks", nullptr}, {"strategy", "data"}}},
-                   {"limits", {{"case_seconds", 10.0}}},
-                   {"cases", nlohmann::json::array()}},
-                  {}};
-  for (const FakeCase& fake : cases) {
-    results.cases.push_back(fake_result(fake));
-    const CaseResult& made = results.cases.back();
-    results.study["cases"].push_back({{"id", made.id},
-                                      {"label", made.label},
-                                      {"factors", made.factors},
-                                      {"skip_reason", nullptr}});
-  }
+                            ScalingKind scaling = ScalingKind::strong) {
+  Results results;
+  results.study.name = "fake";
+  results.study.scaling = scaling;
+  for (const FakeCase& fake : cases) results.cases.push_back(fake_result(fake));
   return results;
+}
+
+/// Returns the study of results as its document has it.
+inline StudyCases study_of(const Results& results) {
+  StudyCases study{results.study, {}};
+  for (const CaseResult& result : results.cases) {
+    Case& point = study.cases.emplace_back();
+    point.id = result.id;
+    point.label = result.label;
+    point.factors = result.factors;
+  }
+  return study;
 }
 
 }  // namespace tessera::bench

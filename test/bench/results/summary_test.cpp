@@ -18,15 +18,17 @@ const FakeCase one{.ranks = 1, .seconds = 8};
 const FakeCase two{.ranks = 2, .seconds = 5};
 const FakeCase four{.ranks = 4, .seconds = 2.5};
 
-Json row(const Json& summary, const std::string& id) {
-  for (const Json& candidate : summary.at("cases"))
+/// Returns the row of a case as summary.json has it.
+Json row(const Summary& summary, const std::string& id) {
+  const Json document = summary;
+  for (const Json& candidate : document.at("cases"))
     if (candidate.at("id") == id) return candidate;
   ADD_FAILURE() << id;
   return {};
 }
 
 TEST(Summary, StrongScaling) {
-  const Json summary = summarize_study(fake_results({one, two, four}));
+  const Summary summary = summarize_study(fake_results({one, two, four}));
   const Json at_four = row(summary, "data-4-b64");
   EXPECT_EQ(at_four.at("baseline"), "data-1-b64");
   EXPECT_DOUBLE_EQ(at_four.at("speedup"), 8 / 2.5);
@@ -35,18 +37,18 @@ TEST(Summary, StrongScaling) {
   EXPECT_NEAR(at_four.at("speedup_low"), 8 / 2.5, 1e-9);
   EXPECT_NEAR(at_four.at("speedup_high"), 8 / 2.5, 1e-9);
   EXPECT_DOUBLE_EQ(row(summary, "data-1-b64").at("efficiency"), 1);
-  EXPECT_EQ(summary.at("best"), "data-4-b64");
+  EXPECT_EQ(summary.best, "data-4-b64");
 }
 
-TEST(Summary, WhatCannotBeToldFromTheBestIsATie) {
+TEST(Summary, CasesIndistinguishableFromTheBestAreTies) {
   FakeCase close = two;
   close.strategy = "zero1";
   close.seconds = 2.55;
-  const Json summary = summarize_study(fake_results({one, close, four}));
-  EXPECT_EQ(summary.at("best"), "data-4-b64");
-  EXPECT_EQ(summary.at("ties"), Json({"zero1-2-b64"})) << "2 % slower";
-  EXPECT_DOUBLE_EQ(summary.at("machine").at("drift"), 0);
-  EXPECT_NEAR(summary.at("machine").at("resolution"), 0.03, 1e-9);
+  const Summary summary = summarize_study(fake_results({one, close, four}));
+  EXPECT_EQ(summary.best, "data-4-b64");
+  EXPECT_EQ(summary.ties, std::vector<std::string>{"zero1-2-b64"}) << "2 % slower";
+  EXPECT_DOUBLE_EQ(summary.machine.drift.value(), 0);
+  EXPECT_NEAR(summary.machine.resolution.value(), 0.03, 1e-9);
   const std::string table = summary_table(summary);
   EXPECT_NE(table.find("* zero1"), std::string::npos) << table;
   EXPECT_NE(table.find("differences below 3.0% are not significant"), std::string::npos);
@@ -55,15 +57,15 @@ TEST(Summary, WhatCannotBeToldFromTheBestIsATie) {
 TEST(Summary, FewRoundsGiveNoVerdict) {
   Results results = fake_results({one, two});
   for (CaseResult& result : results.cases) result.rounds.resize(1);
-  const Json summary = summarize_study(results);
-  EXPECT_EQ(summary.at("ties"), Json::array());
-  EXPECT_TRUE(summary.at("machine").at("resolution").is_null());
+  const Summary summary = summarize_study(results);
+  EXPECT_TRUE(summary.ties.empty());
+  EXPECT_FALSE(summary.machine.resolution);
   EXPECT_TRUE(row(summary, "data-2-b64").at("speedup_low").is_null());
   EXPECT_NE(summary_table(summary).find("they need 6 rounds or more"), std::string::npos);
 }
 
 TEST(Summary, TheSmallestMeshIsTheBaselineWhereOneRankIsMissing) {
-  const Json summary =
+  const Summary summary =
       summarize_study(fake_results({two, four, {.ranks = 1, .status = "oom", .seconds = 8}}));
   const Json at_four = row(summary, "data-4-b64");
   EXPECT_EQ(at_four.at("baseline_ranks"), 2);
@@ -72,10 +74,10 @@ TEST(Summary, TheSmallestMeshIsTheBaselineWhereOneRankIsMissing) {
 }
 
 TEST(Summary, WeakScalingComparesEqualBatchesOfARank) {
-  const Json summary = summarize_study(fake_results({{.ranks = 1, .batch = 16, .seconds = 2},
-                                                     {.ranks = 4, .batch = 64, .seconds = 2.5},
-                                                     {.ranks = 4, .batch = 16, .seconds = 1}},
-                                                    "weak"));
+  const Summary summary = summarize_study(fake_results({{.ranks = 1, .batch = 16, .seconds = 2},
+                                                        {.ranks = 4, .batch = 64, .seconds = 2.5},
+                                                        {.ranks = 4, .batch = 16, .seconds = 1}},
+                                                       ScalingKind::weak));
   const Json same = row(summary, "data-4-b64");
   EXPECT_EQ(same.at("baseline"), "data-1-b16");
   EXPECT_DOUBLE_EQ(same.at("efficiency"), 2 / 2.5);
@@ -89,7 +91,7 @@ TEST(Summary, TheBaselineDoesTheSameWorkWithThePreferredStrategy) {
   const FakeCase overlap{
       .ranks = 2, .batch = 64, .seconds = 4, .others = {{"distributed.overlap", true}}};
   const FakeCase wide{.ranks = 2, .batch = 96, .seconds = 4, .others = {{"model.seed", 7}}};
-  const Json summary = summarize_study(fake_results({zero, one, other_width, overlap, wide}));
+  const Summary summary = summarize_study(fake_results({zero, one, other_width, overlap, wide}));
   EXPECT_EQ(row(summary, "zero1-1-b64").at("baseline"), "data-1-b64");
   EXPECT_EQ(row(summary, "data-2-b64").at("baseline"), "data-1-b64");
   EXPECT_EQ(row(summary, "data-2-b96").at("baseline"), "data-2-b96");
@@ -100,34 +102,34 @@ TEST(Summary, EfficiencyIsPerCoreWhereThreadsVary) {
   const FakeCase alone{.ranks = 1, .seconds = 8, .others = {{"distributed.threads", 1}}};
   const FakeCase threaded{.strategy = "zero1", .ranks = 1, .seconds = 5, .others = threads};
   const FakeCase both{.ranks = 2, .seconds = 2.5, .others = threads};
-  const Json summary = summarize_study(fake_results({threaded, alone, both}));
+  const Summary summary = summarize_study(fake_results({threaded, alone, both}));
   EXPECT_EQ(row(summary, "data-2-b64").at("baseline"), "data-1-b64");
   EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("speedup"), 8 / 2.5);
   EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("efficiency"), 8 / 2.5 / 4);
   EXPECT_DOUBLE_EQ(row(summary, "zero1-1-b64").at("efficiency"), 8.0 / 5 / 2);
 }
 
-TEST(Summary, WhatIsNotOkHasNoSpeed) {
+TEST(Summary, CasesThatAreNotOkHaveNoSpeed) {
   FakeCase invalid = four;
   invalid.status = "invalid";
   Results results = fake_results({one, invalid});
-  results.cases[1].step_seconds = {{"median", 0.1}};
+  results.cases[1].step_seconds.emplace().median = 0.1;
   results.cases[1].samples_per_second = 1e9;
-  const Json summary = summarize_study(results);
+  const Summary summary = summarize_study(results);
   const Json off = row(summary, "data-4-b64");
   EXPECT_TRUE(off.at("samples_per_second").is_null());
   EXPECT_TRUE(off.at("speedup").is_null());
-  EXPECT_EQ(summary.at("best"), "data-1-b64");
+  EXPECT_EQ(summary.best, "data-1-b64");
 }
 
 TEST(Summary, VerdictsAndExitCodes) {
   const auto expect = [](const std::string& status, const std::string& verdict, ExitCode code) {
     FakeCase second = two;
     second.status = status;
-    const Json summary = summarize_study(fake_results({one, second}));
-    EXPECT_EQ(summary.at("result"), verdict) << status;
-    EXPECT_EQ(summary.at("exit_code"), static_cast<int>(code)) << status;
-    EXPECT_EQ(summary.at("counts").at(status), status == "ok" ? 2 : 1);
+    const Summary summary = summarize_study(fake_results({one, second}));
+    EXPECT_EQ(summary.result, verdict) << status;
+    EXPECT_EQ(summary.exit_code, code) << status;
+    EXPECT_EQ(summary.counts.at(status), status == "ok" ? 2 : 1);
   };
   expect("ok", "PASS", ExitCode::ok);
   expect("skipped", "PASS", ExitCode::ok);
@@ -139,21 +141,22 @@ TEST(Summary, VerdictsAndExitCodes) {
   expect("running", "PARTIAL", ExitCode::skipped);
 }
 
-TEST(Summary, MemoryThatThePlanKnewToBeTooMuchIsNoFailure) {
+TEST(Summary, APredictedLackOfMemoryIsNoFailure) {
   FakeCase second = two;
   second.status = "oom";
   Results results = fake_results({one, second});
-  results.cases[1].memory["predicted_oom"] = true;
-  EXPECT_EQ(summarize_study(results).at("result"), "PASS");
+  results.cases[1].memory->predicted_oom = true;
+  EXPECT_EQ(summarize_study(results).result, "PASS");
 }
 
-TEST(Summary, TheShareOfMatrixProductsIsOfTheInstrumentedStep) {
+TEST(Summary, SharesAreRelativeToTheInstrumentedStep) {
   Results results = fake_results({one, two});
-  results.cases[1].breakdown = {{"step_seconds", 4.0},
-                                {"communication", {{"mean_rank_seconds", 0.5}}},
-                                {"idle", {{"mean_rank_seconds", 0.5}}},
-                                {"products", {{"mean_rank_seconds", 2.5}}}};
-  const Json summary = summarize_study(results);
+  Breakdown& breakdown = results.cases[1].breakdown.emplace();
+  breakdown.step_seconds = 4;
+  breakdown.communication.mean_rank_seconds = 0.5;
+  breakdown.idle.mean_rank_seconds = 0.5;
+  breakdown.products.mean_rank_seconds = 2.5;
+  const Summary summary = summarize_study(results);
   EXPECT_TRUE(row(summary, "data-1-b64").at("product_share").is_null()) << "no breakdown";
   EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("product_share"), 0.625);
   EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("communication_share"), 0.25);
@@ -162,7 +165,7 @@ TEST(Summary, TheShareOfMatrixProductsIsOfTheInstrumentedStep) {
   EXPECT_NE(table.find("62.5%       0.5 50.0%"), std::string::npos) << table;
 }
 
-TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
+TEST(Csv, QuotesTextAndLeavesUnknownValuesEmpty) {
   FakeCase failed = two;
   failed.status = "failed";
   Results results = fake_results({one, failed});
@@ -182,10 +185,10 @@ TEST(Csv, QuotesWhatNeedsItAndLeavesTheUnknownEmpty) {
             "id,attempt,round,step,seconds\ndata-1-b64,1,0,0,0.5\ndata-1-b64,1,1,0,0.25\n");
 }
 
-TEST(Console, FiguresOfMeritAreWhatToolsRead) {
+TEST(Console, PrintsFiguresOfMerit) {
   FakeCase failed = four;
   failed.status = "failed";
-  const Json summary = summarize_study(fake_results({one, two, failed}));
+  const Summary summary = summarize_study(fake_results({one, two, failed}));
   EXPECT_EQ(figures_of_merit(summary), R"(FOM: data-1-b64.samples_per_second 8 samples/s
 FOM: data-1-b64.step_seconds 8 s
 FOM: data-1-b64.efficiency 1 1

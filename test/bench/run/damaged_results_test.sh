@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For edited or truncated results, every command ends with one line that names file and key.
+# Edited or truncated results make every command end with one line that names file and key.
 # usage: damaged_results_test.sh PROGRAM DAMAGE_RESULTS LAUNCHER...   (of 2 ranks)
 program=$1 damage_results=$2
 shift 2
@@ -10,7 +10,7 @@ launcher=("${several[@]}")
 source "$(dirname "$0")/../../app/script_support.sh"
 
 begin sound
-# Comparing a study with itself takes four rounds.
+# compare --aa needs four rounds.
 sed 's/^rounds = .*/rounds = 4/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
 launch run study.toml -o results
 expect_code 0
@@ -33,7 +33,7 @@ damage() {
   sed -i "$2" "$here/results/$1"
 }
 
-# Each damage is tried with the commands that read the file.
+# All ranks agree on the error. damage_results has tried every reader.
 begin damaged
 cp "$work/sound/study.toml" "$here"
 cp -r "$work/sound/results" "$here/before"
@@ -41,46 +41,33 @@ cd "$here/before" || exit 1
 result=$(find cases -name result.json | sort | head -1) steps=$(find cases -name steps.json | sort | head -1)
 reference=$(find references -name '*.json' | sort | head -1)
 cd - > /dev/null || exit 1
-# read_by COMMAND: runs a command that reads the results.
-read_by() {
-  launcher=()
-  case $1 in
-    compare) launch compare before results ;;
-    select) launch run study.toml -o results --resume --dry-run ;;
-    resume)
-      launcher=("${several[@]}")
-      launch run study.toml -o results --resume --set measure.launches=2
-      ;;
-  esac
+# resume: continues with the results in a launch of 2 ranks.
+resume() {
+  launcher=("${several[@]}")
+  launch run study.toml -o results --resume --set measure.launches=2
 }
-for reader in compare resume select; do
-  damage "$result" 's/"status": "ok"/"status": 3/'
-  read_by $reader
-  expect_named "$result" 'status = 3: must be a text'
-  damage "$result" '$ d'
-  read_by $reader
-  expect_named "$result" 'is not a JSON document: parse error at line'
-  damage "$result" 's/"global_batch": [0-9]*/"global_batch": -16/'
-  read_by $reader
-  expect_named "$result" 'factors.global_batch = -16: must be an integer from 1 to'
-  rm "$here/results/$result"
-  mkdir "$here/results/$result"
-  read_by $reader
-  expect_named "$result" 'must be a regular file'
-done
-for reader in compare resume; do
-  damage "$steps" 's/"rounds": \[/"rounds": [null, /'
-  read_by $reader
-  expect_named "$steps" 'rounds[0] = null: must be a list of numbers'
-  damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
-  read_by $reader
-  expect_named study.json 'limits.case_seconds = "long": must be a number from'
-  echo '[]' > "$here/results/study.json"
-  read_by $reader
-  expect_named study.json 'must hold a JSON object'
-done
+damage "$result" 's/"status": "ok"/"status": 3/'
+resume
+expect_named "$result" 'status = 3: must be a text'
+damage "$result" '$ d'
+resume
+expect_named "$result" 'is not a JSON document: parse error at line'
+damage "$result" 's/"global_batch": [0-9]*/"global_batch": -16/'
+launcher=()
+launch compare before results
+expect_named "$result" 'factors.global_batch = -16: must be an integer from 1 to'
+damage "$steps" 's/"rounds": \[/"rounds": [null, /'
+resume
+expect_named "$steps" 'rounds[0] = null: must be a list of numbers'
+damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
+launcher=()
+launch compare before results
+expect_named study.json 'limits.case_seconds = "long": must be a number from'
+echo '[]' > "$here/results/study.json"
+resume
+expect_named study.json 'must hold a JSON object'
 damage "$reference" 's/"losses": {/"losses": [{/; s/^  },$/  }],/'
-read_by resume
+resume
 expect_named "$reference" 'losses = '
 
 # The exit codes of compare, which scripts rely on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For any settings of a study, a launch decides about each case as the list says.
+// For random settings of each study, a launch skips the cases that the list skips.
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -12,7 +12,7 @@
 #include <tessera/config/toml_text.hpp>
 #include <tessera/io/whole_file.hpp>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 #include "run/attempt.hpp"
 #include "run/console.hpp"
 #include "run/reference_plan.hpp"
@@ -58,7 +58,7 @@ std::vector<std::string> random_overrides(const Setting& setting, Random& random
   const auto assignment = [&](const Setting& set) {
     return set.key + "=" + random_value(set, random);
   };
-  // The list must know the nodes that a launch has.
+  // With nodes in the study, the list resolves meshes as a launch does.
   std::vector<std::string> overrides{"distributed.num_processes_per_node=2",
                                      "verify.ranks=" + std::to_string(1 + random() % 3),
                                      assignment(setting)};
@@ -111,12 +111,13 @@ void decide(const StudySource& source, Tally& tally) {
   }
 }
 
-TEST(Decisions, OfAListAreThoseOfALaunch) {
+TEST(Decisions, ListAndLaunchDecideAlike) {
   Random random(34);
   Tally tally;
   const std::vector<std::string> studies = shipped_studies();
   EXPECT_GT(studies.size(), 10U);
-  // Each study has a third of the settings, and each setting several studies.
+  // Each study is tried with a third of the settings, so each setting is tried with several
+  // studies.
   for (std::size_t i = 0; i < studies.size(); ++i) {
     SCOPED_TRACE(studies[i]);
     for (std::size_t k = i % 3; k < settings().size(); k += 3) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A launch decides as the list does before it runs a case, and writes nothing before.
+# A launch skips the cases that the list skips, and writes nothing before all input is checked.
 # usage: decisions_test.sh PROGRAM CHECK_RESULTS INPUTS LAUNCHER...   (of 2 ranks)
 program=$1 check_results=$2 inputs=$3
 shift 3
@@ -9,7 +9,7 @@ tests=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=../../app/script_support.sh
 source "$(dirname "$0")/../../app/script_support.sh"
 
-# Most models cannot have that key: the launch records them as skipped, and runs the others.
+# Most models lack the key model.transformer.blocks: the launch records their cases as skipped, and runs the others.
 begin skipped
 wrong=(--small --set model.transformer.blocks=1)
 listed=$("$program" list "$inputs/models.toml" "${wrong[@]}" | grep -c ' skipped: model.kind = ')

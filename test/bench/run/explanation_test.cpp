@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -25,19 +25,20 @@ TEST(Explanation, NamesTheLargestDifferenceFirst) {
   measured.compute.mean_rank_seconds = step.products + step.kernels + 1e-6;
   measured.optimizer.mean_rank_seconds = step.update;
   measured.calls = {{"data", Operation::all_reduce, 1, step.communication() + 5e-6, 0}};
-  const nlohmann::json parts = explanation_json(step, measured, plan);
-  EXPECT_EQ(parts[0].at("part"), "all_reduce on data");
-  EXPECT_EQ(parts[0].at("payload_bytes"), 1540);
-  EXPECT_EQ(parts[0].at("calls"), 1);
-  EXPECT_EQ(parts[1].at("part"), "kernels");
+  const std::vector<ExplanationLine> parts = explain(step, measured, plan);
+  EXPECT_EQ(parts[0].part, "all_reduce on data");
+  EXPECT_EQ(parts[0].payload_bytes, 1540);
+  EXPECT_EQ(parts[0].calls, 1);
+  EXPECT_EQ(parts[1].part, "kernels");
 }
 
-TEST(Documents, PartsOfMemoryAddUpToTheTotal) {
+TEST(ResultParts, PartsOfMemoryAddUpToTheTotal) {
   for (const char* strategy : {"data", "zero1", "zero2", "fsdp", "hybrid", "tensor"}) {
-    const auto document = memory_json(largest_memory(tutorial(strategy)).memory, Limits());
+    CaseResult result;
+    EXPECT_TRUE(add_plan(result, tutorial(strategy), Limits()));
     Size sum = 0;
-    for (const auto& [name, bytes] : document.at("parts").items()) sum += bytes.get<Size>();
-    EXPECT_EQ(sum, document.at("planned_bytes")) << strategy;
+    for (const auto& [name, bytes] : result.memory->parts) sum += bytes;
+    EXPECT_EQ(sum, result.memory->planned_bytes) << strategy;
   }
 }
 

@@ -5,33 +5,9 @@
 program=$1 json_get=$2 check_results=$3
 shift 3
 launcher=("$@")
-# shellcheck source=../../app/script_support.sh
-source "$(dirname "$0")/../../app/script_support.sh"
+# shellcheck source=study_support.sh
+source "$(dirname "$0")/study_support.sh"
 
-# study NAME: begins a test with a small study in $here.
-study() {
-  begin "$1"
-  cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
-}
-
-# study_run ARGUMENTS...: runs it on a machine from a file, which saves the time to measure this one.
-machine=$(cd "$(dirname "$0")/../../../inputs/machines" && pwd)/cpu_cluster.toml
-study_run() { launch run study.toml --machine "$machine" "$@"; }
-
-# id CASE: prints the whole id of a case of $here/study.toml.
-id() { "$program" list "$here/study.toml" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
-
-# statuses: prints the number of cases with each status: "3 ok 1 failed".
-statuses() {
-  tail -n +2 "$here/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
-}
-expect_statuses() { [ "$(statuses)" = "$1" ] || fail "statuses '$(statuses)', expected '$1'"; }
-expect_result() { tail -1 "$out" | grep -qE "^RESULT: $1 " || fail "ended with '$(tail -1 "$out")', expected $1"; }
-# expect_reason STATUS PIECE: a case with this status has a reason that matches.
-expect_reason() {
-  grep -h '"reason"' $(grep -l "\"status\": \"$1\"" "$here"/results/cases/*/result.json) | grep -qE -- "$2" ||
-    fail "no $1 case has the reason $2"
-}
 # table: prints the columns that must not depend on interruptions of a study.
 table() {
   awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i }
@@ -42,15 +18,15 @@ table() {
 
 # One rank throws while the other waits for it: the case is recorded, and the other cases can run.
 study throws
-study_run -o results --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
+study_run --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2-b16)"
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
-study_run -o results --resume
+study_run --resume
 expect_code 1
 expect_result FAIL
 expect_statuses "1 failed 3 ok"
-study_run -o results --resume --retry failed
+study_run --resume --retry failed
 expect_code 0
 expect_result PASS
 expect_statuses "4 ok"
@@ -58,40 +34,49 @@ expect_statuses "4 ok"
 
 # The only rank of a case throws: no rank waits for it, and the launch continues.
 study throws_alone
-study_run -o results --inject throw@0 --case "$(id data-data1-b16)"
+study_run --inject throw@0 --case "$(id data-data1-b16)"
 expect_result FAIL
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_reason failed 'thrown by --inject'
 
 # A fault on a rank that the launch does not have is rejected.
 study no_such_rank
-study_run -o results --inject slow@2:10%
+study_run --inject slow@2:10%
 expect_code 1
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
 
+# A slow rank slows the ranks that wait for it, and no others.
+study slow_rank
+alone=$(id data-data1-b16) both=$(id data-data2-b16)
+study_run --inject slow@1:100000% --case "$alone,$both"
+expect_code 0
+median() { "$json_get" "$here/results/cases/$1/result.json" /step_seconds/median; }
+awk -v one="$(median "$alone")" -v two="$(median "$both")" 'BEGIN { exit !(two > 2 * one) }' ||
+  fail "a step takes $(median "$alone") s on one rank, $(median "$both") s on two"
+
 # A rank stalls: the watchdog names it.
 study stalls
-study_run -o results --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
+study_run --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_code 5
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
-study_run -o results --resume
+study_run --resume
 expect_code 4
 expect_statuses "3 ok 1 timeout"
-study_run -o results --retry failed,timeout
+study_run --retry failed,timeout
 expect_code 0
 expect_statuses "4 ok"
 
 # No rank waits for a rank that stalls alone: the time limit of the case ends it.
 study stalls_alone
-study_run -o results --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
+study_run --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_code 4
 expect_result FAIL
 expect_reason timeout 'still in its warm-up'
 
 # A slow case ends by itself, and the study continues.
 study slow
-study_run -o results --set training.num_epochs=1000000 --set limits.case_seconds=0.3
+study_run --set training.num_epochs=1000000 --set limits.case_seconds=0.3
 expect_code 4
 expect_statuses "4 timeout"
 expect_reason timeout 'limit of 0.3 s'
@@ -106,7 +91,7 @@ if ! "$program" list "$here/study.toml" | grep -q "parallel HDF5"; then
   touch "$here/saves/$case"/step_00000000{01.h5,02.h5.unfinished}
   (for ((count = 0;; ++count)); do printf '%s %d %010d\n' "$owner" $$ $count 1<> "$lock"; sleep 0.5; done) &
   counter=$!
-  study_run -o live --case "$case"
+  launch run study.toml -o live --machine "$machine" --case "$case"
   expect_code 1
   kill $counter
   wait $counter 2> /dev/null
@@ -114,29 +99,29 @@ if ! "$program" list "$here/study.toml" | grep -q "parallel HDF5"; then
     fail "the result does not say who uses the directory"
   [ "$(find "$here/saves/$case" -type f | wc -l)" -eq 3 ] || fail "it changed the directory of a live launch"
   echo "$owner 999999999 0" > "$lock"
-  study_run -o results --case "$case"
+  study_run --case "$case"
   expect_code 0
   [ ! -e "$here/saves/$case" ] || fail "it left its checkpoints"
 fi
 
 # Training that diverges is invalid, not slow.
 study diverges
-study_run -o results --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
+study_run --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
 expect_code 2
 expect_result INVALID
 expect_statuses "4 invalid"
 expect_reason invalid 'the loss of step [0-9]+ is not finite'
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
 
-# A loss outside of the tolerance is invalid, too: sums of floats in another order differ a little.
+# A loss outside the tolerance is invalid. Sums of floats in another order differ by more than 1e-30.
 study tolerance
-study_run -o results --set verify.tolerance=1e-30
+study_run --set verify.tolerance=1e-30
 expect_code 2
 expect_reason invalid 'relative difference'
 
 # A plan above the memory limit is "oom" without a run.
 study memory
-study_run -o results --set limits.memory_bytes=4000
+study_run --set limits.memory_bytes=4000
 expect_code 77
 expect_statuses "4 oom"
 expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
@@ -144,7 +129,7 @@ expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
 # A failed allocation ends the case as "oom", and the study continues.
 study out_of_memory
 sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
-study_run -o results
+study_run
 expect_code 3
 expect_result FAIL
 expect_statuses "4 oom"
@@ -154,34 +139,34 @@ expect_reason oom 'out of memory'
 study small_launch
 several=("${launcher[@]}")
 launcher=()
-study_run -o results
+study_run
 expect_code 77
 expect_result PARTIAL
 expect_statuses "2 ok 2 pending"
-study_run -o results --resume --dry-run
+study_run --resume --dry-run
 expect_code 0
 grep -q '0 of 4 cases would run' "$out" || fail "a dry run of one rank: $(cat "$out")"
 launcher=("${several[@]}")
-study_run -o results --resume
+study_run --resume
 expect_code 0
 expect_statuses "4 ok"
-study_run -o results
+study_run
 expect_code 1
 grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
 
 # With two launches per case, a case has the rounds of both, and a third launch runs nothing.
 study launches
 twice=(--set measure.launches=2)
-study_run -o results "${twice[@]}"
+study_run "${twice[@]}"
 expect_code 0
-study_run -o results "${twice[@]}" --resume
+study_run "${twice[@]}" --resume
 expect_code 0
 for result in "$here"/results/cases/*/result.json; do
   [ "$("$json_get" "$result" /launches)" = 2 ] || fail "$result was not measured by two launches"
   [ "$("$json_get" "$result" /rounds | grep -o '"at":' | wc -l)" -eq 4 ] || fail "$result has not the rounds of both"
 done
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
-study_run -o results "${twice[@]}" --resume
+study_run "${twice[@]}" --resume
 if grep -qE '^tessera: [0-9]+/' "$err"; then fail "a third launch ran something"; fi
 
 # Two launches of one rank share a directory: each leaves the case of the other, and no case runs twice.
@@ -194,13 +179,13 @@ until grep -qs '"status": "running"' "$here"/results/cases/*/result.json; do
   kill -0 $job 2> /dev/null || { fail "the first launch ended: $(cat "$here/first.err")" && break; }
   sleep 0.02
 done
-study_run -o results "${shared[@]}" --resume
+study_run "${shared[@]}" --resume
 expect_code 77
 wait $job
 grep -q 'left to another launch' "$here/first.err" || fail "the first launch ran all: $(cat "$here/first.err")"
 [ "$(cat "$here/first.err" "$err" | grep -c ' a step, ')" -eq 2 ] || fail "not each ran one case"
 launcher=("${several[@]}")
-study_run -o results --resume
+study_run --resume
 expect_code 0
 expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
@@ -209,7 +194,7 @@ expect_statuses "4 ok"
 longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
 study whole
 begun=$(date +%s.%N)
-study_run -o results "${longer[@]}"
+study_run "${longer[@]}"
 whole=$(awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }')
 expect_code 0
 expected=$(table)
@@ -226,7 +211,8 @@ until finished; do
   (cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --machine "$machine" -o results "${longer[@]}" --resume) \
     > "$out" 2> "$err" &
   job=$!
-  # Once another case has begun, or two, at some point of it. Later from time to time: it must end.
+  # Kills the launch at a random time after one or two further cases have begun. Later launches live longer, so that the
+  # study ends.
   target=$(($(begun_cases) + 1 + RANDOM % 2))
   while [ "$(begun_cases)" -lt $target ] && kill -0 $job 2> /dev/null && [ "$(begun_cases)" -lt 4 ]; do
     sleep 0.02
@@ -239,7 +225,7 @@ until finished; do
   done
 done
 echo "finished after $attempt kills"
-study_run -o results "${longer[@]}" --resume
+study_run "${longer[@]}" --resume
 expect_code 0
 [ "$(table)" = "$expected" ] || fail "the tables differ: $(diff <(echo "$expected") <(table))"
 [ "$(wc -l <<< "$expected")" -eq 5 ] || fail "not all cases are in the table"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Stands in for sbatch, srun, flux, qsub and mpiexec, by the name that it is called with. A job is run at once, on the
-# processors that are there. What it asks for goes to $FAKE_LOG, a line for each job and launch; a launch must fit into
-# its job. Environment:
+# processors that are there. $FAKE_LOG gets a line with the requests of each job and launch; a launch must fit into its
+# job. Environment:
 #   FAKE_LOG    a file
-#   FAKE_MPI    the command that starts ranks, but for their number
+#   FAKE_MPI    the command that starts ranks, without their number
 #   FAKE_LIMIT  if set, a job's time is over once so many of its cases have been begun
 #   FAKE_BAD    if set, the launcher kills ranks that run this case
 set -u
 die() { echo "fake ${0##*/}: $*" >&2 && exit 90; }
 
-# value NAME ARGUMENT...: of --NAME=VALUE
+# value NAME ARGUMENT...: prints VALUE of the argument --NAME=VALUE.
 value() {
   local name=$1 argument
   shift
@@ -23,7 +23,7 @@ directives() { sed -n "/^[^#]/q; s/^$1 *//p" "$2"; }
 
 begun_cases() { find results -name result.json 2> /dev/null | wc -l; }
 
-# run_job FILE NODES RANKS PER_NODE THREADS MINUTES LOG
+# run_job FILE NODES RANKS PER_NODE THREADS MINUTES LOG: checks the requests and runs the job.
 run_job() {
   local file=$1 nodes=$2 ranks=$3 per_node=$4 threads=$5 minutes=$6 log=$7
   ((nodes * per_node >= ranks && (nodes - 1) * per_node < ranks)) || die "$ranks ranks on $nodes nodes of $per_node"
@@ -44,8 +44,8 @@ run_job() {
   echo "end ${file##*/} status=$status" >> "$FAKE_LOG"
 }
 
-# kill_in_bad_case LAUNCHER: when its ranks run the case. Hydra's are children of a proxy of it. What the launch before
-# has left in the result does not count.
+# kill_in_bad_case LAUNCHER: kills its ranks once they run the case. The ranks of Hydra are children of its proxy. A
+# result that an earlier launch has left is ignored.
 kill_in_bad_case() {
   local result=$FAKE_RESULTS/cases/$FAKE_BAD/result.json left
   left=$(cat "$result" 2> /dev/null)
@@ -58,7 +58,7 @@ kill_in_bad_case() {
   done
 }
 
-# run_ranks NUMBER COMMAND...
+# run_ranks NUMBER COMMAND...: starts the ranks.
 run_ranks() {
   local number=$1 mpi
   shift
@@ -70,7 +70,7 @@ run_ranks() {
   exec "${mpi[@]}" "$number" "$@"
 }
 
-# launch ARGUMENT...: --ntasks=N among options, then the command.
+# launch ARGUMENT...: starts the ranks of --ntasks=N; the command follows the options.
 launch() {
   local ranks
   ranks=$(value ntasks "$@") || exit

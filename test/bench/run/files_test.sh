@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Studies, machines, templates and results that are not regular files, or in unreadable directories, are errors.
+# Files of studies, machines, templates and results that are no regular files or cannot be read are errors.
 # usage: files_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (of 2 ranks)
 program=$1 json_get=$2 inputs=$3
 shift 3
@@ -101,7 +101,7 @@ else
   echo "SKIPPED: permissions: no other user can run $program"
 fi
 
-# A working directory that has been removed.
+# A command in a working directory that has been removed ends with an error.
 study gone
 mkdir "$here/working"
 (cd "$here/working" && rmdir "$here/working" &&

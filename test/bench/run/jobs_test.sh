@@ -1,24 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs with stand-ins for the schedulers, which check the requested resources and start real ranks.
+# Jobs run by fake_scheduler.sh, which checks the requested resources and starts real ranks.
 # usage: jobs_test.sh PROGRAM JSON_GET INPUTS LAUNCHER...   (without the number of ranks)
 program=$1 json_get=$2 inputs=$3
 shift 3
 launcher=()
-# shellcheck source=../../app/script_support.sh
-source "$(dirname "$0")/../../app/script_support.sh"
+# shellcheck source=study_support.sh
+source "$(dirname "$0")/study_support.sh"
+results=jobs/results
 export FAKE_MPI="$*" FAKE_LOG
 mkdir "$work/bin"
 for name in sbatch srun flux qsub mpiexec; do
   ln -s "$(cd "$(dirname "$0")" && pwd)/fake_scheduler.sh" "$work/bin/$name"
 done
-
-# study NAME: begins a test with the small study in $here.
-study() {
-  begin "$1"
-  cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
-  FAKE_LOG=$work/$1.log
-}
 
 # write_jobs ARGUMENT...: writes jobs, and checks their syntax.
 write_jobs() {
@@ -47,23 +41,16 @@ expect_log() {
   diff <(printf '%s\n' "$@") "$FAKE_LOG" > "$work/diff" || fail "$(cat "$work/diff" "$here"/jobs/*.log "$here"/jobs/*.o*)"
 }
 
-# statuses: prints the number of cases with each status: "3 ok 1 failed".
-statuses() {
-  tail -n +2 "$here/jobs/results/cases.csv" | cut -d, -f3 | sort | uniq -c | awk '{ printf "%s%s %s", s, $1, $2; s = " " }'
-}
-expect_statuses() { [ "$(statuses)" = "$1" ] || fail "statuses '$(statuses)', expected '$1'"; }
-# rounds: of every case, ascending
+# rounds: prints the number of rounds of every case, ascending.
 rounds() {
   for result in "$here"/jobs/results/cases/*/result.json; do
     "$json_get" "$result" /rounds | grep -o '"at":' | wc -l
   done | sort -n | xargs
 }
-# id CASE [option...]: prints the whole id of a case.
-id() { "$program" list "$here/study.toml" "${@:2}" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
-
 # A job for each number of ranks, which runs the cases with so many and no others. Afterwards there is nothing to do.
 for scheduler in slurm flux pbs; do
   study $scheduler
+  FAKE_LOG=$work/$scheduler.log
   write_jobs --scheduler $scheduler --set limits.case_seconds=30.0 --max-time 3
   submit
   expect_log "job ranks-1.sh nodes=1 ranks=1 per_node=1 threads=1 minutes=3" "launch ranks=1" "end ranks-1.sh status=0" \
@@ -76,6 +63,7 @@ expect_statuses "4 ok"
 
 # A case that ends its launches costs one restart.
 study bad
+FAKE_LOG=$work/bad.log
 write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
 only ranks-2.sh
 FAKE_BAD=$(id data-data2-b16) submit
@@ -86,6 +74,7 @@ grep -q '^RESULT: FAIL' "$here"/jobs/ranks-2.*.log || fail "no verdict in the lo
 
 # A job that runs out of time continues when it is submitted again, and gives up no case.
 study limit
+FAKE_LOG=$work/limit.log
 write_jobs --scheduler slurm --set measure.warm_up=20000 --set limits.case_seconds=500.0
 only ranks-1.sh
 FAKE_LIMIT=1 submit
@@ -96,6 +85,7 @@ expect_statuses "2 ok 2 pending"
 
 # A job for each case; those that ask for more threads get processors for them.
 study per_case
+FAKE_LOG=$work/per_case.log
 two=(--set distributed.threads=2)
 write_jobs --scheduler pbs --per-case "${two[@]}"
 [ "$(find "$here/jobs" -name 'data-*.sh' | wc -l)" -eq 4 ] || fail "not a job for each case"
@@ -112,9 +102,8 @@ expect_code 0
 expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
 grep -q -- ' --machine [^ ]*/gpu_cluster.toml ' "$here"/jobs/ranks-32768.sh || fail "launches do not get the machine file"
 
-begin wrong
-cp "$(dirname "$0")/small_study.toml" "$here/study.toml"
-# rejects PIECE ARGUMENT...
+study wrong
+# rejects PIECE ARGUMENT...: the command fails with one line that contains PIECE.
 rejects() {
   local piece=$1
   shift
@@ -123,11 +112,9 @@ rejects() {
   expect_one_error "$piece"
 }
 good=(--scheduler slurm --ranks-per-node 2 -o jobs)
-rejects '--scheduler: lsf not in {slurm,flux,pbs}' --scheduler lsf -o jobs
 rejects '--scheduler is required' -o jobs
 rejects 'needs --ranks-per-node' --scheduler slurm -o jobs
-rejects '--safety requires --machine' "${good[@]}" --safety 2
-rejects '--ranks-per-node' "${good[@]}" --ranks-per-node 0
+rejects '--ranks-per-node: 0 must be a whole number of at least 1' --scheduler slurm --ranks-per-node 0 -o jobs
 rejects '-o = .: must be a new or empty directory' --scheduler slurm --ranks-per-node 2 -o .
 rejects 'must be a path without spaces' --scheduler slurm --ranks-per-node 2 -o 'a b'
 rejects '--max-time = 1: must be at least 3, the minutes that case data-data1-b16-' "${good[@]}" --max-time 1

@@ -7,7 +7,7 @@
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -22,82 +22,59 @@ LossVerdict compare(std::vector<double> mine, std::vector<double> reference_step
 
 TEST(Losses, EqualWithinTheTolerance) {
   const auto loss = compare({2.0, 1.0 + 5e-6}, {2.0, 1.0});
-  EXPECT_EQ(loss.document.at("verdict"), "equal");
-  EXPECT_NEAR(loss.document.at("largest_relative_difference").get<double>(), 5e-6, 1e-10);
+  EXPECT_EQ(loss.loss.verdict, "equal");
+  EXPECT_NEAR(loss.loss.largest_relative_difference.value(), 5e-6, 1e-10);
   EXPECT_EQ(loss.problem, "");
 }
 
 TEST(Losses, DifferentBeyondIt) {
   const auto loss = compare({2.0, 1.1, 0.5}, {2.0, 1.0, 0.5});
-  EXPECT_EQ(loss.document.at("verdict"), "different");
-  EXPECT_EQ(loss.document.at("largest_at_step"), 2);
+  EXPECT_EQ(loss.loss.verdict, "different");
+  EXPECT_EQ(loss.loss.largest_at_step, 2);
   EXPECT_EQ(loss.problem,
             "the loss of step 2 is 1.1, on 1 rank 1: relative difference 1.0e-01, tolerance 1e-05");
 }
 
 TEST(Losses, ANaNIsNeverEqual) {
   const auto loss = compare({2.0, NAN, NAN}, {2.0, NAN, NAN});
-  EXPECT_EQ(loss.document.at("verdict"), "not_finite");
+  EXPECT_EQ(loss.loss.verdict, "not_finite");
   EXPECT_EQ(loss.problem, "the loss of step 2 is not finite");
   const auto only_there = compare({2.0, 1.0}, {2.0, NAN});
-  EXPECT_EQ(only_there.document.at("verdict"), "different");
+  EXPECT_EQ(only_there.loss.verdict, "different");
   EXPECT_NE(only_there.problem, "");
 }
 
 TEST(Losses, MoreStepsThanThoseOfTheReferenceAreDifferent) {
-  EXPECT_EQ(compare({2.0}, {2.0, 1.0}).document.at("verdict"), "equal");
+  EXPECT_EQ(compare({2.0}, {2.0, 1.0}).loss.verdict, "equal");
   const auto loss = compare({2.0, 1.0}, {2.0});
-  EXPECT_EQ(loss.document.at("verdict"), "different");
+  EXPECT_EQ(loss.loss.verdict, "different");
   EXPECT_EQ(loss.problem, "the reference has fewer steps or validations");
 }
 
-TEST(Losses, OfUnseenSamplesAreComparedToo) {
+TEST(Losses, ValidationLossesAreComparedToo) {
   Verification verification;
   verification.losses = {{2.0, 1.0, 0.5, 0.25}, {1.5, 0.375}, {1.7, 0.8}, {2, 4}};
   const auto judged = [&](const std::vector<double>& validations) {
     return judge_losses(verification, {LossCurve{{2.0, 1.0, 0.5, 0.25}, {}, validations}, 1}, "r",
                         1e-5);
   };
-  EXPECT_EQ(judged({1.7, 0.8}).document.at("verdict"), "equal");
+  EXPECT_EQ(judged({1.7, 0.8}).loss.verdict, "equal");
   const auto loss = judged({1.7, 0.4});
-  EXPECT_EQ(loss.document.at("verdict"), "different");
-  EXPECT_EQ(loss.document.at("largest_at_step"), 4);
+  EXPECT_EQ(loss.loss.verdict, "different");
+  EXPECT_EQ(loss.loss.largest_at_step, 4);
   EXPECT_EQ(loss.problem,
             "the validation loss after step 4 is 0.8, on 1 rank 0.4: relative difference "
             "1.0e+00, tolerance 1e-05");
-  EXPECT_EQ(judged({1.7}).document.at("verdict"), "different");
+  EXPECT_EQ(judged({1.7}).loss.verdict, "different");
 }
 
-TEST(Losses, WithoutAReferenceNothingIsClaimed) {
+TEST(Losses, WithoutAReferenceTheVerdictSaysSo) {
   Verification verification;
   verification.losses = {{1.0}, {1.0}};
   const auto loss = judge_losses(verification, {.problem = "too large"}, "r", 1e-5);
-  EXPECT_EQ(loss.document.at("verdict"), "no_reference");
-  EXPECT_EQ(loss.document.at("problem"), "too large");
+  EXPECT_EQ(loss.loss.verdict, "no_reference");
+  EXPECT_EQ(loss.loss.problem, "too large");
   EXPECT_EQ(loss.problem, "");
-}
-
-TEST(Documents, ANewResultHasEveryKey) {
-  Case point;
-  point.factors = {
-      {"strategy", "data"}, {"mesh", "data=1"}, {"global_batch", 32}, {"microbatches", 1}};
-  point.config.model.mlp.widths = {2, 1};
-  name_case(point);
-  const nlohmann::json result = new_result({}, point);
-  for (const char* key : {"schema_version", "id",           "study",
-                          "label",          "status",       "reason",
-                          "exit_code",      "attempt",      "launches",
-                          "launch",         "simulated",    "started",
-                          "finished",       "wall_seconds", "factors",
-                          "case",           "config",       "loss",
-                          "rounds",         "step_seconds", "samples_per_second",
-                          "breakdown",      "traffic",      "memory",
-                          "pipeline",       "compute",      "prediction",
-                          "explanation",    "checkpoint"})
-    EXPECT_TRUE(result.contains(key)) << key;
-  EXPECT_TRUE(finite(NAN).is_null());
-  EXPECT_TRUE(finite(INFINITY).is_null());
-  EXPECT_EQ(finite(1.5), 1.5);
 }
 
 TEST(Documents, AResultIsReadAsItWasWritten) {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "expect_error.hpp"
-#include "results/documents.hpp"
+#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -52,7 +52,7 @@ TEST(ReferencePlan, TakesRanksThatThereAreAndThatHaveSamples) {
   EXPECT_EQ(plan_reference(sharded_config(32), rules, {}, 1024).run.ranks, 32);
 }
 
-// Each trial is short, or all together would cost what the reference saves.
+// Trials are short: three steps, of two samples per rank.
 TEST(ReferencePlan, TrialsLeadFromOneRankToAll) {
   VerifyRules rules;
   rules.ranks = 500;

@@ -1,23 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# References of cases: on one rank or several, for some steps or all, or none.
+# References are computed on one rank or on several, for all steps or some, or not at all.
 # usage: references_test.sh PROGRAM JSON_GET LAUNCHER...   (of 3 ranks)
 program=$1 json_get=$2
 shift 2
 launcher=("$@")
-# shellcheck source=../../app/script_support.sh
-source "$(dirname "$0")/../../app/script_support.sh"
-small=$(dirname "$0")/small_study.toml machine=$(cd "$(dirname "$0")/../../../inputs/machines" && pwd)/cpu_cluster.toml
+# shellcheck source=study_support.sh
+source "$(dirname "$0")/study_support.sh"
 
-study_run() { launch run "$small" -o results --machine "$machine" "$@"; }
-# of_references POINTER: the values of all references at this pointer.
+# of_references POINTER: prints the distinct values of all references at this pointer.
 of_references() {
   for file in "$here"/results/references/*.json; do "$json_get" "$file" "$1"; done | sort -u
 }
 expect_all() { [ "$(of_references "$1")" = "$2" ] || fail "$1 is '$(of_references "$1")', expected '$2'"; }
-expect_result() { tail -1 "$out" | grep -qE "^RESULT: $1" || fail "ended with '$(tail -1 "$out")', expected $1"; }
 
-begin one_rank
+study one_rank
 study_run
 expect_code 0
 expect_result 'PASS 4 ok'
@@ -32,7 +29,7 @@ expect_code 0
 [ "$(cat "$here"/results/references/*.json | cksum)" = "$before" ] || fail "made again"
 
 # Three ranks give the same losses; a trial compares them with one rank.
-begin three_ranks
+study three_ranks
 study_run --set verify.ranks=3 --set verify.steps=3
 expect_code 0
 expect_result 'PASS 4 ok'
@@ -52,13 +49,13 @@ expect_code 0
 expect_all /asked_steps 4
 
 # Ranks whose trial differs from one rank give no reference.
-begin wrong_trial
+study wrong_trial
 study_run --set verify.ranks=3 --set verify.tolerance=1e-15 --set optimizer.kind=sgd --set training.learning_rate=1e-5
 expect_code 2
 expect_result 'INVALID 4 invalid'
 grep -q 'a trial on 3 ranks differs from that on 1: relative difference' "$out" || fail "no reason: $(cat "$out")"
 
-begin none
+study none
 study_run --set verify=false
 expect_code 0
 expect_result 'UNVERIFIED 4 unverified'
@@ -66,12 +63,12 @@ expect_result 'UNVERIFIED 4 unverified'
 grep -q '^FOM: .*samples_per_second' "$out" || fail "no speed"
 study_run --resume --set verify=false
 expect_result 'UNVERIFIED 4 unverified'
-launch run "$small" -o other --set verify=perhaps
+launch run study.toml -o other --set verify=perhaps
 expect_code 1
 grep -q 'verify = "perhaps"' "$err" || fail "stderr: $(cat "$err")"
 
 # A launch that ended in a reference is counted; with --give-up, the reference is not tried again.
-begin lost
+study lost
 study_run --case nothing
 expect_code 1
 study_run
@@ -86,6 +83,6 @@ expect_result 'FAIL 4 failed'
 grep -q 'launches ended while computing its reference' "$out" || fail "no reason given"
 study_run --retry failed
 expect_code 0
-expect_files results
+expect_files results study.toml
 
 conclude

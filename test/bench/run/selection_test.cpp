@@ -66,7 +66,7 @@ TEST_F(Selection, GivesUpCasesInWhichLaunchesEnd) {
   EXPECT_EQ(select({.give_up = 2}), (std::vector{What::give_up, What::run, What::run}));
 }
 
-TEST_F(Selection, RunsWhatIsMissing) {
+TEST_F(Selection, RunsCasesWithoutAResult) {
   EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
   write("b", {{"status", "ok"}});
   EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::run}));
@@ -117,7 +117,7 @@ TEST_F(Selection, LeavesWhatNeedsAnotherBackend) {
   EXPECT_EQ(of({true, false, 0}), What::pending);
 }
 
-TEST_F(Selection, RunsAgainWhatIsAskedFor) {
+TEST_F(Selection, RetriesRunAgain) {
   write("a", {{"status", "failed"}});
   write("b", {{"status", "timeout"}});
   write("c", {{"status", "ok"}});
@@ -164,7 +164,7 @@ TEST_F(Selection, ALockEndsWithItsProcess) {
   close(ready[1]);
 }
 
-TEST_F(Selection, WithoutLocksTimeTells) {
+TEST_F(Selection, WithoutLocksTheStartTimeDecides) {
   EXPECT_TRUE(is_run(LockState::held, "2001-01-01T00:00:00Z", 10));
   EXPECT_FALSE(is_run(LockState::free, utc_time(), 10));
   EXPECT_TRUE(is_run(LockState::unknown, utc_time(), 10)) << "it may well live";
@@ -183,7 +183,7 @@ TEST_F(Selection, AResultThatIsDamagedIsAnError) {
               }).starts_with(file + ": is not a JSON document: parse error at line 1, column 18"));
 }
 
-TEST_F(Selection, WhatDidNotApplyIsRunWhenItDoes) {
+TEST_F(Selection, RunsSkippedCasesOnceTheyApply) {
   write("a", {{"status", "skipped"}});
   cases[1].skip_reason = "too large";
   EXPECT_EQ(select(), (std::vector{What::run, What::skip, What::run}));
@@ -204,12 +204,12 @@ TEST_F(Selection, AttemptsAreKept) {
 }
 
 TEST_F(Selection, ADirectoryBelongsToOneStudy) {
-  const nlohmann::json study = fake_results({}).study;
+  const StudyCases study = study_of(fake_results({}));
   results.prepare(study, false);
   EXPECT_THROW(results.prepare(study, false), Error) << "without --resume";
   results.prepare(study, true);
-  nlohmann::json other = study;
-  other["name"] = "other";
+  StudyCases other = study;
+  other.study.name = "other";
   EXPECT_THROW(results.prepare(other, true), Error);
 }
 

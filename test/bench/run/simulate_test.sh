@@ -14,7 +14,7 @@ address_space=1048576
 (ulimit -v $address_space && "$program" --version) > /dev/null 2>&1 || address_space=unlimited
 ulimit -S -v $address_space
 
-# The whole study with its references.
+# A study of up to 131,072 ranks, with its references.
 begin study
 launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 0

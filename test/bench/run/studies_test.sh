@@ -23,8 +23,7 @@ wrong=$(grep '^FOM' "$out" | grep -vE "^FOM: [A-Za-z0-9_.-]+ $number [A-Za-z0-9_
 wide=$(awk 'length > 120 && !/^FOM|^RESULT|^  / { print }' "$out")
 [ -z "$wide" ] || fail "lines wider than 120 columns: $wide"
 
-# cases.csv: a row for each case, as many fields as the header has (no field here holds a comma in quotes
-# but the mesh, label and reason).
+# cases.csv has a row for each case.
 [ "$(wc -l < "$here/results/cases.csv")" -eq "$(($(ls "$here/results/cases" | wc -l) + 1))" ] ||
   fail "cases.csv has $(wc -l < "$here/results/cases.csv") lines for $(ls "$here/results/cases" | wc -l) cases"
 [ "$(head -1 "$here/results/steps.csv")" = id,attempt,round,step,seconds ] || fail "steps.csv has another header"

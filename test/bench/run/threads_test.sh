@@ -5,26 +5,22 @@
 program=$1 json_get=$2 check_results=$3
 shift 3
 launcher=("$@")
-# shellcheck source=../../app/script_support.sh
-source "$(dirname "$0")/../../app/script_support.sh"
+# shellcheck source=study_support.sh
+source "$(dirname "$0")/study_support.sh"
 
-# study_run THREADS ARGUMENT...: runs a launch with so many threads per rank.
-study_run() {
+# with_threads NUMBER ARGUMENT...: runs a launch with so many threads per rank.
+with_threads() {
   export OMP_NUM_THREADS=$1
-  shift
-  launch run study.toml -o results "$@"
+  launch run study.toml -o results "${@:2}"
 }
-# expect_last PATTERN: checks the RESULT line.
-expect_last() { tail -1 "$out" | grep -qE "^RESULT: $1" || fail "ended with '$(tail -1 "$out")', expected $1"; }
-
-begin threads
-sed 's/^global_batch = .*/global_batch = 16\nthreads = [1, 2]/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
-study_run 1
+study threads
+sed -i 's/^global_batch = .*/global_batch = 16\nthreads = [1, 2]/' "$here/study.toml"
+with_threads 1
 expect_code 77
-expect_last "PARTIAL 2 ok, 2 pending"
-study_run 2 --resume
+expect_result "PARTIAL 2 ok, 2 pending"
+with_threads 2 --resume
 expect_code 0
-expect_last "PASS 4 ok"
+expect_result "PASS 4 ok"
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
 for result in "$here"/results/cases/*/result.json; do
   document=$here/results/launches/$("$json_get" "$result" /launch).json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run by hand, on a machine with nothing else to do: how often `compare` is wrong about one program,
-# and how often it finds a planted slow-down. Prints a line for each pair and the sums.
+# Counts how often `compare` reports a difference between two runs of one program, and how often it finds a planted
+# slow-down. Run it by hand on an idle machine. It prints a line for each pair, and the sums.
 # usage: verdicts.sh PROGRAM STUDY PAIRS FAULT DIRECTORY LAUNCHER...
 #   FAULT: as for --inject, such as slow@0:10%
 set -euo pipefail
@@ -9,7 +9,7 @@ program=$1 study=$2 pairs=$3 fault=$4 directory=$5
 shift 5
 mkdir -p "$directory"
 
-# measure NAME [options of `run`]: a study of its own.
+# measure NAME [options of `run`]: runs the study into a directory of this name.
 measure() {
   local name=$1
   shift
@@ -17,7 +17,7 @@ measure() {
     [[ $? == 77 ]]  # some cases need more ranks
 }
 
-# line NAME BEFORE AFTER: what compare says, in one line.
+# line NAME BEFORE AFTER: prints the counts of a comparison.
 line() {
   "$program" compare "$directory/$2" "$directory/$3" > "$directory/$1.txt"
   printf '%-12s %s\n' "$1" "$(tail -2 "$directory/$1.txt" | head -1)"

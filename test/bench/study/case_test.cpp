@@ -48,7 +48,7 @@ TEST(Cases, BatchPerRankGrowsWithTheRanks) {
   EXPECT_EQ(cases[1].factors.at("batch_per_rank"), 16);
 }
 
-// Otherwise weak scaling would end with a batch larger than the data set.
+// Otherwise the batch of weak scaling would exceed the data set.
 TEST(Cases, SamplesFollowTheBatchUnlessTheStudySaysHowMany) {
   const std::vector<Grid> grids{{{"ranks", {1}}, {"global_batch", {32, 128, 512}}}};
   const auto samples = [](const std::vector<Case>& cases) {
@@ -114,7 +114,7 @@ TEST(Cases, IdsAreReadableUniqueAndStable) {
   EXPECT_EQ(last.id, make().back().id);
 }
 
-TEST(Cases, WhatIsNotValidIsSkippedWithTheReason) {
+TEST(Cases, InvalidCasesAreSkippedWithTheReason) {
   Study study = study_of({{{"ranks", {1}}, {"global_batch", {32, 512}}, {"strategy", {"data"}}}});
   study.gives_samples = true;
   const auto cases = make_cases(study);
@@ -126,7 +126,7 @@ TEST(Cases, WhatIsNotValidIsSkippedWithTheReason) {
   EXPECT_THROW(make_cases(study), ConfigError);
 }
 
-TEST(Cases, WhatIsNotPartOfAStepIsNotIgnored) {
+TEST(Cases, UnsupportedSettingsAreSkipped) {
   Study study = study_of({{{"ranks", {1}}}});
   study.base.training.check_replicas_every = 2;
   EXPECT_TRUE(make_cases(study).at(0).skip_reason);
@@ -152,7 +152,7 @@ TEST(Cases, ExclusionsGiveTheirReason) {
   EXPECT_EQ(cases[2].skip_reason.value_or(""), "too slow");
 }
 
-TEST(Cases, GridsThatMakeNoSenseAreErrors) {
+TEST(Cases, ContradictoryGridsAreErrors) {
   const auto expect_error = [](const Grid& grid) {
     EXPECT_THROW(make_cases(study_of({grid})), Error);
   };

@@ -114,7 +114,7 @@ TEST(Study, UnknownKeysAreErrorsWithTheNearestKnownOne) {
                "did you mean ranks?");
 }
 
-TEST(Study, MistakesInTheSmallVariantShowAtOnce) {
+TEST(Study, MistakesInTheSmallVariantAreErrors) {
   expect_error("[[grid]]\nranks = 1\n[small.measure]\nstep = 3\n", "did you mean measure.steps?");
 }
 
@@ -135,7 +135,7 @@ TEST(Study, WrongValuesNameTheKeyAndWhatIsAllowed) {
 }
 
 // The example in bench/README.md is a valid study.
-TEST(Study, TheExampleOfTheReadmeIsOne) {
+TEST(Study, TheExampleOfTheReadmeIsValid) {
   std::ifstream file(TESSERA_BENCH_README);
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string opening = "```toml\n";

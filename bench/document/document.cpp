@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "results/stored_document.hpp"
+#include "document/document.hpp"
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-[[noreturn]] void fail_file(const fs::path& file, const std::string& what) {
-  throw Error(ExitCode::usage, file.string() + ": " + what);
+[[noreturn]] void fail_file(const std::string& file, const std::string& what) {
+  throw Error(ExitCode::usage, file + ": " + what);
 }
 
 /// Returns the value as messages quote it, shortened to a line.
@@ -35,21 +35,22 @@ std::string reason_of(const Json::exception& error) {
 
 }  // namespace
 
+StoredDocument::StoredDocument(Json value)
+    : whole_(std::make_shared<const Json>(std::move(value))), value_(whole_.get()) {}
+
 std::optional<StoredDocument> StoredDocument::read(const fs::path& file) {
   constexpr Size most_bytes = Size{1} << 30;
   std::error_code error;
   if (!fs::exists(file, error) && !error) return std::nullopt;
   const std::string text = read_text(file, most_bytes);
-  StoredDocument document;
-  document.file_ = file.string();
   try {
-    document.whole_ = std::make_shared<const Json>(Json::parse(text));
+    StoredDocument document(Json::parse(text));
+    document.file_ = file.string();
+    if (!document.value_->is_object()) fail_file(document.file_, "must hold a JSON object");
+    return document;
   } catch (const Json::exception& damage) {
-    fail_file(file, "is not a JSON document: " + reason_of(damage));
+    fail_file(file.string(), "is not a JSON document: " + reason_of(damage));
   }
-  document.value_ = document.whole_.get();
-  if (!document.value_->is_object()) fail_file(file, "must hold a JSON object");
-  return document;
 }
 
 StoredDocument StoredDocument::part(const Json* value, const std::string& key) const {
@@ -71,16 +72,11 @@ std::string StoredDocument::text() const {
   return value_->get<std::string>();
 }
 
-std::string StoredDocument::one_of(std::span<const char* const> words) const {
+std::string StoredDocument::one_of(std::span<const std::string_view> words) const {
   const std::string word = text();
   if (std::find(words.begin(), words.end(), word) == words.end())
-    fail("must be one of " + join(std::vector<std::string_view>(words.begin(), words.end())));
+    fail("must be one of " + join(words));
   return word;
-}
-
-bool StoredDocument::truth() const {
-  if (is_missing() || !value_->is_boolean()) fail("must be true or false");
-  return value_->get<bool>();
 }
 
 Size StoredDocument::integer(Size least, Size most) const {
@@ -94,13 +90,7 @@ Size StoredDocument::integer(Size least, Size most) const {
   return value_->get<Size>();
 }
 
-double StoredDocument::number() const {
-  if (is_missing() || !value_->is_number()) fail("must be a number");
-  return value_->get<double>();
-}
-
-double StoredDocument::positive() const {
-  constexpr double least = 1e-100, most = 1e100;
+double StoredDocument::number(double least, double most) const {
   if (is_missing() || !value_->is_number() || !(value_->get<double>() >= least) ||
       value_->get<double>() > most)
     fail(fmt::format("must be a number from {:g} to {:g}", least, most));
@@ -109,28 +99,17 @@ double StoredDocument::positive() const {
 
 void StoredDocument::check_numbers() const {
   if (is_missing() || !value_->is_array() ||
-      !std::all_of(value_->begin(), value_->end(), [](const Json& one) { return one.is_number(); }))
+      !std::all_of(value_->begin(), value_->end(),
+                   [](const Json& one) { return one.is_number() || one.is_null(); }))
     fail("must be a list of numbers");
 }
 
-void StoredDocument::check_numbers_or_null() const {
-  if (is_missing() || !value_->is_array() ||
-      !std::all_of(value_->begin(), value_->end(),
-                   [](const Json& one) { return one.is_number() || one.is_null(); }))
-    fail("must be a list of numbers, or null in place of one");
-}
-
-std::vector<StoredDocument> StoredDocument::list() const {
-  if (is_missing() || !value_->is_array()) fail("must be a list");
-  std::vector<StoredDocument> list;
-  for (const Json& value : *value_) list.push_back(part(&value, fmt::format("[{}]", list.size())));
-  return list;
-}
-
-std::vector<StoredDocument> StoredDocument::parts() const {
-  if (is_missing() || !value_->is_object()) fail("must be an object");
+std::vector<StoredDocument> StoredDocument::parts(bool of_list) const {
+  if (is_missing() || !(of_list ? value_->is_array() : value_->is_object()))
+    fail(of_list ? "must be a list" : "must be an object");
   std::vector<StoredDocument> parts;
-  for (const auto& [key, value] : value_->items()) parts.push_back(part(&value, key));
+  for (const auto& [key, value] : value_->items())
+    parts.push_back(part(&value, of_list ? fmt::format("[{}]", key) : key));
   return parts;
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a case's result that follow from its plan.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/plan/plan.hpp>
+#include <tessera/predict/machine.hpp>
+
+#include "results/case_result.hpp"
+
+namespace tessera::bench {
+
+/// Returns the result of a case before it runs.
+CaseResult new_result(const Study& study, const Case& point);
+
+StepTimes step_times(const Statistics& statistics, const MeasureRules& rules);
+
+/// Device memory of the rank that uses most.
+struct LargestMemory {
+  Size rank = 0;
+  MemoryPlan memory;
+};
+LargestMemory largest_memory(const Plan& plan);
+/// Returns true if a rank may use so many bytes.
+bool fits(Size bytes, const Limits& limits);
+
+/// Sets "memory" and "pipeline". Returns false, and ends the case as "oom", if the plan does not
+/// fit into memory.
+bool add_plan(CaseResult& result, const Plan& plan, const Limits& limits);
+
+/// Returns the FLOP rates of a step of this length, and their shares of the peaks of a rank:
+/// `gemm_peak` as measured, `vendor_peak` as the vendor states.
+ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
+                         std::optional<double> seconds);
+
+/// The machine as documents of launches have it: its name and the text of its file.
+nlohmann::json machine_json(const Machine& machine);
+
+}  // namespace tessera::bench
