@@ -12,6 +12,7 @@
 #include <tessera/process/kokkos_start.hpp>
 #include <tessera/process/provenance.hpp>
 
+#include "cli/whole_number.hpp"
 #include "run/job_script.hpp"
 
 namespace tessera::bench {
@@ -38,10 +39,10 @@ constexpr CommandExamples examples[] = {
 };
 
 const std::string note =
-    R"(Exit codes: 0 all cases ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory, 4 time
-limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Those of compare: 0 no case became worse, 1
-bad input or no case to compare, 2 a case became slower, or ended in an error that it did not have before. Arguments starting with --kokkos- are passed to
-Kokkos.)";
+    R"(Exit codes: 0 all cases are ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory,
+4 time limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Exit codes of compare: 0 no case
+became worse, 1 bad input or no case to compare, 2 a case became slower or ends in an error now. Kokkos gets the arguments
+that begin with --kokkos-.)";
 
 const std::string hint = "; see tessera-bench --help";
 
@@ -79,7 +80,7 @@ void add_run(CLI::App& app, RunOptions& options) {
          "Record a case as failed, instead of trying it again, once N launches have ended during "
          "it")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
   run.add_option("--seed", options.seed, "Seed for the order of cases");
   run.add_flag("--trace", options.traces,
@@ -110,7 +111,7 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->required();
   calibrate.add_option("--gemm-size", options.gemm_size, "Rows of the square products")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_one())
       ->capture_default_str();
 }
 
@@ -141,21 +142,21 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
       ->needs(&machine);
   jobs.add_option("--max-time", options.max_minutes, "Longest time limit that a job may have")
       ->type_name("MINUTES")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(at_least_one());
   jobs.add_option("--ranks-per-node", options.ranks_per_node,
                   "Ranks per node (default: those of the machine's innermost level)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(at_least_one());
   jobs.add_option("--threads", options.threads,
                   "Threads per rank for cases that do not set them (1)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(at_least_one());
   jobs.add_flag("--per-case", options.per_case,
                 "Write one job per case instead of one per number of ranks");
   jobs.add_option("--give-up", options.give_up,
                   "Record a case as failed once N launches have ended during it (1)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(at_least_one());
   jobs.add_option("--template", options.template_file,
                   "Template for the scripts, instead of the scheduler's in scripts/jobs")
       ->type_name("FILE");

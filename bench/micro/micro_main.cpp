@@ -21,6 +21,7 @@
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/standard_streams.hpp>
 
+#include "cli/whole_number.hpp"
 #include "micro/micro.hpp"
 
 namespace {
@@ -29,7 +30,7 @@ using namespace tessera;
 using namespace tessera::bench;
 
 void add_flags(CLI::App& app, MicroOptions& options) {
-  const CLI::Range count(Size{1}, Size{1} << 20);
+  const CLI::Validator count = at_least_one(Size{1} << 20);
   app.add_option("--iterations", options.iterations, "Iterations of each benchmark")->check(count);
   app.add_option("--widths", options.widths,
                  "Layer widths of the network whose shapes are measured")
@@ -38,9 +39,9 @@ void add_flags(CLI::App& app, MicroOptions& options) {
       ->expected(2, 1000);
   app.add_option("--batch", options.batch, "Rows per rank")->check(count);
   app.add_option("--mesh", options.mesh, "Mesh whose collectives are measured");
-  app.add_option("--bytes", options.bytes, "Message sizes in bytes")
+  app.add_option("--bytes", options.bytes, "Message sizes in bytes, from 4 bytes to 1 GiB")
       ->delimiter(',')
-      ->check(CLI::Range(Size{4}, Size{1} << 30));
+      ->check(CLI::Range(Size{4}, Size{1} << 30).description(""));
   app.add_option("--inject-wrong", options.wrong_rank,
                  "For testing: make this rank report one wrong element in every checked result")
       ->type_name("RANK");

@@ -46,7 +46,7 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   EXPECT_DOUBLE_EQ(run.fault->share, 0.1);
 }
 
-TEST(BenchCommandLine, WhatIsNotGivenIsUnset) {
+TEST(BenchCommandLine, OmittedOptionsAreUnset) {
   const auto run = parse<RunOptions>({"run", "a.toml", "-o", "dir", "--kokkos-num-threads=2"});
   EXPECT_TRUE(run.only.empty());
   EXPECT_FALSE(run.seed);
@@ -117,6 +117,9 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   expect_error({"run", "a.toml", "-o", "d", "--inject", "stall@-1"},
                "--inject = stall@-1: must be throw@RANK");
   expect_error({"compare", "a"}, "AFTER");
+  for (const char* wrong : {"0", "-1", "1.5", "many"})
+    expect_error({"calibrate", "-o", "f", "--gemm-size", wrong},
+                 std::string("--gemm-size: ") + wrong + " must be a whole number of at least 1");
 }
 
 TEST(Lists, ShowWhatCasesNeed) {

@@ -9,8 +9,8 @@ launcher=("$@")
 source "$(dirname "$0")/../../app/script_support.sh"
 small=(--iterations 2 --widths 4,4 --batch 2 --bytes 64)
 
-# Rank 0 reports once, on the terminal and in the file. An error on one rank is one of the benchmark, and the next
-# benchmarks run.
+# Rank 0 reports once, on the terminal and in the file. A wrong element on one rank is an error of its benchmark; the
+# other benchmarks run.
 begin output
 launch "${small[@]}" --benchmark_filter='tessera/broadcast|^gemm_bf|^gemm_f|empty_step' --inject-wrong 1 \
   --benchmark_out=out.json --benchmark_enable_random_interleaving=false
@@ -30,11 +30,11 @@ expect_json /benchmarks/6/iterations 2
 expect_json /benchmarks/7/error_message '1 elements are wrong'
 "$json_get" "$here/out.json" /benchmarks/8 > /dev/null 2>&1 && fail "more than one rank reported"
 
-# One line for all ranks.
+# Bad flags give one error line for all ranks.
 mkfifo "$work/fifo"
 for bad in --benchmark_fliter=x --benchmark_repetitions=many '--benchmark_filter=(' --benchmark_min_time=1 \
   --benchmark_min_warmup_time=1 --benchmark_enable_random_interleaving --mesh=data=7 --benchmark_out=missing/out.json \
-  "--benchmark_out=$work/fifo" --benchmark_filter=no_such_benchmark --inject-wrong=2 --iterations=0 \
+  "--benchmark_out=$work/fifo" --benchmark_filter=no_such_benchmark --inject-wrong=2 --iterations=0 --batch=1.5 \
   BENCHMARK_MIN_WARMUP_TIME=1 BENCHMARK_OUT=missing/out.json; do
   begin "bad_${bad//\//_}"
   if [[ $bad == --* ]]; then
