@@ -13,20 +13,7 @@ namespace {
 using train_test::expect_trains_like_its_layers;
 using train_test::Experiment;
 using train_test::for_strategies;
-
-/// Returns a training of two epochs, each of two batches and a smaller one. Sizes are such that 2,
-/// 3, 4, 6 and 8 ranks divide some evenly and some not.
-Experiment of_kind(ModelKind kind, DataKind data, LossKind loss) {
-  Experiment setup = train_test::primes(7);
-  setup.model.kind = kind;
-  setup.model.mlp.widths.clear();
-  setup.model.dtype = DType::float64;
-  setup.training.optimizer.kind = OptimizerKind::sgd;
-  setup.training.loss = loss;
-  setup.training.learning_rate = 0.1;
-  setup.data.kind = data;
-  return setup;
-}
+using train_test::of_kind;
 
 Experiment transformer_setup(Size ranks) {
   Experiment setup = of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
@@ -41,11 +28,7 @@ Experiment transformer_setup(Size ranks) {
   return setup;
 }
 
-Experiment vae_setup(Size) {
-  Experiment setup = of_kind(ModelKind::vae, DataKind::blobs, LossKind::bce);
-  setup.model.vae = {.input_width = 9, .hidden = {7, 5}, .latent = 3, .beta = 2};
-  return setup;
-}
+Experiment vae_setup(Size) { return train_test::small_vae(); }
 
 Experiment pinn_setup(Size) {
   Experiment setup = of_kind(ModelKind::pinn, DataKind::poisson_points, LossKind::poisson);

@@ -108,17 +108,9 @@ TYPED_TEST(PrecisionOf, WarmStepAllocatesNothingAndReplicasStayEqual) {
   Experiment base = in_precision<TypeParam>(primes(13));
   base.training.microbatches = 2;
   base.training.check_replicas_every = 1;
-  base.training.num_epochs = 4;
   for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
-    std::optional<AllocationScope> scope;
-    Trainer<TypeParam> trainer(setup.model, setup.training);
-    Size last = -1;
-    trainer.fit(setup.data, [&](Size epoch, double) {
-      if (epoch == 1) scope.emplace();
-      if (epoch == 4) last = scope->allocations();
-    });
-    EXPECT_EQ(last, 0);
+    train_test::expect_no_allocation_when_warm<TypeParam>(setup);
   });
 }
 

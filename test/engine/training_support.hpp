@@ -104,10 +104,10 @@ inline Reference reference_of(const Experiment& setup) {
   return {setup.model, setup.training, initial_parameters(setup.model.mlp)};
 }
 
-/// Returns the trainer of a setup in type T.
+/// Returns the trainer of a setup in type T; for a half type the setup is in mixed precision.
 template <class T>
 Trainer<T> trainer_of(Experiment setup) {
-  setup.model.dtype = dtype_of<T>();
+  setup.model.dtype = dtype_of<StateOf<T>>();
   return Trainer<T>(setup.model, setup.training);
 }
 

@@ -15,19 +15,7 @@ namespace tessera {
 namespace {
 
 using train_test::Experiment;
-
-/// Returns a VAE that is trained for two epochs of two batches and a smaller one.
-Experiment small_vae() {
-  Experiment setup = train_test::primes(7);
-  setup.model.kind = ModelKind::vae;
-  setup.model.mlp.widths.clear();
-  setup.model.vae = {.input_width = 9, .hidden = {7, 5}, .latent = 3, .beta = 2};
-  setup.model.dtype = DType::float64;
-  setup.training.optimizer.kind = OptimizerKind::sgd;
-  setup.training.loss = LossKind::bce;
-  setup.data.kind = DataKind::blobs;
-  return setup;
-}
+using train_test::small_vae;
 
 TEST(Vae, TrainsWithAColumnParallelEncoder) {
   const Size ranks = Communicator::world().size();
