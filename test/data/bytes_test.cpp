@@ -47,12 +47,12 @@ TEST(Bytes, AreReadWithoutASign) {
             (Made{{0, 127, 128, 255, 1}, {127, 128, 255, 1, 2}}));
 }
 
-TEST(Bytes, FilesThatCannotBeReadAreOneLine) {
+TEST(Bytes, RejectUnreadableFiles) {
   EXPECT_EQ(rejection_of(bytes_config("/nowhere/file", 1), model_of_bytes),
             "cannot be read: No such file or directory");
   EXPECT_EQ(rejection_of(bytes_config(testing::TempDir(), 1), model_of_bytes),
             "must be a regular file, not a directory");
-  // It has become shorter since it was checked.
+  // The file has become shorter since it was checked.
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   EXPECT_EQ(error_of([&] {
               make(bytes_config(file.path(), 5), model_of_bytes, {4, 1});

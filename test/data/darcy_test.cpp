@@ -5,20 +5,18 @@
 #include <numbers>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include <tessera/base/alias.hpp>
-#include <tessera/base/error.hpp>
-#include <tessera/data/data_row.hpp>
 #include <tessera/data/diffusion.hpp>
 #include <tessera/nn/models/models.hpp>
 #include <tessera/random/fill.hpp>
 
-#include "device_data.hpp"
+#include "data/data_support.hpp"
 
 namespace tessera {
 namespace {
 
+using data_test::expect_samples_of_their_own;
+using data_test::Made;
+using data_test::make;
 using test::to_device;
 using test::to_host;
 using Numbers = std::vector<double>;
@@ -106,32 +104,25 @@ TEST(Diffusion, NoSolutionIsNaN) {
   EXPECT_TRUE(std::isnan(solve({1, 1, 1, std::nan("")}, 1, 2)[0]));
 }
 
-struct DarcySamples {
-  Numbers a, u;
-  std::vector<float> as_float;
-  Numbers x;
-};
+const DataConfig darcy_config{.kind = DataKind::darcy, .samples = 40, .seed = 1};
 
-DarcySamples samples(Range numbers, Size n, std::uint64_t seed = 1) {
-  const ModelSpec model = fno({.grid = n, .modes = 1, .width = 1, .layers = 1});
-  const DataConfig data{.kind = DataKind::darcy, .samples = 100, .seed = seed};
-  const Size rows = numbers.count * n * n;
-  const Matrix<double> x("x", rows, 3), y("y", rows, 1);
-  const Matrix<float> float_x("x", rows, 3), float_y("y", rows, 1);
-  row_of(data.kind).fill.run(data, model, DataBlock<double>{numbers, x, y});
-  row_of(data.kind).fill.run(data, model, DataBlock<float>{numbers, float_x, float_y});
-  DarcySamples made{{}, to_host(y), to_host(float_y), to_host(x)};
-  for (Size i = 0; i < rows; ++i) made.a.push_back(made.x[3 * i]);
-  return made;
+ModelSpec model_on_grid(Size n) { return fno({.grid = n, .modes = 1, .width = 1, .layers = 1}); }
+
+/// Returns the coefficients of samples that are functions on n x n cells.
+Numbers coefficients(const Made& made) {
+  Numbers a;
+  for (std::size_t i = 0; i < made.y.size(); ++i) a.push_back(made.x[3 * i]);
+  return a;
 }
 
 TEST(Darcy, SamplesSolveTheEquation) {
   const Size n = 12, cells = n * n;
-  const DarcySamples made = samples({3, 5}, n);
+  const Made made = make(darcy_config, model_on_grid(n), {3, 5});
+  const Numbers all_a = coefficients(made);
   Size low = 0, high = 0;
   for (Size s = 0; s < 5; ++s) {
-    const Numbers a(made.a.begin() + s * cells, made.a.begin() + (s + 1) * cells);
-    Numbers u(made.u.begin() + s * cells, made.u.begin() + (s + 1) * cells);
+    const Numbers a(all_a.begin() + s * cells, all_a.begin() + (s + 1) * cells);
+    Numbers u(made.y.begin() + s * cells, made.y.begin() + (s + 1) * cells);
     for (double& value : u) value /= 100;
     EXPECT_LT(relative_residual_of(a, u, n), 1.001e-8);
     EXPECT_GT(relative_residual_of(a, u, n), 0);
@@ -145,36 +136,36 @@ TEST(Darcy, SamplesSolveTheEquation) {
   EXPECT_EQ(made.x[3 * (n + 2) + 2], 2.5 / n);
 }
 
-TEST(Darcy, SamplesDependOnTheirNumbersOnly) {
-  const Size n = 6, cells = n * n;
-  const DarcySamples all = samples({0, 40}, n), some = samples({30, 6}, n);
-  EXPECT_EQ(some.u, Numbers(all.u.begin() + 30 * cells, all.u.begin() + 36 * cells));
-  EXPECT_EQ(some.a, Numbers(all.a.begin() + 30 * cells, all.a.begin() + 36 * cells));
-  EXPECT_NE(samples({30, 6}, n, 2).u, some.u);
-  for (std::size_t i = 0; i < some.u.size(); ++i)
-    EXPECT_EQ(some.as_float[i], static_cast<float>(some.u[i]));
+TEST(Darcy, SamplesDependOnTheSeedAndTheirNumberOnly) {
+  expect_samples_of_their_own(darcy_config, model_on_grid(6));
+  const Made made = make(darcy_config, model_on_grid(6), {30, 6});
+  const Made as_float = make<float>(darcy_config, model_on_grid(6), {30, 6});
+  for (std::size_t i = 0; i < made.y.size(); ++i)
+    EXPECT_EQ(as_float.y[i], static_cast<float>(made.y[i]));
 }
 
 // Every third centre of the fine grid is one of the coarse grid's.
 TEST(Darcy, ASampleIsOneFunctionOnEveryGrid) {
-  const DarcySamples coarse = samples({0, 20}, 8), fine = samples({0, 20}, 24);
+  const Numbers coarse = coefficients(make(darcy_config, model_on_grid(8), {0, 20}));
+  const Numbers fine = coefficients(make(darcy_config, model_on_grid(24), {0, 20}));
   for (Size i = 0; i < 20 * 64; ++i) {
     const Size s = i / 64, row = 3 * (i / 8 % 8) + 1, column = 3 * (i % 8) + 1;
-    EXPECT_EQ(coarse.a[i], fine.a[s * 576 + row * 24 + column]) << i;
+    EXPECT_EQ(coarse[i], fine[s * 576 + row * 24 + column]) << i;
   }
 }
 
 // The covariance's largest weight is that of the constant: N(0, 1) / 9.
 TEST(Darcy, BothSignsOfTheFieldOccur) {
-  const DarcySamples made = samples({0, 100}, 4);
-  const double high = static_cast<double>(std::count(made.a.begin(), made.a.end(), 12)) / 1600;
+  const Numbers a = coefficients(make(darcy_config, model_on_grid(4), {0, 100}));
+  const double high = static_cast<double>(std::count(a.begin(), a.end(), 12)) / 1600;
   EXPECT_NEAR(high, 0.5, 0.15);
 }
 
 TEST(Darcy, ModelsThatReadNoFieldsAreRejected) {
-  const DataConfig data{.kind = DataKind::darcy};
-  EXPECT_THROW(row_of(data.kind).check(data, mlp({.widths = {3, 1}, .bias = false})), ConfigError);
-  EXPECT_NO_THROW(row_of(data.kind).check(data, fno({})));
+  data_test::check(darcy_config, fno({}));
+  EXPECT_EQ(data_test::rejection_of(darcy_config, mlp({.widths = {3, 1}, .bias = false})),
+            "data.kind = \"darcy\": needs a model of fields on a square grid, such as model.kind = "
+            "\"fno\"");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
+#include <zlib.h>
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ namespace tessera::data_test {
 
 using test::error_of;
 
-/// Samples on the host, row by row.
+/// Samples on the host, row by row. Elements that the kind of data does not write are 7.
 struct Made {
   std::vector<double> x, y;
   friend bool operator==(const Made&, const Made&) = default;
@@ -30,13 +31,15 @@ Made make(const DataConfig& data, const ModelSpec& model, Range samples) {
   const DataBlock<T> block{
       samples, Matrix<T>("x", samples.count * model.input_positions, model.input_width),
       Matrix<T>("y", samples.count * model.output_positions(), model.target_width())};
+  Kokkos::deep_copy(block.x, T(7));
+  Kokkos::deep_copy(block.y, T(7));
   row_of(data.kind).fill.run(data, model, block);
   const auto x = test::to_host(block.x), y = test::to_host(block.y);
   return {{x.begin(), x.end()}, {y.begin(), y.end()}};
 }
 
-/// Samples are the same in whatever blocks they are made, and others with another seed, if there is
-/// one.
+/// Checks that samples do not depend on the blocks in which they are made, but on the seed, if
+/// there is one.
 inline void expect_samples_of_their_own(const DataConfig& data, const ModelSpec& model,
                                         bool has_seed = true) {
   const Made whole = make(data, model, {0, data.samples});
@@ -55,7 +58,24 @@ inline void expect_samples_of_their_own(const DataConfig& data, const ModelSpec&
   }
 }
 
-/// A file in the folder for temporary files, until the object ends.
+/// Packs bytes as gzip does.
+inline std::vector<unsigned char> packed(const std::vector<unsigned char>& bytes) {
+  z_stream stream{};
+  constexpr int gzip_format = 16, default_memory = 8;
+  deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_format + MAX_WBITS, default_memory,
+               Z_DEFAULT_STRATEGY);
+  std::vector<unsigned char> out(deflateBound(&stream, bytes.size()));
+  stream.next_in = const_cast<unsigned char*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// A file in the directory for temporary files, which the destructor removes.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::vector<unsigned char>& bytes)
@@ -80,7 +100,7 @@ inline void check(const DataConfig& data, const ModelSpec& model) {
   row_of(data.kind).check_files(data, model);
 }
 
-/// The message of the error that check() throws; "data.file = <path>" without the path.
+/// Returns the message of the error that check() throws, without "data.file = <path>: ".
 inline std::string rejection_of(const DataConfig& data, const ModelSpec& model) {
   std::string message = error_of([&] { check(data, model); });
   const std::string start = "data.file = " + data.file + ": ";

@@ -41,25 +41,20 @@ class Hdf5Data : public testing::Test {
   DataConfig data_{.kind = DataKind::hdf5, .samples = 5, .x = "train/x", .y = "/y"};
 };
 
-TEST_F(Hdf5Data, SamplesAreRowsOfWhateverType) {
+TEST_F(Hdf5Data, SamplesAreRowsOfAnyType) {
   data_test::check(data_, three_to_one);
   EXPECT_EQ(make<float>(data_, three_to_one, {1, 2}), (Made{{3, 4, 5, 6, 7, 8}, {1, 2}}));
   expect_samples_of_their_own(data_, three_to_one, false);
 }
 
-TEST_F(Hdf5Data, ValidationSamplesAreBehindTheOthers) {
-  data_.samples = 3;
-  data_.validation_samples = 2;
-  data_test::check(data_, three_to_one);
-  data_.validation_samples = 3;
-  EXPECT_EQ(rejection_of(data_, three_to_one),
-            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are needed");
-}
-
-TEST_F(Hdf5Data, WhatCannotBeReadIsOneLine) {
+TEST_F(Hdf5Data, RejectsUnreadableFilesAndArrays) {
   EXPECT_EQ(rejection_of(data_, mlp({.widths = {4, 1}})),
             "data.x = train/x: has shape (5, 3) in " + data_.file +
                 ", but the model needs (samples, 4) or another shape with 4 numbers per sample");
+  data_.validation_samples = 1;
+  EXPECT_EQ(rejection_of(data_, three_to_one),
+            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are needed");
+  data_.validation_samples = 0;
   data_.y = "train/y";
   EXPECT_EQ(rejection_of(data_, three_to_one), "train/y: object 'y' doesn't exist");
   data_.y = "train";

@@ -63,7 +63,7 @@ TEST_F(Hdf5OfOthers, BooleansAreZeroAndOne) {
   EXPECT_EQ(make<float>(data_, one_to_one, {2, 2}).x, (std::vector<double>{0, 1}));
 }
 
-TEST_F(Hdf5OfOthers, BytesMayComeInEitherOrder) {
+TEST_F(Hdf5OfOthers, BytesMayHaveEitherOrder) {
   const std::vector<double> values{1, -2, 3e10, 0.5};
   write("x", H5T_IEEE_F64BE, H5T_NATIVE_DOUBLE, values.data());
   H5Fclose(file_);
@@ -71,7 +71,7 @@ TEST_F(Hdf5OfOthers, BytesMayComeInEitherOrder) {
   EXPECT_EQ(make(data_, one_to_one, {0, 4}).x, values);
 }
 
-TEST_F(Hdf5OfOthers, AFilterThatIsMissingIsNamed) {
+TEST_F(Hdf5OfOthers, AMissingFilterIsNamed) {
   constexpr H5Z_filter_t lzf = 32000;  // the number that h5py has for it
   const H5Z_class2_t filter{H5Z_CLASS_T_VERS, lzf, 1, 1, "lzf", nullptr, nullptr, pass_on};
   ASSERT_GE(H5Zregister(&filter), 0);

@@ -32,10 +32,10 @@ class Hdf5Array {
 
   template <class T>
   void read(Range samples, T* values) const {
-    Hyperslab box{Shape(shape_.size(), 0), shape_};
-    box.first[0] = samples.begin;
-    box.count[0] = samples.count;
-    with_file_key([&] { file_.read_numbers(name_, dtype_of<T>(), box, values); });
+    Hyperslab slab{Shape(shape_.size(), 0), shape_};
+    slab.first[0] = samples.begin;
+    slab.count[0] = samples.count;
+    with_file_key([&] { file_.read(name_, dtype_of<T>(), {slab}, values); });
   }
 
  private:

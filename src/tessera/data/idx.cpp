@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images in the IDX format of the MNIST data set (LeCun, Cortes and Burges 1998): magic number,
-// number of images, rows and columns as big-endian integers, then one byte per pixel. The file may
-// be packed by gzip.
+// number of images, rows and columns as big-endian integers, then one byte per pixel.
 #include <fmt/format.h>
 
 #include <tessera/data/data_row.hpp>
-#include <tessera/data/unpacked_file.hpp>
+#include <tessera/data/data_file.hpp>
 
 namespace tessera {
 namespace {
@@ -25,7 +24,7 @@ void check_idx(const DataConfig& data, const ModelSpec& model) {
 }
 
 void check_idx_file(const DataConfig& data, const ModelSpec& model) {
-  UnpackedFile file("data.file", data.file);
+  DataFile file("data.file", data.file);
   const std::vector<unsigned char> header = file.read(0, idx_header_bytes);
   if (const std::uint32_t magic = big_endian(header, 0); magic != idx_magic)
     file.reject(
@@ -47,7 +46,7 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
 }
 
 template <class T>
-void fill_idx(UnpackedFile& file, Size pixels, const DataBlock<T>& block) {
+void fill_idx(DataFile& file, Size pixels, const DataBlock<T>& block) {
   const Size n = block.samples.count * pixels;
   const std::vector<unsigned char> bytes =
       file.read(idx_header_bytes + block.samples.begin * pixels, n);
@@ -64,7 +63,7 @@ const DataRow idx_data{
     .reads_file = true,
     .check_files = check_idx_file,
     .fill = [](const DataConfig& data, const ModelSpec& model) {
-      return [&, file = UnpackedFile("data.file", data.file)](const auto& block) mutable {
+      return [&, file = DataFile("data.file", data.file)](const auto& block) mutable {
         fill_idx(file, model.input_width, block);
       };
     }};

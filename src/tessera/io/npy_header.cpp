@@ -1,101 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <charconv>
+#include <cstring>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/io/npy_header.hpp>
 
 namespace tessera {
 namespace {
 
-/// Parses a Python literal from its front. Each function returns false if another token is next.
-class Literal {
- public:
-  explicit Literal(std::string_view text) : text_(text) {}
-
-  bool take(std::string_view token) {
-    skip_space();
-    if (!text_.starts_with(token)) return false;
-    text_.remove_prefix(token.size());
-    return true;
+/// Rewrites a Python literal, such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), },
+/// as JSON, which has neither tuples nor a comma before a closing bracket.
+std::string json_of(std::string_view literal) {
+  std::string json;
+  for (char c : literal) {
+    if (c == ')') c = ']';
+    if (c == ']' || c == '}')
+      if (const std::size_t last = json.find_last_not_of(" \n");
+          last != std::string::npos && json[last] == ',')
+        json[last] = ' ';
+    json += c == '(' ? '[' : c == '\'' ? '"' : c;
   }
+  for (const auto& [python, text] : {std::pair("True", "true"), std::pair("False", "false")})
+    if (const std::size_t at = json.find(python); at != std::string::npos)
+      json.replace(at, std::strlen(python), text);
+  return json;
+}
 
-  bool take_string(std::string& value) {
-    skip_space();
-    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return false;
-    const std::size_t end = text_.find(text_[0], 1);
-    if (end == std::string_view::npos) return false;
-    value = text_.substr(1, end - 1);
-    text_.remove_prefix(end + 1);
-    return true;
-  }
-
-  /// Takes a list with any content.
-  bool take_list(std::string& value) {
-    skip_space();
-    if (!text_.starts_with('[')) return false;
-    Size depth = 0;
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      depth += text_[i] == '[' ? 1 : text_[i] == ']' ? -1 : 0;
-      if (depth > 0) continue;
-      value = text_.substr(0, i + 1);
-      text_.remove_prefix(i + 1);
-      return true;
-    }
+/// Fills in all but the length of the header.
+bool parse_dictionary(std::string_view literal, NpyHeader& header) {
+  const auto json = nlohmann::json::parse(json_of(literal), nullptr, false);
+  for (const char* key : {"descr", "fortran_order", "shape"})
+    if (!json.contains(key)) return false;
+  const auto &type = json["descr"], &order = json["fortran_order"], &shape = json["shape"];
+  const bool is_shape =
+      shape.is_array() && std::ranges::all_of(shape, [](const auto& extent) {
+        return extent.is_number_unsigned() &&
+               extent.template get<std::uint64_t>() <= std::numeric_limits<Size>::max();
+      });
+  if (json.size() != 3 || !(type.is_string() || type.is_array()) || !order.is_boolean() ||
+      !is_shape)
     return false;
-  }
-
-  bool take_bool(bool& value) {
-    value = take("True");
-    return value || take("False");
-  }
-
-  bool take_shape(Shape& shape) {
-    shape.clear();
-    if (!take("(")) return false;
-    while (!take(")")) {
-      skip_space();
-      Size extent = 0;
-      const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
-      if (error != std::errc() || extent < 0) return false;
-      text_.remove_prefix(end - text_.data());
-      shape.push_back(extent);
-      if (!take(",")) return take(")");
-    }
-    return true;
-  }
-
- private:
-  void skip_space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \n"), text_.size())); }
-  std::string_view text_;
-};
-
-/// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
-bool parse_dictionary(Literal text, NpyHeader& header) {
-  bool has_type = false, has_order = false, has_shape = false;
-  if (!text.take("{")) return false;
-  while (!text.take("}")) {
-    std::string key;
-    if (!text.take_string(key) || !text.take(":")) return false;
-    bool* const seen = key == "descr"           ? &has_type
-                       : key == "fortran_order" ? &has_order
-                       : key == "shape"         ? &has_shape
-                                                : nullptr;
-    if (seen == &has_type)
-      *seen = text.take_string(header.type) || text.take_list(header.type);
-    else if (seen == &has_order)
-      *seen = text.take_bool(header.is_fortran_order);
-    else if (seen == &has_shape)
-      *seen = text.take_shape(header.shape);
-    if (seen == nullptr || !*seen) return false;
-    if (text.take(",")) continue;
-    if (!text.take("}")) return false;
-    break;
-  }
-  return has_type && has_order && has_shape;
+  header.type = type.is_string() ? type.get<std::string>() : "[...]";
+  header.is_fortran_order = order;
+  header.shape = shape.get<Shape>();
+  return true;
 }
 
 }  // namespace
@@ -116,7 +70,7 @@ std::optional<NpyHeader> parse_npy_header(std::string_view start) {
   if (length > start.size() - begin) return std::nullopt;
   NpyHeader header;
   header.bytes = static_cast<Size>(begin + length);
-  if (!parse_dictionary(Literal(start.substr(begin, length)), header)) return std::nullopt;
+  if (!parse_dictionary(start.substr(begin, length), header)) return std::nullopt;
   return header;
 }
 

@@ -15,7 +15,7 @@ inline constexpr Size longest_npy_header = 1 << 16;
 
 /// The header of an array in NumPy's format, versions 1.0 to 3.0 (numpy.lib.format).
 struct NpyHeader {
-  std::string type;  ///< "<f4"; for a structure, the list of its fields
+  std::string type;  ///< "<f4"; "[...]" for a structure
   bool is_fortran_order = false;
   Shape shape;
   Size bytes = 0;  ///< length of the header; the values follow it
