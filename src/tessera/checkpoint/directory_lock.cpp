@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/sleep.hpp>
 #include <tessera/checkpoint/directory_lock.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/host_info.hpp>
@@ -99,7 +100,8 @@ DirectoryLock::DirectoryLock(const fs::path& directory, std::chrono::millisecond
                          owner->number, owner->host_only()));
     remove_stale(file_, text);
   }
-  counter_ = std::thread([this, interval] { count_up(interval); });
+  counter_ =
+      std::jthread([this, interval](const std::stop_token& stop) { count_up(stop, interval); });
 }
 
 /// Creates the file; returns false if there is one already.
@@ -135,10 +137,9 @@ bool DirectoryLock::is_alive(const std::string& text, std::chrono::milliseconds 
   return false;
 }
 
-void DirectoryLock::count_up(std::chrono::milliseconds interval) {
-  std::unique_lock lock(mutex_);
-  for (std::uint32_t count = 1; !wake_.wait_for(lock, interval, [this] { return ends_; });
-       ++count) {
+void DirectoryLock::count_up(const std::stop_token& stop,
+                             std::chrono::milliseconds interval) const {
+  for (std::uint32_t count = 1; !sleep_until_stop(stop, interval); ++count) {
     const std::string text = counted_text(count);
     // If this fails, other runs replace the lock, and is_held() returns false.
     [[maybe_unused]] const ssize_t written =
@@ -150,11 +151,7 @@ void DirectoryLock::count_up(std::chrono::milliseconds interval) {
 bool DirectoryLock::is_held() const { return text_of(file_).starts_with(mine_); }
 
 DirectoryLock::~DirectoryLock() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  wake_.notify_one();
+  counter_.request_stop();
   counter_.join();
   if (is_held()) ::unlink(file_.c_str());
   ::close(id_);

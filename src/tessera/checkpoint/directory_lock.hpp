@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -31,15 +29,12 @@ class DirectoryLock {
  private:
   bool take();
   bool is_alive(const std::string& text, std::chrono::milliseconds interval) const;
-  void count_up(std::chrono::milliseconds interval);
+  void count_up(const std::stop_token& stop, std::chrono::milliseconds interval) const;
 
   std::filesystem::path file_;
   std::string mine_;  ///< the text before the number
   int id_ = -1;       ///< the open file; stays this file if another one takes its name
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ends_ = false;
-  std::thread counter_;
+  std::jthread counter_;
 };
 
 }  // namespace tessera

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -14,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/sleep.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/runtime.hpp>
@@ -40,6 +39,24 @@ std::optional<double> timeout_of(std::string_view text) {
   return seconds && *seconds > 0 && *seconds <= longest_timeout_seconds ? seconds : std::nullopt;
 }
 
+/// Lower ranks report first; the others have usually been ended before their turn. Before MPI has
+/// started, the rank is the one that the launcher gave.
+void watch(const std::stop_token& stop, const std::string& what, Seconds limit, const Site& site) {
+  const Seconds last_call = limit + std::min<Seconds>(log_rank() * turn, last_turn);
+  Seconds waited{0};
+  Clock::time_point last_look = Clock::now();
+  while (waited < last_call) {
+    if (sleep_until_stop(stop, look_interval)) return;
+    const Clock::time_point now = Clock::now();
+    waited += std::min<Seconds>(now - std::exchange(last_look, now), longest_step);
+  }
+  if (reported.exchange(true)) return;
+  const std::string message = fmt::format("rank {}: {} at {} has waited {:.1f} s for other ranks",
+                                          log_rank(), what, to_string(site), waited.count());
+  log_from_this_rank(message);
+  abort_job(ExitCode::communication, message);
+}
+
 }  // namespace
 
 double default_timeout_seconds() {
@@ -60,53 +77,15 @@ double timeout_seconds() {
 
 void set_timeout_seconds(double seconds) { limit_set = seconds; }
 
-struct WaitLimit::State {
-  std::string what;
-  Seconds limit;
-  Site site;
-  std::mutex mutex{};
-  std::condition_variable wake{};
-  bool is_over = false;
-  std::thread thread{};
-
-  /// Lower ranks report first; the others have usually been ended before their turn. Before MPI has
-  /// started, the rank is the one that the launcher gave.
-  void watch() {
-    const Seconds last_call = limit + std::min<Seconds>(log_rank() * turn, last_turn);
-    Seconds waited{0};
-    Clock::time_point last_look = Clock::now();
-    std::unique_lock lock(mutex);
-    while (waited < last_call) {
-      if (wake.wait_for(lock, look_interval, [this] { return is_over; })) return;
-      const Clock::time_point now = Clock::now();
-      waited += std::min<Seconds>(now - std::exchange(last_look, now), longest_step);
-    }
-    if (reported.exchange(true)) return;
-    const std::string message = fmt::format("rank {}: {} at {} has waited {:.1f} s for other ranks",
-                                            log_rank(), what, to_string(site), waited.count());
-    log_from_this_rank(message);
-    abort_job(ExitCode::communication, message);
-  }
-};
-
-WaitLimit::WaitLimit(std::string what, double seconds, const Site& site) {
+WaitLimit::WaitLimit(const std::string& what, double seconds, const Site& site) {
   if (seconds <= 0) return;
-  state_.reset(new State{std::move(what), Seconds(seconds), site});
   try {
-    state_->thread = std::thread([state = state_.get()] { state->watch(); });
+    watcher_ = std::jthread([what, limit = Seconds(seconds), site](const std::stop_token& stop) {
+      watch(stop, what, limit, site);
+    });
   } catch (const std::system_error&) {
-    state_.reset();
+    // Without a thread there is no limit.
   }
-}
-
-WaitLimit::~WaitLimit() {
-  if (!state_) return;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->is_over = true;
-  }
-  state_->wake.notify_one();
-  state_->thread.join();
 }
 
 }  // namespace tessera

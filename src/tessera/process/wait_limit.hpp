@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
+#include <thread>
 
 #include <tessera/base/site.hpp>
 
@@ -31,14 +31,10 @@ void set_timeout_seconds(double seconds);
 class WaitLimit {
  public:
   /// `what` names the call that waits for other ranks, such as "MPI_Init_thread".
-  WaitLimit(std::string what, double seconds, const Site& site = Site::current());
-  ~WaitLimit();
-  WaitLimit(const WaitLimit&) = delete;
-  WaitLimit& operator=(const WaitLimit&) = delete;
+  WaitLimit(const std::string& what, double seconds, const Site& site = Site::current());
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::jthread watcher_;  ///< its destructor stops it
 };
 
 }  // namespace tessera

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/sleep.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/timer.hpp>
 #include <tessera/comm/detail/watchdog.hpp>
 #include <tessera/process/gpu.hpp>
 #include <tessera/process/log.hpp>
@@ -57,7 +59,7 @@ Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
   check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &finalize_hook_, nullptr),
             "MPI_Comm_create_keyval", site);
   check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, finalize_hook_, this), "MPI_Comm_set_attr", site);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::jthread([this](const std::stop_token& stopping) { run(stopping); });
 }
 
 Watchdog::~Watchdog() {
@@ -106,38 +108,39 @@ void Watchdog::leave() {
   inside_ = false;
 }
 
-/// Waits until all ranks make no more calls, so that this rank's thread can answer until then.
+/// Waits in a barrier until all ranks make no more calls, so that the thread can answer until then.
 /// Ranks that do not end in time are reported as missing. During an exception it waits only for a
 /// moment, in which ranks with the same error end, too.
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
+  const bool is_error = std::uncaught_exceptions() > 0;
   {
     const std::lock_guard lock(mutex_);
-    awaits_others_ = can_ask_ && std::uncaught_exceptions() == 0;
-    const Seconds patience = std::min<Seconds>(error_grace, timeout_ / 2);
-    end_due_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
     is_ending_ = true;
+    awaits_others_ = can_ask_ && !is_error;
   }
-  wake_.notify_one();
+  if (can_ask_) {
+    const Seconds patience = std::min<Seconds>(error_grace, timeout_ / 2);
+    const Timer timer;
+    int done = 0;
+    MPI_Request end = MPI_REQUEST_NULL;
+    MPI_Ibarrier(mail_.get(), &end);
+    while (MPI_Test(&end, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
+      if (is_error && timer.seconds() > patience.count()) break;
+      std::this_thread::sleep_for(end_interval);
+    }
+    all_ended_ = done != 0;
+  }
+  thread_.request_stop();
   thread_.join();
 }
 
-void Watchdog::run() {
+void Watchdog::run(const std::stop_token& stopping) {
   try {
     use_own_gpu();  // MPI may move device messages in this thread
-    for (bool is_over = false; !is_over;) {
-      bool ending = false;
-      {
-        std::unique_lock lock(mutex_);
-        if (!is_ending_) wake_.wait_for(lock, interval_, [this] { return is_ending_; });
-        ending = is_ending_;
-      }
-      const bool is_late = ending && !awaits_others_ && Clock::now() > end_due_;
-      if (ending && can_ask_) test_end();
+    while (!sleep_until_stop(stopping, interval_)) {
       if (can_ask_) read_mail();
       time_call();
-      is_over = ending && (all_ended_ || is_late || !can_ask_);
-      if (ending && !is_over) std::this_thread::sleep_for(end_interval);
     }
   } catch (const Error& error) {
     log_from_this_rank(fmt::format("the watchdog failed: {}", error.what()));
@@ -195,14 +198,6 @@ void Watchdog::answer(const Letter& question) {
                                         : state + " after " + describe_call();
   std::memcpy(reply.where.data(), where.data(), std::min(where.size(), reply.where.size() - 1));
   send(question.from, reply);
-}
-
-/// Enters the barrier of all ranks that make no more calls, and tests it.
-void Watchdog::test_end() {
-  if (all_ended_) return;
-  if (!std::exchange(has_ended_, true))
-    check_mpi(MPI_Ibarrier(mail_.get(), &end_), "MPI_Ibarrier", Site::current());
-  all_ended_ = is_done(end_, false, Site::current());
 }
 
 /// A step counts as one second at most: after a longer one the process was suspended.

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -91,12 +90,11 @@ class Watchdog {
     std::map<int, Letter> answers;  ///< by world rank
   };
 
-  void run();
+  void run(const std::stop_token& stopping);
   void stop();
   void send(int to, Letter letter);
   void read_mail();
   void answer(const Letter& question);
-  void test_end();
   void time_call();
   void ask();
   [[noreturn]] void report(const std::string& missing);
@@ -110,10 +108,10 @@ class Watchdog {
   int size_ = 1;
   bool can_ask_ = false;
   int finalize_hook_ = MPI_KEYVAL_INVALID;
+  bool all_ended_ = false;  ///< all ranks make no more calls
 
   // Used by both threads.
   std::mutex mutex_;
-  std::condition_variable wake_;
   std::vector<WatchedGroup*> groups_;
   std::uint32_t num_watched_ = 0;
   WatchedCall call_;         ///< the current or the last call
@@ -121,7 +119,6 @@ class Watchdog {
   bool inside_ = false;
   bool is_ending_ = false;      ///< the caller makes no more calls
   bool awaits_others_ = false;  ///< the caller waits for all ranks; not after an error
-  Time end_due_;                ///< end of the wait after an error
 
   // Used by the thread of the watchdog only.
   std::list<Letter> sent_;   ///< kept, because MPI may read them at any time
@@ -130,10 +127,7 @@ class Watchdog {
   Time last_look_ = Clock::now();
   Time not_before_ = last_look_;  ///< another rank has asked and will report
   std::optional<Inquiry> inquiry_;
-  MPI_Request end_ = MPI_REQUEST_NULL;  ///< barrier of all ranks that make no more calls
-  bool has_ended_ = false;              ///< this rank has entered the barrier
-  bool all_ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace tessera
