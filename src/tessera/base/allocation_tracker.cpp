@@ -51,16 +51,10 @@ void uninstall() {
   installed = false;
 }
 
-void count(AllocationCounts& counts, Size bytes, bool is_allocation) {
-  ++(is_allocation ? counts.allocations : counts.deallocations);
-  counts.current_bytes += is_allocation ? bytes : -bytes;
-  counts.peak_bytes = std::max(counts.peak_bytes, counts.current_bytes);
-}
-
 }  // namespace
 
-AllocationScope::AllocationScope(std::string label_prefix)
-    : label_prefix_(std::move(label_prefix)) {
+AllocationScope::AllocationScope(std::string label_prefix, std::string space)
+    : label_prefix_(std::move(label_prefix)), space_(std::move(space)) {
   const std::lock_guard lock(mutex);
   install();
   open_scopes.push_back(this);
@@ -77,22 +71,17 @@ AllocationCounts AllocationScope::total() const {
   return total_;
 }
 
-std::map<std::string, AllocationCounts> AllocationScope::by_space() const {
-  const std::lock_guard lock(mutex);
-  return by_space_;
-}
-
 void AllocationScope::reset() {
   const std::lock_guard lock(mutex);
   total_ = {};
-  by_space_.clear();
 }
 
 void AllocationScope::record(std::string_view space, std::string_view label, Size bytes,
                              bool is_allocation) {
-  if (!label.starts_with(label_prefix_)) return;
-  count(total_, bytes, is_allocation);
-  count(by_space_[std::string(space)], bytes, is_allocation);
+  if (!label.starts_with(label_prefix_) || !(space_.empty() || space == space_)) return;
+  ++(is_allocation ? total_.allocations : total_.deallocations);
+  total_.current_bytes += is_allocation ? bytes : -bytes;
+  total_.peak_bytes = std::max(total_.peak_bytes, total_.current_bytes);
 }
 
 }  // namespace tessera

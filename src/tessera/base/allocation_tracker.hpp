@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,24 +16,22 @@ struct AllocationCounts {
   Size peak_bytes = 0;     ///< highest value of current_bytes
 };
 
-/// Counts allocations of Views and kokkos_malloc during its life, in all memory spaces and from all
-/// threads. Scopes nest, and each has its own counts. A prefix restricts it to labels that begin
-/// with it.
+/// Counts allocations of Views and kokkos_malloc during its life, from all threads: those whose
+/// label begins with a prefix, in one memory space or in all. Scopes nest, and each has its own
+/// counts.
 ///
 /// Kokkos Tools callbacks are installed while any scope lives, and call those of a tool that was
 /// loaded before. They slow down every kernel launch, so no scope may be open while steps are
 /// timed. Kokkos must be initialized.
 class AllocationScope {
  public:
-  explicit AllocationScope(std::string label_prefix = "");
+  /// `space`: Kokkos' name of a memory space, such as "Cuda"; "" for all.
+  explicit AllocationScope(std::string label_prefix = "", std::string space = "");
   ~AllocationScope();
   AllocationScope(const AllocationScope&) = delete;
   AllocationScope& operator=(const AllocationScope&) = delete;
 
   AllocationCounts total() const;
-  /// Returns the counts by Kokkos' name of the memory space ("Host", "Cuda").
-  std::map<std::string, AllocationCounts> by_space() const;
-
   Size allocations() const { return total().allocations; }
   Size current_bytes() const { return total().current_bytes; }
   Size peak_bytes() const { return total().peak_bytes; }
@@ -46,9 +43,8 @@ class AllocationScope {
   void record(std::string_view space, std::string_view label, Size bytes, bool is_allocation);
 
  private:
-  std::string label_prefix_;
+  std::string label_prefix_, space_;
   AllocationCounts total_;
-  std::map<std::string, AllocationCounts> by_space_;
 };
 
 }  // namespace tessera

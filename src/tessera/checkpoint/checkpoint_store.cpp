@@ -29,6 +29,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::string_view unfinished = ".unfinished";
 
 std::string name_of_step(Size step) { return fmt::format("step_{:010}.h5", step); }
@@ -221,14 +223,13 @@ void CheckpointStore::start_writing(const Engine<T>& engine) {
     snapshot_->take(engine, ranks_.rank());
     // Does not capture `this`, because a store may be moved.
     const auto write = [file, places, snapshot = snapshot_, observer = observer_] {
-      const Timer timer;
-      Written written;
+      Written written{.began = Clock::now()};
       written.outcome = outcome_of([&] {
         written.sums = snapshot->write(file, places, [&] {
           if (observer) observer(SavePoint::tensor_written);
         });
       });
-      written.seconds = timer.seconds();
+      written.ended = Clock::now();
       return written;
     };
     writing_ = std::async(std::launch::async, write);
@@ -246,8 +247,10 @@ void CheckpointStore::finish() {
   if (!writing_.valid()) return;
   const ExposedTime exposed(costs_);
   const Timer waiting;
+  const Clock::time_point waits_from = Clock::now();
   const Written written = writing_.get();
-  costs_.hidden_seconds += std::max(written.seconds - waiting.seconds(), 0.0);
+  const std::chrono::duration<double> hidden = std::min(written.ended, waits_from) - written.began;
+  costs_.hidden_seconds += std::max(hidden.count(), 0.0);
   write_or_remove([&] {
     raise_first_failure(ranks_, written.outcome, Site::current());
     costs_.waited_seconds += waiting.seconds();

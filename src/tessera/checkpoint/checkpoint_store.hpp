@@ -3,6 +3,7 @@
 // which holds the name of one of them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -103,7 +104,7 @@ class CheckpointStore {
   struct Written {
     Outcome outcome{};
     std::vector<Size> sums{};  ///< this rank's part of each tensor's checksum
-    double seconds = 0;
+    std::chrono::steady_clock::time_point began{}, ended{};
   };
 
   CheckpointConfig config_;

@@ -54,8 +54,8 @@ ExportedArray exported(const ArrayFacts& facts, ExportNames names) {
 }
 
 template <class T>
-std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
-                           const ExportedArray& array) {
+void write_array(std::ostream& out, const Hdf5File& file, const std::string& path,
+                 const ExportedArray& array) {
   const Shape& shape = array.source.shape;
   const Size all = num_elements(shape);
   std::vector<T> values(all);
@@ -68,15 +68,7 @@ std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
       for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
     values = std::move(other);
   }
-  std::vector<char> bytes(array.bytes());
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
-
-std::vector<char> bytes_of(const Hdf5File& file, const std::string& path,
-                           const ExportedArray& array) {
-  return array.source.type == DType::float64 ? bytes_of<double>(file, path, array)
-                                             : bytes_of<float>(file, path, array);
+  out.write(reinterpret_cast<const char*>(values.data()), array.bytes());
 }
 
 /// Length of a JSON object as 64 bits, the object, padded with blanks to a multiple of 8, and the
@@ -100,10 +92,11 @@ std::string safetensors_header(const std::vector<ExportedArray>& arrays) {
 void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
                   const std::vector<ExportedArray>& arrays) {
   out << safetensors_header(arrays);
-  for (const ExportedArray& array : arrays) {
-    const std::vector<char> bytes = bytes_of(file, checkpoint, array);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  }
+  for (const ExportedArray& array : arrays)
+    if (array.source.type == DType::float64)
+      write_array<double>(out, file, checkpoint, array);
+    else
+      write_array<float>(out, file, checkpoint, array);
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ struct TrainingState {
   std::string data{};        ///< sample_checksums()
   std::string training{};    ///< random identity of the training
 
+  friend bool operator==(const TrainingState&, const TrainingState&) = default;
+
   Size epoch() const { return static_cast<Size>(epoch_losses.size()); }
   Size batch() const { return static_cast<Size>(losses_so_far.size()); }
   /// Returns the loss by which checkpoints are compared: after an epoch its validation loss, or its

@@ -217,20 +217,6 @@ struct Hdf5File::State {
     if (elements == 0) H5Sselect_none(selection.in_memory);
     return selection;
   }
-  /// Also checks that the array has this type.
-  Selection selected(const std::string& name, DType type,
-                     const std::vector<Hyperslab>& slabs) const {
-    Selection selection = selected(name, slabs);
-    if (const DType found = type_of(selection.array, name); found != type)
-      fail(name, fmt::format("has elements of {}, not {}", name_of(found), name_of(type)));
-    return selection;
-  }
-
-  void read(const Selection& part, const std::string& name, DType type, void* values) const {
-    checked(H5Dread(part.array, row_of_type(type).in_memory, part.in_memory, part.in_file,
-                    H5P_DEFAULT, values),
-            name);
-  }
 };
 
 namespace {
@@ -361,7 +347,7 @@ void Hdf5File::set_attribute(const std::string& name, const std::string& attribu
 
 void Hdf5File::write(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
                      const void* values) {
-  const auto [array, in_file, in_memory] = state_->selected(name, type, slabs);
+  const auto [array, in_file, in_memory] = state_->selected(name, slabs);
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   if (state_->ranks) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
   herr_t status = 0;
@@ -374,7 +360,9 @@ void Hdf5File::write(const std::string& name, DType type, const std::vector<Hype
 
 void Hdf5File::read(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
                     void* values) const {
-  state_->read(state_->selected(name, type, slabs), name, type, values);
+  const auto [array, in_file, in_memory] = state_->selected(name, slabs);
+  state_->checked(
+      H5Dread(array, row_of_type(type).in_memory, in_memory, in_file, H5P_DEFAULT, values), name);
 }
 
 Shape Hdf5File::shape_of_numbers(const std::string& name) const {
@@ -386,11 +374,6 @@ Shape Hdf5File::shape_of_numbers(const std::string& name) const {
     state_->fail(name, "must have elements that are integers, real numbers or booleans");
   state_->check_filters(array, name);
   return state_->shape_of(array, name);
-}
-
-void Hdf5File::read_numbers(const std::string& name, DType type, const Hyperslab& slab,
-                            void* values) const {
-  state_->read(state_->selected(name, {slab}), name, type, values);
 }
 
 Size Hdf5File::place_of(const std::string& name) const {

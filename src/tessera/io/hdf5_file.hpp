@@ -60,9 +60,10 @@ class Hdf5File {
                      const AttributeValue& value);
 
   /// Writes the elements of these hyperslabs, which must not overlap and must ascend in row-major
-  /// order. `values` has them one after the other. `type` must be the array's.
+  /// order. `values` has them one after the other, of type `type`.
   void write(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
              const void* values);
+  /// Reads the elements of these hyperslabs and converts them to `type`.
   void read(const std::string& name, DType type, const std::vector<Hyperslab>& slabs,
             void* values) const;
 
@@ -71,8 +72,6 @@ class Hdf5File {
   Size place_of(const std::string& name) const;
   /// Returns the shape of an array of integers, real numbers or booleans of any type.
   Shape shape_of_numbers(const std::string& name) const;
-  /// Reads a part of such an array and converts it to `type`.
-  void read_numbers(const std::string& name, DType type, const Hyperslab& slab, void* values) const;
 
   /// Returns all arrays in the order of their names, without texts.
   std::vector<ArrayFacts> arrays() const;

@@ -33,7 +33,6 @@ void Hdf5File::write(const std::string&, DType, const std::vector<Hyperslab>&, c
 void Hdf5File::read(const std::string&, DType, const std::vector<Hyperslab>&, void*) const {}
 Size Hdf5File::place_of(const std::string&) const { return 0; }
 Shape Hdf5File::shape_of_numbers(const std::string&) const { return {}; }
-void Hdf5File::read_numbers(const std::string&, DType, const Hyperslab&, void*) const {}
 std::vector<ArrayFacts> Hdf5File::arrays() const { return {}; }
 std::string Hdf5File::text(const std::string&) const { return {}; }
 AttributeValue Hdf5File::attribute(const std::string&, const std::string&) const { return {}; }

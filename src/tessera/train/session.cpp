@@ -10,9 +10,9 @@ namespace {
 /// Returns the peak device memory that the library allocates in `f`.
 template <class F>
 Size peak_of(const F& f) {
-  const AllocationScope allocations("tessera::");
+  const AllocationScope allocations("tessera::", MemSpace::name());
   f();
-  return allocations.by_space()[MemSpace::name()].peak_bytes;
+  return allocations.peak_bytes();
 }
 
 }  // namespace
