@@ -22,7 +22,7 @@ class HalfFloatOf : public testing::Test {};
 using HalfTypes = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(HalfFloatOf, HalfTypes);
 
-TYPED_TEST(HalfFloatOf, EveryNumberSurvivesTheWayThroughFloat) {
+TYPED_TEST(HalfFloatOf, EveryNumberIsExactInFloat) {
   for (int bits = 0; bits < 65536; ++bits) {
     const auto value = from_bits<TypeParam>(static_cast<std::uint16_t>(bits));
     const TypeParam again(static_cast<float>(value));
@@ -57,7 +57,7 @@ TYPED_TEST(HalfFloatOf, RoundsToTheNearestTiesToEven) {
     }
 }
 
-TYPED_TEST(HalfFloatOf, TooLargeIsInfinityAndNaNStays) {
+TYPED_TEST(HalfFloatOf, LargeNumbersBecomeInfinityAndNaNStaysNaN) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(static_cast<float>(TypeParam(std::numeric_limits<float>::max())), infinity);
   EXPECT_EQ(static_cast<float>(TypeParam(-infinity)), -infinity);

@@ -38,14 +38,14 @@ class HugePages : public testing::Test {
   }
 };
 
-TEST_F(HugePages, AreAskedForWhereMemoryIsLarge) {
+TEST_F(HugePages, AreRequestedForLargeMemory) {
   const Vector<float> large = allocate_vector<float>("tessera::test", 4 << 20);
   EXPECT_NE(mapping_flags(large.data() + (2 << 20)).find(" hg"), std::string::npos);
   const Matrix<float> matrix = allocate_matrix<float>("tessera::test", 2 << 10, 2 << 10);
   EXPECT_NE(mapping_flags(matrix.data() + (2 << 20)).find(" hg"), std::string::npos);
 }
 
-TEST_F(HugePages, NeverIncludeMemoryOfOthers) {
+TEST_F(HugePages, DoNotIncludeOtherMemory) {
   const Vector<char> bytes = allocate_vector<char>("tessera::test", 16 << 20);
   const Vector<char> small = allocate_vector<char>("tessera::test", 1000);
   EXPECT_EQ(mapping_flags(small.data()).find(" hg"), std::string::npos);

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-TEST(MemoryGuard, ClosesAnArenaButForItsOperands) {
+TEST(MemoryGuard, ClosesAnArenaExceptItsOperands) {
   const Vector<float> arena = allocate_zeros<float>("arena", 64);
   const Vector<float> operand = alias_vector(arena.data() + 16, 20);
   const auto is_closed = [&](Size i) { return MemoryGuard::is_closed(arena.data() + i); };

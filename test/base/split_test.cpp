@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-TEST(BalancedSplit, CoversEveryItemOnceWithPartsThatDifferByOneAtMost) {
+TEST(BalancedSplit, CoversEveryItemOnceInPartsThatDifferByOneAtMost) {
   for (Size n : {0, 1, 2, 7, 64, 97}) {
     for (Size parts : {1, 2, 3, 8, 13}) {
       Size next = 0;

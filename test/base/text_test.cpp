@@ -36,7 +36,7 @@ TEST(SuggestNearest, FindsTheMisspelledKeyAndRefusesFarOnes) {
 }
 
 // Comparing words of a megabyte would take hours.
-TEST(SuggestNearest, HasNoNameForAMillionLetters) {
+TEST(SuggestNearest, IgnoresVeryLongWords) {
   const std::string word(1'000'000, 'a');
   const std::vector<std::string> keys = {"epochs", word};
   EXPECT_EQ(suggest_nearest(word, keys), std::nullopt);
@@ -104,7 +104,7 @@ TEST(RankList, NamesRuns) {
   EXPECT_EQ(text({1, 3, 4, 9, 10, 11}), "ranks 1,3,4,9-11");
 }
 
-TEST(RanksByText, PutsThoseTogetherThatSayTheSame) {
+TEST(RanksByText, GroupsRanksWithTheSameText) {
   using Groups = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(ranks_by_text({}), Groups{});
   EXPECT_EQ(ranks_by_text({{1, "b"}, {2, "a"}, {5, "b"}}),

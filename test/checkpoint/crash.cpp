@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training that goes on from the latest checkpoint of a directory, and ends at one point of a
-// save: as a process ends that is killed, without leaving anything in order, or that gets SIGTERM.
-// usage: tessera_crash DIRECTORY sync|async kill|term POINT TIMES RANK; POINT "never" trains to the
-// end
+// A training that resumes from the latest checkpoint of a directory, and ends at one point of a
+// save: killed without any clean-up, or by SIGTERM.
+// usage: tessera_crash DIRECTORY sync|async kill|term POINT TIMES RANK
+// The rank ends when it reaches the point for the TIMES-th time. POINT "never" trains to the end.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -45,7 +45,7 @@ ExitCode train(Runtime& runtime, const Crash& crash) {
   model.dtype = DType::float64;
   TrainingConfig training;
   training.batch_size = 5;
-  training.num_epochs = 8;
+  training.num_epochs = 6;
   training.distributed.strategy = Strategy::zero1;
   DataConfig data;
   data.kind = DataKind::random;

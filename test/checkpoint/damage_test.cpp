@@ -58,21 +58,12 @@ std::string content_of_file(const std::string& path) {
   return text.str();
 }
 
-TEST(CheckpointFile, GivesBackTheStateThatItWasWrittenWith) {
+TEST(CheckpointFile, HoldsTheStateThatWasWritten) {
   const TemporaryDirectory directory;
-  const TrainingState read = read_state(written_to(directory)), written = state_of_damage_tests();
-  EXPECT_EQ(read.step, written.step);
-  EXPECT_EQ(read.loss_scale, written.loss_scale);
-  EXPECT_EQ(read.epoch_losses, written.epoch_losses);
-  EXPECT_EQ(read.losses_so_far, written.losses_so_far);
-  EXPECT_EQ(read.validations, written.validations);
-  EXPECT_EQ(read.config, written.config);
-  EXPECT_EQ(read.provenance, written.provenance);
-  EXPECT_EQ(read.data, written.data);
-  EXPECT_EQ(read.training, written.training);
+  EXPECT_TRUE(read_state(written_to(directory)) == state_of_damage_tests());
 }
 
-TEST(CheckpointFile, LossIsThatOfAnEpochsEnd) {
+TEST(CheckpointFile, HasALossAtTheEndOfAnEpoch) {
   TrainingState state{.epoch_losses = {0.5, 0.25}};
   EXPECT_EQ(state.loss(), 0.25);
   state.validations = {{1, 0.75, 0}};
@@ -83,7 +74,7 @@ TEST(CheckpointFile, LossIsThatOfAnEpochsEnd) {
   EXPECT_EQ(state.loss(), std::numeric_limits<double>::infinity());
 }
 
-TEST(CheckpointFile, NamesWhatIsWrong) {
+TEST(CheckpointFile, ReportsWrongAttributes) {
   const TemporaryDirectory directory;
   const std::string path = written_to(directory);
   const auto change = [&](const std::string& attribute, const AttributeValue& value) {
@@ -108,8 +99,8 @@ TEST(CheckpointFile, NamesWhatIsWrong) {
   EXPECT_EQ(error_of([&] { read_state(other); }), other + ": is not a Tessera checkpoint");
 }
 
-/// Copies a checkpoint as `change` wants its arrays: it returns false for those that are left out,
-/// and may give others another type or shape, of as many bytes.
+/// Copies a checkpoint. `change` returns false for arrays to leave out, and may give an array
+/// another type or shape of as many bytes.
 std::string copied(const std::string& path, const std::function<bool(ArrayFacts&)>& change) {
   const std::string to = path + ".copy";
   const Hdf5File from = Hdf5File::open(path);
@@ -140,8 +131,8 @@ std::string copied(const std::string& path, const std::function<bool(ArrayFacts&
   return to;
 }
 
-// Each array that is there may be whole: what is not there has no checksum.
-TEST(CheckpointFile, MissingArraysAndThoseOfAnotherTypeAreFound) {
+// A missing array has no checksum that could differ.
+TEST(CheckpointFile, ReportsMissingAndChangedArrays) {
   const TemporaryDirectory directory;
   const std::string path = written_to(directory), to = directory.path() / "model.safetensors";
   const auto expect_error = [&](const std::function<bool(ArrayFacts&)>& change,
@@ -172,7 +163,7 @@ TEST(CheckpointFile, MissingArraysAndThoseOfAnotherTypeAreFound) {
 }
 
 // A flipped bit in an unused byte changes nothing.
-TEST(CheckpointFile, FlippedBitsAreFoundOrWithoutHarm) {
+TEST(CheckpointFile, FlippedBitsAreFoundOrHarmless) {
   const TemporaryDirectory directory;
   const std::string path = written_to(directory), whole = content_of_file(path);
   const std::string broken = directory.path() / "broken.h5";
@@ -184,10 +175,7 @@ TEST(CheckpointFile, FlippedBitsAreFoundOrWithoutHarm) {
     const Outcome outcome = outcome_of([&] { verify_checkpoint(broken); });
     if (!outcome.failed()) {
       ++harmless;
-      const TrainingState state = read_state(broken), written = state_of_damage_tests();
-      EXPECT_EQ(state.step, written.step) << at;
-      EXPECT_EQ(state.loss_scale, written.loss_scale) << at;
-      EXPECT_EQ(state.config, written.config) << at;
+      EXPECT_TRUE(read_state(broken) == state_of_damage_tests()) << at;
       continue;
     }
     ++found;

@@ -26,6 +26,8 @@ using test::error_of;
 using test::TemporaryDirectory;
 
 constexpr std::chrono::milliseconds interval(20);
+/// Six of these are long enough for a thread that counts, on a busy machine as well.
+constexpr std::chrono::milliseconds long_interval(500);
 
 /// Returns the words of the lock file: host, process, number.
 std::vector<std::string> words_in(const TemporaryDirectory& directory) {
@@ -36,11 +38,12 @@ std::vector<std::string> words_in(const TemporaryDirectory& directory) {
 TEST(DirectoryLock, KeepsOthersOutWhileItLives) {
   const TemporaryDirectory directory;
   {
-    const DirectoryLock lock(directory.path(), interval);
+    const DirectoryLock lock(directory.path(), long_interval);
     EXPECT_EQ(words_in(directory).at(1), std::to_string(getpid()));
-    EXPECT_NE(
-        error_of([&] { DirectoryLock other(directory.path(), interval); }).find("which is running"),
-        std::string::npos);
+    EXPECT_NE(error_of([&] {
+                DirectoryLock other(directory.path(), long_interval);
+              }).find("which is running"),
+              std::string::npos);
     EXPECT_TRUE(lock.is_held());
     EXPECT_GE(std::stol(words_in(directory).at(2)), 1) << "it counts";
   }
@@ -59,7 +62,7 @@ TEST(DirectoryLock, OfAProcessThatHasEndedIsReplacedAtOnce) {
   waitpid(child, nullptr, 0);
   directory.write("lock", fmt::format("{} {} 0000000001\n", host, child));
   EXPECT_TRUE(DirectoryLock(directory.path()).is_held());
-  // The number of the process belongs to another one now, which does not count.
+  // Another process has this number now, and does not count.
   directory.write("lock", fmt::format("{} {} 0000000001\n", host, getpid()));
   EXPECT_TRUE(DirectoryLock(directory.path(), interval).is_held());
   EXPECT_TRUE(fs::is_empty(directory.path()));
@@ -85,7 +88,7 @@ TEST(DirectoryLock, OfAnotherHostIsRespectedWhileSomebodyCounts) {
       std::ofstream(directory.path() / "lock", std::ios::in) << text(count);
     }
   });
-  EXPECT_EQ(error_of([&] { DirectoryLock lock(path, interval); }),
+  EXPECT_EQ(error_of([&] { DirectoryLock lock(path, long_interval); }),
             "checkpoint.directory = " + path +
                 ": is in use by process 4711 on node7, which is running; set another directory");
 }

@@ -32,8 +32,8 @@ void expect_finite(const std::string& path) {
   for (const ArrayFacts& facts : file.arrays()) {
     if (facts.name == "validations") continue;
     std::vector<double> values(num_elements(facts.shape));
-    file.read_numbers(facts.name, DType::float64, {Shape(facts.shape.size(), 0), facts.shape},
-                      values.data());
+    file.read(facts.name, DType::float64, {{Shape(facts.shape.size(), 0), facts.shape}},
+              values.data());
     for (const double value : values) EXPECT_TRUE(std::isfinite(value)) << facts.name;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded: file systems that have no locks. NO_LOCKS: the number of the error.
+// A library for LD_PRELOAD. flock() fails with the error number NO_LOCKS, as on a file system
+// without locks.
 #include <cerrno>
 #include <cstdlib>
 #include <sys/file.h>

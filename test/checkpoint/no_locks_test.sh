@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints and data on file systems without locks, as flock() reports them: not supported (524), none left (37).
+# Checkpoints and data on file systems without locks. flock() reports them by the errors 524 (not supported) and 37 (none left).
 # usage: no_locks_test.sh PROGRAM JSON_GET INPUTS NO_LOCKS_LIBRARY LAUNCHER...
 program=$1 json_get=$2 inputs=$3 library=$4
 shift 4
@@ -30,14 +30,14 @@ for error in 37 524; do
   expect_code 0
 done
 
-# Who insists on locks is told which variable that is.
+# A user who insists on locks gets an error with the name of the variable.
 begin insists
 HDF5_USE_FILE_LOCKING=TRUE launch run "${tutorial[@]}" --json out.json
 expect_code 1
 grep -qF "checkpoint.directory = saves: cannot hold checkpoints: " "$err" || fail "the key is not named"
 grep -qF "HDF5_USE_FILE_LOCKING=FALSE does without" "$err" || fail "the variable is not named"
 [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
-[ ! -e "$here/out.json" ] || fail "it has been trained"
+[ ! -e "$here/out.json" ] || fail "the run trained"
 cp "$work/saves-37-false/saves/step_0000000016.h5" "$here/a.h5"
 HDF5_USE_FILE_LOCKING=TRUE launch checkpoint verify a.h5
 expect_code 1

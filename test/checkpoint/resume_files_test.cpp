@@ -55,7 +55,7 @@ Experiment from_files(Experiment setup, DataKind kind, const SharedDirectory& di
   return setup;
 }
 
-TEST(ResumeFiles, ShuffledSamplesOfFilesFromTheRightRow) {
+TEST(ResumeFiles, ShuffledSamplesOfFilesAreReadFromTheRightRow) {
   Experiment setup = primes();
   setup.data.validation_samples = 7;
   for (const bool shuffle : {true, false}) {
@@ -103,19 +103,6 @@ TEST(ResumeFiles, DataMayMoveButNotChange) {
         checkpoint_test::file_of(saves, 3) + ": was written with data other than " + in_file +
             "data.x = " + changed.data.x + ", data.y = " + changed.data.y);
   }
-}
-
-TEST(ResumeFiles, OfDataFilesStopAllRanksWithTheSameWords) {
-  const SharedDirectory directory;
-  const Experiment setup = from_files(primes(), DataKind::npy, directory);
-  Experiment other = setup;
-  if (Communicator::world().rank() == 0) std::filesystem::remove(other.data.y);
-  Communicator::world().barrier();
-  EXPECT_EQ(error_everywhere([&] { run<float>(other, {}); }),
-            "data.y = " + setup.data.y + ": cannot be read: No such file or directory");
-  other.data.samples = 34;
-  EXPECT_EQ(error_everywhere([&] { run<float>(other, {}); }),
-            "data.x = " + setup.data.x + ": has shape (33, 3), but 34 samples are needed");
 }
 
 }  // namespace

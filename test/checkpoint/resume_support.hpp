@@ -72,7 +72,7 @@ inline Size ranks() { return Communicator::world().size(); }
 
 /// Each strategy of a list writes a checkpoint within the second epoch, and the next one resumes.
 template <class T>
-void expect_goes_on_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
+void expect_resumes_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
   const auto setups = some_strategies(base, 6, first);
   const End whole = run<T>(setups.front().second, {});
   for (std::size_t i = 0; i < setups.size(); ++i) {

@@ -85,7 +85,7 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
 }
 
 // A training that resumes from an earlier checkpoint makes that the latest one.
-TEST(CheckpointStore, NewestIsWhatWasWrittenLast) {
+TEST(CheckpointStore, TheNewestIsTheLastWritten) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
   saver.save(20);
@@ -95,7 +95,7 @@ TEST(CheckpointStore, NewestIsWhatWasWrittenLast) {
   EXPECT_EQ(store.costs().saves, 1);
 }
 
-TEST(CheckpointStore, LatestIsAWholeOneOrAnError) {
+TEST(CheckpointStore, LatestIsACompleteCheckpointOrAnError) {
   const TemporaryDirectory directory;
   const fs::path path = directory.path();
   EXPECT_EQ(CheckpointStore::latest(path), std::nullopt);
@@ -136,7 +136,7 @@ TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
   }
   EXPECT_EQ(names_in_directory(path),
             (Names{"latest", "step_0000000010.h5", "step_0000000020.h5"}));
-  // It goes on in the place of the other one, and nobody else does.
+  // The new training may resume here, and the old one may not.
   const std::string training = read_state(path + "/step_0000000020.h5").training;
   EXPECT_NE(error_of([&] { saver.store({}); }).find("holds step_00000000"), std::string::npos);
   const Communicator alone = Communicator::world().alone("alone");
@@ -144,7 +144,7 @@ TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
 }
 
 // A damaged file does not keep a training from resuming, and stays.
-TEST(CheckpointStore, DamagedFilesKeepNobodyFromGoingOn) {
+TEST(CheckpointStore, DamagedFilesDoNotPreventATrainingFromResuming) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
   saver.save(5);

@@ -90,7 +90,7 @@ TEST(CheckpointTensors, AnyMeshWritesAndReadsMomentumInFloat64) {
   expect_written_and_read<double>(momentum(DType::float64), 1);
 }
 
-TEST(CheckpointTensors, WhatDoesNotFitStopsAllRanks) {
+TEST(CheckpointTensors, MismatchesAreErrorsOnAllRanks) {
   const SharedDirectory directory;
   const Communicator world = Communicator::world();
   const std::string path = directory.file("a.h5");

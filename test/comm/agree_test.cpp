@@ -33,23 +33,5 @@ TEST(Collectively, ThrowsTheErrorOfTheLowestFailingRankOnAll) {
   comm.barrier();
 }
 
-TEST(Collectively, TurnsOtherExceptionsIntoErrors) {
-  const Communicator comm = Communicator::world();
-  const auto code_of = [&](const auto& f) {
-    try {
-      collectively(comm, f);
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return ExitCode::ok;
-  };
-  EXPECT_EQ(code_of([] { throw std::bad_alloc(); }), ExitCode::out_of_memory);
-  // Kokkos throws this if an allocation fails.
-  EXPECT_EQ(code_of([] { throw std::runtime_error("Kokkos failed to allocate memory"); }),
-            ExitCode::out_of_memory);
-  EXPECT_EQ(code_of([] { throw std::runtime_error("x"); }), ExitCode::usage);
-  EXPECT_EQ(code_of([] { throw 3; }), ExitCode::usage);
-}
-
 }  // namespace
 }  // namespace tessera

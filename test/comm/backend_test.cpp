@@ -30,7 +30,7 @@ TEST(Backend, IsMpiWhereNcclDoesNotWork) {
   EXPECT_EQ(automatic({true, true, 2}), "mpi (ranks share a GPU, which NCCL does not allow)");
 }
 
-TEST(Backend, ThatIsAskedForAndDoesNotWorkIsRejected) {
+TEST(Backend, IsAnErrorIfNcclIsAskedForAndDoesNotWork) {
   EXPECT_EQ(refusal({false, true, true}),
             "distributed.backend = nccl: this build does not include NCCL; must be auto or mpi");
   EXPECT_EQ(refusal({true, false, 0}),

@@ -28,7 +28,7 @@ TEST(ShareJson, DocumentsReachAllRanksAndAreNoTraffic) {
   }
 }
 
-TEST(ShareJson, WhatIsNoUtf8IsReplacedOnAllRanks) {
+TEST(ShareJson, InvalidUtf8IsReplacedOnAllRanks) {
   const Communicator comm = Communicator::world();
   const nlohmann::json shared = broadcast_json(comm, comm.rank() == 0 ? "a\xff" : "b");
   EXPECT_EQ(shared, "a\xef\xbf\xbd");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stalls on purpose, for run_stall.cmake: stall CASE TIMEOUT THREAD_LEVEL. Rank 2 is the culprit.
+// Stalls on purpose: tessera_stall CASE THREAD_LEVEL. Rank 2 is the culprit.
 #include <chrono>
 #include <cstdlib>
 #include <signal.h>
@@ -15,6 +15,8 @@ using tessera::Communicator;
 using tessera::Vector;
 
 namespace {
+
+constexpr double timeout_seconds = 1.5;
 
 void compute() { std::this_thread::sleep_for(std::chrono::seconds(60)); }
 
@@ -48,12 +50,12 @@ void run(std::string_view what, const Communicator& world) {
     if (!culprit) static_cast<void>(world.iall_reduce(v));
     compute();
   } else if (what == "late") {
-    // Slow but not stalled: nothing may be reported.
-    for (int i = 0; i < 4; ++i) {
-      if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    // Each call, and the end, is slow, but not stalled. Together they take longer than the limit.
+    for (int i = 0; i < 5; ++i) {
+      if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(400));
       world.all_reduce(v);
     }
-    if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(1800));
   } else {
     std::_Exit(99);
   }
@@ -62,13 +64,13 @@ void run(std::string_view what, const Communicator& world) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 98;
+  if (argc < 3) return 98;
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, std::atoi(argv[3]), &provided);
+  MPI_Init_thread(&argc, &argv, std::atoi(argv[2]), &provided);
   {
     Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_disable_warnings(true));
     tessera::CommOptions options;
-    options.timeout_seconds = std::atof(argv[2]);
+    options.timeout_seconds = timeout_seconds;
     options.check_collectives = false;
     run(argv[1], Communicator::world(options));
   }

@@ -65,7 +65,6 @@ COUNTED(MPI_Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, M
         (comm, type, key, info, made))
 COUNTED(MPI_Comm_free, (MPI_Comm * comm), (comm))
 COUNTED(MPI_Barrier, (MPI_Comm comm), (comm))
-COUNTED(MPI_Ibarrier, (MPI_Comm comm, MPI_Request* request), (comm, request))
 COUNTED(MPI_Bcast, (void* v, int n, MPI_Datatype type, int root, MPI_Comm comm),
         (v, n, type, root, comm))
 COUNTED(MPI_Allreduce,

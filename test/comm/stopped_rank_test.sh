@@ -1,62 +1,64 @@
-#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # stopped_rank_test.sh LIBRARY TESSERA INPUTS LAUNCHER...
 # A rank that stops in any call of MPI, from before MPI starts to its end, ends the job in time, with exit code 5 and a
-# line that says what waited. Every STRIDE-th call is tried (default 15), and all of the start and the end.
+# line that says what waited. Tries every second call of the start, every STRIDE-th one of the training (default 30), and all
+# of the end, by turns of rank 0, which has tasks of its own, and rank 1.
 set -u
 library=$1 program=$2 inputs=$3
 shift 3
 launcher=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export TESSERA_TIMEOUT_SECONDS=0.8
-failures=0
+saves=1
 
-# run RANK CALL: trains and saves, with this rank stopped in this call. Sets $code, and $err holds what was said.
-err=$work/err
+# run RANK CALL SECONDS: trains and saves with this time limit. The rank stops in this call. Leaves exit code and stderr in
+# $work/RANK.CALL.code and .err.
 run() {
-  rm -rf "$work/saves"
-  timeout --kill-after=5 25 "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" STOP_CALL="$2" \
-    "$program" run "$inputs/tutorial.toml" --set training.num_epochs=1 --set comm.timeout_seconds=0.5 \
-    "${saving[@]}" > /dev/null 2> "$err"
-  code=$?
+  local here=$work/$1.$2 saving=()
+  [ $saves = 0 ] || saving=(--set "checkpoint.directory=$here.saves" --set checkpoint.async=false)
+  TESSERA_TIMEOUT_SECONDS=$3 timeout --kill-after=5 40 "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" \
+    STOP_CALL="$2" "$program" run "$inputs/tutorial.toml" --set training.num_epochs=1 --set comm.timeout_seconds="$3" \
+    "${saving[@]}" > /dev/null 2> "$here.err"
+  echo $? > "$here.code"
 }
 
-# How many calls the ranks 0 and 1 make, the smaller number of both.
-saving=(--set checkpoint.directory="$work/saves" --set checkpoint.async=false)
-run 0 -1
-if grep -q 'HDF5' "$err"; then saving=(); fi
+# The number of calls that the ranks 0 and 1 make, the smaller one of both.
+run 0 -1 30
+if grep -q 'HDF5' "$work/0.-1.err"; then saves=0; fi
 calls=
 for rank in 0 1; do
-  run "$rank" -1
-  made=$(sed -n 's/^\([0-9]*\) calls$/\1/p' "$err")
-  if [ "$code" -ne 0 ] || [ -z "$made" ]; then
-    echo "FAILED: the run that nobody stops ended with $code"
-    cat "$err"
+  run $rank -1 30
+  made=$(sed -n 's/^\([0-9]*\) calls$/\1/p' "$work/$rank.-1.err")
+  if [ "$(cat "$work/$rank.-1.code")" -ne 0 ] || [ -z "$made" ]; then
+    echo "FAILED: the run in which no rank stops"
+    cat "$work/$rank.-1.err"
     exit 1
   fi
   if [ -z "$calls" ] || [ "$made" -lt "$calls" ]; then calls=$made; fi
 done
 echo "$calls calls of MPI"
 
-# The start and the end are tried call by call.
-stride=${STRIDE:-15} call=0
-while [ "$call" -le "$calls" ]; do
-  rank=$((call % 2)) # rank 0 has tasks of its own
-  run "$rank" "$call"
-  line=$(grep -m 1 '^tessera: .* has waited ' "$err")
-  echo "call $call of rank $rank: exit code $code: $line"
+# Two launches at a time, because most of their time is waiting.
+turn=0 tries=()
+for call in $(seq 0 2 20) $(seq 21 "${STRIDE:-30}" $((calls - 5))) $(seq $((calls - 4)) "$calls"); do
+  run $((turn % 2)) "$call" 0.8 &
+  tries+=("$((turn % 2)).$call")
+  turn=$((turn + 1))
+  [ $((turn % 2)) = 1 ] || wait
+done
+wait
+
+failures=0
+for try in "${tries[@]}"; do
+  call=${try#*.} code=$(cat "$work/$try.code")
+  line=$(grep -m 1 '^tessera: .* has waited ' "$work/$try.err")
+  echo "call $call of rank ${try%.*}: exit code $code: $line"
   # Open MPI's mpirun itself may crash or hang when a rank ends in MPI_Finalize, where the others are from the last but
   # two calls on.
   if { [ "$code" -ne 5 ] && [ "$call" -lt $((calls - 2)) ]; } || [ -z "$line" ]; then
     echo "FAILED"
-    cat "$err"
+    cat "$work/$try.err"
     failures=$((failures + 1))
-  fi
-  if [ "$call" -lt 20 ] || [ "$call" -ge $((calls - 4)) ]; then
-    call=$((call + 1))
-  else
-    call=$((call + stride < calls - 4 ? call + stride : calls - 4))
   fi
 done
 [ "$failures" -eq 0 ]

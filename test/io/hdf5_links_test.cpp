@@ -48,7 +48,7 @@ class Hdf5Links : public testing::Test {
   std::string error_of_reading(const Hdf5File& file) const {
     double values[2];
     return error_of([&] {
-             file.read_numbers("y", DType::float64, {{0}, {2}}, values);
+             file.read("y", DType::float64, {{{0}, {2}}}, values);
            })
         .substr(path("b.h5").size());
   }

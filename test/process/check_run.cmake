@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DCOMMAND="a;b;c" -DEXIT_CODE=1 [-DERROR=regex] [-DOUTPUT=regex] -P check_run.cmake
-# Runs a command; it must end with that exit code, print one line "tessera: error: ..." that matches
-# ERROR (none if ERROR is empty) on stderr, and something that matches OUTPUT on stdout.
+# cmake -DCOMMAND="a;b;c" -DEXIT_CODE=1 [-DERROR=regex] [-DREPORT=regex] [-DLINES=1] [-DOUTPUT=regex] -P check_run.cmake
+# Runs a command. Checks its exit code and what it prints: on stderr LINES lines "tessera: error: ..." that match ERROR, or
+# lines "tessera: ..." that match REPORT; none of the former if both are empty. On stdout something that matches OUTPUT.
 execute_process(COMMAND ${COMMAND} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
 message("${output}\n${error}")
 if(NOT code STREQUAL EXIT_CODE)
   message(FATAL_ERROR "exit code ${code}, expected ${EXIT_CODE}")
 endif()
-string(REGEX MATCHALL "tessera: error: [^\n]*" lines "${error}")
-list(LENGTH lines count)
-if(ERROR STREQUAL "")
-  if(count GREATER 0)
-    message(FATAL_ERROR "an error line where none was expected")
-  endif()
-elseif(NOT count EQUAL 1)
-  message(FATAL_ERROR "${count} error lines, expected one")
-elseif(NOT lines MATCHES "^tessera: error: ${ERROR}$")
-  message(FATAL_ERROR "the error line does not match ${ERROR}")
+string(REPLACE ";" "," error "${error}")  # no list
+set(start "tessera: error: ")
+set(expected 0)
+if(NOT REPORT STREQUAL "")
+  set(start "tessera: ")
+  set(ERROR "${REPORT}")
 endif()
+if(NOT ERROR STREQUAL "")
+  set(expected 1)
+endif()
+if(NOT LINES STREQUAL "")
+  set(expected ${LINES})
+endif()
+string(REGEX MATCHALL "${start}[^\n]*" lines "${error}")
+list(LENGTH lines count)
+if(NOT count EQUAL expected)
+  message(FATAL_ERROR "${count} lines that begin with \"${start}\", expected ${expected}")
+endif()
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^${start}${ERROR}$")
+    message(FATAL_ERROR "a line does not match ${start}${ERROR}")
+  endif()
+endforeach()
 if(NOT OUTPUT STREQUAL "" AND NOT output MATCHES "${OUTPUT}")
   message(FATAL_ERROR "the output does not match ${OUTPUT}")
 endif()

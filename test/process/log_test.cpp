@@ -17,7 +17,7 @@ class LogTest : public testing::Test {
   int rank_before_ = log_rank();
 };
 
-TEST_F(LogTest, NotesComeFromRankZeroAndErrorsFromWhoeverCalls) {
+TEST_F(LogTest, NotesComeFromRankZeroAndErrorsFromAnyRank) {
   testing::internal::CaptureStderr();
   set_log_rank(1);
   log_note("hidden");

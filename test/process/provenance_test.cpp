@@ -71,7 +71,7 @@ nlohmann::json collected(std::optional<std::string> nccl = std::nullopt) {
   return provenance;
 }
 
-TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
+TEST(Provenance, JsonHasNullForUnknownValuesAndReplacesInvalidBytes) {
   const nlohmann::json json = collected();
   EXPECT_TRUE(json["nccl_version"].is_null());
 #ifndef KOKKOS_ENABLE_CUDA
@@ -87,10 +87,10 @@ TEST(Provenance, JsonHasNullForWhatIsUnknownAndSurvivesAnyBytes) {
   const std::vector<std::string> backends = json["kokkos"]["backends"];
   const std::string used = json["kokkos"]["backend"];
   EXPECT_NE(std::find(backends.begin(), backends.end(), used), backends.end());
-  EXPECT_LT(backends.size(), 6U) << "nobody has built them all";
+  EXPECT_LT(backends.size(), 6U) << "no build has all of them";
 }
 
-TEST(Provenance, TextHasTheValuesBelowEachOther) {
+TEST(Provenance, TextAlignsTheValues) {
   nlohmann::json json = collected();
   json["version"] = "1.2.3";
   json["git_revision"] = "abc";

@@ -15,7 +15,7 @@ namespace {
 
 using Sets = std::vector<std::vector<int>>;
 
-TEST(Threads, OfACoreCountOnce) {
+TEST(Threads, OfOneCoreCountOnce) {
   const auto siblings = [](int processor) -> std::string {
     const std::map<int, std::string> cores = {{0, "0,4"}, {4, "0,4"}, {1, "1,5"}, {5, "1,5"}};
     const auto found = cores.find(processor);
@@ -46,7 +46,7 @@ std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,
   });
 }
 
-TEST(Threads, AreWhatTheUserAsksForFirst) {
+TEST(Threads, AreThoseThatTheUserAsksFor) {
   EXPECT_FALSE(asked({"run"}, {}));
   EXPECT_EQ(asked({}, {{"OMP_NUM_THREADS", "4,2"}})->number, 4);
   const std::map<std::string, std::string> both = {{"OMP_NUM_THREADS", "4"},
@@ -60,7 +60,7 @@ TEST(Threads, AreWhatTheUserAsksForFirst) {
             "KOKKOS_NUM_THREADS = many: must be a positive number");
 }
 
-TEST(Threads, MoreThanProcessorsOrThanKokkosHasAreRejected) {
+TEST(Threads, AreRejectedIfTooMany) {
   const std::vector<int> two = {2, 3};
   check_threads({"OMP_NUM_THREADS", 2}, two, true);
   check_threads({"OMP_NUM_THREADS", 8}, {}, true);

@@ -45,7 +45,7 @@ TYPED_TEST(NcclAlone, EveryOperationKeepsTheValues) {
   }
 }
 
-TEST(NcclAloneOf, WhatIsLeftBehindIsAborted) {
+TEST(NcclAloneOf, AbandonedCallsAreAborted) {
   const auto transport = make_nccl_transport(nullptr, MPI_COMM_SELF, {}, Site::current());
   const auto v = make_vector<float>(5, [](Size i) { return static_cast<float>(i); });
   const Call call{.operation = Operation::all_reduce,
