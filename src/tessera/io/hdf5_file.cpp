@@ -64,7 +64,7 @@ std::string reason() {
   if (text.empty()) return "HDF5 gives no reason";
   const std::string held = fmt::format("errno = {},", EAGAIN);  // another process has a lock
   if (is_about_locks(text) && text.find(held) == std::string::npos)
-    text += "; the file system has no locks, HDF5_USE_FILE_LOCKING=FALSE does without";
+    text += "; the file system has no locks: set HDF5_USE_FILE_LOCKING=FALSE";
   return one_line(text);
 }
 

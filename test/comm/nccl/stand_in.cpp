@@ -132,12 +132,19 @@ std::size_t size_of(ncclDataType_t type) {
 
 MPI_Op op_of(ncclRedOp_t op) { return op == ncclSum ? MPI_SUM : op == ncclMax ? MPI_MAX : MPI_MIN; }
 
-/// Copies the input of a call when it starts, because MPI forbids input and output to overlap.
-std::shared_ptr<std::vector<char>> room(std::size_t count, ncclDataType_t type) {
-  return std::make_shared<std::vector<char>>(count * size_of(type));
-}
-void fill(std::vector<char>& memory, const void* from) {
-  if (!memory.empty()) std::memcpy(memory.data(), from, memory.size());
+/// Submits a call that reads `count` elements. Calls start(input, request) with a copy of them,
+/// which is made when the call starts, because MPI forbids input and output to overlap.
+template <class Start>
+ncclResult_t submit_copied(const char* function, cudaStream_t stream, const void* in,
+                           std::size_t count, ncclDataType_t type, Start start) {
+  const auto copy = std::make_shared<std::vector<char>>(count * size_of(type));
+  return submit(
+      function, stream,
+      [=, memory = copy.get()](Requests& requests) {
+        if (!memory->empty()) std::memcpy(memory->data(), in, memory->size());
+        start(memory->data(), &requests.emplace_back());
+      },
+      copy);
 }
 
 }  // namespace
@@ -281,15 +288,11 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  const auto copy = room(count, type);
-  return submit(
-      "ncclAllReduce", stream,
-      [=, memory = copy.get()](Requests& requests) {
-        fill(*memory, in);
-        MPI_Iallreduce(memory->data(), out, static_cast<int>(count), type_of(type), op_of(op),
-                       comm->ranks, &requests.emplace_back());
-      },
-      copy);
+  return submit_copied("ncclAllReduce", stream, in, count, type,
+                       [=](const char* copy, MPI_Request* request) {
+                         MPI_Iallreduce(copy, out, static_cast<int>(count), type_of(type),
+                                        op_of(op), comm->ranks, request);
+                       });
 }
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
@@ -301,40 +304,28 @@ ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDat
 }
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  const auto copy = room(count, type);
-  return submit(
-      "ncclReduce", stream,
-      [=, memory = copy.get()](Requests& requests) {
-        fill(*memory, in);
-        MPI_Ireduce(memory->data(), comm->rank == root ? out : nullptr, static_cast<int>(count),
-                    type_of(type), op_of(op), root, comm->ranks, &requests.emplace_back());
-      },
-      copy);
+  return submit_copied(
+      "ncclReduce", stream, in, count, type, [=](const char* copy, MPI_Request* request) {
+        MPI_Ireduce(copy, comm->rank == root ? out : nullptr, static_cast<int>(count),
+                    type_of(type), op_of(op), root, comm->ranks, request);
+      });
 }
 ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  const auto copy = room(count * static_cast<std::size_t>(comm->size), type);
-  return submit(
-      "ncclReduceScatter", stream,
-      [=, memory = copy.get()](Requests& requests) {
-        fill(*memory, in);
-        MPI_Ireduce_scatter_block(memory->data(), out, static_cast<int>(count), type_of(type),
-                                  op_of(op), comm->ranks, &requests.emplace_back());
-      },
-      copy);
+  return submit_copied("ncclReduceScatter", stream, in,
+                       count * static_cast<std::size_t>(comm->size), type,
+                       [=](const char* copy, MPI_Request* request) {
+                         MPI_Ireduce_scatter_block(copy, out, static_cast<int>(count),
+                                                   type_of(type), op_of(op), comm->ranks, request);
+                       });
 }
 ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  const auto copy = room(count, type);
-  return submit(
-      "ncclAllGather", stream,
-      [=, memory = copy.get()](Requests& requests) {
-        fill(*memory, in);
-        MPI_Iallgather(memory->data(), static_cast<int>(count), type_of(type), out,
-                       static_cast<int>(count), type_of(type), comm->ranks,
-                       &requests.emplace_back());
-      },
-      copy);
+  return submit_copied(
+      "ncclAllGather", stream, in, count, type, [=](const char* copy, MPI_Request* request) {
+        MPI_Iallgather(copy, static_cast<int>(count), type_of(type), out, static_cast<int>(count),
+                       type_of(type), comm->ranks, request);
+      });
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {

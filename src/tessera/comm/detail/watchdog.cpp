@@ -45,7 +45,7 @@ std::vector<int> world_ranks_of(MPI_Comm comm, int size, const Site& site) {
 Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
     : timeout_(timeout_seconds),
       interval_(std::clamp(timeout_seconds / 20, 0.002, 0.05)),
-      mail_(MpiHandle::duplicate(world, site)) {
+      comm_(MpiHandle::duplicate(world, site)) {
   check_mpi(MPI_Comm_rank(world, &rank_), "MPI_Comm_rank", site);
   check_mpi(MPI_Comm_size(world, &size_), "MPI_Comm_size", site);
   int thread_level = MPI_THREAD_SINGLE;
@@ -64,7 +64,7 @@ Watchdog::Watchdog(MPI_Comm world, double timeout_seconds, const Site& site)
 
 Watchdog::~Watchdog() {
   stop();
-  if (!all_ended_ || !awaits_others_) mail_.keep();  // messages may still be on their way
+  if (!all_ended_ || !awaits_others_) comm_.keep();  // messages may still be on their way
   if (!mpi_is_running()) return;
   MPI_Comm_delete_attr(MPI_COMM_SELF, finalize_hook_);
   MPI_Comm_free_keyval(&finalize_hook_);
@@ -124,7 +124,7 @@ void Watchdog::stop() {
     const Timer timer;
     int done = 0;
     MPI_Request end = MPI_REQUEST_NULL;
-    MPI_Ibarrier(mail_.get(), &end);
+    MPI_Ibarrier(comm_.get(), &end);
     while (MPI_Test(&end, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
       if (is_error && timer.seconds() > patience.count()) break;
       std::this_thread::sleep_for(end_interval);
@@ -139,7 +139,7 @@ void Watchdog::run(const std::stop_token& stopping) {
   try {
     use_own_gpu();  // MPI may move device messages in this thread
     while (!sleep_until_stop(stopping, interval_)) {
-      if (can_ask_) read_mail();
+      if (can_ask_) read_messages();
       time_call();
     }
   } catch (const Error& error) {
@@ -148,42 +148,42 @@ void Watchdog::run(const std::stop_token& stopping) {
   }
 }
 
-void Watchdog::send(int to, Letter letter) {
-  letter.from = rank_;
+void Watchdog::send(int to, Message message) {
+  message.from = rank_;
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend(&sent_.emplace_back(letter), sizeof(Letter), MPI_BYTE, to, 0, mail_.get(),
+  check_mpi(MPI_Isend(&sent_.emplace_back(message), sizeof(Message), MPI_BYTE, to, 0, comm_.get(),
                       &request),
             "MPI_Isend", Site::current());
   check_mpi(MPI_Request_free(&request), "MPI_Request_free", Site::current());
 }
 
-void Watchdog::read_mail() {
+void Watchdog::read_messages() {
   for (;;) {
     int found = 0;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, 0, mail_.get(), &found, &message, MPI_STATUS_IGNORE),
+    MPI_Message handle = MPI_MESSAGE_NULL;
+    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, 0, comm_.get(), &found, &handle, MPI_STATUS_IGNORE),
               "MPI_Improbe", Site::current());
     if (!found) return;
-    Letter letter;
-    check_mpi(MPI_Mrecv(&letter, sizeof(Letter), MPI_BYTE, &message, MPI_STATUS_IGNORE),
+    Message message;
+    check_mpi(MPI_Mrecv(&message, sizeof(Message), MPI_BYTE, &handle, MPI_STATUS_IGNORE),
               "MPI_Mrecv", Site::current());
-    switch (letter.kind) {
-      case Letter::Kind::question:
-        answer(letter);
-        if (inquiry_ && rank_ < letter.from) break;
+    switch (message.kind) {
+      case Message::Kind::question:
+        answer(message);
+        if (inquiry_ && rank_ < message.from) break;
         inquiry_.reset();
         not_before_ = Clock::now() + reporter_grace;
         break;
-      case Letter::Kind::answer:
-        if (inquiry_ && letter.inquiry == timed_) inquiry_->answers[letter.from] = letter;
+      case Message::Kind::answer:
+        if (inquiry_ && message.inquiry == timed_) inquiry_->answers[message.from] = message;
         break;
     }
   }
 }
 
-void Watchdog::answer(const Letter& question) {
-  Letter reply;
-  reply.kind = Letter::Kind::answer;
+void Watchdog::answer(const Message& question) {
+  Message reply;
+  reply.kind = Message::Kind::answer;
   reply.inquiry = question.inquiry;
   const std::lock_guard lock(mutex_);
   if (question.group == end_of_all) reply.arrived = is_ending_;
@@ -229,7 +229,7 @@ void Watchdog::time_call() {
 }
 
 void Watchdog::ask() {
-  Letter question;
+  Message question;
   question.inquiry = timed_;
   question.group = is_ending_ ? end_of_all : call_.group->id;
   question.number = call_.number;

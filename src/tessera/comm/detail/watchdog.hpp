@@ -73,7 +73,7 @@ class Watchdog {
   using Seconds = std::chrono::duration<double>;
 
   /// A message between the threads.
-  struct Letter {
+  struct Message {
     enum class Kind : std::int32_t { question, answer };
     Kind kind = Kind::question;
     std::int32_t from = 0;      ///< world rank
@@ -86,15 +86,15 @@ class Watchdog {
 
   /// The answers about the overdue call of this rank.
   struct Inquiry {
-    Time due;                       ///< end of the wait for answers
-    std::map<int, Letter> answers;  ///< by world rank
+    Time due;                        ///< end of the wait for answers
+    std::map<int, Message> answers;  ///< by world rank
   };
 
   void run(const std::stop_token& stopping);
   void stop();
-  void send(int to, Letter letter);
-  void read_mail();
-  void answer(const Letter& question);
+  void send(int to, Message message);
+  void read_messages();
+  void answer(const Message& question);
   void time_call();
   void ask();
   [[noreturn]] void report(const std::string& missing);
@@ -103,7 +103,7 @@ class Watchdog {
 
   Seconds timeout_;
   Seconds interval_;
-  MpiHandle mail_;  ///< for letters and the end
+  MpiHandle comm_;  ///< for messages of the threads and for the end
   int rank_ = 0;
   int size_ = 1;
   bool can_ask_ = false;
@@ -121,7 +121,7 @@ class Watchdog {
   bool awaits_others_ = false;  ///< the caller waits for all ranks; not after an error
 
   // Used by the thread of the watchdog only.
-  std::list<Letter> sent_;   ///< kept, because MPI may read them at any time
+  std::list<Message> sent_;  ///< kept, because MPI may read them at any time
   std::uint64_t timed_ = 0;  ///< value of calls_ for the timed call
   Seconds waited_{0};
   Time last_look_ = Clock::now();
