@@ -10,16 +10,8 @@ namespace {
 
 constexpr Size bumps = 3;  // per image
 
-/// Returns the largest integer whose square is at most n.
-Size whole_root(Size n) {
-  Size root = static_cast<Size>(std::sqrt(static_cast<double>(n)));
-  while (root * root > n) --root;
-  while ((root + 1) * (root + 1) <= n) ++root;
-  return root;
-}
-
 void check_blobs(const DataConfig& data, const ModelSpec& model) {
-  const Size side = whole_root(model.input_width);
+  const Size side = side_of_square(model.input_width);
   if (!predicts_its_input(model) || side * side != model.input_width)
     reject_data_kind(
         data,
@@ -44,7 +36,7 @@ struct Bump {
 template <class T>
 void fill_blobs(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
   const Key drawn = key(data.seed);
-  const Size side = whole_root(model.input_width), first = block.samples.begin;
+  const Size side = side_of_square(model.input_width), first = block.samples.begin;
   T *const x = block.x.data(), *const y = block.y.data();
   for_each(
       "tessera::blobs", block.samples.count * side,
@@ -70,8 +62,6 @@ void fill_blobs(const DataConfig& data, const ModelSpec& model, const DataBlock<
 }  // namespace
 
 const DataRow blobs_data{.check = check_blobs,
-                         .fill = [](const DataConfig& data, const ModelSpec& model) {
-                           return [&](const auto& block) { fill_blobs(data, model, block); };
-                         }};
+                         .fill = [](const auto&... block) { fill_blobs(block...); }};
 
 }  // namespace tessera

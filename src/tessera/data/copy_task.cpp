@@ -45,12 +45,7 @@ std::optional<double> best_copy_loss(const ModelSpec& model) {
 }  // namespace
 
 const DataRow copy_task_data{.check = check_copy_task,
-                             .fill =
-                                 [](const DataConfig& data, const ModelSpec& model) {
-                                   return [&](const auto& block) {
-                                     fill_copy_task(data, model, block);
-                                   };
-                                 },
+                             .fill = [](const auto&... block) { fill_copy_task(block...); },
                              .best_loss = best_copy_loss};
 
 }  // namespace tessera

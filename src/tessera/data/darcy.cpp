@@ -19,12 +19,8 @@ constexpr Size darcy_waves = 32;
 // y = 100 u is of order 1.
 constexpr double darcy_unit = 100;
 
-Size darcy_grid(const ModelSpec& model) {
-  return static_cast<Size>(std::lround(std::sqrt(static_cast<double>(model.input_positions))));
-}
-
 void check_darcy(const DataConfig& data, const ModelSpec& model) {
-  const Size n = darcy_grid(model);
+  const Size n = side_of_square(model.input_positions);
   if (model.targets != Targets::values || model.classes > 0 || model.input_width != 3 || n < 2 ||
       n * n != model.input_positions || model.output_positions() != model.input_positions ||
       model.output_width() != 1)
@@ -122,7 +118,8 @@ void write_darcy(const DarcyMemory& memory, Size n, const Matrix<T>& x, const Ma
 /// the solver has both, and no point is spent on the boundary, where u is known.
 template <class T>
 void fill_darcy(const DataConfig& data, const ModelSpec& model, const DataBlock<T>& block) {
-  const Size n = darcy_grid(model), cells = n * n, elements = DarcyMemory::elements(n);
+  const Size n = side_of_square(model.input_positions), cells = n * n,
+             elements = DarcyMemory::elements(n);
   const Vector<double> all = allocate_vector<double>("tessera::darcy_scratch", elements);
   const DarcyMemory memory(all.data(), n);
   make_cosines(memory.cosines, n);
@@ -141,13 +138,10 @@ void fill_darcy(const DataConfig& data, const ModelSpec& model, const DataBlock<
 }  // namespace
 
 const DataRow darcy_data{.check = check_darcy,
-                         .fill =
-                             [](const DataConfig& data, const ModelSpec& model) {
-                               return [&](const auto& block) { fill_darcy(data, model, block); };
-                             },
+                         .fill = [](const auto&... block) { fill_darcy(block...); },
                          .scratch_bytes =
                              [](const ModelSpec& model) {
-                               return DarcyMemory::elements(darcy_grid(model)) *
+                               return DarcyMemory::elements(side_of_square(model.input_positions)) *
                                       static_cast<Size>(sizeof(double));
                              }};
 

@@ -55,8 +55,6 @@ std::vector<unsigned char> DataFile::read(Size begin, Size count) {
   return bytes;
 }
 
-void DataFile::reject(const std::string& reason) const {
-  throw ConfigError(key_, path_, reason);
-}
+void DataFile::reject(const std::string& reason) const { throw ConfigError(key_, path_, reason); }
 
 }  // namespace tessera

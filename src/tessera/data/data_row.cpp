@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,8 @@ const DataRow& row_of(DataKind kind) {
 void reject_data_kind(const DataConfig& data, const std::string& needed) {
   throw ConfigError("data.kind", fmt::format("\"{}\"", name_of(data.kind)), "needs " + needed);
 }
+
+Size side_of_square(Size cells) { return std::lround(std::sqrt(static_cast<double>(cells))); }
 
 bool predicts_its_input(const ModelSpec& model) {
   return model.targets == Targets::values && model.classes == 0 && model.input_positions == 1 &&

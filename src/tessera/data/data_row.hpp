@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/base/split.hpp>
@@ -33,9 +34,9 @@ struct DataRow {
   void (*check_files)(const DataConfig& data, const ModelSpec& model) = [](const DataConfig&,
                                                                            const ModelSpec&) {};
 
-  /// Makes blocks of samples in ascending order. A kind passes a lambda without captures that
-  /// returns, for (data, model), a function that fills one block of either state type. That
-  /// function keeps its files open between blocks.
+  /// Makes blocks of samples in ascending order. A kind passes a lambda without captures: either
+  /// (data, model, block) fills a block of either state type, or (data, model) returns a function
+  /// that does, and that keeps its files open between blocks.
   class Fill {
    public:
     template <class Make>
@@ -55,8 +56,12 @@ struct DataRow {
    private:
     template <class Make, class T>
     static void fill(const DataConfig& data, const ModelSpec& model, const Blocks<T>& blocks) {
-      auto fill_block = Make{}(data, model);
-      for (const DataBlock<T>& block : blocks) fill_block(block);
+      if constexpr (std::is_invocable_v<Make, const DataConfig&, const ModelSpec&, DataBlock<T>>) {
+        for (const DataBlock<T>& block : blocks) Make{}(data, model, block);
+      } else {
+        auto fill_block = Make{}(data, model);
+        for (const DataBlock<T>& block : blocks) fill_block(block);
+      }
     }
 
     void (*of_float_)(const DataConfig&, const ModelSpec&, const Blocks<float>&);
@@ -74,6 +79,10 @@ const DataRow& row_of(DataKind kind);
 
 /// Throws ConfigError for the key data.kind, with what the model would need.
 [[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);
+
+/// Returns the number of rows of a square with this number of cells; for another number, that of
+/// the nearest square.
+Size side_of_square(Size cells);
 
 /// Returns true if a sample is one row and the prediction has its shape.
 bool predicts_its_input(const ModelSpec& model);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/data/diffusion.hpp>
 
 namespace tessera {
@@ -141,7 +142,7 @@ struct SolveDiffusion {
 void solve_diffusion(const Matrix<const double>& a, const Matrix<double>& u,
                      const Vector<double>& scratch) {
   const Size cells = static_cast<Size>(a.extent(1));
-  const Size n = std::lround(std::sqrt(static_cast<double>(cells)));
+  const Size n = side_of_square(cells);
   for_each_row("tessera::solve_diffusion", a.extent(0), 10 * n * cells,
                SolveDiffusion{a.data(), u.data(), scratch.data(), n});
 }

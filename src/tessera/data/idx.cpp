@@ -3,8 +3,8 @@
 // number of images, rows and columns as big-endian integers, then one byte per pixel.
 #include <fmt/format.h>
 
-#include <tessera/data/data_row.hpp>
 #include <tessera/data/data_file.hpp>
+#include <tessera/data/data_row.hpp>
 
 namespace tessera {
 namespace {

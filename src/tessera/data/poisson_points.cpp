@@ -27,7 +27,7 @@ KOKKOS_INLINE_FUNCTION double inner_number(std::uint32_t bits) {
 /// side of -laplacian(u) = f, the solution inside, which no loss reads, and the value on the
 /// boundary.
 template <class T>
-void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
+void fill_poisson_points(const DataConfig& data, const ModelSpec&, const DataBlock<T>& block) {
   const Key drawn = key(data.seed);
   const Size begin = block.samples.begin;
   T *const x = block.x.data(), *const y = block.y.data();
@@ -58,9 +58,8 @@ void fill_poisson_points(const DataConfig& data, const DataBlock<T>& block) {
 
 }  // namespace
 
-const DataRow poisson_points_data{
-    .check = check_poisson_points, .fill = [](const DataConfig& data, const ModelSpec&) {
-      return [&](const auto& block) { fill_poisson_points(data, block); };
-    }};
+const DataRow poisson_points_data{.check = check_poisson_points, .fill = [](const auto&... block) {
+                                    fill_poisson_points(block...);
+                                  }};
 
 }  // namespace tessera

@@ -37,9 +37,6 @@ void fill_random(const DataConfig& data, const ModelSpec& model, const DataBlock
 }  // namespace
 
 const DataRow random_data{.check = [](const DataConfig&, const ModelSpec&) {},
-                          .fill =
-                              [](const DataConfig& data, const ModelSpec& model) {
-                                return [&](const auto& block) { fill_random(data, model, block); };
-                              }};
+                          .fill = [](const auto&... block) { fill_random(block...); }};
 
 }  // namespace tessera

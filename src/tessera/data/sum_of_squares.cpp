@@ -13,7 +13,7 @@ void check_sum_of_squares(const DataConfig& data, const ModelSpec& model) {
 }
 
 template <class T>
-void fill_sum_of_squares(const DataConfig& data, const DataBlock<T>& block) {
+void fill_sum_of_squares(const DataConfig& data, const ModelSpec&, const DataBlock<T>& block) {
   fill_normal(block.x, key(data.seed), {block.samples.begin});
   const Matrix<T> x = block.x, y = block.y;
   const Size columns = static_cast<Size>(x.extent(1));
@@ -27,9 +27,8 @@ void fill_sum_of_squares(const DataConfig& data, const DataBlock<T>& block) {
 
 }  // namespace
 
-const DataRow sum_of_squares_data{
-    .check = check_sum_of_squares, .fill = [](const DataConfig& data, const ModelSpec&) {
-      return [&](const auto& block) { fill_sum_of_squares(data, block); };
-    }};
+const DataRow sum_of_squares_data{.check = check_sum_of_squares, .fill = [](const auto&... block) {
+                                    fill_sum_of_squares(block...);
+                                  }};
 
 }  // namespace tessera
