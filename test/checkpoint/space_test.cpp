@@ -34,7 +34,7 @@ void save(const std::string& directory, bool async, const SaveObserver& observer
 
 class CheckpointSpace : public testing::TestWithParam<bool> {};
 
-TEST_P(CheckpointSpace, IsTakenBeforeTensorsAreWritten) {
+TEST_P(CheckpointSpace, IsReservedBeforeTensorsAreWritten) {
   const SharedDirectory directory;
   int looked = 0;
   save(directory.path(), GetParam(), [&](SavePoint point) {
@@ -49,7 +49,7 @@ TEST_P(CheckpointSpace, IsTakenBeforeTensorsAreWritten) {
   EXPECT_GT(verify_checkpoint(directory.file("step_0000000001.h5")), 12 * mebibyte);
 }
 
-/// Keeps this process from opening files.
+/// Prevents this process from opening files.
 class NoFurtherFiles {
  public:
   NoFurtherFiles() {
@@ -66,7 +66,7 @@ class NoFurtherFiles {
 };
 
 // If the last rank cannot reserve its part, all ranks stop before a tensor is written.
-TEST_P(CheckpointSpace, ThatOneRankCannotTakeEndsTheSaveOnAll) {
+TEST_P(CheckpointSpace, AFailureOfOneRankEndsTheSaveOnAll) {
   const Communicator world = Communicator::world();
   if (world.size() == 1) GTEST_SKIP() << "needs 2 ranks";
   const SharedDirectory directory;

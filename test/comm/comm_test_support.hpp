@@ -14,7 +14,7 @@
 
 namespace tessera::test {
 
-/// Options that make bytes take different ways. All must give the same result.
+/// Options under which calls take different paths. All must give the same results.
 inline std::vector<CommOptions> all_ways() {
   std::vector<CommOptions> ways(5);
   for (CommOptions& way : ways) way.timeout_seconds = 60;

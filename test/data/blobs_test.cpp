@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using data_test::rejection_of;
@@ -21,7 +21,7 @@ ModelSpec model_of_images(Size pixels) {
   return vae({.input_width = pixels, .hidden = {4}, .latent = 2});
 }
 
-TEST(Blobs, PixelsAreFromZeroToOneAndTheTargetsOfThemselves) {
+TEST(Blobs, PixelsAreFromZeroToOneAndAreTheTargets) {
   const Made made = make(blobs_config, model_of_images(784), {0, 50});
   EXPECT_EQ(made.x, made.y);
   const auto [least, most] = std::minmax_element(made.x.begin(), made.x.end());
@@ -69,7 +69,7 @@ TEST(Blobs, DoNotDependOnTheSizeOfTheImage) {
 }
 
 TEST(Blobs, SamplesDependOnTheSeedAndTheirNumberOnly) {
-  expect_samples_of_their_own(blobs_config, model_of_images(25));
+  expect_reproducible(blobs_config, model_of_images(25));
 }
 
 TEST(Blobs, NeedAModelThatPredictsSquareImages) {

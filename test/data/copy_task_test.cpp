@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using data_test::rejection_of;
@@ -40,7 +40,7 @@ TEST(CopyTask, TheSecondHalfRepeatsTheFirst) {
   }
 }
 
-TEST(CopyTask, TheFirstHalfIsNotThatOfTheNextSample) {
+TEST(CopyTask, SamplesDiffer) {
   const Made made = make(copy_task_config, model_of_sequences(5), {0, 100});
   std::set<std::vector<double>> firsts;
   for (Size s = 0; s < 100; ++s)
@@ -49,11 +49,11 @@ TEST(CopyTask, TheFirstHalfIsNotThatOfTheNextSample) {
 }
 
 TEST(CopyTask, SamplesDependOnTheSeedAndTheirNumberOnly) {
-  expect_samples_of_their_own(copy_task_config, model_of_sequences(5));
-  expect_samples_of_their_own(copy_task_config, model_of_sequences(6));
+  expect_reproducible(copy_task_config, model_of_sequences(5));
+  expect_reproducible(copy_task_config, model_of_sequences(6));
 }
 
-TEST(CopyTask, BestLossIsTheEntropyOfWhatIsDrawn) {
+TEST(CopyTask, BestLossIsTheEntropyOfDrawnElements) {
   const auto best = [](Size context) {
     return copy_task_data.best_loss(model_of_sequences(context)).value();
   };

@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using test::to_device;
@@ -137,7 +137,7 @@ TEST(Darcy, SamplesSolveTheEquation) {
 }
 
 TEST(Darcy, SamplesDependOnTheSeedAndTheirNumberOnly) {
-  expect_samples_of_their_own(darcy_config, model_on_grid(6));
+  expect_reproducible(darcy_config, model_on_grid(6));
   const Made made = make(darcy_config, model_on_grid(6), {30, 6});
   const Made as_float = make<float>(darcy_config, model_on_grid(6), {30, 6});
   for (std::size_t i = 0; i < made.y.size(); ++i)

@@ -40,8 +40,8 @@ Made make(const DataConfig& data, const ModelSpec& model, Range samples) {
 
 /// Checks that samples do not depend on the blocks in which they are made, but on the seed, if
 /// there is one.
-inline void expect_samples_of_their_own(const DataConfig& data, const ModelSpec& model,
-                                        bool has_seed = true) {
+inline void expect_reproducible(const DataConfig& data, const ModelSpec& model,
+                                bool has_seed = true) {
   const Made whole = make(data, model, {0, data.samples});
   Made joined;
   for (Size begin = 0, count = 1; begin < data.samples; begin += count, ++count) {

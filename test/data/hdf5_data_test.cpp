@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using data_test::rejection_of;
@@ -44,7 +44,7 @@ class Hdf5Data : public testing::Test {
 TEST_F(Hdf5Data, SamplesAreRowsOfAnyType) {
   data_test::check(data_, three_to_one);
   EXPECT_EQ(make<float>(data_, three_to_one, {1, 2}), (Made{{3, 4, 5, 6, 7, 8}, {1, 2}}));
-  expect_samples_of_their_own(data_, three_to_one, false);
+  expect_reproducible(data_, three_to_one, false);
 }
 
 TEST_F(Hdf5Data, RejectsUnreadableFilesAndArrays) {

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using data_test::packed;
@@ -50,7 +50,7 @@ TEST(Idx, PixelsAreBytesOver255) {
   ASSERT_EQ(made.x.size(), 12);
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(made.x[i], 10.0 * (6 + i) / 255) << i;
   EXPECT_EQ(made.x, made.y);
-  expect_samples_of_their_own(data, model_of_six_pixels, false);
+  expect_reproducible(data, model_of_six_pixels, false);
 }
 
 TEST(Idx, RejectsOtherFormats) {
@@ -82,7 +82,7 @@ TEST(PackedIdx, IsReadAsTheFileThatGzipPacked) {
   for (const Range samples : {Range{0, 4}, Range{1, 2}, Range{3, 1}})
     EXPECT_EQ(make(data, model_of_six_pixels, samples),
               make(idx_config(plain.path(), 4), model_of_six_pixels, samples));
-  expect_samples_of_their_own(data, model_of_six_pixels, false);
+  expect_reproducible(data, model_of_six_pixels, false);
 }
 
 // The file is longer than several pieces of unpacking and packs badly; samples are read in any

@@ -18,7 +18,7 @@ namespace tessera {
 namespace {
 
 using data_test::error_of;
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 using data_test::rejection_of;
@@ -72,7 +72,7 @@ TEST_F(NpyData, SamplesAreRows) {
   data_test::check(data_, two_to_one);
   EXPECT_EQ(make(data_, two_to_one, {1, 2}), (Made{{2, 3, 4, 5}, {1, 2}}));
   EXPECT_EQ(make<float>(data_, two_to_one, {4, 1}), (Made{{8, 9}, {4}}));
-  expect_samples_of_their_own(data_, two_to_one, false);
+  expect_reproducible(data_, two_to_one, false);
 }
 
 TEST_F(NpyData, ElementsOfAllTypesAndByteOrdersAreConverted) {
@@ -144,13 +144,13 @@ TEST_F(NpyData, FortranOrderIsTurnedIntoRows) {
   write_x(npy_text("<f4", "(5, 2)", by_column(5, {2}), "True"));
   data_test::check(data_, two_to_one);
   EXPECT_EQ(make(data_, two_to_one, {1, 3}).x, (std::vector<double>{2, 3, 4, 5, 6, 7}));
-  expect_samples_of_their_own(data_, two_to_one, false);
+  expect_reproducible(data_, two_to_one, false);
   // numpy.arange(120).reshape(5, 2, 3, 4), in pieces of 4 MiB and smaller ones.
   const ModelSpec many_to_one = mlp({.widths = {24, 1}});
   write_x(npy_text("<f4", "(5, 2, 3, 4)", by_column(5, {2, 3, 4}), "True"));
   data_test::check(data_, many_to_one);
   EXPECT_EQ(make(data_, many_to_one, {0, 5}).x, counted<double>(120));
-  expect_samples_of_their_own(data_, many_to_one, false);
+  expect_reproducible(data_, many_to_one, false);
 }
 
 TEST_F(NpyData, NanAndInfinityAreRejectedWithTheirPlace) {
@@ -232,7 +232,7 @@ TEST_F(NpyData, FilesMayBePackedByGzip) {
   write_x({bytes.begin(), bytes.end()});
   data_test::check(data_, two_to_one);
   EXPECT_EQ(make(data_, two_to_one, {1, 2}), (Made{{2, 3, 4, 5}, {1, 2}}));
-  expect_samples_of_their_own(data_, two_to_one, false);
+  expect_reproducible(data_, two_to_one, false);
 }
 
 TEST_F(NpyData, RejectsFilesThatHaveBecomeShorter) {

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 
@@ -46,7 +46,7 @@ TEST(PoissonPoints, LieInsideAndOnAllFourSides) {
 }
 
 TEST(PoissonPoints, DependOnTheSeedAndTheirNumberOnly) {
-  expect_samples_of_their_own(points_config, small_pinn());
+  expect_reproducible(points_config, small_pinn());
   EXPECT_EQ(make<float>(points_config, small_pinn(), {7, 9}).x,
             make<double>(points_config, small_pinn(), {7, 9}).x);
 }

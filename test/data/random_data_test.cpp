@@ -9,13 +9,13 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_samples_of_their_own;
+using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 
 const DataConfig random_data_config{.kind = DataKind::random, .samples = 200, .seed = 3};
 
-TEST(RandomData, OfClassesHasAllOfThemAndNothingElse) {
+TEST(RandomData, ClassesAllOccurAndNothingElse) {
   const ModelSpec model = transformer({.vocabulary = 7, .context = 5});
   const Made made = make(random_data_config, model, {0, 200});
   EXPECT_EQ(made.x.size(), 1000);
@@ -24,10 +24,10 @@ TEST(RandomData, OfClassesHasAllOfThemAndNothingElse) {
   const std::set<double> all{0, 1, 2, 3, 4, 5, 6};
   EXPECT_EQ(std::set<double>(made.x.begin(), made.x.end()), all);
   EXPECT_EQ(std::set<double>(made.y.begin(), made.y.end()), all);
-  expect_samples_of_their_own(random_data_config, model);
+  expect_reproducible(random_data_config, model);
 }
 
-TEST(RandomData, OfNumbersIsStandardNormal) {
+TEST(RandomData, NumbersAreStandardNormal) {
   const ModelSpec model = mlp({.widths = {20, 3, 10}});
   const Made made = make(random_data_config, model, {0, 200});
   EXPECT_EQ(made.x.size(), 4000);
@@ -39,7 +39,7 @@ TEST(RandomData, OfNumbersIsStandardNormal) {
     EXPECT_NEAR(sum / count, 0, 4 / std::sqrt(count));
     EXPECT_NEAR(squares / count, 1, 4 * std::sqrt(2 / count));
   }
-  expect_samples_of_their_own(random_data_config, model);
+  expect_reproducible(random_data_config, model);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(SampleChecksums, ReadAFewSamplesOfMany) {
   EXPECT_EQ(checksums_of(samples, 0, 5 * (65536 / 5) + 1, 1), expected) << "between two runs";
 }
 
-TEST(SampleChecksums, OfComputedSamplesAreNone) {
+TEST(SampleChecksums, AreEmptyForGeneratedSamples) {
   EXPECT_EQ(sample_checksums({}, mlp({.widths = {4, 8, 1}})), "[]");
 }
 
