@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Kills trainings, or sends SIGTERM, at every point of a save in turn, with and without checkpoint.async. Each must reach
 # the end of an uninterrupted training, bit for bit.
@@ -31,29 +32,29 @@ cp "$work/sync.out" "$work/expected"
 train_on() {
   local way=$1 end=$2 training=$3 point times
   for ((stops = 0;; ++stops)); do
-    [ $stops -lt 200 ] || fail $way "training $training does not reach its end"
+    [ $stops -lt 200 ] || fail "$way" "training $training does not reach its end"
     point=${points[(stops + training) % ${#points[@]}]}
     # The second save, so that each process makes progress; of tensors, those of the first one.
     times=2
     [ "$point" = tensor_written ] && times=$((2 + stops % 18))
-    train "$work/$way-$end-$training" $way "$end" "$point" $times $((stops % ranks))
+    train "$work/$way-$end-$training" "$way" "$end" "$point" $times $((stops % ranks))
     [ $code -eq 0 ] && break
-    ! grep -q "tessera: error" "$work/$way.err" || fail $way "$end, after $stops stops"
-    [ "$end" = kill ] || [ $code -eq 6 ] || fail $way "SIGTERM at $point leads to exit code $code"
+    ! grep -q "tessera: error" "$work/$way.err" || fail "$way" "$end, after $stops stops"
+    [ "$end" = kill ] || [ $code -eq 6 ] || fail "$way" "SIGTERM at $point leads to exit code $code"
   done
-  cmp -s "$work/$way.out" "$work/expected" || fail $way "$end: training $training, stopped $stops times, ends differently"
+  cmp -s "$work/$way.out" "$work/expected" || fail "$way" "$end: training $training, stopped $stops times, ends differently"
 }
 
 # train_all WAY: kills all trainings, and sends signals to another one.
 train_all() {
   local way=$1 total=0
   for ((training = 0; training < trainings; ++training)); do
-    train_on $way kill $training
+    train_on "$way" kill $training
     total=$((total + stops))
   done
-  [ $total -ge $((${#points[@]} * trainings)) ] || fail $way "only $total kills"
-  train_on $way term 0
-  [ $stops -gt 3 ] || fail $way "only $stops signals"
+  [ $total -ge $((${#points[@]} * trainings)) ] || fail "$way" "only $total kills"
+  train_on "$way" term 0
+  [ $stops -gt 3 ] || fail "$way" "only $stops signals"
   echo "$way: $total kills in $trainings trainings and $stops signals in another on $ranks ranks"
 }
 

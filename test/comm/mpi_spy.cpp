@@ -52,6 +52,8 @@ COUNTED(MPI_Comm_free, (MPI_Comm * comm), (comm))
 COUNTED(MPI_Iprobe, (int from, int tag, MPI_Comm comm, int* found, MPI_Status* status),
         (from, tag, comm, found, status))
 
+#undef COUNTED
+
 namespace tessera::test {
 
 void MpiSpy::reset() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A library for LD_PRELOAD. It stops the rank STOP_RANK in its STOP_CALL-th call of MPI after
-// MPI_Init_thread, as a node that hangs does; 0 means MPI_Init_thread itself. If there is no such
-// call, the rank prints how many calls it made.
+// MPI_Init_thread, as a node that hangs does; 0 means MPI_Init_thread itself. The rank prints
+// "stopped" before, or if there is no such call, at the end how many calls it made.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -28,8 +28,13 @@ bool is_counted() {
   return has_started && rank == stop_rank && std::this_thread::get_id() == starter;
 }
 
+void stop() {
+  std::fputs("stopped\n", stderr);
+  raise(SIGSTOP);
+}
+
 void count_call() {
-  if (is_counted() && ++calls == stop_call) raise(SIGSTOP);
+  if (is_counted() && ++calls == stop_call) stop();
 }
 
 }  // namespace
@@ -43,7 +48,7 @@ void count_call() {
 
 extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int launched_as = std::max(number("OMPI_COMM_WORLD_RANK"), number("PMI_RANK"));
-  if (stop_call == 0 && launched_as == stop_rank) raise(SIGSTOP);
+  if (stop_call == 0 && launched_as == stop_rank) stop();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   starter = std::this_thread::get_id();

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # stopped_rank_test.sh LIBRARY TESSERA INPUTS LAUNCHER...
 # A rank that stops in any call of MPI, from before MPI starts to its end, ends the job in time, with exit code 5 and a
@@ -16,7 +17,7 @@ saves=1
 run() {
   local here=$work/$1.$2 saving=()
   [ $saves = 0 ] || saving=(--set "checkpoint.directory=$here.saves" --set checkpoint.async=false)
-  TESSERA_TIMEOUT_SECONDS=$3 timeout --kill-after=5 40 "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" \
+  TESSERA_TIMEOUT_SECONDS=$3 timeout --kill-after=5 60 "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" \
     STOP_CALL="$2" "$program" run "$inputs/tutorial.toml" --set training.num_epochs=1 --set comm.timeout_seconds="$3" \
     "${saving[@]}" > /dev/null 2> "$here.err"
   echo $? > "$here.code"
@@ -24,10 +25,13 @@ run() {
 
 # The number of calls that the ranks 0 and 1 make, the smaller one of both.
 run 0 -1 30
-if grep -q 'HDF5' "$work/0.-1.err"; then saves=0; fi
+if grep -q 'HDF5' "$work/0.-1.err"; then
+  saves=0
+  run 0 -1 30
+fi
+run 1 -1 30
 calls=
 for rank in 0 1; do
-  run $rank -1 30
   made=$(sed -n 's/^\([0-9]*\) calls$/\1/p' "$work/$rank.-1.err")
   if [ "$(cat "$work/$rank.-1.code")" -ne 0 ] || [ -z "$made" ]; then
     echo "FAILED: the run in which no rank stops"
@@ -38,10 +42,19 @@ for rank in 0 1; do
 done
 echo "$calls calls of MPI"
 
+# try RANK CALL: with a longer limit if the time was over before the rank came to this call, on a busy machine.
+try() {
+  for limit in 0.8 4 16; do
+    rm -rf "$work/$1.$2.saves"
+    run "$1" "$2" $limit
+    ! grep -q '^stopped$' "$work/$1.$2.err" || return
+  done
+}
+
 # Two launches at a time, because most of their time is waiting.
 turn=0 tries=()
 for call in $(seq 0 2 20) $(seq 21 "${STRIDE:-30}" $((calls - 5))) $(seq $((calls - 4)) "$calls"); do
-  run $((turn % 2)) "$call" 0.8 &
+  try $((turn % 2)) "$call" &
   tries+=("$((turn % 2)).$call")
   turn=$((turn + 1))
   [ $((turn % 2)) = 1 ] || wait
@@ -49,15 +62,16 @@ done
 wait
 
 failures=0
-for try in "${tries[@]}"; do
-  call=${try#*.} code=$(cat "$work/$try.code")
-  line=$(grep -m 1 '^tessera: .* has waited ' "$work/$try.err")
-  echo "call $call of rank ${try%.*}: exit code $code: $line"
+for tried in "${tries[@]}"; do
+  call=${tried#*.} code=$(cat "$work/$tried.code")
+  line=$(grep -m 1 '^tessera: .* has waited ' "$work/$tried.err")
+  echo "call $call of rank ${tried%.*}: exit code $code: $line"
   # Open MPI's mpirun itself may crash or hang when a rank ends in MPI_Finalize, where the others are from the last but
   # two calls on.
-  if { [ "$code" -ne 5 ] && [ "$call" -lt $((calls - 2)) ]; } || [ -z "$line" ]; then
+  if { [ "$code" -ne 5 ] && [ "$call" -lt $((calls - 2)) ]; } || [ -z "$line" ] ||
+    ! grep -q '^stopped$' "$work/$tried.err"; then
     echo "FAILED"
-    cat "$work/$try.err"
+    cat "$work/$tried.err"
     failures=$((failures + 1))
   fi
 done
