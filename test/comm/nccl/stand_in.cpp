@@ -55,7 +55,7 @@ struct Stream {
     queue.push_back(std::move(work));
     ++added;
   }
-  void go_on() {
+  void progress() {
     while (!queue.empty()) {
       Work& work = queue.front();
       if (!work.after.has_passed()) return;
@@ -73,7 +73,7 @@ struct Stream {
 bool Event::has_passed() const { return stream == nullptr || stream->finished >= position; }
 
 Stream kernels;
-std::vector<Stream*> streams;  // they go on side by side
+std::vector<Stream*> streams;  // they progress independently
 
 /// The open group and the stream of its calls.
 struct Group {
@@ -200,7 +200,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     return cudaErrorNotReady;
   }
   const Event& at = *reinterpret_cast<Event*>(event);
-  for (Stream* const stream : streams) stream->go_on();
+  for (Stream* const stream : streams) stream->progress();
   return at.has_passed() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
