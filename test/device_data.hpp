@@ -6,6 +6,7 @@
 
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
+#include <tessera/random/fill.hpp>
 
 /// Values into device memory and out of it.
 namespace tessera::test {
@@ -36,6 +37,13 @@ std::vector<std::remove_const_t<T>> to_host(const Vector<T>& v) {
 template <class T>
 std::vector<std::remove_const_t<T>> to_host(const Matrix<T>& m) {
   return to_host(Vector<T>(m.data(), m.extent(0) * m.extent(1)));
+}
+
+template <class T>
+Matrix<T> normal_matrix(Size rows, Size cols, std::uint64_t seed) {
+  const Matrix<T> m("normal", rows, cols);
+  fill_normal(m, key(seed));
+  return m;
 }
 
 }  // namespace tessera::test

@@ -194,9 +194,9 @@ class TypedCaseRun final : public CaseRun {
 
   /// Returns the losses of the steps of an unfinished epoch, whose batches are all full.
   std::vector<double> losses_of_unfinished_epoch() {
-    std::vector<double> losses = session_.losses_so_far();
+    std::vector<double> losses = session_.losses_for_checkpoint();
     const PlanInput& input = plan().input;
-    for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.global_batch));
+    for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.batch_size));
     return losses;
   }
 

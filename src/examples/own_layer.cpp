@@ -41,8 +41,8 @@ void scale_forward(const LayerCall<T>& call) {
       });
 }
 
-// dx = s dy, and ds is the sum of x dy over the rows. A gradient is added to what is there already
-// when an earlier microbatch has left its own.
+// dx = s dy, and ds is the sum of x dy over the rows. A gradient is added to the one of an earlier
+// microbatch. dx is not wanted if the layer reads the batch itself.
 template <class T>
 void scale_backward(const LayerCall<T>& call) {
   const auto x = call.inputs[0];
@@ -50,7 +50,7 @@ void scale_backward(const LayerCall<T>& call) {
   const auto dy = call.output_gradient;
   const auto dx = call.input_gradients[0];
   const auto ds = call.parameter_gradients[0];
-  const bool add = call.add_parameter_gradients;
+  const bool add = call.add_parameter_gradients, wants_dx = call.wants_input_gradient(0);
   for_each(
       "scale_backward", dy.extent(1),
       KOKKOS_LAMBDA(const Size j) {
@@ -58,7 +58,7 @@ void scale_backward(const LayerCall<T>& call) {
         for (std::size_t i = 0; i < dy.extent(0); ++i) {
           const StateOf<T> gradient = dy(i, j);
           sum += x(i, j) * gradient;
-          dx(i, j) = s(j) * gradient;
+          if (wants_dx) dx(i, j) = s(j) * gradient;
         }
         ds(j) = sum;
       },
@@ -113,11 +113,13 @@ int main(int argc, char** argv) {
                          .logical_out = "embed",
                          .number = 1});
 
-    const TrainingConfig training{.learning_rate = 0.01, .batch_size = 32};
+    TrainingConfig training;
+    training.learning_rate = 0.01;
+    training.batch_size = 32;
     PlanInput input;
     input.model = model;
     input.mesh = MeshShape::parse(argc > 1 ? argv[1] : "data=-1", runtime.world_size());
-    input.global_batch = training.batch_size;
+    static_cast<StepConfig&>(input) = training;
     input.samples = 250;
     const Plan plan = make_plan(input);
     const Mesh mesh(Communicator::world(), input.mesh);

@@ -23,8 +23,11 @@ int main(int argc, char** argv) {
     distributed.strategy = tessera::Strategy::data;
     distributed.mesh_shape = {runtime.world_size()};
     distributed.mesh_axis_names = {"data"};
-    const tessera::TrainingConfig training{
-        .num_epochs = 20, .learning_rate = 1e-3, .batch_size = 32, .distributed = distributed};
+    tessera::TrainingConfig training;
+    training.num_epochs = 20;
+    training.learning_rate = 1e-3;
+    training.batch_size = 32;
+    training.distributed = distributed;
 
     // Step 4: train
     tessera::Trainer trainer(model, training);

@@ -16,9 +16,7 @@ TEST(PlanInput, CarriesEveryOption) {
   EXPECT_EQ(with([](auto& t) { t.distributed.strategy = Strategy::zero2; }).strategy,
             Strategy::zero2);
   EXPECT_EQ(with([](auto& t) { t.distributed.bucket_bytes = 300; }).bucket_bytes, 300);
-  EXPECT_TRUE(with([](auto& t) { t.check_finite = true; }).check_finite);
-  EXPECT_EQ(with([](auto& t) { t.check_replicas_every = 7; }).check_replicas_every, 7);
-  EXPECT_EQ(with([](auto& t) { t.activation_checkpointing.units = 3; }).recomputation.units, 3);
+  EXPECT_EQ(with([](auto& t) { t.microbatches = 3; }).microbatches, 3);
   const PlanInput by_value = with([](auto& t) { t.clip.value = 1; });
   EXPECT_TRUE(by_value.clips_by_value && !by_value.clips_by_norm);
   const PlanInput by_norm = with([](auto& t) { t.clip.global_norm = 1; });

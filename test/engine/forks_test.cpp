@@ -56,7 +56,7 @@ std::vector<ModelSpec> forks() {
         model, {unit, input, up ? 5 : 7, up ? 7 : 5, up ? "embed" : "mlp", up ? "mlp" : "embed", a,
                 true, static_cast<std::uint32_t>(input + 1)});
   };
-  std::vector<ModelSpec> models(5);
+  std::vector<ModelSpec> models(6);
   for (ModelSpec& model : models) model.input_width = 5;
   {  // two column-parallel heads of one output, joined column by column
     ModelSpec& m = models[0];
@@ -93,6 +93,13 @@ std::vector<ModelSpec> forks() {
     const Size z = m.append(reparameterize("z", "z", mean, logvar, 5, 0.5, 42));
     const Size both = m.append(add("both", "both", mean, logvar, 5));
     dense(m, "d", m.append(add("sum", "sum", z, both, 5)), true, Activation::identity);
+  }
+  {  // layers that read the batch, whose gradient nobody wants
+    ModelSpec& m = models[5];
+    const Size x = m.append(pointwise("a", "a", LayerSpec::data, 5, Activation::gelu, "embed"));
+    const Size logvar = m.append(layer_norm("b", "b", LayerSpec::data, 5, "embed"));
+    const Size z = m.append(reparameterize("z", "z", LayerSpec::data, logvar, 5, 0.5, 42));
+    dense(m, "d", m.append(add("sum", "sum", z, x, 5)), true, Activation::identity);
   }
   return models;
 }

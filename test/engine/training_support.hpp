@@ -91,9 +91,9 @@ inline std::vector<double> initial_parameters(const MlpConfig& config) {
   std::vector<double> all;
   for (std::size_t l = 0; l + 1 < config.widths.size(); ++l) {
     const Matrix<double> kernel("kernel", config.widths[l], config.widths[l + 1]);
-    initialize<double>(kernel, config.initializer,
-                       fold_in(key(config.seed), static_cast<std::uint32_t>(2 * l)), {},
-                       config.widths[l], config.widths[l + 1]);
+    initialize(Vector<double>(kernel.data(), kernel.span()), config.initializer,
+               fold_in(key(config.seed), static_cast<std::uint32_t>(2 * l)), {}, config.widths[l],
+               config.widths[l + 1]);
     for (double value : to_table(kernel).values) all.push_back(value);
     if (config.bias) all.resize(all.size() + static_cast<std::size_t>(config.widths[l + 1]));
   }

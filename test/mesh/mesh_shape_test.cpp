@@ -32,7 +32,7 @@ TEST(MeshShape, SpellsWhatItParses) {
   EXPECT_FALSE(mesh.find("fsdp"));
 }
 
-// With -1 as "all ranks" the first mesh would be 8 x 4.
+// If -1 stood for all ranks, the first mesh would be 8 x 4.
 TEST(MeshShape, MinusOneIsTheRestOfTheRanks) {
   EXPECT_EQ(MeshShape::parse("data=-1,model=4", 8).to_string(), "data=2,model=4");
   EXPECT_EQ(MeshShape::parse("data=-1", 5).to_string(), "data=5");
@@ -72,18 +72,6 @@ TEST(MeshShape, SuggestsTheNearestAxis) {
             "axis = modle: must be an axis of the mesh data=2,model=2 (nearest: model)");
 }
 
-TEST(AutoMesh, OrdersTheAxesLargerThanOne) {
-  EXPECT_EQ(auto_mesh({}, 8).to_string(), "data=8");
-  EXPECT_EQ(auto_mesh({}, 1).to_string(), "data=1");
-  EXPECT_EQ(auto_mesh({.model = 2}, 8).to_string(), "data=4,model=2");
-  EXPECT_EQ(auto_mesh({.pipeline = 2, .model = 2}, 8).to_string(), "pipeline=2,data=2,model=2");
-  EXPECT_EQ(auto_mesh({.data = 2, .fsdp = -1, .model = 2}, 8).to_string(), "data=2,fsdp=2,model=2");
-  EXPECT_NE(error_of([] { auto_mesh({.model = 3}, 8); }), "");
-  // A pipeline axis stays without a model axis.
-  EXPECT_EQ(auto_mesh({.pipeline = 4}, 4).to_string(), "pipeline=4");
-  EXPECT_EQ(auto_mesh({.pipeline = 4}, 8).to_string(), "pipeline=4,data=2");
-}
-
 TEST(MeshShape, CountsGroupMembersBelowARank) {
   const MeshShape mesh = MeshShape::parse("pipeline=2,data=3,fsdp=2,model=2", 24);
   for (const auto& axes : std::vector<std::vector<std::size_t>>{{1}, {0, 2}, {3}, {1, 3}, {}}) {
@@ -101,12 +89,6 @@ TEST(MeshShape, HasAtMostAsManyRanksAsMpiCanNumber) {
               MeshShape({{"data", 65536}, {"fsdp", 32768}});
             }).find("has more than 2,147,483,647 ranks"),
             std::string::npos);
-}
-
-TEST(MeshShape, DescribesAHundredThousandRanks) {
-  const MeshShape mesh = MeshShape::parse("pipeline=10,data=-1,model=8", 100000);
-  EXPECT_EQ(mesh.size_of("data"), 1250);
-  EXPECT_EQ(mesh.rank_at(mesh.coordinates(99999)), 99999);
 }
 
 }  // namespace

@@ -12,12 +12,6 @@
 
 namespace tessera::test {
 
-inline Matrix<double> normal(Size rows, Size cols, std::uint64_t seed) {
-  Matrix<double> m("m", rows, cols);
-  fill_normal(m, key(seed));
-  return m;
-}
-
 /// Makes a model; parameters that begin as zeros or ones get normal numbers.
 inline SerialModel<double> network(const ModelSpec& spec, Size rows, LossKind loss) {
   SerialModel<double> net(spec, rows, loss);

@@ -99,28 +99,6 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
       }
 }
 
-// The field has no mode with k1 = -modes and k2 = 0, because the conjugate of that is not kept.
-TEST(InverseFourier, RestoresAFieldWithoutOtherModes) {
-  const FourierGrid grid{9, 3, 2};
-  const Size samples = 2, points = 81;
-  std::vector<double> field;
-  for (Size s = 0; s < samples; ++s)
-    for (Size p = 0; p < points; ++p)
-      for (Size c = 0; c < grid.width; ++c) {
-        const double unit = 2 * std::numbers::pi / 9, x1 = unit * static_cast<double>(p / 9),
-                     x2 = unit * static_cast<double>(p % 9), phase = static_cast<double>(s + 2 * c);
-        field.push_back(0.5 + std::sin(2 * x1 + phase) + 3 * std::cos(x1 - 2 * x2) +
-                        2 * std::sin(2 * x1 + x2 - phase) + std::cos(-3 * x1 + 2 * x2 + phase));
-      }
-  const LayerAlone<double> there(fourier_part(grid, 0, 1), samples),
-      back(inverse_part(grid, 0, 1), samples);
-  Kokkos::deep_copy(there.x[0], to_device(field, samples * points, grid.width));
-  forward(there.call);
-  Kokkos::deep_copy(back.x[0], there.y);
-  const std::vector<double> restored = output_of(back);
-  for (std::size_t i = 0; i < field.size(); ++i) EXPECT_NEAR(restored[i], field[i], 1e-14 * 9);
-}
-
 TEST(ModeProduct, MultipliesComplexNumbers) {
   const Size samples = 7, width = 3;
   const FourierGrid grid{4, 2, width};

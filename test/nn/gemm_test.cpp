@@ -8,22 +8,15 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/nn/products/gemm.hpp>
-#include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"
 
 namespace tessera {
 namespace {
 
+using test::normal_matrix;
 using test::to_device;
 using test::to_host;
-
-template <class T>
-Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {
-  Matrix<T> m("m", rows, cols);
-  fill_normal(m, key(seed));
-  return m;
-}
 
 template <class T>
 class GemmOf : public testing::Test {};
@@ -36,9 +29,9 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
        std::vector<std::array<Size, 3>>{{1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}}) {
     for (Trans ta : {Trans::no, Trans::yes}) {
       for (Trans tb : {Trans::no, Trans::yes}) {
-        const auto a = ta == Trans::no ? random_matrix<T>(m, k, 1) : random_matrix<T>(k, m, 1);
-        const auto b = tb == Trans::no ? random_matrix<T>(k, n, 2) : random_matrix<T>(n, k, 2);
-        const auto c = random_matrix<T>(m, n, 3);
+        const auto a = ta == Trans::no ? normal_matrix<T>(m, k, 1) : normal_matrix<T>(k, m, 1);
+        const auto b = tb == Trans::no ? normal_matrix<T>(k, n, 2) : normal_matrix<T>(n, k, 2);
+        const auto c = normal_matrix<T>(m, n, 3);
         const auto ha = to_host(a), hb = to_host(b), hc = to_host(c);
         Gemm<T>()(ta, tb, a, b, T(0.5), c);
         const auto result = to_host(c);
@@ -58,17 +51,17 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
   }
 }
 
-/// Products of blocks of wider matrices have the bits of products of their copies and write nothing
-/// beside the block.
+/// A product of blocks of wider matrices has the bits of the product of their copies, and writes
+/// nothing beside the block.
 template <class T>
 class GemmOfBlocks : public testing::Test {};
 using AllTypes = testing::Types<float, double, BFloat16, Float16>;
 TYPED_TEST_SUITE(GemmOfBlocks, AllTypes);
 
-TYPED_TEST(GemmOfBlocks, IsThatOfTheirCopies) {
+TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
   using T = TypeParam;
   const auto wide = [](Size rows, Size cols, std::uint64_t seed) {
-    const auto drawn = to_host(random_matrix<StateOf<T>>(rows, cols, seed));
+    const auto drawn = to_host(normal_matrix<StateOf<T>>(rows, cols, seed));
     return to_device<T>(std::vector<T>(drawn.begin(), drawn.end()), rows, cols);
   };
   const auto copy_of = [](const Matrix<T>& block) {
@@ -128,7 +121,7 @@ TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
 // Replicas of a parameter compute its gradient independently and must stay equal.
 TYPED_TEST(GemmOf, FewLongSumsHaveTheSameBitsEveryTime) {
   using T = TypeParam;
-  const auto a = random_matrix<T>(40000, 3, 1), b = random_matrix<T>(40000, 5, 2);
+  const auto a = normal_matrix<T>(40000, 3, 1), b = normal_matrix<T>(40000, 5, 2);
   const auto product = [&] {
     const Matrix<T> c("c", 3, 5);
     Gemm<T>()(Trans::yes, Trans::no, a, b, 0, c);
@@ -195,9 +188,9 @@ TYPED_TEST(HalfGemm, EqualsTheFloatProductRoundedOnce) {
             SCOPED_TRACE(testing::Message()
                          << name_of(products) << " " << m << "x" << n << "x" << k << " "
                          << static_cast<char>(ta) << static_cast<char>(tb) << " beta " << beta);
-            const auto a = ta == Trans::no ? random_matrix<T>(m, k, 1) : random_matrix<T>(k, m, 1);
-            const auto b = tb == Trans::no ? random_matrix<T>(k, n, 2) : random_matrix<T>(n, k, 2);
-            const auto c = random_matrix<T>(m, n, 3);
+            const auto a = ta == Trans::no ? normal_matrix<T>(m, k, 1) : normal_matrix<T>(k, m, 1);
+            const auto b = tb == Trans::no ? normal_matrix<T>(k, n, 2) : normal_matrix<T>(n, k, 2);
+            const auto c = normal_matrix<T>(m, n, 3);
             const auto wanted = widened(c), sums = widened(c);
             Gemm<float>()(ta, tb, widened(a), widened(b), beta, wanted);
             const Gemm<T> gemm(MatmulPrecision::strict, {m * k, k * n, m * n}, products);
@@ -217,7 +210,7 @@ TYPED_TEST(HalfGemm, AnEmptySumLeavesBetaC) {
   const Matrix<T> a("a", 0, 3), b("b", 0, 2);
   for (const HalfProducts products : {HalfProducts::emulated, half_products(dtype_of<T>())}) {
     const Gemm<T> gemm(MatmulPrecision::strict, {0, 0, 6}, products);
-    const auto c = random_matrix<T>(3, 2, 1);
+    const auto c = normal_matrix<T>(3, 2, 1);
     const auto before = as_floats(c);
     gemm(Trans::yes, Trans::no, a, b, 1, c);
     EXPECT_EQ(as_floats(c), before);

@@ -14,13 +14,6 @@
 
 namespace tessera::test {
 
-template <class T>
-Matrix<T> normal_matrix(Size rows, Size cols, std::uint64_t seed) {
-  Matrix<T> m("m", rows, cols);
-  fill_normal(m, key(seed));
-  return m;
-}
-
 /// One layer with operands of its own. Inputs, parameters and the gradient of the output are
 /// normal; an embedding reads class numbers.
 template <class T>

@@ -9,6 +9,7 @@
 
 #include <tessera/nn/layers/layers.hpp>
 
+#include "nn/finite_differences.hpp"
 #include "nn/layer_alone.hpp"
 
 namespace tessera {
@@ -112,6 +113,50 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
+/// Returns models in which the layer reads the batch with one input or more, and a trained layer
+/// with the others. A linear layer reads its output.
+std::vector<ModelSpec> models_on_the_batch(LayerSpec layer) {
+  std::vector<ModelSpec> models;
+  for (std::size_t trained = 0; trained <= layer.inputs.size(); ++trained) {
+    if (trained == 0 || layer.inputs.size() == 2) {
+      ModelSpec model{{}, layer.in, Initializer::lecun_normal, 42, layer.in_positions};
+      const auto square = [&](Size width) {
+        return ParameterSpec{"kernel", {width, width}, {"", ""}, Initial::drawn, 9};
+      };
+      const Size before =
+          trained == 0
+              ? LayerSpec::data
+              : model.append(linear("before", "before", LayerSpec::data, square(layer.in)));
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+        layer.inputs[i] = i + 1 == trained ? before : LayerSpec::data;
+      model.append(linear("after", "after", model.append(layer), square(layer.out)));
+      models.push_back(std::move(model));
+    }
+  }
+  return models;
+}
+
+TEST(LayerKinds, TrainDirectlyOnTheBatch) {
+  for (const LayerSpec& layer : kinds()) {
+    const bool is_part = layer.in_begin + layer.out_begin > 0 ||
+                         (!layer.parameters.empty() && layer.parameters[0].begin > 0);
+    if (is_part) continue;
+    for (const ModelSpec& model : models_on_the_batch(layer)) {
+      SCOPED_TRACE(testing::Message() << layer.name << ", " << model.layers.size() << " layers");
+      const Size rows = batch_samples * model.input_positions;
+      std::vector<double> classes;
+      for (Size i = 0; i < rows; ++i)
+        classes.push_back(static_cast<double>(3 * i % std::max<Size>(1, layer.classes)));
+      auto net = test::network(model, batch_samples, LossKind::mse);
+      test::expect_gradient(
+          net,
+          layer.classes > 0 ? to_device(classes, rows, 1)
+                            : normal_matrix<double>(rows, model.input_width, 8),
+          normal_matrix<double>(batch_samples * model.output_positions(), model.output_width(), 9));
+    }
+  }
+}
+
 TEST(LayerKinds, AddToGradients) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
@@ -182,7 +227,7 @@ class LayerKindsIn : public testing::Test {};
 using ComputeTypes = testing::Types<float, BFloat16, Float16>;
 TYPED_TEST_SUITE(LayerKindsIn, ComputeTypes);
 
-/// The same numbers in a type with more bits.
+/// Copies the numbers to a type with more bits.
 template <class From, class To>
 void copy_numbers(const Matrix<From>& from, const Matrix<To>& to) {
   std::vector<To> values;

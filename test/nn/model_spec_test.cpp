@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/models/models.hpp>
 
 #include "device_data.hpp"
+#include "expect_error.hpp"
 #include "nn/serial_model.hpp"
 
 namespace tessera {
@@ -60,7 +62,7 @@ TEST(ModelSpec, ActivationsFollowEveryProductButTheLast) {
   EXPECT_EQ(model.layers[5].activation, Activation::identity);
 }
 
-TEST(ModelSpec, WhatDoesNothingIsNoLayer) {
+TEST(ModelSpec, WithoutBiasAndActivationALayerIsOneProduct) {
   const ModelSpec model = mlp({.widths = {3, 5, 2}, .bias = false});
   EXPECT_EQ(layers_of(model),
             "layer1/product (linear) x; layer1/output (pointwise) layer1/product; "
@@ -80,6 +82,31 @@ TEST(ModelSpec, ResidualBlocksReadTheStreamTwice) {
             "block1/output (add) input/output block1/fc2/output; "
             "output/product (linear) block1/output; output/output (pointwise) output/product; ");
   EXPECT_EQ(model.num_parameters(), 3 * 5 + 5 + 5 + 5 + 5 * 7 + 7 + 7 * 5 + 5 + 5 * 2 + 2);
+}
+
+TEST(ModelSpec, AppendRejectsLayersThatDoNotFit) {
+  ModelSpec model{{}, 3, Initializer::lecun_normal, 42, 4};
+  const ParameterSpec kernel{"kernel", {3, 5}, {"", ""}};
+  const Size h = model.append(linear("h", "u", LayerSpec::data, kernel));
+  const auto error = [&](const LayerSpec& layer) {
+    return test::error_of([&] { model.append(layer); });
+  };
+  EXPECT_EQ(error(linear("y", "u", h, kernel)), "model: y reads 3 columns, but h has 5");
+  EXPECT_EQ(error(pointwise("y", "u", LayerSpec::data, 5, Activation::relu)),
+            "model: y reads 5 columns, but x has 3");
+  EXPECT_EQ(error(add("y", "u", LayerSpec::data, h, 3)), "model: y reads 3 columns, but h has 5");
+  EXPECT_EQ(error(jet_activation("y", "u", h, 5, Activation::tanh)),
+            "model: y reads 6 positions of a sample, but h has 4");
+  EXPECT_EQ(error(fourier("y", "u", h, {3, 1, 5})),
+            "model: y reads 9 positions of a sample, but h has 4");
+  EXPECT_EQ(error(pointwise("y", "u", 1, 5, Activation::relu)),
+            "model: y reads layer 1, but 1 layers precede it");
+  EXPECT_EQ(error(causal_attention("y", "u", h, 2, 1)), "model: y reads 6 columns, but h has 5");
+  LayerSpec bad = pointwise("y", "u", h, 5, Activation::relu, "embed");
+  bad.parameters[0].shape = {4};
+  EXPECT_EQ(error(bad), "model: y cannot turn 5 columns into 5 with its parameters");
+  EXPECT_EQ(model.append(pointwise("y", "u", h, 5, Activation::relu)), 1);
+  EXPECT_EQ(model.output_positions(), 4);
 }
 
 TEST(Flops, TheTutorialStepTakes45056) {

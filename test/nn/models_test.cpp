@@ -18,7 +18,7 @@ namespace {
 using test::error_of;
 using test::expect_gradient;
 using test::network;
-using test::normal;
+using test::normal_matrix;
 using test::to_device;
 
 struct ModelCase {
@@ -63,7 +63,7 @@ std::pair<Matrix<double>, Matrix<double>> batch_of(const ModelCase& of, Size sam
   const ModelSpec& model = of.model;
   const Size rows = samples * model.input_positions, columns = model.input_width;
   const Matrix<double> targets =
-      normal(samples * model.output_positions(), model.target_width(), 2);
+      normal_matrix<double>(samples * model.output_positions(), model.target_width(), 2);
   std::vector<double> x, y;
   for (Size i = 0; i < rows * columns; ++i) {
     const auto number = static_cast<double>(i);
@@ -82,7 +82,7 @@ std::pair<Matrix<double>, Matrix<double>> batch_of(const ModelCase& of, Size sam
     return {to_device(x, rows, columns), to_device(y, rows, 1)};
   if (of.loss == LossKind::bce) return {to_device(x, rows, columns), to_device(x, rows, columns)};
   if (of.loss == LossKind::poisson) return {to_device(x, rows, columns), targets};
-  return {normal(rows, columns, 1), targets};
+  return {normal_matrix<double>(rows, columns, 1), targets};
 }
 
 TEST(Models, GradientsAgreeWithFiniteDifferences) {

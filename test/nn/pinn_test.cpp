@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of a PINN, which computes its derivatives beside its values.
+// The network of a PINN computes derivatives of u beside u.
 #include <array>
 #include <cmath>
 #include <vector>
@@ -31,7 +31,7 @@ std::vector<double> prediction(test::SerialModel<double>& net, const Point& insi
   return to_host(net.output());
 }
 
-// The reference u is the row of the boundary, which has no derivatives.
+// The row of the boundary has u without derivatives. It is the reference.
 TEST(Pinn, JetsAreTheDerivativesOfTheNetwork) {
   for (const Activation output : {Activation::identity, Activation::tanh}) {
     auto net = network(pinn({.width = 7, .layers = 2},

@@ -99,11 +99,10 @@ class SerialModel {
     const Vector<T> values = in(parameters_, layer, p);
     if (spec.initial == Initial::ones) Kokkos::deep_copy(values, T(1));
     if (spec.initial == Initial::uniform)
-      fill_uniform_run(values, uniform_limit(spec), fold_in(key(model_.seed), spec.stream),
-                       BlockRun{{0, 0, 1}, 1, 0});
+      fill_uniform(values, uniform_limit(spec), fold_in(key(model_.seed), spec.stream), {});
     if (spec.initial == Initial::drawn)
-      initialize<T>(alias_matrix(values.data(), spec.shape[0], spec.shape[1]), model_.initializer,
-                    fold_in(key(model_.seed), spec.stream), {}, spec.shape[0], spec.shape[1]);
+      initialize(values, model_.initializer, fold_in(key(model_.seed), spec.stream), {},
+                 spec.shape[0], spec.shape[1]);
   }
 
   Matrix<const T> input(const Matrix<const T>& x, Size producer) const {

@@ -24,7 +24,7 @@ using plan_test::tutorial;
 PlanInput primes(Strategy strategy, std::vector<Axis> axes, Size microbatches = 1) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.model = mlp({.widths = {3, 11, 13, 7, 5, 2}});
-  input.global_batch = input.samples = 12;
+  input.batch_size = input.samples = 12;
   input.microbatches = microbatches;
   return input;
 }
@@ -76,7 +76,7 @@ TEST(Calls, AreTheSumOverMicrobatches) {
                                           {{"fsdp", 4}},
                                           {{"data", 2}, {"fsdp", 2}}}) {
       PlanInput input = primes(strategy, axes, 5);
-      input.global_batch = input.samples = 49;
+      input.batch_size = input.samples = 49;
       const Plan plan = make_plan(input);
       for (Size rank = 0; rank < input.mesh.num_ranks(); ++rank) {
         const StagePlan& stage = plan.stages.front();

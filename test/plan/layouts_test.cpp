@@ -157,7 +157,7 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
   EXPECT_EQ(transitions(input),
             "1 all_reduce, 2 all_reduce, output all_reduce | 2 all_reduce, 1 all_reduce, "
             "lift all_reduce");
-  input.rules.set("modes", {});
+  input.rules["modes"] = {};
   EXPECT_EQ(transitions(input), "output all_reduce | 2 all_reduce");
   input.rules = default_rules();
   input.mesh = MeshShape({{"model", 3}});

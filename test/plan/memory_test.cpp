@@ -99,7 +99,7 @@ TEST(PlanMemory, Tf32RoundsOperandsOfMatrixProductsOnly) {
   PlanInput input = tutorial({{"data", 3}});
   input.precision = MatmulPrecision::tf32;
   EXPECT_EQ(make_plan(input).memory(0).scratch, (11 * 4 + 11 * 64) * 4);
-  input.global_batch = 3;  // one row on each rank
+  input.batch_size = 3;  // one row on each rank
   input.samples = 3;
   EXPECT_EQ(make_plan(input).memory(0).scratch, 0);
 }
@@ -163,7 +163,7 @@ TEST(MemoryPlacement, HasAnInstanceForEachMicrobatchAliveAtATime) {
 
 TEST(PlanMemory, RankWithoutRowsKeepsTheState) {
   PlanInput input = tutorial({{"data", 8}});
-  input.global_batch = 3;
+  input.batch_size = 3;
   input.samples = 6;
   const Plan plan = make_plan(input);
   EXPECT_EQ(plan.memory(2).data, 2 * (4 + 1) * 4);

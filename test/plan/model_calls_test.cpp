@@ -19,7 +19,7 @@ PlanInput vae_input(std::vector<Axis> axes) {
   PlanInput input = plan_test::tutorial(std::move(axes));
   input.model = vae({.input_width = 9, .hidden = {4, 6}, .latent = 2});
   input.loss = LossKind::bce;
-  input.global_batch = input.samples = 6;
+  input.batch_size = input.samples = 6;
   return input;
 }
 
@@ -93,7 +93,7 @@ PlanInput on_two_ranks(ModelSpec model, LossKind loss) {
   PlanInput input = plan_test::tutorial({{"model", 2}});
   input.model = std::move(model);
   input.loss = loss;
-  input.global_batch = input.samples = 3;
+  input.batch_size = input.samples = 3;
   return input;
 }
 

@@ -15,7 +15,7 @@ inline PlanInput tutorial(std::vector<Axis> axes = {{"data", 4}}) {
   PlanInput input;
   input.model = mlp({.widths = {4, 64, 1}});
   input.mesh = MeshShape(std::move(axes));
-  input.global_batch = 32;
+  input.batch_size = 32;
   input.samples = 256;
   return input;
 }

@@ -42,7 +42,7 @@ TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
     for (const Size batch : {1, 3, 7, 8, 31, 32})
       for (const Size microbatches : {1, 2, 3, 5}) {
         PlanInput input = tutorial(axes);
-        input.global_batch = batch;
+        input.batch_size = batch;
         input.samples = 3 * batch + batch / 2;
         input.microbatches = microbatches;
         SCOPED_TRACE(testing::Message() << "batch " << batch << " on " << input.mesh.to_string()
@@ -84,7 +84,7 @@ TEST(Plan, RejectsInvalidInput) {
     change(input);
     return test::error_of([&] { make_plan(input); });
   };
-  EXPECT_EQ(rejection([](PlanInput& i) { i.global_batch = 0; }),
+  EXPECT_EQ(rejection([](PlanInput& i) { i.batch_size = 0; }),
             "training.batch_size = 0: must be positive");
   EXPECT_EQ(rejection([](PlanInput& i) { i.microbatches = 0; }),
             "training.microbatches = 0: must be positive");

@@ -137,7 +137,7 @@ TEST(PlanJson, HasTheFieldsOfTheText) {
 TEST(PlanText, HundredThousandRanks) {
   PlanInput input = tutorial({{"data", 100000}});
   input.model = mlp({.widths = {1024, 4096, 4096, 4096, 1024}});
-  input.global_batch = 1234567;
+  input.batch_size = 1234567;
   input.samples = 50000000;
   input.microbatches = 3;
   const Timer timer;

@@ -177,7 +177,7 @@ TEST(RankGroups, FirstRankRepresentsItsGroup) {
       for (const bool rows : {false, true}) {
         PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
         input.model = mlp({.widths = {3, 11, 13, 7, 5, 2}});
-        input.global_batch = 13;
+        input.batch_size = 13;
         input.samples = 33;
         input.microbatches = 2;
         input.precision = MatmulPrecision::tf32;

@@ -14,7 +14,7 @@ using plan_test::tutorial;
 PlanInput nine_layers(Size units, Activation activation = Activation::gelu) {
   PlanInput input = tutorial({{"data", 1}});
   input.model = mlp({.widths = std::vector<Size>(10, 16), .activation = activation});
-  input.recomputation.units = units;
+  input.activation_checkpointing.units = units;
   return input;
 }
 
@@ -50,7 +50,7 @@ TEST(PlanRecomputation, GathersParametersToRecompute) {
   input.strategy = Strategy::fsdp;
   input.model = mlp({.widths = {4, 8, 8, 8, 2}, .activation = Activation::gelu});
   input.prefetch = false;
-  input.recomputation.units = 2;
+  input.activation_checkpointing.units = 2;
   const Plan plan = make_plan(input);
   std::string text;
   for (const Action& action : plan.stages.front().actions)

@@ -94,7 +94,7 @@ TEST(Schedule, ThreeMicrobatchesReduceOnceInTheLast) {
 TEST(Schedule, AMillionMicrobatchesTakeNoMoreActionsThanThree) {
   for (const Strategy strategy : {Strategy::data, Strategy::zero2, Strategy::fsdp}) {
     PlanInput input = sharded(tutorial(), strategy);
-    input.global_batch = input.samples = 4'000'003;
+    input.batch_size = input.samples = 4'000'003;
     input.validation_samples = 9;
     input.overlap = true;
     input.microbatches = 3;

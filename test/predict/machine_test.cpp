@@ -92,7 +92,7 @@ TEST(RankKinds, AreAsFewForBillionsOfRanks) {
                                        {"model=2147483647", Strategy::tensor}}) {
     SCOPED_TRACE(mesh);
     PlanInput input = three_on(mesh, MeshShape(parse_axes(mesh)).num_ranks(), strategy);
-    input.global_batch = input.samples = 3'000'000'007;
+    input.batch_size = input.samples = 3'000'000'007;
     input.validation_samples = 12'345;
     input.clips_by_norm = true;
     const Plan plan = make_plan(input);

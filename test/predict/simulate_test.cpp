@@ -49,7 +49,7 @@ TEST(Simulate, RepeatedMicrobatchesTakeAsLongAsListedOnes) {
     for (const Size microbatches : {1, 2, 3, 7, 64, 65, 500}) {
       SCOPED_TRACE(testing::Message() << name_of(strategy) << ", " << microbatches);
       PlanInput input = on("data=3", 3, strategy);
-      input.global_batch = 3007;  // 1003 or 1002 samples on a rank
+      input.batch_size = 3007;  // 1003 or 1002 samples on a rank
       input.samples = 10'000;
       input.microbatches = microbatches;
       input.overlap = true;

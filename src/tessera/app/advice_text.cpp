@@ -51,7 +51,7 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
   std::string text =
       fmt::format("\nPredicted for machine {}: {} per step, {} samples/s\n", machine.name,
                   human_seconds(step.step_seconds),
-                  with_thousands(static_cast<Size>(static_cast<double>(plan.input.global_batch) /
+                  with_thousands(static_cast<Size>(static_cast<double>(plan.input.batch_size) /
                                                    step.step_seconds)));
   const auto line = [&](const std::string& part, double seconds) {
     if (seconds > 0)

@@ -111,7 +111,7 @@ std::string live_tensors_text(const Plan& plan, const std::vector<nlohmann::json
   for (const Slot& tensor : plan.stage(0).slots) {
     if (tensor.in_frame()) continue;  // exists within a step only
     Shape shape = tensor.shape;
-    if (tensor.role == TensorRole::batch) shape[0] = plan.input.global_batch * tensor.positions;
+    if (tensor.role == TensorRole::batch) shape[0] = plan.input.batch_size * tensor.positions;
     text +=
         fmt::format("\n{} ({}): {} of {}{}\n", tensor.path, name_of(tensor.role),
                     to_partition_spec(tensor.placements, mesh, shape.size()).to_string(),

@@ -15,7 +15,6 @@
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/data/data_config.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/models/models.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/optim/optimizer_config.hpp>
@@ -65,20 +64,15 @@ struct DistributedConfig : StrategyOptions {
   std::map<std::string, std::string> parameter_specs{};
 };
 
-struct TrainingConfig {
+/// How a model is trained. Options of the step are in the base.
+struct TrainingConfig : StepConfig {
   Size num_epochs = 20;
   double learning_rate = 1e-3;
-  Size batch_size = 32;   ///< samples per step over all ranks
-  Size microbatches = 1;  ///< parts of a batch whose gradients are accumulated
-  LossKind loss = LossKind::mse;
   double boundary_weight = 1;  ///< weight of the boundary term of the loss poisson
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};
-  Size validate_every = 1;    ///< epochs between validations; the last epoch is always validated
-  bool check_finite = false;  ///< stop at the first gradient that is not finite
-  Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
-  Recomputation activation_checkpointing{};
+  Size validate_every = 1;  ///< epochs between validations; the last epoch is always validated
   DistributedConfig distributed{};
 };
 

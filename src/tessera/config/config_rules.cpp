@@ -210,23 +210,27 @@ void check_axis_size(const MeshShape& mesh, const char* axis, const char* key,
            mesh.size_of(axis));
 }
 
-/// Makes a mesh from the parallel sizes: `data` takes the remaining ranks, or `model` does if the
-/// strategy splits only layers. If the strategy shards over `fsdp` only, that axis takes the ranks
-/// of a node that `model` leaves.
+/// Makes a mesh from the parallel sizes: the axes larger than 1 in the order of known_axes, so that
+/// groups of `model`, then those of `fsdp`, are neighbouring ranks. `data` takes the remaining
+/// ranks, or `model` does if the strategy splits only layers. If the strategy shards over `fsdp`
+/// only, that axis takes the ranks of a node that `model` leaves.
 MeshShape mesh_from_sizes(const DistributedConfig& config, const Topology& topology) {
   const StrategyRow& row = row_of(config.strategy);
-  const Size ranks = topology.ranks();
-  AxisSizes sizes{.pipeline = config.pipeline_parallel_size.value_or(1),
-                  .model = config.tensor_parallel_size.value_or(1)};
-  if (!row.splits_batch) {
-    if (ranks == 1) return MeshShape({{"model", 1}});
-    sizes.data = 1;
-    sizes.model = size_rest;
-  }
+  const Size ranks = topology.ranks(), pipeline = config.pipeline_parallel_size.value_or(1);
+  const Size model = row.splits_batch ? config.tensor_parallel_size.value_or(1) : size_rest;
   const std::optional<Size> per_node = topology.per_node();
-  if (row.over_fsdp_only && per_node && *per_node % sizes.model == 0)
-    sizes.fsdp = std::gcd(*per_node / sizes.model, ranks / (sizes.pipeline * sizes.model));
-  return auto_mesh(sizes, ranks);
+  const Size fsdp = row.over_fsdp_only && per_node && *per_node % model == 0
+                        ? std::gcd(*per_node / model, ranks / (pipeline * model))
+                        : 1;
+  std::vector<Axis> axes = MeshShape::fit({{"pipeline", pipeline},
+                                           {"data", row.splits_batch ? size_rest : 1},
+                                           {"fsdp", fsdp},
+                                           {"model", model}},
+                                          ranks)
+                               .axes();
+  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
+  if (axes.empty()) axes.push_back({row.splits_batch ? "data" : "model", 1});
+  return MeshShape(std::move(axes));
 }
 
 }  // namespace

@@ -119,37 +119,22 @@ void assign(std::string_view key, const nlohmann::json& value, std::optional<T>&
   member = given;
 }
 
-template <class T>
-inline constexpr bool is_table = false;
-template <class T>
-inline constexpr bool is_table<std::map<std::string, T>> = true;
-
 /// True for a free string and for a table of free strings.
 template <class T>
 inline constexpr bool is_text =
     std::is_same_v<T, std::string> || std::is_same_v<T, std::map<std::string, std::string>>;
 
-/// Sets one entry of a table. A single string stands for a list of one.
-template <class T>
-void assign_entry(std::string_view key, const std::string& name, const nlohmann::json& value,
-                  std::map<std::string, T>& table) {
-  const std::string path = entry_key(key, name);
-  T entry{};
-  if (std::is_same_v<T, std::vector<std::string>> && value.is_string())
-    assign(path, nlohmann::json::array({value}), entry);
-  else
-    assign(path, value, entry);
-  table[name] = std::move(entry);
-}
-
-/// Replaces the table as a whole.
+/// In a table of lists, a single string stands for a list of one.
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, std::map<std::string, T>& member) {
   if (!value.is_object())
     reject(key, value,
            "must be a table, as in {} or {name = ...}, each of " + std::string(expected<T>));
   std::map<std::string, T> table;
-  for (const auto& [name, entry] : value.items()) assign_entry(key, name, entry, table);
+  for (const auto& [name, entry] : value.items()) {
+    const bool is_one = std::is_same_v<T, std::vector<std::string>> && entry.is_string();
+    assign(entry_key(key, name), is_one ? nlohmann::json::array({entry}) : entry, table[name]);
+  }
   member = std::move(table);
 }
 

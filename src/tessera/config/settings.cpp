@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "
 
 /// Returns true if the key is "section.table.name" of this table.
 bool is_entry(const Setting& table, const std::string& key) {
-  return table.set_entry && key.starts_with(table.key + ".");
+  return key.starts_with(table.key + ".") && table.get({}).is_object();
 }
 
 bool is_section(const std::string& name) {
@@ -69,7 +69,8 @@ const Setting& setting_of(std::string_view key) {
 
 bool is_text(const std::string& key) {
   for (const Setting& known : settings())
-    if (known.is_text && (known.set_entry ? is_entry(known, key) : known.key == key)) return true;
+    if (known.is_text && (known.key == key ? !known.get({}).is_object() : is_entry(known, key)))
+      return true;
   return false;
 }
 
@@ -77,8 +78,11 @@ void set(Config& config, const std::string& key, const nlohmann::json& value) {
   for (const Setting& known : settings())
     if (known.key == key) return known.set(config, value);
   for (const Setting& known : settings())
-    if (is_entry(known, key))
-      return known.set_entry(config, key.substr(known.key.size() + 1), value);
+    if (is_entry(known, key)) {
+      nlohmann::json table = known.get(config);
+      table[key.substr(known.key.size() + 1)] = value;
+      return known.set(config, table);
+    }
   if (value.is_object() && value.empty() && is_section(key)) return;
   reject_unknown(key, value);
 }

@@ -23,8 +23,6 @@ struct Setting {
   std::function<nlohmann::json(const Config&)> get;
   /// Throws ConfigError for a value that is wrong whatever the other settings are.
   std::function<void(const Config&)> check;
-  /// Sets one entry of a table, "section.name.entry". Empty for keys that are no tables.
-  std::function<void(Config&, const std::string&, const nlohmann::json&)> set_entry{};
   bool is_text = false;  ///< the value, or each entry of a table, may be any string
 };
 

@@ -53,10 +53,6 @@ Setting setting(std::string key, Member member, std::string doc, Check check = {
       [=](Config& c, const nlohmann::json& v) { setting_types::assign(key, v, member(c)); },
       [=](const Config& c) { return setting_types::as_json(member(c)); },
       [=](const Config& c) { check(key, member(c)); }};
-  if constexpr (setting_types::is_table<T>)
-    made.set_entry = [=](Config& c, const std::string& name, const nlohmann::json& v) {
-      setting_types::assign_entry(key, name, v, member(c));
-    };
   made.is_text = setting_types::is_text<T>;
   return made;
 }
@@ -113,18 +109,19 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(model, fno.layers, "number of Fourier layers", positive),
       TESSERA_SETTING(model, fno.projection, "width between the two layers of the projection",
                       positive),
-      TESSERA_KEY("model", network, activation,
-                  "after hidden layers (mlp, pinn, vae), fc1 (residual_mlp, transformer), all "
-                  "Fourier layers but the last (fno)"),
-      TESSERA_KEY("model", network, output_activation, "after the last layer"),
-      TESSERA_KEY("model", network, bias, "whether linear layers have a bias"),
+      TESSERA_KEY(
+          "model", network, activation,
+          "activation after hidden layers (mlp, pinn, vae), fc1 (residual_mlp, transformer), all "
+          "Fourier layers but the last (fno)"),
+      TESSERA_KEY("model", network, output_activation, "activation after the last layer"),
+      TESSERA_KEY("model", network, bias, "add a bias to the outputs of linear layers"),
       TESSERA_KEY("model", network, initializer,
                   "distribution of the initial kernels (biases start at zero)"),
       TESSERA_KEY("model", network, seed, "seed of the initial parameters", printable_seed),
       TESSERA_SETTING(model, dtype, "type of parameters, activations and messages"),
       TESSERA_SETTING(model, matmul_precision, "precision of float32 matrix products"),
 
-      TESSERA_SETTING(data, kind, "how samples are made"),
+      TESSERA_SETTING(data, kind, "generator or file format of the samples"),
       TESSERA_SETTING(data, samples, "samples in the data set", positive),
       TESSERA_SETTING(data, seed, "seed of the data set", printable_seed),
       TESSERA_SETTING(data, file, "file to read samples from; bytes, idx, hdf5"),
@@ -196,7 +193,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(distributed, mesh_axis_names, "axis names, one per entry of mesh_shape"),
       TESSERA_SETTING(distributed, strategy, "parallel strategy"),
       TESSERA_SETTING(distributed, gradient_reduce_type,
-                      "how gradients are reduced over the batch"),
+                      "gradient of the mean or of the sum of the batch's losses"),
       TESSERA_SETTING(distributed, mixed_precision, "type used for compute and activations"),
       TESSERA_SETTING(distributed, bucket_bytes,
                       "largest gradient bucket, in bytes; data, zero1, zero2", positive),
@@ -219,7 +216,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(distributed, schedule, "order of passes on pipeline stages"),
       TESSERA_SETTING(distributed, virtual_stages,
                       "chunks of layers on each pipeline stage; interleaved", positive),
-      TESSERA_SETTING(distributed, stage_balance, "what is balanced over pipeline stages"),
+      TESSERA_SETTING(distributed, stage_balance, "quantity that is balanced over pipeline stages"),
 
       TESSERA_SETTING(comm, timeout_seconds,
                       "abort the job when a collective takes longer; 0: never"),
@@ -239,7 +236,7 @@ std::vector<Setting> make_settings() {
           not_negative),
       TESSERA_SETTING(checkpoint, async,
                       "write checkpoints in the background while training continues"),
-      TESSERA_SETTING(checkpoint, on_failure, "what to do if a checkpoint cannot be written"),
+      TESSERA_SETTING(checkpoint, on_failure, "reaction to a checkpoint that cannot be written"),
       TESSERA_SETTING(checkpoint, overwrite,
                       "replace the checkpoints of another training in the directory"),
   };

@@ -26,7 +26,7 @@ void check_logical_name(const std::string& key, const std::string& name,
                         const std::vector<std::string>& axes) {
   std::vector<std::string_view> known;
   static const MeshRules defaults = default_rules();
-  for (const MeshRules::Rule& rule : defaults.rules()) known.push_back(rule.logical);
+  for (const auto& [logical, unused] : defaults) known.push_back(logical);
   if (std::find(known.begin(), known.end(), name) == known.end())
     reject(entry_key(key, name), axes, "the name " + must_be_one_of(name, known));
 }
@@ -51,14 +51,14 @@ void check_rule_axes(const std::string& key, const std::string& name,
 void check_one_name_on_model(const ModelSpec& model,
                              const std::map<std::string, std::vector<std::string>>& given) {
   MeshRules rules = default_rules();
-  for (const auto& [name, axes] : given) rules.set(name, axes);
-  if (!contains(rules.axes_of("embed"), "model")) return;
+  for (const auto& [name, axes] : given) rules[name] = axes;
+  if (!contains(axes_of(rules, "embed"), "model")) return;
   std::set<std::string> others;
   for (const LayerSpec& layer : model.layers)
     for (const ParameterSpec& parameter : layer.parameters)
       others.insert(parameter.logical_axes.begin(), parameter.logical_axes.end());
   for (const std::string& name : others)
-    if (!name.empty() && name != "embed" && contains(rules.axes_of(name), "model"))
+    if (!name.empty() && name != "embed" && contains(axes_of(rules, name), "model"))
       reject(entry_key(rules_key, "embed"), given.at("embed"),
              "needs {} = []: a kernel has one dimension of each name, and "
              "model can split only one of them",

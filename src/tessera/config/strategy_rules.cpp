@@ -93,7 +93,9 @@ bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
 }
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
-  const Config changed{{}, {}, {.distributed = config}, {}}, unset;
+  Config changed;
+  const Config unset;
+  changed.training.distributed = config;
   for (const StrategyOption& option : strategy_options()) {
     const Setting& setting = setting_of(option.key);
     const nlohmann::json value = setting.get(changed), standard = setting.get(unset);

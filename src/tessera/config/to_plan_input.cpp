@@ -13,31 +13,26 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   const DistributedConfig& distributed = training.distributed;
   PlanInput input;
   static_cast<StrategyOptions&>(input) = distributed;
+  static_cast<StepConfig&>(input) = training;
   input.model = make_model(config.model);
   input.mesh = mesh;
   input.threads = distributed.threads.value_or(0);
-  input.loss = training.loss;
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
   input.emulates_products =
       is_half(input.compute_type) && half_products(input.compute_type) == HalfProducts::emulated;
   input.precision = config.model.matmul_precision;
   input.rounds_natively = has_native_tf32();
-  input.global_batch = training.batch_size;
-  input.microbatches = training.microbatches;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
-  for (const auto& [name, axes] : distributed.mesh_rules) input.rules.set(name, axes);
+  for (const auto& [name, axes] : distributed.mesh_rules) input.rules[name] = axes;
   for (const auto& [path, spec] : distributed.parameter_specs)
     input.parameter_specs[path] = PartitionSpec::parse(spec);
-  input.recomputation = training.activation_checkpointing;
-  input.check_finite = training.check_finite;
   input.clips_by_value = training.clip.value.has_value();
   input.clips_by_norm = training.clip.global_norm.has_value();
-  input.check_replicas_every = training.check_replicas_every;
   input.writes_checkpoints = config.checkpoint.enabled();
   return input;
 }

@@ -70,7 +70,7 @@ std::string unquote_key(const std::string& key) {
     flatten(toml::parse(key + " = 0"), "", located);
     if (located.size() == 1) return located[0].given.key;
   } catch (const toml::parse_error&) {
-    // For example the bare slash in distributed.parameter_specs.layer1/kernel.
+    // A bare slash, as in distributed.parameter_specs.layer1/kernel, is not TOML.
   }
   return key;
 }

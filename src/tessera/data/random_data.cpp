@@ -22,7 +22,7 @@ void fill_either(const Matrix<T>& values, Key key, Size first_row, Size classes)
   if (classes > 0)
     fill_classes(values, key, first_row, classes);
   else
-    fill_normal(values, key, {first_row});
+    fill_normal(values, key, first_row);
 }
 
 template <class T>

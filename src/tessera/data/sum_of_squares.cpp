@@ -14,7 +14,7 @@ void check_sum_of_squares(const DataConfig& data, const ModelSpec& model) {
 
 template <class T>
 void fill_sum_of_squares(const DataConfig& data, const ModelSpec&, const DataBlock<T>& block) {
-  fill_normal(block.x, key(data.seed), {block.samples.begin});
+  fill_normal(block.x, key(data.seed), block.samples.begin);
   const Matrix<T> x = block.x, y = block.y;
   const Size columns = static_cast<Size>(x.extent(1));
   for_each(

@@ -47,7 +47,7 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
     : mesh_(plan.input.mesh),
       rank_(rank),
       samples_(samples),
-      batch_size_(plan.input.global_batch),
+      batch_size_(plan.input.batch_size),
       x_positions_(plan.input.model.input_positions),
       y_positions_(plan.input.model.output_positions()) {}
 

@@ -13,7 +13,7 @@ BlockRun run_of(const Shape& shape, const Block& block, Size first) {
   Size between = 1;
   for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];
   const Size row = shape.size() > 1 ? block.offset[0] * between : 0;
-  return {{row, block.offset.back(), shape.back()}, block.extent.back(), first};
+  return {row, block.offset.back(), shape.back(), block.extent.back(), first};
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     if (spec.initial == Initial::ones)
       Kokkos::deep_copy(values, T(1));
     else if (spec.initial == Initial::uniform)
-      fill_uniform_run(values, uniform_limit(spec), drawn, run);
+      fill_uniform(values, uniform_limit(spec), drawn, run);
     else
-      initialize_run(values, model.initializer, drawn, run, parameter.shape.front(),
-                     parameter.shape.back());
+      initialize(values, model.initializer, drawn, run, parameter.shape.front(),
+                 parameter.shape.back());
   }
 }
 

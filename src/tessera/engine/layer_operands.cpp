@@ -44,10 +44,10 @@ LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
   const std::vector<SlotId>& inputs = action.operands.inputs;
-  const bool reads_batch = row_of(layers_[action.index]).reads_batch;
+  const bool reads_exact_x = row_of(layers_[action.index]).reads_exact_x;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    // A layer with reads_batch reads x in LayerCall::batch. The type of x may differ from T.
-    if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_batch))
+    // A layer with reads_exact_x reads x in LayerCall::batch. The type of x may differ from T.
+    if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_exact_x))
       call.inputs[i] = frame_.read(inputs[i], batch);
   if (action.operands.saved != no_slot)
     call.saved = frame_.in_state_type(action.operands.saved, batch);

@@ -27,8 +27,10 @@ std::string spell(const std::vector<Axis>& axes) {
   return text;
 }
 
-[[noreturn]] void reject_mesh(std::string_view value, std::string_view allowed) {
-  throw ConfigError("mesh", value, allowed);
+template <class... Args>
+[[noreturn]] void reject_mesh(std::string_view value, fmt::format_string<Args...> allowed,
+                              Args&&... args) {
+  throw ConfigError("mesh", value, allowed, std::forward<Args>(args)...);
 }
 
 bool is_name(std::string_view name) {
@@ -44,18 +46,14 @@ void check_axes(const std::vector<Axis>& axes, bool rest) {
   if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const Axis& axis = axes[a];
-    if (!is_name(axis.name))
-      reject_mesh(text, fmt::format("'{}' is not an axis name", excerpt(axis.name)));
+    if (!is_name(axis.name)) reject_mesh(text, "'{}' is not an axis name", excerpt(axis.name));
     for (std::size_t b = 0; b < a; ++b) {
-      if (axes[b].name == axis.name) {
-        reject_mesh(text, fmt::format("axis names must be unique, but '{}' is given twice",
-                                      excerpt(axis.name)));
-      }
+      if (axes[b].name == axis.name)
+        reject_mesh(text, "axis names must be unique, but '{}' is given twice", excerpt(axis.name));
     }
     if (axis.size <= 0 && !(rest && axis.size == size_rest)) {
-      reject_mesh(text, fmt::format("sizes must be positive{}; '{}' has {}",
-                                    rest ? " or one -1 (the remaining ranks)" : "",
-                                    excerpt(axis.name), axis.size));
+      reject_mesh(text, "sizes must be positive{}; '{}' has {}",
+                  rest ? " or one -1 (the remaining ranks)" : "", excerpt(axis.name), axis.size);
     }
   }
 }
@@ -65,10 +63,9 @@ Size product(const std::vector<Axis>& axes) {
   Size ranks = 1;
   for (const Axis& axis : axes) {
     if (axis.size <= 0) continue;
-    if (ranks > most_ranks / axis.size) {
-      reject_mesh(spell(axes), fmt::format("has more than {} ranks, the most that MPI can number",
-                                           with_thousands(most_ranks)));
-    }
+    if (ranks > most_ranks / axis.size)
+      reject_mesh(spell(axes), "has more than {} ranks, the most that MPI can number",
+                  with_thousands(most_ranks));
     ranks *= axis.size;
   }
   return ranks;
@@ -76,9 +73,8 @@ Size product(const std::vector<Axis>& axes) {
 
 Axis parse_axis(std::string_view part, std::string_view whole) {
   const auto equals = part.find('=');
-  if (equals == std::string_view::npos) {
+  if (equals == std::string_view::npos)
     reject_mesh(whole, "must be axes and sizes, as in data=2,model=4");
-  }
   const std::string_view number = trim(part.substr(equals + 1));
   Axis axis{std::string(trim(part.substr(0, equals))), 0};
   for (const SizeWord& word : size_words)
@@ -86,8 +82,8 @@ Axis parse_axis(std::string_view part, std::string_view whole) {
   const auto [end, failure] =
       std::from_chars(number.data(), number.data() + number.size(), axis.size);
   if (failure != std::errc{} || end != number.data() + number.size()) {
-    reject_mesh(whole, fmt::format("the size of '{}' must be a whole number, nodes or per_node",
-                                   excerpt(axis.name)));
+    reject_mesh(whole, "the size of '{}' must be a whole number, nodes or per_node",
+                excerpt(axis.name));
   }
   return axis;
 }
@@ -102,8 +98,8 @@ void count_nodes(std::vector<Axis>& axes, const Topology& topology) {
                   "the number of nodes is known only in a launch; without one, set "
                   "distributed.num_processes_per_node");
     if (axis.size == size_per_node && !topology.per_node())
-      reject_mesh(text, "needs the same number of ranks on every node; the nodes are " +
-                            nodes_text(topology));
+      reject_mesh(text, "needs the same number of ranks on every node; the nodes are {}",
+                  nodes_text(topology));
     axis.size = axis.size == size_nodes ? topology.num_nodes() : *topology.per_node();
   }
 }
@@ -142,15 +138,13 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, const Topology& topology) {
     rest = &axis;
   }
   if (rest != nullptr) {
-    if (ranks < known || ranks % known != 0) {
-      reject_mesh(text,
-                  fmt::format("the other sizes multiply to {}, which does not evenly divide the {}",
-                              known, counted(ranks, "rank")));
-    }
+    if (ranks < known || ranks % known != 0)
+      reject_mesh(text, "the other sizes multiply to {}, which does not evenly divide the {}",
+                  known, counted(ranks, "rank"));
     rest->size = ranks / known;
   } else if (known != ranks) {
-    reject_mesh(text, fmt::format("the sizes multiply to {}, which does not match the {}", known,
-                                  counted(ranks, "rank")));
+    reject_mesh(text, "the sizes multiply to {}, which does not match the {}", known,
+                counted(ranks, "rank"));
   }
   return MeshShape(std::move(axes));
 }
@@ -256,17 +250,5 @@ Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {
 }
 
 std::string MeshShape::to_string() const { return spell(axes_); }
-
-MeshShape auto_mesh(AxisSizes sizes, Size ranks) {
-  std::vector<Axis> axes = MeshShape::fit({{"pipeline", sizes.pipeline},
-                                           {"data", sizes.data},
-                                           {"fsdp", sizes.fsdp},
-                                           {"model", sizes.model}},
-                                          ranks)
-                               .axes();
-  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
-  if (axes.empty()) axes.push_back({"data", 1});
-  return MeshShape(std::move(axes));
-}
 
 }  // namespace tessera

@@ -102,17 +102,4 @@ class MeshShape {
   Size num_ranks_ = 1;
 };
 
-/// Sizes of the axes that strategies use; one of them may be size_rest.
-struct AxisSizes {
-  Size pipeline = 1;
-  Size data = size_rest;
-  Size fsdp = 1;
-  Size model = 1;
-};
-
-/// Returns the mesh for sizes without an order: the axes larger than 1 in the order pipeline, data,
-/// fsdp, model, so that groups of `model`, then those of `fsdp`, are neighbouring ranks. Returns
-/// data=1 if no axis is larger than 1.
-MeshShape auto_mesh(AxisSizes sizes, Size ranks);
-
 }  // namespace tessera

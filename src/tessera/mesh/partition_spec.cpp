@@ -10,8 +10,10 @@
 namespace tessera {
 namespace {
 
-[[noreturn]] void reject_spec(std::string_view spec, std::string_view allowed) {
-  throw ConfigError("partition_spec", spec, allowed);
+template <class... Args>
+[[noreturn]] void reject_spec(std::string_view spec, fmt::format_string<Args...> allowed,
+                              Args&&... args) {
+  throw ConfigError("partition_spec", spec, allowed, std::forward<Args>(args)...);
 }
 
 /// Recursive descent over  spec := ("P" | "PartitionSpec") list(entry),  entry := None | name |
@@ -89,28 +91,23 @@ std::string PartitionSpec::to_string() const {
 
 Placements to_placements(const PartitionSpec& spec, const MeshShape& mesh,
                          std::size_t tensor_rank) {
-  if (spec.dims.size() > tensor_rank) {
-    reject_spec(spec.to_string(),
-                fmt::format("must be no longer than the {} of the tensor",
-                            counted(static_cast<Size>(tensor_rank), "dimension")));
-  }
+  if (spec.dims.size() > tensor_rank)
+    reject_spec(spec.to_string(), "must be no longer than the {} of the tensor",
+                counted(static_cast<Size>(tensor_rank), "dimension"));
   Placements placements = replicated(mesh);
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {
     std::optional<std::size_t> outer;
     for (const std::string& name : spec.dims[d]) {
       const auto a = mesh.find(name);
-      if (!a) {
-        reject_spec(spec.to_string(), fmt::format("'{}' is not an axis of the mesh {}",
-                                                  excerpt(name), mesh.to_string()));
-      }
-      if (!placements[*a].is_replicate()) {
-        reject_spec(spec.to_string(), fmt::format("names the axis '{}' twice", excerpt(name)));
-      }
-      if (outer && *a < *outer) {
+      if (!a)
+        reject_spec(spec.to_string(), "'{}' is not an axis of the mesh {}", excerpt(name),
+                    mesh.to_string());
+      if (!placements[*a].is_replicate())
+        reject_spec(spec.to_string(), "names the axis '{}' twice", excerpt(name));
+      if (outer && *a < *outer)
         reject_spec(spec.to_string(),
-                    fmt::format("the axes of one dimension must be in the order of the mesh {}",
-                                mesh.to_string()));
-      }
+                    "the axes of one dimension must be in the order of the mesh {}",
+                    mesh.to_string());
       placements[*a] = Placement::shard(static_cast<int>(d));
       outer = a;
     }

@@ -220,7 +220,7 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
   const T* const p = prediction.data();
   const StateOf<T>* const t = target.data();
   double* const out = sums.data() + slot;
-  // On one thread, so that the order of the sums is fixed; a validation is rare.
+  // One thread fixes the order of the sums. Validations are rare.
   for_each(
       solution_error_label, 1,
       KOKKOS_LAMBDA(Size) {

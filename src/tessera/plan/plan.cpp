@@ -19,7 +19,7 @@ void check(const PlanInput& input) {
   const auto positive = [](std::string_view key, Size value) {
     if (value < 1) throw ConfigError(key, std::to_string(value), "must be positive");
   };
-  positive("training.batch_size", input.global_batch);
+  positive("training.batch_size", input.batch_size);
   positive("training.microbatches", input.microbatches);
   positive("distributed.bucket_bytes", input.bucket_bytes);
   positive("data.samples", input.samples);
@@ -78,7 +78,7 @@ double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   double flops = 0;
   for (const Action& action : stage.actions)
     if (action.recomputes && action.microbatch == 0)
-      flops += count_flops({input.model.layers[action.index]}, input.global_batch).forward;
+      flops += count_flops({input.model.layers[action.index]}, input.batch_size).forward;
   return flops;
 }
 
@@ -114,7 +114,7 @@ Range batch_share(const MeshShape& mesh, Size batch, Size rank) {
 }
 
 Range Plan::batch_samples(Size rank) const {
-  return batch_share(input.mesh, input.global_batch, rank);
+  return batch_share(input.mesh, input.batch_size, rank);
 }
 
 Range Plan::microbatch_samples(Size rank, Size microbatch) const {
@@ -122,8 +122,8 @@ Range Plan::microbatch_samples(Size rank, Size microbatch) const {
 }
 
 Size Plan::data_samples(Size rank, Size samples) const {
-  const Size full_batches = samples / input.global_batch;
-  const Size remainder = samples % input.global_batch;
+  const Size full_batches = samples / input.batch_size;
+  const Size remainder = samples % input.batch_size;
   return full_batches * batch_samples(rank).count + batch_share(input.mesh, remainder, rank).count;
 }
 
@@ -231,16 +231,16 @@ Plan make_plan(const PlanInput& input) {
   for (std::size_t s = 0; s < chunks.size(); ++s)
     plan.stages.push_back(
         make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s]), lists[s]));
-  plan.flops = count_flops(input.model.layers, input.global_batch);
+  plan.flops = count_flops(input.model.layers, input.batch_size);
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
   return plan;
 }
 
 Plan plan_last_batch(const Plan& plan, Size samples) {
-  const Size remainder = samples % plan.input.global_batch;
+  const Size remainder = samples % plan.input.batch_size;
   if (remainder == 0) return plan;
   PlanInput input = plan.input;
-  input.global_batch = remainder;
+  input.batch_size = remainder;
   return make_plan(input);
 }
 

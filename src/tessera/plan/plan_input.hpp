@@ -9,24 +9,16 @@
 #include <tessera/mesh/partition_spec.hpp>
 #include <tessera/mesh/rules.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
-#include <tessera/nn/loss_kind.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
+#include <tessera/plan/step_config.hpp>
 #include <tessera/plan/strategy_options.hpp>
 
 namespace tessera {
 
-/// Activations that the backward pass recomputes instead of saving them (Chen et al. 2016).
-struct Recomputation {
-  /// Number of units in a segment; 0: no recomputation. Only the inputs of a segment are saved, and
-  /// the backward pass recomputes the rest. The last segment of the model saves everything.
-  Size units = 0;
-  friend bool operator==(const Recomputation&, const Recomputation&) = default;
-};
-
 /// The complete input of a plan. No field needs MPI or a device, so a login node can plan for 8
 /// ranks or for 100,000.
-struct PlanInput : StrategyOptions {
+struct PlanInput : StrategyOptions, StepConfig {
   ModelSpec model;
   MeshShape mesh{{{"data", 1}}};
   Size threads = 0;  ///< threads of a rank, for printing; 0: the launch decides
@@ -34,25 +26,19 @@ struct PlanInput : StrategyOptions {
   /// spec overrides the rules.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
-  LossKind loss = LossKind::mse;
   DType state_type = DType::float32;    ///< parameters, gradients, moments, sums over ranks
   DType compute_type = DType::float32;  ///< activations and operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
   bool rounds_natively = false;    ///< products round their operands to `precision` themselves
   bool emulates_products = false;  ///< operands of products are converted to the state type first
-  Size global_batch = 32;          ///< samples of one optimizer step, over all ranks
-  Size microbatches = 1;  ///< parts of a rank's samples; each takes one forward and backward pass
-  Size samples = 32;      ///< samples of the data set; an epoch visits each once
+  Size samples = 32;               ///< samples of the data set; an epoch visits each once
   Size validation_samples = 0;  ///< samples of a validation, numbered after those of the data set
   Size data_scratch_bytes = 0;  ///< device memory that making samples needs
   bool shuffles = false;        ///< every rank holds the whole data set and copies its batches
   Size moments = 2;             ///< moments of the optimizer per parameter
-  bool check_finite = false;    ///< all ranks agree that the gradient is finite, every step
   bool clips_by_value = false;
   bool clips_by_norm = false;
-  Size check_replicas_every = 0;  ///< steps between checks of replicas; 0: never
   bool writes_checkpoints = false;
-  Recomputation recomputation;
 
   /// Returns true if gradients are reduced after each microbatch and accumulated in shares. If
   /// false, they are accumulated first and reduced once per step.
@@ -68,7 +54,6 @@ struct PlanInput : StrategyOptions {
   /// adds to the loss.
   Size loss_terms() const { return adds_loss(model) ? 2 : 1; }
   /// Returns the number of batches of `n` samples.
-  Size batches_of(Size n) const { return (n + global_batch - 1) / global_batch; }
   Size steps_per_epoch() const { return batches_of(samples); }
   Size validation_batches() const { return batches_of(validation_samples); }
   /// Returns true if a validation also compares predictions with an exact solution.

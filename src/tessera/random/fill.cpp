@@ -44,24 +44,10 @@ void fill(const std::string& label, const Vector<T>& local, Key key, const Block
           const Draw& draw) {
   for_each(
       label, local.extent(0), KOKKOS_LAMBDA(Size i) {
-        const Size row = (run.first + i) / run.block_cols;
-        const Size col = (run.first + i) % run.block_cols;
-        const Size flat =
-            (run.block.row_offset + row) * run.block.global_cols + run.block.col_offset + col;
+        const Size at = run.first + i, row = run.row + at / run.block_cols;
+        const Size flat = row * run.cols + run.col + at % run.block_cols;
         local(i) = static_cast<T>(draw(key, static_cast<std::uint64_t>(flat)));
       });
-}
-
-template <class T>
-Vector<T> flat(const Matrix<T>& m) {
-  return Vector<T>(m.data(), m.extent(0) * m.extent(1));
-}
-
-template <class T>
-BlockRun whole(const Matrix<T>& local, GlobalBlock block) {
-  const Size cols = static_cast<Size>(local.extent(1));
-  if (block.global_cols < 0) block.global_cols = cols;
-  return {block, cols, 0};
 }
 
 /// Variance of a kernel: scale / fan_in, or scale / (fan_in + fan_out).
@@ -85,19 +71,15 @@ constexpr std::array<VarianceScaling, names_of<Initializer>.size()> scalings{{
 }  // namespace
 
 template <class T>
-void fill_normal(const Matrix<T>& local, Key key, GlobalBlock block) {
-  fill("tessera::fill_normal", flat(local), key, whole(local, block), Normal{});
+void fill_normal(const Matrix<T>& local, Key key, Size first_row) {
+  const Size cols = static_cast<Size>(local.extent(1));
+  fill("tessera::fill_normal", Vector<T>(local.data(), local.span()), key,
+       {.row = first_row, .cols = cols, .block_cols = cols}, Normal{});
 }
 
 template <class T>
-void initialize(const Matrix<T>& local, Initializer initializer, Key key, GlobalBlock block,
+void initialize(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
                 Size fan_in, Size fan_out) {
-  initialize_run(flat(local), initializer, key, whole(local, block), fan_in, fan_out);
-}
-
-template <class T>
-void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
-                    Size fan_in, Size fan_out) {
   const VarianceScaling& scaling = scalings[static_cast<std::size_t>(initializer)];
   if (scaling.scale == 0) return Kokkos::deep_copy(ExecSpace(), local, T(0));
   const Size fan = scaling.both_fans ? fan_in + fan_out : fan_in;
@@ -110,16 +92,14 @@ void initialize_run(const Vector<T>& local, Initializer initializer, Key key, co
 }
 
 template <class T>
-void fill_uniform_run(const Vector<T>& local, float limit, Key key, const BlockRun& run) {
+void fill_uniform(const Vector<T>& local, float limit, Key key, const BlockRun& run) {
   fill("tessera::fill_uniform", local, key, run, UniformFromZero{limit});
 }
 
-#define TESSERA_INSTANTIATE(T)                                                               \
-  template void fill_normal<T>(const Matrix<T>&, Key, GlobalBlock);                          \
-  template void initialize<T>(const Matrix<T>&, Initializer, Key, GlobalBlock, Size, Size);  \
-  template void initialize_run<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, \
-                                  Size);                                                     \
-  template void fill_uniform_run<T>(const Vector<T>&, float, Key, const BlockRun&);
+#define TESSERA_INSTANTIATE(T)                                                                  \
+  template void fill_normal<T>(const Matrix<T>&, Key, Size);                                    \
+  template void initialize<T>(const Vector<T>&, Initializer, Key, const BlockRun&, Size, Size); \
+  template void fill_uniform<T>(const Vector<T>&, float, Key, const BlockRun&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 

@@ -8,36 +8,29 @@
 
 namespace tessera {
 
-/// The position of a local matrix in its global tensor. Element (i, j) has the flat index
-/// (row_offset + i) * global_cols + col_offset + j, so its number does not depend on the mesh.
-struct GlobalBlock {
-  Size row_offset = 0;
-  Size col_offset = 0;
-  Size global_cols = -1;  ///< -1: the local number of columns
-};
-
-/// Contiguous elements of a local block with `block_cols` columns, in row-major order, from element
-/// `first` on. A flat shard of a unit consists of such runs.
+/// Contiguous elements of a rank's block of a tensor, in row-major order, as rows and columns of
+/// the whole tensor. A flat shard of a unit consists of such runs. Element i of the block has row
+/// `row` + i / block_cols and column `col` + i % block_cols; its number in the whole tensor, from
+/// which it is drawn, does not depend on the mesh.
 struct BlockRun {
-  GlobalBlock block;
-  Size block_cols = 1;
-  Size first = 0;
+  Size row = 0, col = 0;  ///< of the block's first element
+  Size cols = 1;          ///< columns of the whole tensor
+  Size block_cols = 1;    ///< columns of the block
+  Size first = 0;         ///< number of the run's first element in the block
 };
 
-/// Fills with standard normal numbers. They are drawn in float32 for every T.
+/// Fills a matrix with standard normal numbers; its first row is row `first_row` of the whole. They
+/// are drawn in float32 for every T.
 template <class T>
-void fill_normal(const Matrix<T>& local, Key key, GlobalBlock block = {});
+void fill_normal(const Matrix<T>& local, Key key, Size first_row = 0);
 
-/// Fills a block of a (fan_in, fan_out) kernel like jax.nn.initializers.variance_scaling.
+/// Fills a run of a (fan_in, fan_out) kernel like jax.nn.initializers.variance_scaling.
 template <class T>
-void initialize(const Matrix<T>& local, Initializer initializer, Key key, GlobalBlock block,
+void initialize(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
                 Size fan_in, Size fan_out);
-template <class T>
-void initialize_run(const Vector<T>& local, Initializer initializer, Key key, const BlockRun& run,
-                    Size fan_in, Size fan_out);
 
 /// Fills with uniform numbers in [0, limit).
 template <class T>
-void fill_uniform_run(const Vector<T>& local, float limit, Key key, const BlockRun& run);
+void fill_uniform(const Vector<T>& local, float limit, Key key, const BlockRun& run);
 
 }  // namespace tessera

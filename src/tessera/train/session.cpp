@@ -58,8 +58,8 @@ void TrainingSession<T>::make(const MakeData& make) {
   data_.reset();
   data_bytes_ = peak_of([&] { collectively(mesh_.world(), [&] { data_.emplace(make(plan_)); }); });
   const auto batches = [&](Size number, const Plan& last) {
-    std::vector<Size> samples(number, plan_.input.global_batch);
-    if (number > 0) samples.back() = last.input.global_batch;
+    std::vector<Size> samples(number, plan_.input.batch_size);
+    if (number > 0) samples.back() = last.input.batch_size;
     return samples;
   };
   global_samples_ = batches(data().num_batches(), last_plan_);
@@ -90,7 +90,7 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
 }
 
 template <class T>
-std::vector<double> TrainingSession<T>::losses_so_far() {
+std::vector<double> TrainingSession<T>::losses_for_checkpoint() {
   ++since_.checkpoints;
   return engine_->sums().first_loss_sums(next_batch_);
 }

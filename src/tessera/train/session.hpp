@@ -57,8 +57,8 @@ class TrainingSession {
   std::vector<double> run_epoch(const std::function<bool()>& go_on = {});
   /// Returns the number of batches of the epoch that have been seen.
   Size batch() const { return next_batch_; }
-  /// Returns the loss sums of these batches for a checkpoint.
-  std::vector<double> losses_so_far();
+  /// Returns the loss sums of these batches for a checkpoint, whose calls join the planned traffic.
+  std::vector<double> losses_for_checkpoint();
   /// Continues from a checkpoint whose tensors are already in the engine.
   void resume(const TrainingState& state);
   /// Returns the loss of the latest step on each batch of the epoch.

@@ -48,7 +48,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   check_same_everywhere(world_, "samples of x", data.num_samples());
   Engine<T>& engine = session_->engine();
   const Size at_once = session_->plan().steps_per_epoch();  // the engine's number of loss sums
-  const Size batch_samples = session_->plan().input.global_batch;
+  const Size batch_samples = session_->plan().input.batch_size;
   double sum = 0, count = 0;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> samples;

@@ -46,14 +46,6 @@ void look_up(const LayerCall<T>& call, Y* y) {
       });
 }
 
-template <class T>
-void embedding_forward(const LayerCall<T>& call) {
-  if (call.output_terms.data() != nullptr)
-    look_up(call, call.output_terms.data());
-  else
-    look_up(call, call.output.data());
-}
-
 /// table[x[i]] += dy[i]. An index is a block of columns, so that every sum adds the rows in order,
 /// for any number of threads.
 template <class T>
@@ -101,15 +93,18 @@ void embedding_backward(const LayerCall<T>& call) {
       samples * elements);
 }
 
-constexpr LayerRow embedding_row{.name = "embedding",
-                                 .split_layouts = embedding_layouts,
-                                 .fits = tables_fit,
-                                 .rules_choose = true,
-                                 .mixes_positions = true,
-                                 .reads_batch = true,
-                                 .reads_inputs = always,
-                                 .forward = [](const auto& call) { embedding_forward(call); },
-                                 .backward = [](const auto& call) { embedding_backward(call); }};
+constexpr LayerRow embedding_row{
+    .name = "embedding",
+    .split_layouts = embedding_layouts,
+    .fits = tables_fit,
+    .rules_choose = true,
+    .mixes_positions = true,
+    .reads_batch = true,
+    .reads_exact_x = true,
+    .reads_inputs = always,
+    .forward =
+        [](const auto& call) { call.with_output([&](const auto& y) { look_up(call, y.data()); }); },
+    .backward = [](const auto& call) { embedding_backward(call); }};
 
 }  // namespace
 

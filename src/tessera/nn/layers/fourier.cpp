@@ -28,10 +28,7 @@ void fourier_forward(const LayerCall<T>& call) {
 template <class T>
 void fourier_backward(const LayerCall<T>& call) {
   const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean);
-  if (call.input_gradient_terms[0].data() != nullptr)
-    transform.to_grid(call.output_gradient, call.input_gradient_terms[0]);
-  else if (call.input_gradients[0].data() != nullptr)
-    transform.to_grid(call.output_gradient, call.input_gradients[0]);
+  call.with_input_gradient(0, [&](const auto& dx) { transform.to_grid(call.output_gradient, dx); });
 }
 
 constexpr LayerRow fourier_row{

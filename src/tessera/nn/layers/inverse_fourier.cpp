@@ -23,10 +23,7 @@ detail::FourierTransform<T> inverse_transform(const LayerCall<T>& call) {
 
 template <class T>
 void inverse_fourier_forward(const LayerCall<T>& call) {
-  if (call.output_terms.data() != nullptr)
-    inverse_transform(call).to_grid(call.inputs[0], call.output_terms);
-  else
-    inverse_transform(call).to_grid(call.inputs[0], call.output);
+  call.with_output([&](const auto& y) { inverse_transform(call).to_grid(call.inputs[0], y); });
 }
 
 constexpr LayerRow inverse_fourier_row{

@@ -68,7 +68,7 @@ struct JetActivation {
 /// The backward pass of one sample. With g = dy:
 /// dx = g s' + sum over i of (g_i s'' x_i + g_ii (s''' x_i^2 + s'' x_ii)),
 /// dx_i = g_i s' + 2 g_ii s'' x_i, dx_ii = g_ii s'. Adds dx of the two values to the sums for the
-/// bias.
+/// bias. `dx` is null if it is not wanted, as always for the identity (LayerRow::passes_gradient).
 template <class T, Activation A>
 struct JetGradient {
   using Math = StateOf<T>;
@@ -81,11 +81,11 @@ struct JetGradient {
                                          Size width, Math* sums) const {
     const Size n = cols, at = sample * jet_rows * n + first_col;
     const T *const in = x + at, *const value = y + at, *const g = dy + at;
-    T* const out = dx + at;
+    T* const out = dx ? dx + at : nullptr;
     detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
       const Size boundary = j + boundary_row * n;
       Math du = g[j], dboundary = g[boundary];
-      if (A != Activation::identity) {  // whose gradient is dy: passes_gradient
+      if constexpr (A != Activation::identity) {
         const Slopes<A, Math> slopes(value[j]);
         du *= slopes.first;
         for (Size d = 0; d < jet_dimensions; ++d) {
@@ -93,12 +93,12 @@ struct JetGradient {
           const Math first = in[i], second = in[ii], g_first = g[i], g_second = g[ii];
           du += g_first * slopes.second * first +
                 g_second * (slopes.third * first * first + slopes.second * second);
+          if (!out) continue;
           out[i] = g_first * slopes.first + Math(2) * g_second * slopes.second * first;
           out[ii] = g_second * slopes.first;
         }
         dboundary *= Slopes<A, Math>(value[boundary]).first;
-        out[j] = du;
-        out[boundary] = dboundary;
+        if (out) out[j] = du, out[boundary] = dboundary;
       }
       sums[j] += du + dboundary;
     });

@@ -28,8 +28,11 @@ struct BatchFacts {
 };
 
 /// The operands of a layer on one microbatch of a rank, which may have 0 rows. The caller sets only
-/// the operands that the layer's LayerRow reads. Kernels do not compute results whose View has no
-/// memory.
+/// the operands that the layer's LayerRow reads.
+///
+/// A gradient is wanted if its View has memory, and kernels must not write any other. That of an
+/// input is not wanted if the input is the batch. Schedules may split backward of kinds with
+/// LayerRow::products in two passes, one for inputs and one for parameters.
 ///
 /// T is the compute type. Results that are terms of a sum over ranks are written unrounded, in the
 /// state type, to the `_terms` View if that has memory; the plain View is then empty.
@@ -54,10 +57,31 @@ struct LayerCall {
   std::array<Matrix<T>, max_layer_inputs> input_gradients{};           ///< (rows, in)
   std::array<Matrix<State>, max_layer_inputs> input_gradient_terms{};  ///< (rows, in)
   bool add_input_gradients = false;                                    ///< adds to input_gradients
-  /// Row-major. Schedules that split backward in two passes leave out either these or the input
-  /// gradients of a layer with products.
-  std::array<Vector<State>, max_layer_parameters> parameter_gradients{};
+  std::array<Vector<State>, max_layer_parameters> parameter_gradients{};  ///< row-major
   bool add_parameter_gradients = false;  ///< adds to parameter_gradients
+
+  bool wants_input_gradient(std::size_t input) const {
+    return input_gradients[input].data() != nullptr ||
+           input_gradient_terms[input].data() != nullptr;
+  }
+  /// Calls f with the View of the output: its terms in the state type, or the output itself.
+  template <class F>
+  void with_output(const F& f) const {
+    output_terms.data() != nullptr ? f(output_terms) : f(output);
+  }
+  /// Calls f with the View of an input's gradient, its terms or itself; not if it is not wanted.
+  template <class F>
+  void with_input_gradient(std::size_t input, const F& f) const {
+    if (input_gradient_terms[input].data() != nullptr)
+      f(input_gradient_terms[input]);
+    else if (input_gradients[input].data() != nullptr)
+      f(input_gradients[input]);
+  }
+  bool wants_input_gradients() const {
+    for (std::size_t i = 0; i < max_layer_inputs; ++i)
+      if (wants_input_gradient(i)) return true;
+    return false;
+  }
 };
 
 /// Calls f(view) for all memory that a layer's kernels may touch, without the batch's facts.
@@ -77,15 +101,17 @@ T* data_or_null(const Vector<T>& v) {
   return v.extent(0) == 0 ? nullptr : v.data();
 }
 
-/// Runs the kernels of a layer. Neither allocates nor waits for the device. Defined for float,
-/// double, BFloat16 and Float16.
+/// Runs the kernels of a layer. Neither allocates nor waits for the device. Backward of a layer
+/// without parameters runs only if a gradient is wanted. Defined for float, double, BFloat16 and
+/// Float16.
 template <class T>
 void forward(const LayerCall<T>& call) {
   row_of(call.layer).forward.run(call);
 }
 template <class T>
 void backward(const LayerCall<T>& call) {
-  row_of(call.layer).backward.run(call);
+  if (!call.layer.parameters.empty() || call.wants_input_gradients())
+    row_of(call.layer).backward.run(call);
 }
 
 }  // namespace tessera

@@ -51,8 +51,11 @@ struct LayerRow {
 
   /// A row of the output depends on several rows of its sample.
   bool mixes_positions = false;
-  /// The kernels read LayerCall::batch. Such a kind reads x there, not in LayerCall::inputs.
+  /// The kernels read LayerCall::batch.
   bool reads_batch = false;
+  /// The kernels read x in BatchFacts::x, where it is not rounded to the compute type, and not in
+  /// LayerCall::inputs. Needs reads_batch.
+  bool reads_exact_x = false;
   /// The output is drawn from a distribution that the inputs describe.
   bool draws = false;
   /// Forward writes a term of the loss to BatchFacts::loss. At most one layer of a model may.

@@ -69,8 +69,8 @@ struct LayerSpec {
   Size in = 0;               ///< columns of each input
   Size out = 0;              ///< columns of the output
   std::vector<ParameterSpec> parameters{};
-  /// Rows per sample of the inputs and of the output. ModelSpec::append sets in_positions from the
-  /// first input, and positions too if both were equal.
+  /// Rows per sample of the inputs and of the output. ModelSpec::append sets both from the first
+  /// input if they are 1.
   Size in_positions = 1, positions = 1;
   ColumnGroups groups{};
   /// Logical name of the output's columns, for kinds without parameters whose layout the sharding

@@ -35,18 +35,6 @@ LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   return all;
 }
 
-/// result (+)= op(a) op(b), or terms (+)= op(a) op(b) if `terms` has memory.
-template <class T>
-void product(const LayerCall<T>& call, Trans trans_a, Trans trans_b, const Matrix<const T>& a,
-             const Matrix<const T>& b, bool adds, const Matrix<T>& result,
-             const Matrix<StateOf<T>>& terms) {
-  const StateOf<T> beta = adds ? 1 : 0;
-  if (terms.data() != nullptr)
-    call.gemm(trans_a, trans_b, a, b, beta, terms);
-  else
-    call.gemm(trans_a, trans_b, a, b, beta, result);
-}
-
 template <class T>
 Matrix<const T> kernel_of(const LayerCall<T>& call) {
   return alias_matrix(call.parameters[0].data(), call.layer.in, call.layer.out);
@@ -54,8 +42,9 @@ Matrix<const T> kernel_of(const LayerCall<T>& call) {
 
 template <class T>
 void linear_forward(const LayerCall<T>& call) {
-  product(call, Trans::no, Trans::no, call.inputs[0], kernel_of(call), false, call.output,
-          call.output_terms);
+  call.with_output([&](const auto& y) {
+    call.gemm(Trans::no, Trans::no, call.inputs[0], kernel_of(call), 0, y);
+  });
 }
 
 /// dkernel = x^T dy, dx = dy kernel^T.
@@ -67,10 +56,10 @@ void linear_backward(const LayerCall<T>& call) {
     call.gemm(Trans::yes, Trans::no, call.inputs[0], call.output_gradient,
               call.add_parameter_gradients ? 1 : 0, gradient);
   }
-  if (call.input_gradients[0].data() == nullptr && call.input_gradient_terms[0].data() == nullptr)
-    return;
-  product(call, Trans::no, Trans::yes, call.output_gradient, kernel_of(call),
-          call.add_input_gradients, call.input_gradients[0], call.input_gradient_terms[0]);
+  call.with_input_gradient(0, [&](const auto& dx) {
+    call.gemm(Trans::no, Trans::yes, call.output_gradient, kernel_of(call),
+              call.add_input_gradients ? 1 : 0, dx);
+  });
 }
 
 constexpr LayerRow linear_row{.name = "linear",

@@ -25,8 +25,9 @@ std::vector<Layout> mode_product_layouts() {
 
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
   const Size w = layer.grid.width, modes = layer.in / (2 * w);
-  const GemmShape product{samples, 2 * w, 2 * w, modes};
-  return {{product}, {{2 * w, 2 * w, samples, modes}, product}};
+  const Size rows = samples * layer.positions;
+  const GemmShape product{rows, 2 * w, 2 * w, modes};
+  return {{product}, {{2 * w, 2 * w, rows, modes}, product}};
 }
 
 /// Turns the complex factors R of a mode, (Re; Im) of shape (2 w, w), into the real matrix
@@ -99,7 +100,7 @@ class ModeProduct {
                      JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], mode),
                                           w_, call_.add_parameter_gradients});
       }
-      if (call_.input_gradients[0].data() != nullptr)
+      if (call_.wants_input_gradient(0))
         call_.gemm(Trans::no, Trans::yes, dy, expanded(mode), 0,
                    columns(call_.input_gradients[0], mode));
     }
@@ -108,7 +109,7 @@ class ModeProduct {
  private:
   template <class E>
   Matrix<E> columns(const Matrix<E>& of, Size mode) const {
-    return block_of(of, {0, call_.samples}, {mode * 2 * w_, 2 * w_});
+    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {mode * 2 * w_, 2 * w_});
   }
   template <class E>
   E* factors(const Vector<E>& of, Size mode) const {

@@ -43,7 +43,8 @@ struct BiasActivation {
 };
 
 /// dx = dy activation'(x + bias) of one row, which also adds dx to the sums for the bias. `saved`
-/// is y, or x if needs_preactivation().
+/// is y, or x if needs_preactivation(). `dx` is null if it is not wanted, as always for the
+/// identity (LayerRow::passes_gradient).
 template <class T, Activation A>
 struct BiasActivationBackward {
   using Math = StateOf<T>;
@@ -57,22 +58,26 @@ struct BiasActivationBackward {
                                          Math* sums) const {
     const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
     const T* const b = of_sum && bias ? bias + first : nullptr;
-    T* const out = dx + i * cols + first;
+    T* const out = dx ? dx + i * cols + first : nullptr;
+    const auto range = Kokkos::ThreadVectorRange(thread, width);
+    // One loop for each case: compilers do not vectorise a loop with choices inside.
     const auto element = [=](Size j, Math from) {
-      Math dz = d[j];
-      if (A != Activation::identity) {  // the slope of the identity is 1
-        dz *= detail::slope_of<A>(from);
-        out[j] = dz;
-      }
+      const Math dz = d[j] * detail::slope_of<A>(from);
+      out[j] = dz;
       sums[j] += dz;
     };
-    const auto range = Kokkos::ThreadVectorRange(thread, width);
-    if (b)
+    const auto sum_only = [=](Size j) {
+      if constexpr (A == Activation::identity)  // it saves nothing, and its slope is 1
+        sums[j] += d[j];
+      else
+        sums[j] += d[j] * detail::slope_of<A>(b ? Math(s[j]) + b[j] : Math(s[j]));
+    };
+    if (!out)
+      detail::for_each_lane(range, width, sum_only);
+    else if (b)
       detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); });
-    else  // the identity saves nothing
-      detail::for_each_lane(range, width, [=](Size j) {
-        element(j, A == Activation::identity ? Math(0) : Math(s[j]));
-      });
+    else
+      detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j])); });
   }
 };
 
@@ -114,7 +119,7 @@ void pointwise_forward(const LayerCall<T>& call) {
   });
 }
 
-/// Without rows, the gradient of the bias becomes zero, or stays if gradients are added.
+/// If there are no rows, the gradient of the bias becomes zero, or stays if gradients are added.
 template <class T>
 void pointwise_backward(const LayerCall<T>& call) {
   const Activation activation = call.layer.activation;
@@ -128,7 +133,8 @@ void pointwise_backward(const LayerCall<T>& call) {
         pointwise_backward_label, rows, cols, rows * cols,
         BiasActivationBackward<T, decltype(a)::value>{
             saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
-            call.input_gradients[0].data(), cols},
+            decltype(a)::value == Activation::identity ? nullptr : call.input_gradients[0].data(),
+            cols},
         dbias, call.add_parameter_gradients);
   });
 }

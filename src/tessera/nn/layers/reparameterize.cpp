@@ -86,8 +86,8 @@ void reparameterize_backward(const LayerCall<T>& call) {
         using std::exp;
         using std::expm1;
         const Math d = dz[i], l = logvar[i];
-        dmean[i] = d + weight * mean[i];
-        dlogvar[i] = (d * Math(noise(i)) * exp(l / 2) + weight * expm1(l)) / 2;
+        if (dmean) dmean[i] = d + weight * mean[i];
+        if (dlogvar) dlogvar[i] = (d * Math(noise(i)) * exp(l / 2) + weight * expm1(l)) / 2;
       });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include <fmt/format.h>
+
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/models/models.hpp>
 
@@ -20,6 +22,27 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const auto finish = dense.of_jets ? jet_activation : pointwise;
   const auto bias_axis = dense.bias ? std::optional(dense.logical_out) : std::nullopt;
   return model.append(finish(output, dense.unit, product, dense.out, dense.activation, bias_axis));
+}
+
+Size append_chain(ModelSpec& model, const ChainSpec& chain, const MlpConfig& layers,
+                  std::uint32_t& number) {
+  Size last = chain.input;
+  const std::size_t count = chain.widths.size() - 1;
+  for (std::size_t l = 0; l < count; ++l) {
+    const bool even = l % 2 == 0;
+    last = append_dense(model,
+                        {.unit = fmt::format("{}{}", chain.unit, l + 1),
+                         .input = last,
+                         .in = chain.widths[l],
+                         .out = chain.widths[l + 1],
+                         .logical_in = even ? "embed" : "mlp",
+                         .logical_out = even ? "mlp" : "embed",
+                         .activation = l + 1 < count ? layers.activation : chain.last_activation,
+                         .bias = layers.bias,
+                         .number = number++,
+                         .of_jets = chain.of_jets});
+  }
+  return last;
 }
 
 }  // namespace tessera

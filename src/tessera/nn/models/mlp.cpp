@@ -14,16 +14,11 @@ ModelSpec mlp(const MlpConfig& config) {
   check_sizes("model.widths", config.widths);
 
   ModelSpec model{{}, config.widths.front(), config.initializer, config.seed};
-  const std::size_t layers = config.widths.size() - 1;
-  Size before = LayerSpec::data;
-  for (std::size_t l = 0; l < layers; ++l) {
-    const bool even = l % 2 == 0;
-    before =
-        append_dense(model, {fmt::format("layer{}", l + 1), before, config.widths[l],
-                             config.widths[l + 1], even ? "embed" : "mlp", even ? "mlp" : "embed",
-                             l + 1 < layers ? config.activation : config.output_activation,
-                             config.bias, static_cast<std::uint32_t>(l)});
-  }
+  std::uint32_t number = 0;
+  append_chain(
+      model,
+      {.unit = "layer", .widths = config.widths, .last_activation = config.output_activation},
+      config, number);
   return model;
 }
 

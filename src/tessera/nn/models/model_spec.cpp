@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
 namespace {
+
+/// The batch's x or the output of a layer.
+struct Tensor {
+  std::string_view name;
+  Size columns, positions;
+};
+
+Tensor tensor(const ModelSpec& model, Size input, const std::string& reader) {
+  if (input == LayerSpec::data) return {"x", model.input_width, model.input_positions};
+  if (input < 0 || input >= static_cast<Size>(model.layers.size()))
+    throw Error(ExitCode::usage, "model: {} reads layer {}, but {} layers precede it", reader,
+                input, model.layers.size());
+  const LayerSpec& layer = model.layers[input];
+  return {layer.name, layer.out, layer.positions};
+}
 
 double sum(const std::vector<GemmShape>& products) {
   double flops = 0;
@@ -23,10 +40,22 @@ Size ModelSpec::num_parameters() const {
 }
 
 Size ModelSpec::append(LayerSpec layer) {
-  const Size before = layer.inputs.front();
-  const bool keeps_positions = layer.positions == layer.in_positions;
-  layer.in_positions = before == LayerSpec::data ? input_positions : layers[before].positions;
-  if (keeps_positions) layer.positions = layer.in_positions;
+  if (layer.in_positions == 1 && layer.positions == 1)
+    layer.in_positions = layer.positions =
+        tensor(*this, layer.inputs.front(), layer.name).positions;
+  for (const Size input : layer.inputs) {
+    const Tensor made = tensor(*this, input, layer.name);
+    const auto expect = [&](Size there, Size wanted, const char* what) {
+      if (there != wanted)
+        throw Error(ExitCode::usage, "model: {} reads {} {}, but {} has {}", layer.name, wanted,
+                    what, made.name, there);
+    };
+    expect(made.columns, layer.in, "columns");
+    expect(made.positions, layer.in_positions, "positions of a sample");
+  }
+  if (!row_of(layer).fits(layer))
+    throw Error(ExitCode::usage, "model: {} cannot turn {} columns into {} with its parameters",
+                layer.name, layer.in, layer.out);
   layers.push_back(std::move(layer));
   return static_cast<Size>(layers.size()) - 1;
 }

@@ -32,7 +32,10 @@ struct ModelSpec {
   Size target_width() const { return targets == Targets::classes ? 1 : output_width(); }
   Size num_parameters() const;
 
-  /// Appends a layer and sets its positions. Returns its number, for the inputs of later layers.
+  /// Appends a layer and returns its number, for the inputs of later layers. A layer with one
+  /// position takes as many as its first input has. Throws Error (usage) for an input that does not
+  /// precede the layer or has other columns or positions than the layer reads, and for parameters
+  /// that do not fit.
   Size append(LayerSpec layer);
 };
 

@@ -124,4 +124,19 @@ struct DenseSpec {
 /// Appends the layers of a dense layer; returns the number of the last one.
 Size append_dense(ModelSpec& model, const DenseSpec& dense);
 
+/// A chain of dense layers with the activation and bias of `layers`. The logical axes of kernels
+/// alternate between (embed, mlp) and (mlp, embed).
+struct ChainSpec {
+  std::string unit;  ///< units are unit1, unit2, ...
+  Size input = LayerSpec::data;
+  std::vector<Size> widths;  ///< of the input and of each output
+  Activation last_activation = Activation::identity;
+  bool of_jets = false;  ///< as in DenseSpec
+};
+
+/// Appends the layers; returns the number of the last one, or the input if there is none. Adds the
+/// number of dense layers to `number`, the DenseSpec::number of the first.
+Size append_chain(ModelSpec& model, const ChainSpec& chain, const MlpConfig& layers,
+                  std::uint32_t& number);
+
 }  // namespace tessera

@@ -26,23 +26,16 @@ ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers) {
   ModelSpec model{{}, jet_dimensions, layers.initializer, layers.seed};
   model.input_positions = jet_rows;
   model.targets = Targets::residuals;
-  Size before = LayerSpec::data, width = jet_dimensions;
-  for (Size l = 0; l <= config.layers; ++l) {
-    const bool is_last = l == config.layers, even = l % 2 == 0;
-    const Size out = is_last ? 1 : config.width;
-    before =
-        append_dense(model, {.unit = fmt::format("layer{}", l + 1),
-                             .input = before,
-                             .in = width,
-                             .out = out,
-                             .logical_in = even ? "embed" : "mlp",
-                             .logical_out = even ? "mlp" : "embed",
-                             .activation = is_last ? layers.output_activation : layers.activation,
-                             .bias = layers.bias,
-                             .number = static_cast<std::uint32_t>(l),
-                             .of_jets = true});
-    width = out;
-  }
+  std::vector<Size> widths(config.layers + 2, config.width);
+  widths.front() = jet_dimensions;
+  widths.back() = 1;
+  std::uint32_t number = 0;
+  append_chain(model,
+               {.unit = "layer",
+                .widths = widths,
+                .last_activation = layers.output_activation,
+                .of_jets = true},
+               layers, number);
   return model;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For builds without a library for half-precision products.
+// Builds without a library for half-precision products use this file.
 #include <tessera/base/error.hpp>
 #include <tessera/nn/products/half_product.hpp>
 

@@ -106,8 +106,8 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
   if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
   const Axes batch = mesh.effective(batch_axes(mesh));
   for (const Size samples : {input.samples, input.validation_samples})
-    cuts.cut_in_turn(batch, samples % input.global_batch);
-  const std::set<Size> samples = cuts.cut_in_turn(batch, input.global_batch);
+    cuts.cut_in_turn(batch, samples % input.batch_size);
+  const std::set<Size> samples = cuts.cut_in_turn(batch, input.batch_size);
   if (const auto model = mesh.find("model")) {
     cuts.cut(*model, 1);  // the first rank alone counts replicated elements
     ModelClasses classes(plan);

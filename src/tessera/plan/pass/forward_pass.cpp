@@ -20,7 +20,7 @@ void ForwardPass::convert_x(Range layers) {
   x_ = slot_of_x;
   const auto begin = layers_.begin() + layers.begin;
   const bool is_read = std::any_of(begin, begin + layers.count, [](const LayerSpec& layer) {
-    return !row_of(layer).reads_batch &&
+    return !row_of(layer).reads_exact_x &&
            std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
@@ -32,11 +32,11 @@ void ForwardPass::convert_x(Range layers) {
 /// are read at once, so dropping them saves nothing.
 void ForwardPass::find_segments(Range layers) {
   segment_of_.assign(layers_.size(), no_segment);
-  if (input_.recomputation.units == 0) return;
+  if (input_.activation_checkpointing.units == 0) return;
   Size units = 0;
   for (const Range& unit : units_of(layers_)) {
     if (unit.begin < layers.begin || unit.begin >= layers.end()) continue;
-    const Size segment = units++ / input_.recomputation.units;
+    const Size segment = units++ / input_.activation_checkpointing.units;
     for (Size l = unit.begin; l < unit.end(); ++l) segment_of_[l] = segment;
   }
   if (const Size last = segment_of_[size() - 1]; layers.end() == size())

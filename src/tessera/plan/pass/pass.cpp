@@ -244,8 +244,8 @@ Size first_microbatch_samples(const PlanInput& input) {
   for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
   // B mod parts of the ranks hold one sample more than the others, and each splits its own samples
   // into microbatches.
-  const Size extra = input.global_batch % parts;
-  const Size base = input.global_batch / parts;
+  const Size extra = input.batch_size % parts;
+  const Size base = input.batch_size / parts;
   return extra * balanced_split(base + 1, input.microbatches, 0).count +
          (parts - extra) * balanced_split(base, input.microbatches, 0).count;
 }

@@ -83,9 +83,9 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   } else {
     std::vector<double> flops;
     for (const Range& unit : units)
-      flops.push_back(count_flops({layers.begin() + unit.begin, layers.begin() + unit.end()},
-                                  input.global_batch)
-                          .total());
+      flops.push_back(
+          count_flops({layers.begin() + unit.begin, layers.begin() + unit.end()}, input.batch_size)
+              .total());
     for (const std::size_t first : split_by_flops(flops, static_cast<std::size_t>(parts)))
       firsts.push_back(static_cast<Size>(first));
   }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/types.hpp>
+#include <tessera/nn/loss_kind.hpp>
+
+namespace tessera {
+
+/// Activations that the backward pass recomputes instead of saving them (Chen et al. 2016).
+struct Recomputation {
+  /// Number of units in a segment; 0: no recomputation. Only the inputs of a segment are saved, and
+  /// the backward pass recomputes the rest. The last segment of the model saves everything.
+  Size units = 0;
+  friend bool operator==(const Recomputation&, const Recomputation&) = default;
+};
+
+/// The options of a training step. The configuration and the input of a plan both derive from them,
+/// so each option has one declaration and one default.
+struct StepConfig {
+  Size batch_size = 32;   ///< samples per step over all ranks
+  Size microbatches = 1;  ///< parts of each rank's batch, whose gradients are accumulated
+  LossKind loss = LossKind::mse;
+  bool check_finite = false;      ///< stop at the first gradient that is not finite
+  Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
+  Recomputation activation_checkpointing{};
+};
+
+}  // namespace tessera
