@@ -92,9 +92,9 @@ TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {
   }
 }
 
-// No fixed order gives this one: the smaller axis gathers, though it is not the last, and the
-// larger axis exchanges its blocks. The other order sends half as much again.
-TEST(RedistributePlan, TakesAnOrderThatNoFixedOneGives) {
+// The smaller axis gathers, although it is not the last, and the larger axis exchanges its blocks.
+// The other order sends half as much again, so no fixed order of the axes would do.
+TEST(RedistributePlan, SearchesForTheOrderOfAxes) {
   const MeshShape mesh = MeshShape::parse("data=2,model=3", 6);
   EXPECT_EQ(plan_text({24, 48}, {S1, S0}, {S0, S1}, mesh),
             "all_gather data 384, all_to_all model 384, slice data");

@@ -217,7 +217,7 @@ TEST(Redistribute, SharesMemoryWhereItCan) {
   EXPECT_EQ(rows.local().data(), whole.local().data() + rows.block().offset[0] * 3);
 }
 
-TEST(Redistribute, ReducesInPlaceOnlyWhatNobodyElseHolds) {
+TEST(Redistribute, ReducesInPlaceWithoutOtherReferences) {
   const Communicator world = Communicator::world();
   const Mesh mesh(world, MeshShape({{"data", world.size()}}));
   Case c = make_case(mesh, {6, 5}, {X});

@@ -59,7 +59,7 @@ TEST(ShardedTensor, GivesItsBlockAsAMatrix) {
   EXPECT_NE(error_of([&] { ShardedTensor<float>(mesh, {1, 2, 3}, {R}).local_matrix(); }), "");
 }
 
-TEST(ShardedTensor, RejectsWhatDoesNotFit) {
+TEST(ShardedTensor, RejectsShapesAndViewsThatDoNotFit) {
   const Mesh mesh = line();
   EXPECT_NE(error_of([&] { ShardedTensor<float>(mesh, {2, 2}, {R}, Vector<float>("x", 5)); }), "");
   EXPECT_NE(error_of([&] { ShardedTensor<float>(mesh, {1, 1, 1, 1, 1}, {R}); }), "");

@@ -103,7 +103,7 @@ TEST(Verbs, ShardModelState) {
   EXPECT_EQ(by_path.at("layer1/bias").placements(), replicated(mesh.shape()));
 }
 
-TEST(Verbs, ShardModelStateRejectsWhatItDoesNotKnow) {
+TEST(Verbs, ShardModelStateRejectsUnknownWordsAndPaths) {
   const Communicator world = Communicator::world();
   const Mesh mesh = data_by_model(world);
   EXPECT_EQ(error_of([&] { shard_model_state(model_state(), mesh, "split"); }),

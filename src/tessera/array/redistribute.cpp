@@ -47,10 +47,12 @@ void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape&
   tensor = {to, true};
 }
 
+}  // namespace
+
 template <class T>
-ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bool ours) {
+ShardedTensor<T> redistribute(ShardedTensor<T> tensor, const Placements& to) {
   const Mesh& mesh = tensor.mesh();
-  Travelling<T> travelling{tensor.local(), ours};
+  Travelling<T> travelling{tensor.local(), tensor.local().use_count() == 1};
   Placements now = tensor.placements();
   for (const RedistributeStep& step :
        plan_redistribute(tensor.global_shape(), now, to, mesh.shape(), mesh.rank())) {
@@ -63,23 +65,10 @@ ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bo
   return ShardedTensor<T>(mesh, tensor.global_shape(), to, travelling.data);
 }
 
-}  // namespace
-
-template <class T>
-ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& to) {
-  return travel(tensor, to, false);
-}
-
-template <class T>
-ShardedTensor<T> redistribute(ShardedTensor<T>&& tensor, const Placements& to) {
-  return travel(tensor, to, tensor.local().use_count() == 1);
-}
-
 template <class T>
 ShardedTensor<T> from_global(const Mesh& mesh, const Shape& shape, const Placements& placements,
                              const Vector<T>& full) {
-  const ShardedTensor<T> everywhere(mesh, shape, replicated(mesh.shape()), full);
-  return redistribute(everywhere, placements);
+  return redistribute(ShardedTensor<T>(mesh, shape, replicated(mesh.shape()), full), placements);
 }
 
 template <class T>
@@ -88,8 +77,7 @@ Vector<T> to_global(const ShardedTensor<T>& tensor) {
 }
 
 #define TESSERA_INSTANTIATE(T)                                                        \
-  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&); \
-  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);      \
+  template ShardedTensor<T> redistribute(ShardedTensor<T>, const Placements&);        \
   template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&, \
                                         const Vector<T>&);                            \
   template Vector<T> to_global(const ShardedTensor<T>&);
