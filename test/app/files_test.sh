@@ -92,7 +92,7 @@ mkdir "$here/saves"
 mkfifo "$here/saves/latest"
 rejects $node saves/latest run "${tutorial[@]}" --set checkpoint.directory=saves --resume
 expect_nodes
-# On several ranks, one of them reports it and none waits.
+# On several ranks, one of them reports the error and none waits.
 launcher=("${several[@]}")
 launch run fifo
 launcher=()
@@ -159,6 +159,12 @@ expect_json /steps 16
 cmp "$here/out.json" "$here/arrays/results.json" || fail "the exported results differ"
 [ -s "$here/arrays/prediction.npy" ] || fail "lacks predictions"
 [ "$(cat "$here/saves/latest")" = step_0000000016.h5 ] || fail "lacks the last checkpoint"
+for argument in info --help; do
+  timeout 60 "$program" $argument > /dev/full 2> "$err"
+  code=$?
+  expect_code 1
+  expect_one_error "cannot write to standard output: No space left on device"
+done
 for arguments in "plan $inputs/tutorial.toml" \
   "plan $inputs/tutorial.toml --advise --machine $inputs/machines/cpu_cluster.toml --mesh data=4"; do
   rm "$here/out.json"

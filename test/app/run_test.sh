@@ -94,19 +94,15 @@ if [ "$ranks" -eq 1 ]; then
   launch run "$inputs/tutorial.toml" --set model.matmul_precision=tf32 --json out.json
   products=$(sed -n 's/^Precision: *tf32 (products: \(.*\))$/\1/p' "$out")
   expect_json /provenance/products "${products:-not printed}"
-  expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304531 2.5e-6
-  expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199348 2.5e-6
   begin no-export
   : > "$here/file"
   launch run "$inputs/tutorial.toml" --quiet --export file --strategy zero1
   expect_code 1
   grep -qF -- "--export = file: must be a directory that exists or can be created" "$err" || fail "$(cat "$err")"
-  begin float64
+  begin zero1
   launch run "$inputs/tutorial.toml" --set model.dtype=float64 --strategy zero1
   expect_line "Distributed Training"
   expect_line "Strategy: +zero1"
-  expect_near "the initial loss" "$(awk '/Initial loss/ {print $3}' "$out")" 20.304859 2.5e-6
-  expect_near "the final loss" "$(awk '/Final loss/ {print $3}' "$out")" 3.199354 2.5e-6
 fi
 
 # Exit code 2, one line, no results.

@@ -141,6 +141,7 @@ TEST(ConfigIo, UnknownKeysNameTheNearest) {
   for (const auto& [text, message] : cases) expect_error([&] { load_text(text); }, {message});
   load_text("[model]\n[distributed]\n");
   load_text("training = {batch_size = 3}");
+  EXPECT_EQ(load_text("[training]\nlearning_rate = 1").training.learning_rate, 1.0);
 }
 
 TEST(ConfigIo, LauncherKeysSayWhereTheyComeFrom) {
@@ -151,32 +152,8 @@ TEST(ConfigIo, LauncherKeysSayWhereTheyComeFrom) {
                {"distributed.master_addr = \"::1\": is set by the launcher"});
 }
 
-TEST(ConfigIo, WrongTypes) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"training.batch_size=32.0", "training.batch_size = 32.0: must be an integer"},
-      {"training.batch_size=many", "training.batch_size = \"many\": must be an integer"},
-      {"training.batch_size=true", "training.batch_size = true: must be an integer"},
-      {"training.batch_size=", "training.batch_size = \"\": must be an integer"},
-      {"training.batch_size=99999999999999999999", "must be an integer"},
-      {"training.learning_rate=NaN", "training.learning_rate = \"NaN\": must be a number"},
-      {"training.learning_rate=[1]", "training.learning_rate = [1]: must be a number"},
-      {"model.bias=1", "model.bias = 1: must be true or false"},
-      {"model.seed=-1", "model.seed = -1: must be an integer from 0"},
-      {"model.widths=4", "model.widths = 4: must be a list of integers"},
-      {"model.widths=[4, 'a']", "model.widths = [4, \"a\"]: must be a list of integers"},
-      {"model.widths=[4, 64", "model.widths = \"[4, 64\": must be a list of integers"},
-      {"model.activation=3", "model.activation = 3: must be one of identity, relu"},
-      {"distributed.mesh_axis_names=data", "must be a list of strings"},
-      {"distributed.world_size=2021-02-03", "distributed.world_size = \"2021-02-03\": must be an"},
-      {"distributed.strategy={a=1}", "distributed.strategy = {a = 1}: must be one of data"},
-  };
-  for (const auto& [assignment, message] : cases)
-    expect_error([&] { load_text("", {.overrides = {assignment}}); }, {message});
-  EXPECT_EQ(load_text("[training]\nlearning_rate = 1").training.learning_rate, 1.0);
-}
-
-// The number of a job, for one, is a name of a directory.
-TEST(ConfigIo, TextOnTheCommandLineIsTakenAsItStands) {
+// A directory may have the number of a job as its name.
+TEST(ConfigIo, TextOnTheCommandLineStaysText) {
   const auto file = [](const std::string& value) {
     const std::string assignment = "data.file=" + value;
     return load_text("", {.overrides = {assignment}}).data.file;
@@ -194,15 +171,12 @@ TEST(ConfigIo, TextOnTheCommandLineIsTakenAsItStands) {
   EXPECT_EQ(load_text(config_as_toml(config)).checkpoint.directory, "12345");
   expect_error([] { load_text("[checkpoint]\ndirectory = 12345"); },
                {"checkpoint.directory = 12345: must be a string"});
-  expect_error([] { load_text("", {.strategy = "5"}); },
-               {"distributed.strategy = 5: must be one of data"});
 }
 
 TEST(ConfigIo, AssignmentsNeedAKey) {
   for (const char* text : {"training.batch_size", "=3", ""})
     expect_error([&] { load_text("", {.overrides = {text}}); }, {"section.key=value"});
   expect_error([] { load_text("", {.overrides = {"model.dtype=a\nb=1"}}); }, {"model.dtype"});
-  expect_error([] { load_text("", {.mesh = "data"}); }, {"mesh = data", "as in data=2"});
   expect_error([] { load_text("", {.ranks_expected = "four"}); },
                {"distributed.world_size = \"four\": must be an integer"});
 }

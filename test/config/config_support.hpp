@@ -68,9 +68,4 @@ inline void refuse(const std::function<void(Config&)>& change,
   expect_error([&] { validate(config, ranks); }, parts);
 }
 
-inline void refuse_distributed(const std::function<void(DistributedConfig&)>& change,
-                               const std::vector<std::string>& parts, Size ranks = 4) {
-  refuse([&](Config& config) { change(config.training.distributed); }, parts, ranks);
-}
-
 }  // namespace tessera::config_test

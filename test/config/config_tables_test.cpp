@@ -60,33 +60,5 @@ TEST(ConfigTables, Overrides) {
             (Specs{{"layer1/kernel", "P(None)"}, {"layer2/kernel", "P('model')"}}));
 }
 
-TEST(ConfigTables, WrongOnes) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"distributed.mesh_rules=3", "distributed.mesh_rules = 3: must be a table"},
-      {"distributed.mesh_rules=model", "distributed.mesh_rules = \"model\": must be a table"},
-      {"distributed.mesh_rules.mlp=3", "distributed.mesh_rules.mlp = 3: must be a list of strings"},
-      {"distributed.mesh_rules.mlp=[1]", "distributed.mesh_rules.mlp = [1]: must be a list of st"},
-      {"distributed.mesh_rules.mlp={}", "distributed.mesh_rules.mlp = {}: must be a list of stri"},
-      {"distributed.mesh_rules.mlp.a=[]", "distributed.mesh_rules.\"mlp.a\" = []: the name must"},
-      {"distributed.mesh_rules.=[]", "distributed.mesh_rules.\"\" = []: the name must be one of"},
-      {"distributed.mesh_rules={mlp=3}", "distributed.mesh_rules.mlp = 3: must be a list of stri"},
-      {"distributed.mesh_rule.mlp=model", "distributed.mesh_rule.mlp = \"model\": is not a known"},
-      {"distributed.parameter_specs=P()", "distributed.parameter_specs = \"P()\": must be a table"},
-      {"distributed.parameter_specs.layer1/kernel=3",
-       "distributed.parameter_specs.\"layer1/kernel\" = \"3\": must be a PartitionSpec"},
-      {"distributed.parameter_specs={\"layer1/kernel\" = 3}",
-       "distributed.parameter_specs.\"layer1/kernel\" = 3: must be a string"},
-      {"distributed.parameter_specs.\"layer1/kernel=P()",
-       "distributed.parameter_specs.\"\\\"layer1/kernel\" = \"P()\": is not a parameter"},
-      {"model.widths.a=[4]", "model.widths.a = [4]: is not a known key"},
-  };
-  for (const auto& [assignment, message] : cases)
-    expect_error(
-        [&] {
-          validate(load_text("", {.overrides = {"model.widths=[4, 1]", assignment}}), 1);
-        },
-        {message});
-}
-
 }  // namespace
 }  // namespace tessera

@@ -50,7 +50,7 @@ struct AskedRanks {
   bool include(Size number) const { return or_multiples ? number % ranks == 0 : number == ranks; }
 };
 
-/// Empty if there is a plan of it on that many ranks.
+/// Returns the error of planning it on that many ranks, or "".
 std::string problem_of(const Config& config, Size ranks) {
   try {
     validate(config, ranks);
@@ -61,7 +61,7 @@ std::string problem_of(const Config& config, Size ranks) {
   return "";
 }
 
-TEST(Inputs, RunAsTheyAreOrSayOnWhatTheyDo) {
+TEST(Inputs, RunOnTheRanksThatTheirFirstLineNames) {
   const std::vector<Input> inputs = shipped_inputs();
   EXPECT_GE(inputs.size(), 15U);
   std::size_t anywhere = 0;
@@ -78,7 +78,7 @@ TEST(Inputs, RunAsTheyAreOrSayOnWhatTheyDo) {
   EXPECT_GE(anywhere, 10U) << "most files are for any launch";
 }
 
-TEST(Inputs, AskForRanksOnTheirFirstLine) {
+TEST(Inputs, FirstLinesAreParsed) {
   const AskedRanks any("# A network"), four("# On a multiple of 4 ranks, as"),
       many(
           "# For a "

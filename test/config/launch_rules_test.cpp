@@ -8,8 +8,6 @@ namespace tessera {
 namespace {
 
 using config_test::expect_error;
-using config_test::refuse;
-using config_test::refuse_distributed;
 using config_test::tutorial;
 
 TEST(LaunchRules, NodesAreThoseOfTheLaunch) {
@@ -27,41 +25,6 @@ TEST(LaunchRules, NodesAreThoseOfTheLaunch) {
       [&] { check_nodes(config, uneven); },
       {"distributed.num_processes_per_node = 2: must equal the number of ranks on every node, "
        "but this launch has 1 on node 2 of 2"});
-}
-
-TEST(LaunchRules, LaunchSizes) {
-  refuse_distributed([](auto& d) { d.world_size = 8; },
-                     {"distributed.world_size = 8", "the number of ranks, 4"});
-  refuse_distributed(
-      [](auto& d) {
-        d.world_size = 4;
-        d.num_nodes = 2;
-        d.num_processes_per_node = 3;
-      },
-      {"distributed.num_nodes = 2", "num_processes_per_node = 3", "distributed.world_size, 4"});
-  refuse_distributed(
-      [](auto& d) {
-        d.num_nodes = 2;
-        d.num_processes_per_node = 3;
-      },
-      {"distributed.num_nodes = 2", "num_processes_per_node = 3", "the number of ranks, 4"});
-  refuse_distributed([](auto& d) { d.num_nodes = 3; },
-                     {"distributed.num_nodes = 3", "must divide the number of ranks, 4"});
-  refuse_distributed([](auto& d) { d.num_processes_per_node = 3; },
-                     {"distributed.num_processes_per_node = 3", "must divide", "4"});
-  refuse_distributed([](auto& d) { d.num_nodes = d.num_processes_per_node = Size{1} << 62; },
-                     {"distributed.num_nodes = 4611686018427387904"});
-  refuse_distributed([](auto& d) { d.tensor_parallel_size = 3; },
-                     {"distributed.tensor_parallel_size = 3", "pipeline_parallel_size = 1",
-                      "must divide the number of ranks, 4"});
-  refuse_distributed(
-      [](auto& d) { d.tensor_parallel_size = d.pipeline_parallel_size = Size{1} << 40; },
-      {"distributed.tensor_parallel_size", "must divide"});
-}
-
-TEST(LaunchRules, NumberOfRanks) {
-  for (Size ranks : {Size{0}, Size{-4}, Size{1} << 31})
-    refuse([](Config&) {}, {"ranks = " + std::to_string(ranks), "must be from 1"}, ranks);
 }
 
 TEST(LaunchRules, PlannedRanks) {

@@ -28,8 +28,8 @@ TEST(Verification, TutorialSends160GradientsAnd20LossSums) {
   std::vector<LedgerRow> expected;
   if (trainer.mesh().world().size() > 1)
     expected = {{"data", Operation::all_reduce, 160 + 20, 160 * 1540 + 20 * 8 * 8}};
-  EXPECT_EQ(metrics.measured_traffic, expected);
-  EXPECT_EQ(metrics.planned_traffic, expected);
+  EXPECT_EQ(metrics.measured.traffic, expected);
+  EXPECT_EQ(metrics.planned.traffic, expected);
 }
 
 /// A line of the memory plan and the prefixes of the labels that it counts.
@@ -67,7 +67,7 @@ void expect_memory_as_planned(const Experiment& setup) {
     if (&line - lines.data() < 3) persistent += measured;
   }
   EXPECT_EQ(persistent, memory.persistent());
-  EXPECT_EQ(metrics.measured_bytes, memory.total());
+  EXPECT_EQ(metrics.measured.device_bytes, memory.total());
   EXPECT_EQ(plan_violation(metrics), "");
 }
 
@@ -147,7 +147,7 @@ TEST(Verification, CheckedCollectivesChangeNeitherNumbersNorTraffic) {
       EXPECT_EQ(plan_violation(metrics[check]), "");
     }
     EXPECT_EQ(metrics[0].epoch_losses, metrics[1].epoch_losses);
-    EXPECT_EQ(metrics[0].measured_traffic, metrics[1].measured_traffic);
+    EXPECT_EQ(metrics[0].measured.traffic, metrics[1].measured.traffic);
   });
 }
 
@@ -175,22 +175,22 @@ TEST(Verification, OneMoreCallIsAViolation) {
 
 TEST(Verification, OtherAxesOperationsBytesAndMemoryAreViolations) {
   TrainingMetrics planned;
-  planned.planned_traffic = {{"data", Operation::all_reduce, 2, 80}};
-  planned.measured_traffic = planned.planned_traffic;
-  planned.planned_bytes = planned.measured_bytes = 800;
+  planned.planned.traffic = {{"data", Operation::all_reduce, 2, 80}};
+  planned.measured.traffic = planned.planned.traffic;
+  planned.planned.device_bytes = planned.measured.device_bytes = 800;
   EXPECT_EQ(plan_violation(planned), "");
   const auto violates = [&](auto change) {
     TrainingMetrics metrics = planned;
     change(metrics);
     return plan_violation(metrics) != "";
   };
-  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_traffic[0].axis = "fsdp"; }));
+  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured.traffic[0].axis = "fsdp"; }));
   EXPECT_TRUE(violates(
-      [](TrainingMetrics& m) { m.measured_traffic[0].operation = Operation::all_gather; }));
-  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_traffic[0].payload_bytes -= 4; }));
-  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_traffic.clear(); }));
-  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_bytes += 8; }));
-  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured_bytes -= 8; }));
+      [](TrainingMetrics& m) { m.measured.traffic[0].operation = Operation::all_gather; }));
+  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured.traffic[0].payload_bytes -= 4; }));
+  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured.traffic.clear(); }));
+  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured.device_bytes += 8; }));
+  EXPECT_TRUE(violates([](TrainingMetrics& m) { m.measured.device_bytes -= 8; }));
 }
 
 /// Allocates in the middle of a step.

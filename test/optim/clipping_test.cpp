@@ -37,7 +37,7 @@ TYPED_TEST(ClippingOf, SquaresAreSummedForEveryLength) {
 }
 
 TEST(Clipping, SquaresOfFloatsAreAddedInDouble) {
-  // In float32 the sum of 2^20 squares after 2^24 would stay where it is.
+  // A float32 sum of 2^26 does not grow when ones are added to it.
   std::vector<float> v(1 << 20, 1);
   v[0] = 0x1p13f;
   const Vector<double> sums("sums", 1);

@@ -39,10 +39,10 @@ TYPED_TEST(Fit, GivenArraysTrainAsGeneratedDataDo) {
     EXPECT_LE(train_test::relative_difference(given.epoch_losses, generated.epoch_losses),
               tolerance);
     EXPECT_EQ(given.steps, generated.steps);
-    EXPECT_EQ(given.measured_traffic, generated.measured_traffic);
+    EXPECT_EQ(given.measured.traffic, generated.measured.traffic);
     EXPECT_EQ(plan_violation(given), "");
     const MemoryPlan memory = trainer.plan(setup.data.samples).memory(trainer.mesh().rank());
-    EXPECT_EQ(given.measured_bytes, memory.total() - memory.data) << "arrays are not copied";
+    EXPECT_EQ(given.measured.device_bytes, memory.total() - memory.data) << "arrays are not copied";
   }
 }
 

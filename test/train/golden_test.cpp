@@ -46,7 +46,7 @@ TEST(Golden, Float64) {
   EXPECT_NEAR(metrics.final_loss(), 3.199354, 2e-6);
 }
 
-// Published for one rank; on more only the order of sums differs.
+// The digits are published for one rank. On more ranks, only the order of sums differs.
 TEST(Golden, Tf32) {
   Experiment setup = tutorial();
   setup.model.matmul_precision = MatmulPrecision::tf32;
@@ -58,7 +58,7 @@ TEST(Golden, Tf32) {
   EXPECT_EQ(plan_violation(metrics), "");
 }
 
-// Also that no bias is added, and no loss counted, once per microbatch or rank.
+// A bias that is added, or a loss that is counted, once per microbatch or rank would show here.
 TEST(Golden, FirstBatch) {
   for (Size microbatches : {1, 3, 5, 32}) {
     Experiment setup = tutorial();

@@ -14,8 +14,8 @@ void check_export(const std::filesystem::path& directory);
 
 /// Writes x.npy, y.npy and prediction.npy, each (samples, positions, columns), to the directory,
 /// for the first validation samples or, without any, the first training samples: about 65536 rows.
-/// For a generative model, also writes as many samples of its own to sample.npy. Call it after
-/// fit(). Collective.
+/// A generative model also writes as many samples of its own to sample.npy. Needs an earlier fit().
+/// Collective.
 template <class T>
 void export_predictions(const std::filesystem::path& directory, Trainer<T>& trainer,
                         const DataConfig& data);

@@ -148,11 +148,8 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
     output.make([&] { export_predictions(directory, trainer, config.data); });
   }
   if (!options.quiet)
-    output.make_on_first([&] {
-      print_output(metrics.epoch_losses.empty()
-                       ? stopped_text(config, metrics)
-                       : results_text(config, metrics, mesh, violation.empty()));
-    });
+    output.make_on_first(
+        [&] { print_output(results_text(config, metrics, mesh, violation.empty())); });
   output.conclude();
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
   if (!metrics.end_not_saved.empty()) throw Error(ExitCode::usage, metrics.end_not_saved);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +16,15 @@ namespace {
 
 const std::string rule(60, '=');
 
+struct CountedBytes {
+  const char* what;
+  Size RankCosts::*bytes;
+};
+constexpr CountedBytes counted_bytes[] = {
+    {"checkpoint read", &RankCosts::checkpoint_bytes_read},
+    {"checkpoints written", &RankCosts::checkpoint_bytes_written},
+    {"peak memory", &RankCosts::device_bytes}};
+
 /// Returns lines like "data all_reduce  180 calls, 247,680 B  180 calls, 247,680 B": planned,
 /// measured.
 std::string comparison_text(const TrainingMetrics& metrics) {
@@ -28,21 +36,25 @@ std::string comparison_text(const TrainingMetrics& metrics) {
                        with_thousands(row.payload_bytes));
   };
   std::map<std::pair<std::string, Operation>, std::pair<LedgerRow, LedgerRow>> rows;
-  for (const LedgerRow& row : metrics.planned_traffic) rows[{row.axis, row.operation}].first = row;
-  for (const LedgerRow& row : metrics.measured_traffic)
+  for (const LedgerRow& row : metrics.planned.traffic) rows[{row.axis, row.operation}].first = row;
+  for (const LedgerRow& row : metrics.measured.traffic)
     rows[{row.axis, row.operation}].second = row;
   std::string out = line("On this rank", "planned", "measured");
   for (const auto& [key, row] : rows)
     out += line(fmt::format("{} {}", key.first, name_of(key.second)), calls(row.first),
                 calls(row.second));
-  const auto bytes = [&](const char* what, Size planned, Size measured) {
-    if (planned != 0 || measured != 0)
-      out += line(what, with_thousands(planned) + " B", with_thousands(measured) + " B");
-  };
-  bytes("checkpoint read", metrics.planned_read, metrics.measured_read);
-  bytes("checkpoints written", metrics.planned_written, metrics.measured_written);
-  bytes("peak memory", metrics.planned_bytes, metrics.measured_bytes);
+  for (const auto& [what, bytes] : counted_bytes)
+    if (metrics.planned.*bytes != 0 || metrics.measured.*bytes != 0)
+      out += line(what, with_thousands(metrics.planned.*bytes) + " B",
+                  with_thousands(metrics.measured.*bytes) + " B");
   return out;
+}
+
+nlohmann::json costs_json(const RankCosts& costs) {
+  return {{"traffic", costs.traffic},
+          {"checkpoint_bytes_read", costs.checkpoint_bytes_read},
+          {"checkpoint_bytes_written", costs.checkpoint_bytes_written},
+          {"device_bytes", costs.device_bytes}};
 }
 
 std::string traffic_text(const std::vector<LedgerRow>& rows) {
@@ -94,73 +106,62 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
       topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
 }
 
-std::string stopped_text(const Config& config, const TrainingMetrics& metrics) {
-  if (!metrics.stopped) return "";
-  return fmt::format("Stopped on request after {} and {} of {} epochs; {}\n",
-                     counted(metrics.resumed_at + metrics.steps, "step"),
-                     metrics.epoch_losses.size(), config.training.num_epochs,
-                     metrics.last_checkpoint.empty()
-                         ? "there is no new checkpoint to resume from"
-                         : "resume with --resume " + metrics.last_checkpoint);
-}
-
 namespace {
 
-/// Returns "  Checkpoints:     3 in 12 ms and 480 ms in the background, the last one is ...\n".
-std::string checkpoints_text(const TrainingMetrics& metrics) {
-  std::string out;
-  if (metrics.resumed_at > 0)
-    out += fmt::format("  Resumed at:      step {}\n", metrics.resumed_at);
-  if (metrics.checkpoints > 0)
-    out += fmt::format(
-        "  Checkpoints:     {} in {}{}, the last one is {}\n", metrics.checkpoints,
-        human_seconds(metrics.checkpoint_seconds),
-        metrics.checkpoint_hidden_seconds > 0
-            ? " and " + human_seconds(metrics.checkpoint_hidden_seconds) + " in the background"
-            : "",
-        metrics.last_checkpoint);
-  if (metrics.failed_checkpoints > 0)
-    out +=
-        fmt::format("  Not written:     {}\n", counted(metrics.failed_checkpoints, "checkpoint"));
-  return out;
-}
-
-std::string speed_text(const TrainingMetrics& metrics) {
-  if (metrics.steps == 0) return "  Steps:           none was left\n";
-  return fmt::format("  Time per step:   {}\n  Samples/s:       {}\n",
-                     human_seconds(metrics.seconds_per_step()),
-                     with_thousands(static_cast<Size>(metrics.samples_per_second())));
-}
-
+/// Returns the last line: why the run ended.
 std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
-  if (metrics.stopped) return std::string(trim(stopped_text(config, metrics)));
+  if (metrics.stopped)
+    return fmt::format("Stopped on request after {} and {} of {} epochs; {}\n",
+                       counted(metrics.resumed_at + metrics.steps, "step"),
+                       metrics.epoch_losses.size(), config.training.num_epochs,
+                       metrics.last_checkpoint.empty()
+                           ? "there is no new checkpoint to resume from"
+                           : "resume with --resume " + metrics.last_checkpoint);
   if (metrics.steps == 0)
-    return "Nothing was left to train: the checkpoint is that of the last epoch.";
-  return "Distributed training complete!";
+    return "Nothing was left to train: the checkpoint is that of the last epoch.\n";
+  return "Distributed training complete!\n";
+}
+
+/// Returns "3 in 12 ms and 480 ms in the background, the last one is saves/step_0000000040.h5".
+std::string checkpoints_text(const TrainingMetrics& metrics) {
+  const double hidden = metrics.checkpoint_hidden_seconds;
+  return fmt::format("{} in {}{}, the last one is {}", metrics.checkpoints,
+                     human_seconds(metrics.checkpoint_seconds),
+                     hidden > 0 ? " and " + human_seconds(hidden) + " in the background" : "",
+                     metrics.last_checkpoint);
 }
 
 }  // namespace
 
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned) {
-  return fmt::format(
-      "\n{0}\nRESULTS\n{0}\n"
-      "  Devices used:    {1}\n"
-      "  Initial loss:    {2:.6f}\n"
-      "  Final loss:      {3:.6f}\n"
-      "  Wall time:       {4}\n"
-      "{5}"
-      "  Memory:          {6} per rank\n{9}{11}{10}"
-      "  As planned:      {7}\n\n"
-      "{8}{0}\n\n{12}\n",
-      rule, mesh.num_ranks(), metrics.initial_loss(), metrics.final_loss(),
-      human_seconds(metrics.wall_seconds), speed_text(metrics), human_bytes(metrics.measured_bytes),
-      as_planned ? "yes: calls, bytes and memory" : "no", comparison_text(metrics),
-      metrics.skipped_steps == 0
-          ? ""
-          : fmt::format("  Skipped steps:   {} (gradients overflowed; loss scale {:g})\n",
-                        metrics.skipped_steps, metrics.loss_scale),
-      validation_text(config, metrics), checkpoints_text(metrics), closing_text(config, metrics));
+  const std::string closing = closing_text(config, metrics);
+  if (metrics.epoch_losses.empty()) return closing;
+  std::string text = fmt::format("\n{0}\nRESULTS\n{0}\n", rule);
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("  {:<16} {}\n", label, value);
+  };
+  line("Devices used:", std::to_string(mesh.num_ranks()));
+  line("Initial loss:", fmt::format("{:.6f}", metrics.initial_loss()));
+  line("Final loss:", fmt::format("{:.6f}", metrics.final_loss()));
+  line("Wall time:", human_seconds(metrics.wall_seconds));
+  if (metrics.steps == 0) {
+    line("Steps:", "none was left");
+  } else {
+    line("Time per step:", human_seconds(metrics.seconds_per_step()));
+    line("Samples/s:", with_thousands(static_cast<Size>(metrics.samples_per_second())));
+  }
+  line("Memory:", human_bytes(metrics.measured.device_bytes) + " per rank");
+  if (metrics.skipped_steps > 0)
+    line("Skipped steps:", fmt::format("{} (gradients overflowed; loss scale {:g})",
+                                       metrics.skipped_steps, metrics.loss_scale));
+  if (metrics.resumed_at > 0) line("Resumed at:", fmt::format("step {}", metrics.resumed_at));
+  if (metrics.checkpoints > 0) line("Checkpoints:", checkpoints_text(metrics));
+  if (metrics.failed_checkpoints > 0)
+    line("Not written:", counted(metrics.failed_checkpoints, "checkpoint"));
+  text += validation_text(config, metrics);
+  line("As planned:", as_planned ? "yes: calls, bytes and memory" : "no");
+  return fmt::format("{}\n{}{}\n\n{}", text, comparison_text(metrics), rule, closing);
 }
 
 nlohmann::json results_json(const TrainingMetrics& metrics) {
@@ -183,30 +184,19 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"checkpoint_wait_seconds", metrics.checkpoint_wait_seconds},
           {"checkpoint_hidden_seconds", metrics.checkpoint_hidden_seconds},
           {"last_checkpoint", metrics.last_checkpoint},
-          {"planned",
-           {{"traffic", metrics.planned_traffic},
-            {"checkpoint_bytes_read", metrics.planned_read},
-            {"checkpoint_bytes_written", metrics.planned_written},
-            {"device_bytes", metrics.planned_bytes}}},
-          {"measured",
-           {{"traffic", metrics.measured_traffic},
-            {"checkpoint_bytes_read", metrics.measured_read},
-            {"checkpoint_bytes_written", metrics.measured_written},
-            {"device_bytes", metrics.measured_bytes}}}};
+          {"planned", costs_json(metrics.planned)},
+          {"measured", costs_json(metrics.measured)}};
 }
 
 std::string plan_violation(const TrainingMetrics& metrics) {
-  if (metrics.measured_traffic != metrics.planned_traffic)
+  if (metrics.measured.traffic != metrics.planned.traffic)
     return fmt::format("measured traffic ({}) differs from the plan ({})",
-                       traffic_text(metrics.measured_traffic),
-                       traffic_text(metrics.planned_traffic));
-  const std::tuple<const char*, Size, Size> bytes[] = {
-      {"peak device memory", metrics.measured_bytes, metrics.planned_bytes},
-      {"bytes read from a checkpoint", metrics.measured_read, metrics.planned_read},
-      {"bytes written to checkpoints", metrics.measured_written, metrics.planned_written}};
-  for (const auto& [what, measured, planned] : bytes)
-    if (measured != planned)
-      return fmt::format("{}: {} B were measured, but {} B were planned", what, measured, planned);
+                       traffic_text(metrics.measured.traffic),
+                       traffic_text(metrics.planned.traffic));
+  for (const auto& [what, bytes] : counted_bytes)
+    if (metrics.measured.*bytes != metrics.planned.*bytes)
+      return fmt::format("{}: {} B were measured, but {} B were planned", what,
+                         metrics.measured.*bytes, metrics.planned.*bytes);
   return "";
 }
 

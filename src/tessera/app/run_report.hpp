@@ -16,13 +16,11 @@ namespace tessera {
 std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
                          const std::string& backend);
 
-/// Returns the text printed after training: losses, times, and this rank's traffic and memory.
-/// `as_planned`: traffic and memory equal the plan's on every rank.
+/// Returns the text printed after training: losses, times, this rank's traffic and memory, and why
+/// training ended; only the latter if no epoch ended. `as_planned`: traffic and memory equal the
+/// plan's on every rank.
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned);
-
-/// Returns a line with the checkpoint to resume from if training was stopped early, else "".
-std::string stopped_text(const Config& config, const TrainingMetrics& metrics);
 
 /// Returns the results as JSON; the caller adds configuration and provenance.
 nlohmann::json results_json(const TrainingMetrics& metrics);

@@ -91,8 +91,8 @@ void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
   metrics.checkpoint_seconds = costs.seconds;
   metrics.checkpoint_wait_seconds = costs.waited_seconds;
   metrics.checkpoint_hidden_seconds = costs.hidden_seconds;
-  metrics.measured_written = costs.written_bytes;
-  metrics.planned_written = costs.saves * planned.written;
+  metrics.measured.checkpoint_bytes_written = costs.written_bytes;
+  metrics.planned.checkpoint_bytes_written = costs.saves * planned.written;
   metrics.last_checkpoint = store.last().string();
 }
 
@@ -180,8 +180,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     session_->change_data(plan, make_data);
   else
     session_.emplace(config_.training, plan, mesh_, make_data);
-  metrics.measured_bytes = session_->measured_bytes();
-  metrics.planned_bytes = session_->planned_bytes();
+  metrics.measured.device_bytes = session_->measured_bytes();
+  metrics.planned.device_bytes = session_->planned_bytes();
 
   if (!path.empty()) read_checkpoint(path, state, metrics);
   const LossScale before = engine().loss_scale();
@@ -197,8 +197,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   if (saves_) take_costs(saves_->store, checkpoint_bytes(engine().plan(), mesh_.rank()), metrics);
   metrics.loss_scale = engine().loss_scale().value();
   metrics.skipped_steps = engine().loss_scale().skipped_steps() - before.skipped_steps();
-  metrics.planned_traffic = session_->planned_traffic();
-  metrics.measured_traffic = session_->measured_traffic();
+  metrics.planned.traffic = session_->planned_traffic();
+  metrics.measured.traffic = session_->measured_traffic();
   metrics.samples = session_->samples_since();
   metrics.wall_seconds = wall.seconds();
   take_slowest(world_, metrics);
@@ -232,8 +232,8 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
   if (state.batch() >= batches || state.step != state.epoch() * batches + state.batch())
     throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
   const Communicator ranks = Communicator::world(config_.comm);
-  metrics.measured_read = read_tensors(path, ranks, engine());
-  metrics.planned_read = checkpoint_bytes(engine().plan(), mesh_.rank()).read;
+  metrics.measured.checkpoint_bytes_read = read_tensors(path, ranks, engine());
+  metrics.planned.checkpoint_bytes_read = checkpoint_bytes(engine().plan(), mesh_.rank()).read;
   session_->resume(state);
   metrics.resumed_at = state.step;
   metrics.epoch_losses = state.epoch_losses;
@@ -267,7 +267,7 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   state.step = session_->steps();
   state.loss_scale = engine().loss_scale().state();
   state.epoch_losses = metrics.epoch_losses;
-  state.losses_so_far = session_->losses_so_far();
+  state.losses_so_far = session_->losses_for_checkpoint();
   for (const EpochValidation& one : metrics.validations)
     state.validations.push_back(
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});

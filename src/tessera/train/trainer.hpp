@@ -24,6 +24,13 @@ struct EpochValidation {
   Validation result{};
 };
 
+/// Traffic and memory of this rank.
+struct RankCosts {
+  std::vector<LedgerRow> traffic;
+  Size device_bytes = 0;  ///< peak; steps allocate nothing
+  Size checkpoint_bytes_read = 0, checkpoint_bytes_written = 0;
+};
+
 struct TrainingMetrics {
   std::vector<EpochValidation> validations;
   std::vector<double> epoch_losses;  ///< mean batch loss of each epoch, the same on every rank
@@ -31,20 +38,14 @@ struct TrainingMetrics {
   Size samples = 0;             ///< samples of all ranks and epochs
   double stepping_seconds = 0;  ///< time in training steps, of the slowest rank
   double wall_seconds = 0;      ///< time of fit() with set-up and data, of the slowest rank
-  std::vector<LedgerRow> planned_traffic;
-  std::vector<LedgerRow> measured_traffic;  ///< traffic of this rank
-  Size planned_bytes = 0;                   ///< device memory of this rank
-  Size measured_bytes = 0;                  ///< its peak; steps allocate nothing
+  RankCosts planned, measured;
 
   bool stopped = false;  ///< Checkpointing::wants_to_stop ended the training before its last epoch
   Size resumed_at = 0;   ///< step of the checkpoint that it resumed from
-  Size planned_read = 0, measured_read = 0;        ///< bytes that this rank read from a checkpoint
-  Size planned_written = 0, measured_written = 0;  ///< bytes that this rank wrote to checkpoints
   Size checkpoints = 0, failed_checkpoints = 0;
-  double checkpoint_seconds = 0;       ///< training of this rank waited so long for checkpoints
-  double checkpoint_wait_seconds = 0;  ///< part of these, spent waiting for background writes
-  double checkpoint_hidden_seconds =
-      0;  ///< background writes took so long while training continued
+  double checkpoint_seconds = 0;         ///< training of this rank waited for checkpoints
+  double checkpoint_wait_seconds = 0;    ///< part of these, spent waiting for background writes
+  double checkpoint_hidden_seconds = 0;  ///< background writes while training continued
   std::string last_checkpoint{};
   /// Why the final state could not be saved; set with checkpoint.on_failure = "continue".
   std::string end_not_saved{};
