@@ -66,7 +66,7 @@ class TypedCaseRun final : public CaseRun {
         check_time();
         return --left > 0;
       });
-      if (session_.batch() > 0) break;
+      if (session_.batches_done() > 0) break;
       curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
       ++result.epochs;
       curve.epochs.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
@@ -80,7 +80,7 @@ class TypedCaseRun final : public CaseRun {
     result.planned_traffic = session_.planned_traffic();
     // The losses of an unfinished epoch take a call that no training makes, so the traffic is read
     // before.
-    if (session_.batch() > 0) {
+    if (session_.batches_done() > 0) {
       const std::vector<double> losses = losses_of_unfinished_epoch();
       curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
     }

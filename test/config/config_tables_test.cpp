@@ -2,14 +2,12 @@
 #include <map>
 
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/config_rules.hpp>
 
 #include "config/config_support.hpp"
 
 namespace tessera {
 namespace {
 
-using config_test::expect_error;
 using config_test::load_text;
 
 using Rules = std::map<std::string, std::vector<std::string>>;

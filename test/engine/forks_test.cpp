@@ -22,10 +22,12 @@ using train_test::to_host;
 using train_test::train_alone;
 using train_test::TrainedAlone;
 
-/// Compares one step of the engine on any list of layers with one rank.
-void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
+/// Compares one step of the engine on any list of layers with one rank in double.
+template <class T>
+void expect_gradient_of_layers(const ModelSpec& model, Experiment setup, double tolerance) {
   setup.model = {.mlp = {.widths = {model.input_width, model.output_width()}},
-                 .dtype = DType::float64};
+                 .dtype = dtype_of<StateOf<T>>()};
+  if (is_half_v<T>) setup.training.distributed.mixed_precision = MixedPrecision::bf16;
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
   const TrainedAlone alone = train_alone(model, setup);
@@ -39,14 +41,14 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup) {
   PlanInput input = plan_input(config, mesh.shape());
   input.model = model;
   const Plan plan = make_plan(input);
-  Engine<double> engine(plan, mesh, StepOptions::of(setup.training));
-  const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
+  Engine<T> engine(plan, mesh, StepOptions::of(setup.training));
+  const auto data = Dataset<StateOf<T>>::generate(plan, mesh.rank(), setup.data);
   world.ledger().reset();
   engine.step(data.batch(0), 0, setup.training.learning_rate);
   EXPECT_EQ(world.ledger().rows(), planned_traffic({{&plan, 1, 0}}, mesh.rank()));
   EXPECT_LE(relative_difference(to_host(whole_tensors(plan, mesh, engine, TensorRole::gradient)),
                                 alone.gradients),
-            1e-11);
+            tolerance);
 }
 
 /// Returns models with outputs that several layers read, for each way in which gradients are added.
@@ -119,9 +121,17 @@ TEST(Forks, GradientsOfEveryReaderAreAdded) {
         if (rows && setup.training.distributed.mesh_shape.back() == 1) return;
         setup.training.distributed.sequence_parallel = rows;
         SCOPED_TRACE(testing::Message() << what << ", model " << number << ", rows " << rows);
-        expect_gradient_of_layers(models[number], setup);
+        expect_gradient_of_layers<double>(models[number], setup, 1e-11);
       });
     }
+}
+
+TEST(Forks, LayersReadTheBatchInTheComputeType) {
+  Experiment setup = train_test::primes(13);
+  setup.training.optimizer.kind = OptimizerKind::sgd;
+  expect_gradient_of_layers<BFloat16>(
+      forks()[5], train_test::on_mesh(setup, {{"data", Communicator::world().size()}}, "data"),
+      0.05);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace tessera {
 namespace {
 
 using test::LayerAlone;
-using test::to_device;
 using test::to_host;
 using Complex = std::complex<double>;
 

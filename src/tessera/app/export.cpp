@@ -58,10 +58,10 @@ void export_predictions(const fs::path& directory, Trainer<T>& trainer, const Da
   });
 }
 
-template void export_predictions(const fs::path&, Trainer<float>&, const DataConfig&);
-template void export_predictions(const fs::path&, Trainer<double>&, const DataConfig&);
-template void export_predictions(const fs::path&, Trainer<BFloat16>&, const DataConfig&);
-template void export_predictions(const fs::path&, Trainer<Float16>&, const DataConfig&);
+#define TESSERA_INSTANTIATE(T) \
+  template void export_predictions(const fs::path&, Trainer<T>&, const DataConfig&);
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
+#undef TESSERA_INSTANTIATE
 
 template <class T>
 void write_npy(const std::filesystem::path& path, const Vector<T>& values, const Shape& shape) {

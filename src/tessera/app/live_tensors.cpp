@@ -124,10 +124,7 @@ std::string live_tensors_text(const Plan& plan, const std::vector<nlohmann::json
 #define TESSERA_INSTANTIATE(T)                                                       \
   template nlohmann::json describe_live_tensors(const Plan&, Size, const Engine<T>&, \
                                                 const Dataset<StateOf<T>>&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(BFloat16)
-TESSERA_INSTANTIATE(Float16)
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -55,8 +55,8 @@ class TrainingSession {
   /// Runs the remaining batches of an epoch. Calls `go_on` on every rank after each step. Returns
   /// the loss of each batch, or nothing if `go_on` returned false before the last one.
   std::vector<double> run_epoch(const std::function<bool()>& go_on = {});
-  /// Returns the number of batches of the epoch that have been seen.
-  Size batch() const { return next_batch_; }
+  /// Returns the number of batches of the epoch on which steps were made.
+  Size batches_done() const { return next_batch_; }
   /// Returns the loss sums of these batches for a checkpoint, whose calls join the planned traffic.
   std::vector<double> losses_for_checkpoint();
   /// Continues from a checkpoint whose tensors are already in the engine.

@@ -171,7 +171,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   TrainingState state;
   if (!path.empty()) {
     state = state_to_resume(path, world_, fit_config_);
-    training_ = state.training;
+    training_id_ = state.training;
   }
   // Unlocks the directory, also after an error.
   const Release release{saves_};
@@ -217,11 +217,11 @@ template <class T>
 void Trainer<T>::open_saves() {
   const Communicator ranks = Communicator::world(config_.comm);
   saves_.emplace(Saves{ranks,
-                       {checkpointing_.config, ranks, checkpointing_.observer, training_},
+                       {checkpointing_.config, ranks, checkpointing_.observer, training_id_},
                        {checkpointing_, ranks}});
-  training_ = saves_->store.training();
+  training_id_ = saves_->store.training();
   collectively(ranks, [&] {
-    if (ranks.rank() == 0) samples_ = sample_checksums(fit_config_.data, model_);
+    if (ranks.rank() == 0) data_checksums_ = sample_checksums(fit_config_.data, model_);
   });
 }
 
@@ -274,7 +274,7 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   constexpr auto replace = nlohmann::json::error_handler_t::replace;  // paths may not be UTF-8
   state.config = config_as_json(fit_config_).dump(-1, ' ', false, replace);
   state.provenance = checkpointing_.provenance.dump(-1, ' ', false, replace);
-  state.data = samples_;
+  state.data = data_checksums_;
   CheckpointStore& store = saves_->store;
   attempt(metrics, false, [&] { store.finish(); });
   attempt(metrics, is_last, [&] {
@@ -298,7 +298,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
         move = schedule.after_step(session_->steps(), store.written_saves());
         is_written = store.is_ready(schedule.written_everywhere());
       }
-      const bool is_last = session_->batch() == batches;
+      const bool is_last = session_->batches_done() == batches;
       if (!is_last && move == NextMove::go_on && !is_written) return true;
       Kokkos::fence();
       metrics.stepping_seconds += stepping.seconds();

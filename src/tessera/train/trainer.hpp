@@ -105,7 +105,7 @@ class Trainer {
   /// Drops the trained state. The next fit() starts from the initial parameters.
   void reset() {
     session_.reset();
-    training_.reset();
+    training_id_.reset();
   }
 
   /// Returns the mean loss over arrays that every rank holds whole, of at least one sample. Needs
@@ -166,8 +166,9 @@ class Trainer {
   Checkpointing checkpointing_;
   Config fit_config_;  ///< configuration of the current fit() with its data
   std::string resume_from_;
-  std::optional<std::string> training_;  ///< TrainingState::training; unset before the first save
-  std::string samples_;                  ///< TrainingState::data, on rank 0
+  /// TrainingState::training; unset before the first save.
+  std::optional<std::string> training_id_;
+  std::string data_checksums_;  ///< TrainingState::data, on rank 0
   std::optional<Saves> saves_;
 };
 
