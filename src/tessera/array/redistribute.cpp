@@ -52,7 +52,8 @@ void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape&
 template <class T>
 ShardedTensor<T> redistribute(ShardedTensor<T> tensor, const Placements& to) {
   const Mesh& mesh = tensor.mesh();
-  Travelling<T> travelling{tensor.local(), tensor.local().use_count() == 1};
+  const bool ours = tensor.local().use_count() == 1;  // counted before the next line copies it
+  Travelling<T> travelling{tensor.local(), ours};
   Placements now = tensor.placements();
   for (const RedistributeStep& step :
        plan_redistribute(tensor.global_shape(), now, to, mesh.shape(), mesh.rank())) {
