@@ -54,6 +54,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// adds to the loss.
   Size loss_terms() const { return adds_loss(model) ? 2 : 1; }
   /// Returns the number of batches of `n` samples.
+  Size batches_of(Size n) const { return (n + batch_size - 1) / batch_size; }
   Size steps_per_epoch() const { return batches_of(samples); }
   Size validation_batches() const { return batches_of(validation_samples); }
   /// Returns true if a validation also compares predictions with an exact solution.

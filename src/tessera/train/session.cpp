@@ -119,8 +119,7 @@ Validation TrainingSession<T>::validate() {
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
   ++since_.validations;
-  const std::vector<double> losses =
-      engine_->sums().take_losses(validation_samples_, first_slot);
+  const std::vector<double> losses = engine_->sums().take_losses(validation_samples_, first_slot);
   Validation result;
   for (std::size_t k = 0; k < losses.size(); ++k)
     result.loss += losses[k] * static_cast<double>(validation_samples_[k]) /
