@@ -36,13 +36,13 @@ Config agreed_config(const Communicator& world, const ConfigSource& source) {
 }
 
 void check_same_everywhere(const Communicator& world, const char* key, Size value) {
-  const Kokkos::View<std::int64_t[2], Kokkos::HostSpace> largest("tessera::agreed_value");
-  largest(0) = value;
-  largest(1) = -value;
-  world.all_reduce(largest, ReduceOp::max);
-  if (largest(0) != -largest(1))
-    throw ConfigError(key, std::to_string(-largest(1)),
-                      "must be the same on every rank, but one has {}", largest(0));
+  const Size first = broadcast_json(world, value).get<Size>();
+  collectively(world, [&] {
+    if (value != first)
+      throw ConfigError(key, std::to_string(value),
+                        "on rank {}; must be the same on every rank, but rank 0 has {}",
+                        world.rank(), first);
+  });
 }
 
 }  // namespace tessera
