@@ -57,7 +57,7 @@ TEST(Fourier, ModesAreMeansOverTheGrid) {
   for (const FourierGrid& grid : grids)
     for (const Size ranks : {Size{1}, 2 * grid.modes})
       for (Size rank = 0; rank < ranks; ++rank) {
-        const Size samples = 2, points = grid.n * grid.n, own = grid.kept() / ranks;
+        const Size samples = 2, points = grid.n * grid.n, own = grid.num_modes() / ranks;
         SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
         const LayerAlone<double> alone(fourier_part(grid, rank, ranks), samples);
         const auto y = output_of(alone), x = to_host(alone.x[0]);
@@ -79,7 +79,7 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
   for (const FourierGrid& grid : grids)
     for (const Size ranks : {Size{1}, 2 * grid.modes})
       for (Size rank = 0; rank < ranks; ++rank) {
-        const Size samples = 2, points = grid.n * grid.n, own = grid.kept() / ranks;
+        const Size samples = 2, points = grid.n * grid.n, own = grid.num_modes() / ranks;
         SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
         const LayerAlone<double> alone(inverse_part(grid, rank, ranks), samples);
         const auto y = output_of(alone), x = to_host(alone.x[0]);
@@ -104,11 +104,11 @@ TEST(ModeProduct, MultipliesComplexNumbers) {
   const LayerAlone<double> alone(mode_product("y", "u", LayerSpec::data, grid, 0), samples);
   const auto y = output_of(alone), x = to_host(alone.x[0]), r = to_host(alone.parameters[0]);
   const auto at = [&](const std::vector<double>& of, Size sample, Size mode, Size channel) {
-    const Size real = (sample * grid.kept() + mode) * 2 * width + channel;
+    const Size real = (sample * grid.num_modes() + mode) * 2 * width + channel;
     return Complex(of[real], of[real + width]);
   };
   for (Size s = 0; s < samples; ++s)
-    for (Size mode = 0; mode < grid.kept(); ++mode)
+    for (Size mode = 0; mode < grid.num_modes(); ++mode)
       for (Size out = 0; out < width; ++out) {
         Complex sum = 0;
         for (Size in = 0; in < width; ++in) {

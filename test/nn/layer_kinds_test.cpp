@@ -29,7 +29,7 @@ LayerSpec with_positions(Size positions, LayerSpec layer) {
 /// Every kind, and the parts of a rank for kinds whose kernels depend on where the part begins.
 std::vector<LayerSpec> kinds() {
   const FourierGrid grid{5, 2, 3};
-  const Size columns = grid.kept() * 2 * grid.width;
+  const Size columns = grid.num_modes() * 2 * grid.width;
   std::vector<LayerSpec> all{
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
       add("add", "u", 0, 1, 4),

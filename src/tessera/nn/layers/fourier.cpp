@@ -50,7 +50,7 @@ constexpr LayerRow fourier_row{
 
 LayerSpec fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
   LayerSpec layer{&fourier_row, std::move(name), std::move(unit),
-                  {input},      grid.width,      grid.kept() * 2 * grid.width};
+                  {input},      grid.width,      grid.num_modes() * 2 * grid.width};
   layer.in_positions = grid.n * grid.n;
   layer.groups = detail::fourier_groups(grid);
   layer.grid = grid;

@@ -46,8 +46,12 @@ constexpr LayerRow inverse_fourier_row{
 }  // namespace
 
 LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
-  LayerSpec layer{&inverse_fourier_row,         std::move(name), std::move(unit), {input},
-                  grid.kept() * 2 * grid.width, grid.width};
+  LayerSpec layer{&inverse_fourier_row,
+                  std::move(name),
+                  std::move(unit),
+                  {input},
+                  grid.num_modes() * 2 * grid.width,
+                  grid.width};
   layer.positions = grid.n * grid.n;
   layer.groups = detail::fourier_groups(grid);
   layer.grid = grid;

@@ -51,8 +51,8 @@ struct FourierGrid {
   Size n = 0;      ///< points along each dimension; at least 2 modes
   Size modes = 0;  ///< frequencies k2 in [0, modes); k1 in [0, modes) and [n - modes, n)
   Size width = 0;  ///< channels
-  /// Number of kept modes.
-  Size kept() const { return 2 * modes * modes; }
+  /// Number of modes that are kept.
+  Size num_modes() const { return 2 * modes * modes; }
 };
 
 /// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices

@@ -73,13 +73,13 @@ LayerSpec jet_activation(std::string name, std::string unit, Size input, Size wi
                          Activation activation, const std::optional<std::string>& bias_axis = {});
 
 /// y(k) = (1 / n^2) sum over x of v(x) exp(-2 pi i k x / n) for the kept modes k. Turns the n n
-/// rows of a sample, of `width` columns, into one row of kept() * 2 * width columns: mode after
-/// mode with k1 slowest, and of each mode the real parts of all channels, then the imaginary parts.
-/// Along `model` the frequencies k1 may be split.
+/// rows of a sample, of `width` columns, into one row of num_modes() * 2 * width columns: mode
+/// after mode with k1 slowest, and of each mode the real parts of all channels, then the imaginary
+/// parts. Along `model` the frequencies k1 may be split.
 LayerSpec fourier(std::string name, std::string unit, Size input, const FourierGrid& grid);
 
 /// y(k) = x(k) R(k) for each mode k: products of complex numbers, with the columns of fourier().
-/// Parameter "modes" (kept(), 2 * width, width): the real parts of each R, above the imaginary
+/// Parameter "modes" (num_modes(), 2 * width, width): the real parts of each R, above the imaginary
 /// parts; at first uniform on [0, 1) / width^2, drawn from `stream`. Along `model` the modes may be
 /// split.
 LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,

@@ -152,10 +152,10 @@ constexpr LayerRow mode_product_row{
 
 LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,
                        std::uint32_t stream) {
-  const Size w = grid.width, columns = grid.kept() * 2 * w;
+  const Size w = grid.width, columns = grid.num_modes() * 2 * w;
   LayerSpec layer{&mode_product_row, std::move(name), std::move(unit), {input}, columns, columns};
   layer.parameters = {
-      {"modes", {grid.kept(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
+      {"modes", {grid.num_modes(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
   layer.groups = detail::fourier_groups(grid);
   layer.grid = grid;
   return layer;
