@@ -49,7 +49,7 @@ const std::string hint = "; see tessera-bench --help";
 void add_source(CLI::App& command, StudySource& source) {
   command.add_option("FILE", source.file, "Study file (TOML)")->required();
   command.add_flag("--small", source.small,
-                   "Run the small variant of the study, from its table [small]");
+                   "Use the small variant of the study, which its table [small] gives");
   command
       .add_option("--set", source.overrides, "Override one key of the study or its configuration")
       ->type_name("SECTION.KEY=VALUE")
@@ -109,7 +109,9 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   calibrate.add_option("-o,--output", options.output, "Machine file to write")
       ->type_name("FILE")
       ->required();
-  calibrate.add_option("--gemm-size", options.gemm_size, "Rows of the square products")
+  calibrate
+      .add_option("--gemm-size", options.gemm_size,
+                  "Rows of the square matrices whose products are timed")
       ->type_name("N")
       ->check(at_least_one())
       ->capture_default_str();
@@ -188,9 +190,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
                "--aa", compare.itself,
                "Compare the rounds of one study with each other, to see how often compare is wrong")
            ->type_name("DIR");
-  comparison.add_option("BEFORE", compare.before, "Results directory")->excludes(&itself);
-  comparison.add_option("AFTER", compare.after, "Results directory")->excludes(&itself);
-  comparison.add_option("--json", compare.json, "Also write the comparison to a file")
+  comparison.add_option("BEFORE", compare.before, "Results directory to compare with")
+      ->excludes(&itself);
+  comparison.add_option("AFTER", compare.after, "Results directory that is compared")
+      ->excludes(&itself);
+  comparison.add_option("--json", compare.json, "Also write the comparison to this file, as JSON")
       ->type_name("FILE")
       ->excludes(&itself);
   app.footer(help_footer(examples, "", note));

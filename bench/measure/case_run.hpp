@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where the benchmark meets the trainer's parts.
+// Runs cases with the parts of the trainer. Nothing else in bench uses these parts.
 #pragma once
 
 #include <functional>

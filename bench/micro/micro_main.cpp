@@ -31,15 +31,19 @@ using namespace tessera::bench;
 
 void add_flags(CLI::App& app, MicroOptions& options) {
   const CLI::Validator count = at_least_one(Size{1} << 20);
-  app.add_option("--iterations", options.iterations, "Iterations of each benchmark")->check(count);
-  app.add_option("--widths", options.widths,
-                 "Layer widths of the network whose shapes are measured")
+  app.add_option("--iterations", options.iterations, "Iterations of each benchmark (20)")
+      ->check(count);
+  app.add_option(
+         "--widths", options.widths,
+         "Layer widths of the network whose matrix shapes are measured (1024,4096,4096,1024)")
       ->delimiter(',')
       ->check(count)
       ->expected(2, 1000);
-  app.add_option("--batch", options.batch, "Rows per rank")->check(count);
-  app.add_option("--mesh", options.mesh, "Mesh whose collectives are measured");
-  app.add_option("--bytes", options.bytes, "Message sizes in bytes, from 4 bytes to 1 GiB")
+  app.add_option("--batch", options.batch, "Rows per rank (1024)")->check(count);
+  app.add_option("--mesh", options.mesh, "Mesh whose collectives are measured (data=-1)");
+  app.add_option(
+         "--bytes", options.bytes,
+         "Message sizes in bytes, each from 4 bytes to 1 GiB (1 KiB to 64 MiB, in steps of 4)")
       ->delimiter(',')
       ->check(CLI::Range(Size{4}, Size{1} << 30).description(""));
   app.add_option("--inject-wrong", options.wrong_rank,

@@ -122,10 +122,10 @@ std::string ResultsDirectory::status(const std::string& id, const std::optional<
   if (!result) return "pending";
   if (result->status != "running") return result->status;
   const LockState lock = lock_state(path_ / of_case(id, "lock"));
-  return is_run(lock, result->started, case_seconds) ? "running" : "pending";
+  return still_runs(lock, result->started, case_seconds) ? "running" : "pending";
 }
 
-bool is_run(LockState lock, const std::string& started, double case_seconds) {
+bool still_runs(LockState lock, const std::string& started, double case_seconds) {
   if (lock != LockState::unknown) return lock == LockState::held;
   return seconds_since(started) < longest_run(case_seconds);
 }

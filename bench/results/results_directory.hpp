@@ -100,7 +100,7 @@ class ResultsDirectory {
 
 /// Returns true if a launch still runs a case with the status "running". Without locks, it decides
 /// by the time since `started`.
-bool is_run(LockState lock, const std::string& started, double case_seconds);
+bool still_runs(LockState lock, const std::string& started, double case_seconds);
 
 /// Returns the seconds after which the launch of a "running" case must have ended.
 double longest_run(double case_seconds);

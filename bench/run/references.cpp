@@ -63,8 +63,8 @@ bool References::begin(const ReferencePlan& plan) {
   return true;
 }
 
-void References::make(const ReferencePlan& plan, const Communicator& world,
-                      AbortRecord& abort_record) {
+void References::compute(const ReferencePlan& plan, const Communicator& world,
+                         AbortRecord& abort_record) {
   const bool is_first = world.rank() == 0;
   bool begins = false;
   collectively(world, [&] {
@@ -116,7 +116,7 @@ void References::make(const std::vector<const Case*>& cases, const Communicator&
       failures_[name] =
           failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()));
     else
-      make(plan, world, abort_record);
+      compute(plan, world, abort_record);
   }
   seconds_ = clock.seconds();
 }

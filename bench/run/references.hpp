@@ -50,7 +50,7 @@ class References {
 
  private:
   bool begin(const ReferencePlan& plan);
-  void make(const ReferencePlan& plan, const Communicator& world, AbortRecord& abort_record);
+  void compute(const ReferencePlan& plan, const Communicator& world, AbortRecord& abort_record);
 
   const Study& study_;
   const ResultsDirectory& results_;

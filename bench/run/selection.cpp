@@ -16,7 +16,8 @@ namespace tessera::bench {
 
 namespace {
 
-std::optional<std::string> what_lacks(const Case& point, const Capacity& capacity) {
+/// Returns what the launch lacks for the case, as a sentence; none if it lacks nothing.
+std::optional<std::string> lack_of(const Case& point, const Capacity& capacity) {
   const DistributedConfig& distributed = point.config.training.distributed;
   if (point.ranks() > capacity.ranks)
     return fmt::format("needs {} ranks, but the launch has {}", point.ranks(), capacity.ranks);
@@ -70,7 +71,7 @@ Selected select_case(const Case& point, const ResultsDirectory& results, const R
     if (lost >= *options.give_up)
       return {What::give_up, false, fmt::format("launches that ended during it: {}", lost)};
   }
-  if (const auto lack = what_lacks(point, capacity)) return {What::pending, false, *lack};
+  if (const auto lack = lack_of(point, capacity)) return {What::pending, false, *lack};
   if (continues) return {What::run, true, "more rounds"};
   return {What::run, false, status == "pending" ? "" : "again: " + status};
 }

@@ -33,8 +33,7 @@ inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::benc
 
 namespace tessera::bench {
 
-/// Rows that reach the peak of a core, or of a GPU, whose products are two orders of magnitude
-/// faster.
+/// Rows of the product that measures the peak. A GPU needs more of them than a core.
 inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
 /// Rules for timing the step of a case in rounds, which are short blocks of steps spread over the

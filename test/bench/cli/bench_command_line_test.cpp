@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 
 #include "run/console.hpp"
 
 namespace tessera::bench {
 namespace {
+
+std::vector<std::string> words(const std::string& line) { return split_text(line, ' '); }
 
 template <class T>
 T parse(const std::vector<std::string>& arguments) {
@@ -27,10 +30,8 @@ void expect_error(const std::vector<std::string>& arguments, const std::string& 
 
 TEST(BenchCommandLine, RunTakesAllItsOptions) {
   const auto run = parse<RunOptions>(
-      {"run",          "a.toml",   "-o",        "dir",     "--case",          "a,b",
-       "--case",       "c",        "--resume",  "--retry", "failed,timeout",  "--dry-run",
-       "--seed",       "7",        "--small",   "--set",   "measure.steps=3", "--set",
-       "model.seed=1", "--inject", "slow@1:10%"});
+      words("run a.toml -o dir --case a,b --case c --resume --retry failed,timeout --dry-run "
+            "--seed 7 --small --set measure.steps=3 --set model.seed=1 --inject slow@1:10%"));
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_TRUE(run.source.small);
   EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
@@ -55,30 +56,10 @@ TEST(BenchCommandLine, OmittedOptionsAreUnset) {
 }
 
 TEST(BenchCommandLine, JobsTakesAllItsOptions) {
-  const auto jobs = parse<JobsOptions>({"jobs",
-                                        "a.toml",
-                                        "--scheduler",
-                                        "pbs",
-                                        "-o",
-                                        "dir",
-                                        "--small",
-                                        "--set",
-                                        "measure.steps=3",
-                                        "--machine",
-                                        "m.toml",
-                                        "--safety",
-                                        "2.5",
-                                        "--max-time",
-                                        "60",
-                                        "--ranks-per-node",
-                                        "4",
-                                        "--threads",
-                                        "8",
-                                        "--per-case",
-                                        "--give-up",
-                                        "2",
-                                        "--template",
-                                        "t"});
+  const auto jobs = parse<JobsOptions>(
+      words("jobs a.toml --scheduler pbs -o dir --small --set measure.steps=3 --machine m.toml "
+            "--safety 2.5 --max-time 60 --ranks-per-node 4 --threads 8 --per-case --give-up 2 "
+            "--template t"));
   EXPECT_EQ(jobs.source.file, "a.toml");
   EXPECT_TRUE(jobs.source.small);
   EXPECT_EQ(jobs.source.overrides, (std::vector<std::string>{"measure.steps=3"}));

@@ -191,7 +191,7 @@ expect_statuses "4 ok"
 [ "$(find "$here/results" -path '*/attempts/*.json' | wc -l)" -eq 0 ] || fail "a case was run twice"
 
 # A study that is killed at random points and resumed ends with the same table as an undisturbed one.
-longer=(--set measure.warm_up=20000 --set limits.case_seconds=500.0)
+longer=(--set measure.warm_up=10000 --set limits.case_seconds=500.0)
 study whole
 begun=$(date +%s.%N)
 study_run "${longer[@]}"

@@ -165,10 +165,10 @@ TEST_F(Selection, ALockEndsWithItsProcess) {
 }
 
 TEST_F(Selection, WithoutLocksTheStartTimeDecides) {
-  EXPECT_TRUE(is_run(LockState::held, "2001-01-01T00:00:00Z", 10));
-  EXPECT_FALSE(is_run(LockState::free, utc_time(), 10));
-  EXPECT_TRUE(is_run(LockState::unknown, utc_time(), 10)) << "it may well live";
-  EXPECT_FALSE(is_run(LockState::unknown, "2001-01-01T00:00:00Z", 10));
+  EXPECT_TRUE(still_runs(LockState::held, "2001-01-01T00:00:00Z", 10));
+  EXPECT_FALSE(still_runs(LockState::free, utc_time(), 10));
+  EXPECT_TRUE(still_runs(LockState::unknown, utc_time(), 10)) << "it may well live";
+  EXPECT_FALSE(still_runs(LockState::unknown, "2001-01-01T00:00:00Z", 10));
 }
 
 // A rerun would overwrite a file that somebody has edited.
