@@ -145,7 +145,7 @@ void add_layer_benchmarks(MicroContext& context) {
   add_many_products(context,
                     {"scores", sequences * heads, positions, positions, head_width, Trans::yes});
   add_many_products(context,
-                    {"modes", grid.kept(), fields, 2 * grid.width, 2 * grid.width, Trans::no});
+                    {"modes", grid.num_modes(), fields, 2 * grid.width, 2 * grid.width, Trans::no});
 }
 
 }  // namespace tessera::bench
