@@ -47,12 +47,9 @@ void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape&
   tensor = {to, true};
 }
 
-}  // namespace
-
 template <class T>
-ShardedTensor<T> redistribute(ShardedTensor<T> tensor, const Placements& to) {
+ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bool ours) {
   const Mesh& mesh = tensor.mesh();
-  const bool ours = tensor.local().use_count() == 1;  // counted before the next line copies it
   Travelling<T> travelling{tensor.local(), ours};
   Placements now = tensor.placements();
   for (const RedistributeStep& step :
@@ -64,6 +61,18 @@ ShardedTensor<T> redistribute(ShardedTensor<T> tensor, const Placements& to) {
     now[step.axis] = step.to;
   }
   return ShardedTensor<T>(mesh, tensor.global_shape(), to, travelling.data);
+}
+
+}  // namespace
+
+template <class T>
+ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& to) {
+  return travel(tensor, to, false);
+}
+
+template <class T>
+ShardedTensor<T> redistribute(ShardedTensor<T>&& tensor, const Placements& to) {
+  return travel(tensor, to, tensor.local().use_count() == 1);
 }
 
 template <class T>
@@ -78,7 +87,8 @@ Vector<T> to_global(const ShardedTensor<T>& tensor) {
 }
 
 #define TESSERA_INSTANTIATE(T)                                                        \
-  template ShardedTensor<T> redistribute(ShardedTensor<T>, const Placements&);        \
+  template ShardedTensor<T> redistribute(const ShardedTensor<T>&, const Placements&); \
+  template ShardedTensor<T> redistribute(ShardedTensor<T>&&, const Placements&);      \
   template ShardedTensor<T> from_global(const Mesh&, const Shape&, const Placements&, \
                                         const Vector<T>&);                            \
   template Vector<T> to_global(const ShardedTensor<T>&);

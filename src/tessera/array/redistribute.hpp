@@ -10,11 +10,14 @@ namespace tessera {
 /// ledger shows exactly their collectives. Collective over the mesh.
 ///
 /// The result is an alias of the tensor's memory where it can be: for equal placements, axes of
-/// size 1, slices of a contiguous part, and rank 0 of Replicate -> Partial. Reduces in the memory
-/// of a tensor that is moved in, if nothing else refers to it. Defined for float, double, int32 and
-/// int64.
+/// size 1, slices of a contiguous part, and rank 0 of Replicate -> Partial. Defined for float,
+/// double, int32 and int64.
 template <class T>
-ShardedTensor<T> redistribute(ShardedTensor<T> tensor, const Placements& to);
+ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& to);
+/// The same, but reduces in the memory of `tensor` if nothing else refers to it. A parameter by
+/// value would not do: a View that is moved from still counts.
+template <class T>
+ShardedTensor<T> redistribute(ShardedTensor<T>&& tensor, const Placements& to);
 
 /// Returns a tensor from its full array, which every rank must have. Along Partial axes the rank
 /// with coordinate 0 holds the values and the others hold zeros. No communication.
