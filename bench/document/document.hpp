@@ -60,6 +60,8 @@ struct CheckedField {
   T& value;
   Check check;  ///< gets the stored value
 };
+template <class T, class Check>
+CheckedField(T&, Check) -> CheckedField<T, Check>;
 
 /// A field that is written, and ignored when it is read.
 template <class T>
@@ -71,6 +73,8 @@ template <class T>
 struct ListOrNull {
   T& value;
 };
+template <class T>
+ListOrNull(T&) -> ListOrNull<T>;
 template <class T>
 WrittenField<T> written(T value) {
   return {std::move(value)};
