@@ -101,7 +101,8 @@ class StoredDocument {
   std::string text() const;
   std::string one_of(std::span<const std::string_view> words) const;
   Size integer(Size least, Size most) const;
-  /// By default, accepts numbers whose quotients are finite.
+  /// Throws unless it is a number from `least` to `most`. The quotient of two numbers within the
+  /// default limits is finite.
   double number(double least = 1e-100, double most = 1e100) const;
   /// Throws unless it is a list of numbers, where null stands for one that was not finite.
   void check_numbers() const;

@@ -29,45 +29,65 @@ void list_columns(auto& f, const SummaryRow& v) {
   };
   std::optional<double> write_rate;
   if (r.checkpoint) write_rate = r.checkpoint->write_bytes_per_second();
-  f("id", r.id, "label", r.label, "status", r.status, "reason", r.reason, "strategy",
-    factor("strategy"), "mesh", factor("mesh"), "ranks", factor("ranks"), "nodes", of_nodes(),
-    "global_batch", factor("global_batch"), "batch_per_rank", v.batch_per_rank, "microbatches",
-    factor("microbatches"), "other_factors", join(other_factors(r.factors), " "),
-    "step_seconds_median", member_of(r.step_seconds, &StepTimes::median), "step_seconds_mad",
-    member_of(r.step_seconds, &StepTimes::mad), "step_seconds_min",
-    member_of(r.step_seconds, &StepTimes::min), "step_seconds_p95",
-    member_of(r.step_seconds, &StepTimes::p95), "step_seconds_max",
-    member_of(r.step_seconds, &StepTimes::max), "step_seconds_ci95_low",
-    member_of(r.step_seconds, &StepTimes::ci95_low), "step_seconds_ci95_high",
-    member_of(r.step_seconds, &StepTimes::ci95_high), "step_seconds_n",
-    member_of(r.step_seconds, &StepTimes::n), "step_seconds_outliers",
-    member_of(r.step_seconds, &StepTimes::outliers), "samples_per_second", r.samples_per_second,
-    "baseline", v.baseline, "baseline_ranks", v.baseline_ranks, "baseline_step_seconds",
-    v.baseline_step_seconds, "scaling", v.scaling, "speedup", v.speedup, "speedup_low",
-    v.speedup_low, "speedup_high", v.speedup_high, "efficiency", v.efficiency, "efficiency_low",
-    v.efficiency_low, "efficiency_high", v.efficiency_high, "loss_verdict",
-    member_of(r.loss, &LossResult::verdict), "loss_largest_relative_difference",
-    member_of(r.loss, &LossResult::largest_relative_difference), "final_loss", v.final_loss,
-    "instrumented_step_seconds", member_of(r.breakdown, &Breakdown::step_seconds),
-    "compute_seconds", seconds(&Breakdown::compute), "communication_seconds",
-    seconds(&Breakdown::communication), "idle_seconds", seconds(&Breakdown::idle),
-    "optimizer_seconds", seconds(&Breakdown::optimizer), "other_seconds",
-    seconds(&Breakdown::other), "product_seconds", seconds(&Breakdown::products),
-    "communication_share", v.share_of_step({&Breakdown::communication, &Breakdown::idle}),
-    "product_share", v.share_of_step({&Breakdown::products}), "flops_per_second",
-    member_of(r.compute, &ComputeResult::flops_per_second), "flops_per_second_per_rank",
-    member_of(r.compute, &ComputeResult::flops_per_second_per_rank), "mfu",
-    member_of(r.compute, &ComputeResult::mfu), "planned_bytes",
-    member_of(r.memory, &MemoryResult::planned_bytes), "measured_bytes",
-    member_of(r.memory, &MemoryResult::measured_bytes), "predicted_step_seconds",
-    member_of(r.prediction, &Prediction::step_seconds), "checkpoint_bytes",
-    member_of(r.checkpoint, &CheckpointTimes::bytes), "checkpoint_write_seconds",
-    member_of(r.checkpoint, &CheckpointTimes::write_seconds), "checkpoint_write_bytes_per_second",
-    write_rate, "checkpoint_exposed_seconds",
-    member_of(r.checkpoint, &CheckpointTimes::exposed_seconds), "checkpoint_read_seconds",
-    member_of(r.checkpoint, &CheckpointTimes::read_seconds), "attempt",
-    r.attempt > 0 ? std::optional(r.attempt) : std::nullopt, "launch", r.launch, "simulated",
-    r.simulated);
+  f("id", r.id);
+  f("label", r.label);
+  f("status", r.status);
+  f("reason", r.reason);
+  f("strategy", factor("strategy"));
+  f("mesh", factor("mesh"));
+  f("ranks", factor("ranks"));
+  f("nodes", of_nodes());
+  f("global_batch", factor("global_batch"));
+  f("batch_per_rank", v.batch_per_rank);
+  f("microbatches", factor("microbatches"));
+  f("other_factors", join(other_factors(r.factors), " "));
+  f("step_seconds_median", member_of(r.step_seconds, &StepTimes::median));
+  f("step_seconds_mad", member_of(r.step_seconds, &StepTimes::mad));
+  f("step_seconds_min", member_of(r.step_seconds, &StepTimes::min));
+  f("step_seconds_p95", member_of(r.step_seconds, &StepTimes::p95));
+  f("step_seconds_max", member_of(r.step_seconds, &StepTimes::max));
+  f("step_seconds_ci95_low", member_of(r.step_seconds, &StepTimes::ci95_low));
+  f("step_seconds_ci95_high", member_of(r.step_seconds, &StepTimes::ci95_high));
+  f("step_seconds_n", member_of(r.step_seconds, &StepTimes::n));
+  f("step_seconds_outliers", member_of(r.step_seconds, &StepTimes::outliers));
+  f("samples_per_second", r.samples_per_second);
+  f("baseline", v.baseline);
+  f("baseline_ranks", v.baseline_ranks);
+  f("baseline_step_seconds", v.baseline_step_seconds);
+  f("scaling", v.scaling);
+  f("speedup", v.speedup);
+  f("speedup_low", v.speedup_low);
+  f("speedup_high", v.speedup_high);
+  f("efficiency", v.efficiency);
+  f("efficiency_low", v.efficiency_low);
+  f("efficiency_high", v.efficiency_high);
+  f("loss_verdict", member_of(r.loss, &LossResult::verdict));
+  f("loss_largest_relative_difference",
+    member_of(r.loss, &LossResult::largest_relative_difference));
+  f("final_loss", v.final_loss);
+  f("instrumented_step_seconds", member_of(r.breakdown, &Breakdown::step_seconds));
+  f("compute_seconds", seconds(&Breakdown::compute));
+  f("communication_seconds", seconds(&Breakdown::communication));
+  f("idle_seconds", seconds(&Breakdown::idle));
+  f("optimizer_seconds", seconds(&Breakdown::optimizer));
+  f("other_seconds", seconds(&Breakdown::other));
+  f("product_seconds", seconds(&Breakdown::products));
+  f("communication_share", v.share_of_step({&Breakdown::communication, &Breakdown::idle}));
+  f("product_share", v.share_of_step({&Breakdown::products}));
+  f("flops_per_second", member_of(r.compute, &ComputeResult::flops_per_second));
+  f("flops_per_second_per_rank", member_of(r.compute, &ComputeResult::flops_per_second_per_rank));
+  f("mfu", member_of(r.compute, &ComputeResult::mfu));
+  f("planned_bytes", member_of(r.memory, &MemoryResult::planned_bytes));
+  f("measured_bytes", member_of(r.memory, &MemoryResult::measured_bytes));
+  f("predicted_step_seconds", member_of(r.prediction, &Prediction::step_seconds));
+  f("checkpoint_bytes", member_of(r.checkpoint, &CheckpointTimes::bytes));
+  f("checkpoint_write_seconds", member_of(r.checkpoint, &CheckpointTimes::write_seconds));
+  f("checkpoint_write_bytes_per_second", write_rate);
+  f("checkpoint_exposed_seconds", member_of(r.checkpoint, &CheckpointTimes::exposed_seconds));
+  f("checkpoint_read_seconds", member_of(r.checkpoint, &CheckpointTimes::read_seconds));
+  f("attempt", r.attempt > 0 ? std::optional(r.attempt) : std::nullopt);
+  f("launch", r.launch);
+  f("simulated", r.simulated);
 }
 
 /// One line of a table, RFC 4180; unknown values are empty.

@@ -11,7 +11,7 @@ namespace {
 
 using plan_test::tutorial;
 
-// Of 32 rows, 3 ranks have 11, 11 and 10; of 8 batches, 88, 88 and 80. An output of 11 rows takes
+// 3 ranks have 11, 11 and 10 of 32 rows, and 88, 88 and 80 of 8 batches. An output of 11 rows takes
 // 2,816 bytes with 64 columns, and 44 bytes with one. Offsets are multiples of 64.
 TEST(PlanMemory, TutorialOnThreeRanks) {
   const Plan plan = make_plan(tutorial({{"data", 3}}));

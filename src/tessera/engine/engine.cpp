@@ -58,8 +58,8 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       buckets_(plan_, mesh.rank(), communicators_, used_, gradients_),
       messages_(stage_),
       sums_(plan_.input, stage_, communicators_),
-      optimizer_step_(plan_, mesh.rank(), options.optimizer, options.clip, communicators_, sums_,
-                      parameters_, used_, gradients_),
+      optimizer_step_(plan_, mesh.rank(), state_, options.optimizer, options.clip, communicators_,
+                      sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()) {
   if (plan.input.has_stages())

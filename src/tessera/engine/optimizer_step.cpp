@@ -34,19 +34,20 @@ std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>
 }  // namespace
 
 template <class T>
-OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const OptimizerConfig& optimizer,
-                                const ClipConfig& clip, const PlanCommunicators& communicators,
-                                const StepSums& sums, const StateArena<State>& parameters,
-                                const StateArena<T>& used, const StateArena<State>& gradients)
+OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& state,
+                                const OptimizerConfig& optimizer, const ClipConfig& clip,
+                                const PlanCommunicators& communicators, const StepSums& sums,
+                                const StateArena<State>& parameters, const StateArena<T>& used,
+                                const StateArena<State>& gradients)
     : clip_(clip),
       communicators_(communicators),
       sums_(sums),
       gradients_(gradients),
-      optimizer_(optimizer, plan.state(rank).moments()),
-      runs_(runs_of(plan.state(rank), parameters, gradients)),
+      optimizer_(optimizer, state.moments()),
+      runs_(runs_of(state, parameters, gradients)),
       unique_(plan.unique_gradients(rank)),
       loss_scale_(plan.input.scales_loss()) {
-  if (plan.state(rank).has_copies) copies_ = runs_of(plan.state(rank), used);
+  if (state.has_copies) copies_ = runs_of(state, used);
 }
 
 template <class T>

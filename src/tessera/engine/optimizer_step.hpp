@@ -23,10 +23,11 @@ class OptimizerStep {
   using State = StateOf<T>;
 
   /// `used` are the parameters that layers read: the memory of `parameters`, or copies of it.
-  OptimizerStep(const Plan& plan, Size rank, const OptimizerConfig& optimizer,
-                const ClipConfig& clip, const PlanCommunicators& communicators,
-                const StepSums& sums, const StateArena<State>& parameters,
-                const StateArena<T>& used, const StateArena<State>& gradients);
+  OptimizerStep(const Plan& plan, Size rank, const StatePlan& state,
+                const OptimizerConfig& optimizer, const ClipConfig& clip,
+                const PlanCommunicators& communicators, const StepSums& sums,
+                const StateArena<State>& parameters, const StateArena<T>& used,
+                const StateArena<State>& gradients);
 
   /// Begins the next step: counts it and forgets the overflow and the clipping of the last one.
   void begin();

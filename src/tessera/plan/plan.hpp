@@ -17,8 +17,8 @@
 
 namespace tessera {
 
-/// What the ranks of one pipeline stage do in a step. Without an axis `pipeline` there is one stage
-/// with all layers.
+/// The step of the ranks of one pipeline stage. Without an axis `pipeline` there is one stage with
+/// all layers.
 struct StagePlan {
   std::vector<Range> chunks;  ///< the stage's runs of layers; several with virtual stages
   ParameterLayout parameters;

@@ -14,7 +14,7 @@ namespace tessera {
 struct RankKinds {
   std::vector<Size> first;    ///< first rank of each kind, ascending
   std::vector<double> share;  ///< by kind, its fraction of all ranks
-  /// By set and kind, the lowest kind in the groups of ranks of this kind. All groups with the same
+  /// The lowest kind in the groups of ranks of a kind, by set and kind. All groups with the same
   /// leader have the same composition, and the simulation treats them as one group.
   std::map<RankSet, std::vector<Size>> leader;
   /// Returns the number of kinds.

@@ -312,7 +312,7 @@ class Simulator {
   std::vector<Members> of_stage_;                   ///< by stage, its kinds
   Members all_;                                     ///< all kinds
   std::map<Flight, std::vector<Begin>> in_flight_;  ///< by leader, each started call
-  /// By leader in RankSet::pipeline, each message; key: receiving stage and number.
+  /// The sent messages by receiving stage and number, each by leader in RankSet::pipeline.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;
 };
 

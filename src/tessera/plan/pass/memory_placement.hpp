@@ -12,8 +12,8 @@ namespace tessera {
 /// that need it at the same time use different instances of it.
 struct Storage {
   Size bytes = 0;  ///< of one instance
-  /// By microbatch, the positions in the list from the first to the last use. Ranges that begin
-  /// later end later.
+  /// Positions in the list from the first to the last use, by microbatch. Ranges that begin later
+  /// end later.
   std::vector<Range> alive{};
   // Set by place_in_memory():
   Size offset = 0;     ///< bytes from the start of the frame to the first instance

@@ -155,8 +155,7 @@ class Scheduler {
   void add_pass(const StagePass& of) {
     const bool is_backward = of.kind != PassKind::forward;
     const std::vector<Action>& planned = actions_of(of);
-    // By bucket, its last backward action. Recomputed forward actions do not change gradients.
-    std::map<Size, std::size_t> last;
+    std::map<Size, std::size_t> last;  // by bucket, its last action that changes gradients
     for (std::size_t i = 0; i < planned.size(); ++i)
       if (!planned[i].is(forward)) last[bucket_of(planned[i])] = i;
     Size in_use = none, complete = none;
