@@ -18,6 +18,7 @@
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/process/outcome.hpp>
 #include <tessera/train/checkpointing.hpp>
+#include <tessera/train/reporter.hpp>
 #include <tessera/train/session.hpp>
 
 #include "measure/slowest.hpp"
@@ -60,9 +61,13 @@ class TypedCaseRun final : public CaseRun {
     Verification result;
     LossCurve& curve = result.losses;
     session_.begin_traffic();
+    const Timer timer;
+    Reporter<T> reporter({.output = config_.output}, session_, config_.training.num_epochs,
+                         config_.training.num_epochs);
     Size left = most_steps.value_or(std::numeric_limits<Size>::max());
     while (result.epochs < config_.training.num_epochs && left > 0) {
       const std::vector<double> losses = session_.run_epoch([&] {
+        if (reporter.is_due()) reporter.report(result.epochs + 1, timer.seconds());
         check_time();
         return --left > 0;
       });
@@ -73,7 +78,9 @@ class TypedCaseRun final : public CaseRun {
                              static_cast<double>(losses.size()));
       if (!on_all_ranks(mesh_.world(), all_finite(losses))) break;
       if (!session_.validates_after(result.epochs)) continue;
-      curve.validations.push_back(session_.validate().loss);
+      const Validation validation = session_.validate();
+      reporter.validated(result.epochs, validation);
+      curve.validations.push_back(validation.loss);
       curve.validated_at.push_back(curve.steps.size());
     }
     result.measured_traffic = session_.measured_traffic();

@@ -11,6 +11,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/process/progress.hpp>
 
 #include "measure/gemm_peak.hpp"
 #include "measure/slowest.hpp"
@@ -219,6 +220,7 @@ double rate_beyond(double bytes, double seconds, double overhead) {
 
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates) {
+  const Activity activity("measuring the machine");
   const std::string float32(name_of(DType::float32));
   if (rates.count(float32) == 0) rates[float32] = gemm_peak(ranks, {DType::float32}, gemm_size, 5);
   Machine machine;

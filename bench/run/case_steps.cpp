@@ -40,6 +40,16 @@ Json first_problem(const std::vector<Json>& all) {
   return all[0];
 }
 
+/// Returns the configuration of a case, with metrics that are written into the results.
+Config with_own_files(const Case& point, const ResultsDirectory& results) {
+  Config config = point.config;
+  OutputConfig& output = config.output;
+  if (!output.metrics.empty())
+    output.metrics = results.path() / ResultsDirectory::of_case(point.id, "metrics.jsonl");
+  if (!output.tensorboard.empty()) output.tensorboard = results.path() / "tensorboard" / point.id;
+  return config;
+}
+
 }  // namespace
 
 void Attempt::run_steps(const FoundReference& reference) {
@@ -49,7 +59,7 @@ void Attempt::run_steps(const FoundReference& reference) {
     gemm_peak_ = std::max(context_.launch.peak(point_),
                           gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 3));
   const bool is_new = !run_;
-  if (is_new) run_ = CaseRun::make(point_.config, ranks());
+  if (is_new) run_ = CaseRun::make(with_own_files(point_, context_.results), ranks());
   if (!result_.is_measured()) {
     if (!verify_and_instrument(reference)) return;
     block_steps_ = block_steps(rules, median(slowest(ranks(), run_->time_steps(3))));

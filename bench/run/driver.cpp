@@ -13,6 +13,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/process/log.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 #include "results/result_parts.hpp"
@@ -154,7 +155,7 @@ std::string describe(const Attempt& attempt) {
 }
 
 /// Shows the case that runs, and an estimate of the time left.
-void show_progress(ProgressLine& progress, std::size_t done, std::size_t all, const Timer& clock,
+void show_progress(Activity& progress, std::size_t done, std::size_t all, const Timer& clock,
                    const std::string& id) {
   std::string left;
   if (done > 0)
@@ -184,7 +185,7 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
-  ProgressLine progress(is_first && progress_is_visible());
+  Activity progress("running cases");
   const Timer clock;
   const std::vector<bool> kept = choose_kept(cases, rules.keep_bytes);
   std::vector<std::unique_ptr<Attempt>> attempts(cases.size());
@@ -201,7 +202,6 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
       if (!attempt) attempt = std::make_unique<Attempt>(point, context, kept[order[i]]);
       attempt->run_round();
       if (is_first && round == 0) {
-        progress.erase();
         log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id, describe(*attempt)));
         write_summary(context.results);
       }

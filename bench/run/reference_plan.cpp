@@ -28,6 +28,7 @@ PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size micr
   const DistributedConfig given = training.distributed;
   training.microbatches = microbatches;
   run.config.checkpoint = {};
+  run.config.output = {};
   run.config.comm.backend = Backend::automatic;
   training.distributed = DistributedConfig{};
   training.distributed.strategy = strategy;

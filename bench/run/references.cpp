@@ -8,6 +8,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/process/progress.hpp>
 
 #include "results/result_parts.hpp"
 #include "run/group.hpp"
@@ -101,6 +102,7 @@ void References::compute(const ReferencePlan& plan, const Communicator& world,
 void References::make(const std::vector<const Case*>& cases, const Communicator& world,
                       AbortRecord& abort_record) {
   if (!study_.verify.enabled) return;
+  const Activity activity("training references on one rank");
   const Timer clock;
   std::set<std::string> names;
   for (const Case* point : cases) {

@@ -9,6 +9,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/predict/machine_file.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 
@@ -143,7 +144,9 @@ ExitCode simulate_study(const SimulateOptions& options) {
   const Simulation simulation(study, machine, name);
   std::set<std::string> made;
   RankSeconds spent;
+  Activity activity("simulating cases");
   for (const Case& point : cases) {
+    activity.update("simulating " + point.id);
     const CaseResult result = simulation.result_of(point);
     const auto ranks = static_cast<double>(point.ranks());
     if (result.status == "ok") {

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <cstdio>
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include <tessera/base/timer.hpp>
@@ -28,34 +24,6 @@ TEST_F(LogTest, NotesComeFromRankZeroAndErrorsFromAnyRank) {
   log_warning("careful");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "tessera: error: shown in one line\ntessera: a note\ntessera: warning: careful\n");
-}
-
-std::string written(std::FILE* file) {
-  std::rewind(file);
-  std::array<char, 256> text{};
-  const std::size_t size = std::fread(text.data(), 1, text.size(), file);
-  return std::string(text.data(), size);
-}
-
-TEST_F(LogTest, ProgressRewritesOneLineAndErasesIt) {
-  std::FILE* file = std::tmpfile();
-  ASSERT_NE(file, nullptr);
-  {
-    ProgressLine disabled(false, file, 0);
-    EXPECT_FALSE(disabled.due());
-    disabled.update("x");
-    ProgressLine line(true, file, 0);
-    line.update("1/2");
-    line.update("2/2");
-  }
-  {
-    ProgressLine slow(true, file, 1e6);
-    slow.update("first");
-    EXPECT_FALSE(slow.due());
-    slow.update("second");
-  }
-  EXPECT_EQ(written(file), "\r\x1b[K1/2\r\x1b[K2/2\r\x1b[K\r\x1b[Kfirst\r\x1b[K");
-  std::fclose(file);
 }
 
 TEST(Timer, RunsForwardAndRestarts) {

@@ -9,6 +9,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 
 namespace tessera {
@@ -71,6 +72,14 @@ void add_json(CLI::App& command, std::string& file, const std::string& what) {
       });
 }
 
+void add_progress(CLI::App& command, std::string& mode) {
+  command
+      .add_option("--progress", mode,
+                  "Lines on stderr that tell what is being done: " + join(names_of<ProgressMode>) +
+                      "; default: the variable TESSERA_PROGRESS, or auto")
+      ->type_name("MODE");
+}
+
 void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
@@ -96,6 +105,10 @@ void add_run(CLI::App& app, TrainOptions& options) {
   run.add_option("--until", options.until,
                  "Stop with a checkpoint at this local time, or at this many seconds since 1970")
       ->type_name("YYYY-MM-DDTHH:MM:SS|SECONDS");
+  run.add_option("--machine", options.machine,
+                 "Machine file: show which share of its peak the training reaches")
+      ->type_name("FILE");
+  add_progress(run, options.progress);
   run.add_flag("--quiet", options.quiet, "Print only warnings and errors");
   run.add_flag("--print-config", options.print_config,
                "Print the resolved configuration as TOML and exit");
@@ -115,6 +128,7 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   plan.add_option("--machine", options.machine,
                   "Machine file: predict how long the step takes there (see inputs/machines)")
       ->type_name("FILE");
+  add_progress(plan, options.progress);
   plan.add_flag("--advise", options.advises,
                 "Search strategies, meshes, microbatches and recomputation for the fastest step "
                 "on the machine, and show the best configurations");

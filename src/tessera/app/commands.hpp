@@ -25,6 +25,8 @@ struct TrainOptions {
   /// Checkpoint to resume from; empty: the latest one in checkpoint.directory.
   std::optional<std::string> resume{};
   bool resume_if_present = false;  ///< resume from the latest checkpoint, or start anew without one
+  std::string machine{};           ///< machine file; empty: no share of its peak is shown
+  std::string progress{};          ///< name of a ProgressMode; empty: TESSERA_PROGRESS, or auto
   std::string until{};             ///< time to stop with a checkpoint; empty: after the last epoch
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
@@ -37,10 +39,11 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 
 struct PlanOptions {
   ConfigSource source{};
-  std::string json{};     ///< file for the plan or the advice; empty: none
-  std::string machine{};  ///< machine file; empty: no times are predicted
-  bool advises = false;   ///< search for the fastest configuration instead of showing one plan
-  bool live = false;      ///< show the tensors of this launch; no other option applies
+  std::string json{};      ///< file for the plan or the advice; empty: none
+  std::string machine{};   ///< machine file; empty: no times are predicted
+  std::string progress{};  ///< as in TrainOptions
+  bool advises = false;    ///< search for the fastest configuration instead of showing one plan
+  bool live = false;       ///< show the tensors of this launch; no other option applies
 };
 
 /// `tessera plan`: prints the plan of one step, or the fastest configurations. Starts neither MPI

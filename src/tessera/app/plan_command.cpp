@@ -7,6 +7,7 @@
 #include <tessera/io/whole_file.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine_file.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
@@ -22,6 +23,7 @@ Findings advice_on(const Config& config, const PlanOptions& options) {
   if (options.machine.empty())
     throw ConfigError("--advise", "on", "needs --machine FILE, as in inputs/machines");
   const Machine machine = load_machine(options.machine);
+  const Activity activity("searching for the fastest configuration");
   const Advice advice = advise(config, planned_ranks(config), machine);
   return {advice_text(advice, machine), advice_json(advice, machine)};
 }
@@ -44,6 +46,7 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
 }  // namespace
 
 ExitCode plan_command(const PlanOptions& options) {
+  set_progress_mode(options.progress);
   if (!options.json.empty()) check_writable("--json", options.json);
   const Config config = load_config(options.source);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);

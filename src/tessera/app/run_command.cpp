@@ -12,16 +12,20 @@
 #include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/stop_time.hpp>
+#include <tessera/app/training_lines.hpp>
 #include <tessera/app/validation_text.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
-#include <tessera/process/log.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 #include <tessera/process/stop_signals.hpp>
@@ -98,15 +102,33 @@ std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
   };
 }
 
+Reporting reporting_of(const Config& config, const TrainOptions& options,
+                       std::optional<double> peak) {
+  Reporting reporting{.output = config.output};
+  if (!options.quiet || !options.progress.empty())
+    reporting.line = [peak](const TrainingProgress& now) { return training_line(now, peak); };
+  return reporting;
+}
+
+/// Returns the FLOP/s that the machine's products reach with the types of the configuration; none
+/// without a machine file.
+std::optional<double> peak_rate(const Config& config, const std::string& machine_file,
+                                const Topology& topology) {
+  if (machine_file.empty()) return std::nullopt;
+  return product_rate(load_machine(machine_file),
+                      plan_input(config, resolve_mesh(config, topology)));
+}
+
 template <class T>
 ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options,
-               const std::string& resume_from) {
+               const std::string& resume_from, std::optional<double> peak) {
   std::optional<StopSignals> signals;
   if (config.checkpoint.enabled()) signals.emplace();
   Trainer<T> trainer(config.model, config.training, config.comm,
                      {.config = config.checkpoint,
                       .wants_to_stop = stop_condition(signals, time_to_stop(options.until, config)),
-                      .provenance = collect_provenance(runtime)});
+                      .provenance = collect_provenance(runtime)},
+                     reporting_of(config, options, peak));
   if (!resume_from.empty()) trainer.resume(resume_from);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
@@ -122,15 +144,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   if (options.json.empty() && options.export_to.empty() && !config.checkpoint.enabled())
     output.conclude();
 
-  TrainingMetrics metrics;
-  {
-    ProgressLine progress(!options.quiet && progress_is_visible());
-    metrics = trainer.fit(config.data, [&](Size epoch, double loss) {
-      if (progress.due())
-        progress.update(
-            fmt::format("epoch {}/{}  loss {:.6f}", epoch, config.training.num_epochs, loss));
-    });
-  }
+  const TrainingMetrics metrics = trainer.fit(config.data);
   const std::string violation = violation_on_any_rank(world, metrics);
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   const auto write_results = [&](const std::filesystem::path& file) {
@@ -145,11 +159,16 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   if (!options.export_to.empty()) {
     const std::filesystem::path directory = options.export_to;
     write_results(directory / "results.json");
+    const Activity activity("writing samples and predictions");
     output.make([&] { export_predictions(directory, trainer, config.data); });
   }
   if (!options.quiet)
     output.make_on_first(
         [&] { print_output(results_text(config, metrics, mesh, violation.empty())); });
+  output.make_on_first([&] {
+    if (!metrics.metrics_not_written.empty())
+      throw Error(ExitCode::usage, metrics.metrics_not_written);
+  });
   output.conclude();
   if (!violation.empty()) throw Error(ExitCode::wrong_result, violation);
   if (!metrics.end_not_saved.empty()) throw Error(ExitCode::usage, metrics.end_not_saved);
@@ -170,12 +189,17 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
+  const Topology topology(node_of_ranks(world));
+  const std::optional<double> peak = collectively(world, [&] {
+    set_progress_mode(options.quiet && options.progress.empty() ? "none" : options.progress);
+    return peak_rate(config, options.machine, topology);
+  });
   collectively(
       world, [&] { row_of(config.data.kind).check_files(config.data, make_model(config.model)); });
   time_to_stop(options.until, config);  // checks --until, with the same result on all ranks
   const std::string resume_from = checkpoint_to_resume(world, config, options);
   return with_compute_type(compute_type(config), [&](auto t) {
-    return train<decltype(t)>(runtime, config, options, resume_from);
+    return train<decltype(t)>(runtime, config, options, resume_from, peak);
   });
 }
 

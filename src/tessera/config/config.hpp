@@ -113,6 +113,15 @@ struct CheckpointConfig {
   bool enabled() const { return !directory.empty(); }
 };
 
+/// Files of metrics, written while a training runs.
+struct OutputConfig {
+  std::string metrics{};      ///< file of JSON lines; empty: none
+  std::string tensorboard{};  ///< directory for TensorBoard's event files; empty: none
+  Size every_steps = 0;       ///< steps between records; 0: one at the end of each epoch
+
+  bool enabled() const { return !metrics.empty() || !tensorboard.empty(); }
+};
+
 /// Everything that a run depends on.
 struct Config {
   ModelConfig model{};
@@ -120,6 +129,7 @@ struct Config {
   TrainingConfig training{};
   CommOptions comm{};  ///< [comm], and distributed.backend
   CheckpointConfig checkpoint{};
+  OutputConfig output{};
 };
 
 /// Returns the type that layers compute with.

@@ -146,6 +146,11 @@ void check_checkpoint(const Config& config) {
       reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
 }
 
+void check_output(const OutputConfig& output) {
+  if (!output.enabled() && output.every_steps > 0)
+    reject("output.every_steps", output.every_steps, "needs output.metrics or output.tensorboard");
+}
+
 /// Checks that the sizes of the configuration are those of the launch.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
@@ -255,6 +260,7 @@ void validate(const Config& config, const Topology& topology) {
   check_loss(config);
   check_training(config);
   check_checkpoint(config);
+  check_output(config.output);
   validate(config.comm);
   check_launch(config.training.distributed, topology.ranks());
   const MeshShape mesh = resolve_mesh(config, topology);

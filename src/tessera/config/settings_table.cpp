@@ -68,6 +68,7 @@ auto& clip(auto& c) { return c.training.clip; }
 auto& distributed(auto& c) { return c.training.distributed; }
 auto& comm(auto& c) { return c.comm; }
 auto& checkpoint(auto& c) { return c.checkpoint; }
+auto& output(auto& c) { return c.output; }
 
 /// The row of the key "section.path", which sets the member `path` of `of(config)`.
 #define TESSERA_KEY(section, of, path, ...) \
@@ -239,6 +240,12 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(checkpoint, on_failure, "reaction to a checkpoint that cannot be written"),
       TESSERA_SETTING(checkpoint, overwrite,
                       "replace the checkpoints of another training in the directory"),
+
+      TESSERA_SETTING(output, metrics, "file of metrics, one JSON object per line; empty: none"),
+      TESSERA_SETTING(output, tensorboard, "directory for event files of TensorBoard; empty: none"),
+      TESSERA_SETTING(output, every_steps,
+                      "steps between records of metrics; 0: one at the end of each epoch",
+                      not_negative),
   };
 }
 #undef TESSERA_SETTING

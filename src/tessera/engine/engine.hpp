@@ -89,6 +89,8 @@ class Engine {
   const Optimizer<State>& optimizer() const { return optimizer_step_.optimizer(); }
   /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
   const LossScale& loss_scale() const { return optimizer_step_.loss_scale(); }
+  /// Returns OptimizerStep::own_squared_norm().
+  double own_squared_norm() const { return optimizer_step_.own_squared_norm(); }
 
  private:
   /// The operands of layers, by action of a list.

@@ -52,7 +52,8 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
 
 template <class T>
 void OptimizerStep<T>::begin() {
-  gradient_scale_ = static_cast<State>(1 / loss_scale_.value());
+  scale_ = loss_scale_.value();
+  gradient_scale_ = static_cast<State>(1 / scale_);
   overflows_ = false;
   ++steps_;
 }
@@ -79,7 +80,7 @@ struct OptimizerStep<T>::Operations {
     const Region region("tessera::clip");
     const ClipConfig& clip = step.clip_;
     const StepSums& sums = step.sums_;
-    const double scale = step.loss_scale_.value();
+    const double scale = step.scale_;
     if (clip.value)
       clip_by_value<State>(step.gradients_.flat(), static_cast<State>(*clip.value * scale));
     if (!clip.global_norm) return;
@@ -118,6 +119,13 @@ void OptimizerStep<T>::act(const Action& action, double learning_rate) {
     default:
       throw std::logic_error("the engine does not execute " + name_of(action));
   }
+}
+
+template <class T>
+double OptimizerStep<T>::own_squared_norm() const {
+  double sum = 0;
+  for (const Range& range : unique_) sum += sum_of_squares<State>(gradients_.range(range));
+  return sum / (scale_ * scale_);
 }
 
 template <class T>

@@ -37,6 +37,10 @@ class OptimizerStep {
   /// Continues after `steps` steps, when parameters and moments are already set.
   void resume(Size steps, const LossScaleState& loss_scale);
 
+  /// Returns the rank's part of the squared norm of the last step's gradient before clipping by
+  /// norm, as a term of a sum over the mesh. Waits for the device.
+  double own_squared_norm() const;
+
   /// Returns the number of steps that have begun, with those before resume().
   Size steps() const { return steps_; }
   const Optimizer<State>& optimizer() const { return optimizer_; }
@@ -57,6 +61,7 @@ class OptimizerStep {
   std::vector<Range> unique_;              ///< elements of the gradients in the norm
   LossScale loss_scale_;
   bool overflows_ = false;    ///< the gradient of this step is not finite on some rank
+  double scale_ = 1;          ///< loss scale of this step
   State gradient_scale_ = 1;  ///< factor of the gradients in the update
   Size steps_ = 0;
 };

@@ -48,6 +48,15 @@ std::vector<double> StepSums::take_losses(const std::vector<Size>& global_sample
   return losses;
 }
 
+double StepSums::own_losses(const Range& batches) const {
+  const Range part{batches.begin * per_batch(), batches.count * per_batch()};
+  const auto host =
+      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run(part.begin, part.count));
+  double sum = 0;
+  for (Size i = 0; i < part.count; ++i) sum += host(i);
+  return sum;
+}
+
 std::vector<double> StepSums::first_loss_sums(Size steps) const {
   const Vector<double> sums = allocate_vector<double>("tessera::first_loss_sums", places_.losses);
   Kokkos::deep_copy(sums, run(0, places_.losses));

@@ -34,6 +34,9 @@ class StepSums {
   /// `global_samples` holds the samples of each whole batch; `first` is the number of the first
   /// batch. Collective over RankSet::loss.
   std::vector<double> take_losses(const std::vector<Size>& global_samples, Size first);
+  /// Returns the rank's sum of the losses of consecutive batches. The sums stay. Waits for the
+  /// device.
+  double own_losses(const Range& batches) const;
   /// Returns the sums of losses of the first `steps` batches, over all ranks. The sums stay.
   /// Reduces as many elements as take_losses() does for a whole epoch, so that both add in the same
   /// order. Collective over RankSet::loss.

@@ -14,10 +14,9 @@ const std::string find_not_finite_label = "tessera::find_not_finite";
 const std::string add_up_label = "tessera::add_up";
 const std::string accumulate_label = "tessera::accumulate";
 
-}  // namespace
-
-template <class T>
-void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
+/// `result` is a rank-0 View.
+template <class T, class Result>
+void add_squares(const Vector<const T>& v, const Result& result) {
   const T* const data = v.data();
   const Size n = static_cast<Size>(v.extent(0));
   // Eight squares are added as a tree before they join the running sum. One chain of additions
@@ -38,7 +37,21 @@ void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size s
         }
         sum += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
       },
-      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot), n);
+      result, n);
+}
+
+}  // namespace
+
+template <class T>
+void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
+  add_squares(v, Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+}
+
+template <class T>
+double sum_of_squares(const Vector<const T>& v) {
+  double sum = 0;
+  add_squares(v, Kokkos::View<double, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(&sum));
+  return sum;
 }
 
 template <class T>
@@ -81,6 +94,8 @@ void accumulate(const Vector<const T>& from, const Vector<T>& to) {
 
 template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);
 template void sum_of_squares<double>(const Vector<const double>&, const Vector<double>&, Size);
+template double sum_of_squares<float>(const Vector<const float>&);
+template double sum_of_squares<double>(const Vector<const double>&);
 template void clip_by_value<float>(const Vector<float>&, float);
 template void clip_by_value<double>(const Vector<double>&, double);
 template void find_not_finite<float>(const Vector<const float>&, const Vector<double>&, Size);

@@ -12,6 +12,10 @@ namespace tessera {
 template <class T>
 void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot);
 
+/// Returns the sum of squares of v, added in double. Waits for the device. T: float, double.
+template <class T>
+double sum_of_squares(const Vector<const T>& v);
+
 /// Sets sums(slot) to 1 if an element of v is not finite, otherwise leaves it. Does not wait for
 /// the device. T: float, double.
 template <class T>

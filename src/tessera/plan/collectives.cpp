@@ -135,6 +135,8 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
       collector.add(call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums",
                     Cadence::check);
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
+  collector.add(RankSet::mesh, Operation::all_reduce, report_values * size_of(DType::float64),
+                "loss and norm", Cadence::report);
   return collector.rows();
 }
 
@@ -142,7 +144,8 @@ std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size
   Ledger ledger;
   for (const PlannedRun& run : runs) {
     const std::array<Size, names_of<Cadence>.size()> times{
-        run.steps, run.epochs, run.checks, run.evaluated_batches, run.validations, run.checkpoints};
+        run.steps,       run.epochs,      run.checks, run.evaluated_batches,
+        run.validations, run.checkpoints, run.reports};
     for (const CollectivePlan& collective : run.plan->collectives(rank)) {
       const Size n = times[static_cast<std::size_t>(collective.cadence)];
       Ledger::Count& count =

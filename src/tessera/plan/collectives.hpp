@@ -20,10 +20,18 @@ namespace tessera {
 struct Plan;
 
 /// The event that issues a planned collective.
-enum class Cadence : std::uint8_t { step, epoch, check, evaluated_batch, validation, checkpoint };
+enum class Cadence : std::uint8_t {
+  step,
+  epoch,
+  check,
+  evaluated_batch,
+  validation,
+  checkpoint,
+  report
+};
 template <>
-inline constexpr std::array<std::string_view, 6> names_of<Cadence>{
-    "step", "epoch", "check", "evaluated batch", "validation", "checkpoint"};
+inline constexpr std::array<std::string_view, 7> names_of<Cadence>{
+    "step", "epoch", "check", "evaluated batch", "validation", "checkpoint", "report"};
 
 /// The calls of a rank with the same axis, operation, cadence and purpose.
 struct CollectivePlan {
@@ -88,7 +96,12 @@ struct PlannedRun {
   Size evaluated_batches = 0;
   Size validations = 0;
   Size checkpoints = 0;
+  Size reports = 0;
 };
+
+/// The values that ranks add up for a report: the sum of losses, the squared norm of the gradient,
+/// and the step of the next report, which rank 0 chooses.
+inline constexpr Size report_values = 3;
 
 /// Returns the traffic of `rank` in all these runs together, in the order of Ledger::rows(). The
 /// measured traffic must equal it.

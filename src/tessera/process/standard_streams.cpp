@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
@@ -21,9 +22,13 @@ void occupy_standard_streams() {
 }
 
 void print_output(std::string_view text) {
-  errno = 0;
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (std::fflush(stdout) == 0 && written) return;
+  bool written = false;
+  above_progress([&] {
+    errno = 0;
+    written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    written = std::fflush(stdout) == 0 && written;
+  });
+  if (written) return;
   const std::string reason = errno != 0 ? std::strerror(errno) : "incomplete write";
   throw Error(ExitCode::usage, "cannot write to standard output: " + reason);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <utility>
+
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/train/session.hpp>
 
 namespace tessera {
@@ -33,6 +37,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       plan_(plan),
       last_plan_(plan_last_batch(plan, plan.input.samples)),
       last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
+  const Activity activity("setting up the model");
   // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
@@ -55,6 +60,7 @@ void TrainingSession<T>::change_data(const Plan& plan, const MakeData& make_data
 
 template <class T>
 void TrainingSession<T>::make(const MakeData& make) {
+  const Activity activity("making or reading samples");
   data_.reset();
   data_bytes_ = peak_of([&] { collectively(mesh_.world(), [&] { data_.emplace(make(plan_)); }); });
   const auto batches = [&](Size number, const Plan& last) {
@@ -86,7 +92,37 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
   }
   next_batch_ = 0;
   ++since_.epochs;
-  return losses();
+  std::vector<double> means = losses();
+  for (std::size_t b = static_cast<std::size_t>(reported_batches_); b < means.size(); ++b) {
+    const Size count = plan_.input.loss_count(global_samples_[b]);
+    finished_losses_ += means[b] * static_cast<double>(count);
+    finished_loss_count_ += count;
+  }
+  reported_batches_ = 0;
+  return means;
+}
+
+template <class T>
+std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
+  ++since_.reports;
+  const Range batches{reported_batches_, next_batch_ - reported_batches_};
+  StepReport report{.step = steps_,
+                    .loss_sum = std::exchange(finished_losses_, 0),
+                    .loss_count = std::exchange(finished_loss_count_, 0),
+                    .samples = samples_since_ - std::exchange(reported_samples_, samples_since_)};
+  for (Size b = batches.begin; b < batches.end(); ++b)
+    report.loss_count += plan_.input.loss_count(global_samples_[b]);
+  reported_batches_ = next_batch_;
+  // Ranks along `model` hold the same sums of losses.
+  const bool adds_losses = plan_.model_coordinate(mesh_.rank()) == 0;
+  report_sums_(0) = adds_losses ? engine_->sums().own_losses(batches) : 0;
+  report_sums_(1) = engine_->own_squared_norm();
+  report_sums_(2) = wish;
+  engine_->communicators()[RankSet::mesh].all_reduce(report_sums_);
+  report.loss_sum += report_sums_(0);
+  report.gradient_norm = std::sqrt(report_sums_(1));
+  report.learning_rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_ - 1);
+  return {report, report_sums_(2)};
 }
 
 template <class T>
@@ -98,7 +134,7 @@ std::vector<double> TrainingSession<T>::losses_for_checkpoint() {
 template <class T>
 void TrainingSession<T>::resume(const TrainingState& state) {
   steps_ = state.step;
-  next_batch_ = state.batch();
+  next_batch_ = reported_batches_ = state.batch();
   engine_->resume(state.step, state.loss_scale, state.losses_so_far);
 }
 
@@ -115,6 +151,7 @@ bool TrainingSession<T>::validates_after(Size epoch) const {
 
 template <class T>
 Validation TrainingSession<T>::validate() {
+  const Activity activity("validating");
   const Size first_slot = plan_.steps_per_epoch();
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
@@ -139,7 +176,7 @@ template <class T>
 void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
   since_ = {};
-  last_steps_since_ = samples_since_ = 0;
+  last_steps_since_ = samples_since_ = reported_samples_ = 0;
 }
 
 template <class T>

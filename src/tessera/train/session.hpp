@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/checkpoint/training_state.hpp>
@@ -20,6 +21,18 @@ struct Validation {
   double loss = 0;
   /// Relative error in the L2 norm, if the exact solution is known.
   std::optional<double> solution_error{};
+};
+
+/// What a training measured since its previous report, over all ranks.
+struct StepReport {
+  Size step = 0;  ///< steps made, with those before a resumption
+  double loss_sum = 0;
+  Size loss_count = 0;       ///< terms of loss_sum
+  Size samples = 0;          ///< without those before a resumption
+  double gradient_norm = 0;  ///< of the last step, before clipping by norm
+  double learning_rate = 0;  ///< of the last step
+
+  double loss() const { return loss_sum / static_cast<double>(loss_count); }
 };
 
 /// The samples of a training.
@@ -59,6 +72,11 @@ class TrainingSession {
   Size batches_done() const { return next_batch_; }
   /// Returns the loss sums of these batches for a checkpoint, whose calls join the planned traffic.
   std::vector<double> losses_for_checkpoint();
+  /// Returns the report of the steps since the previous report, and the sum over ranks of `wish`.
+  /// Waits for the device.
+  std::pair<StepReport, double> report(double wish);
+  /// Makes the next report begin with this batch of the epoch.
+  void report_from(Size batch) { reported_batches_ = batch; }
   /// Continues from a checkpoint whose tensors are already in the engine.
   void resume(const TrainingState& state);
   /// Returns the loss of the latest step on each batch of the epoch.
@@ -67,6 +85,7 @@ class TrainingSession {
   Validation validate();
 
   const Plan& plan() const { return plan_; }
+  const Communicator& world() const { return mesh_.world(); }
   const Dataset<StateOf<T>>& data() const { return data_->training; }
   /// Returns true if this epoch, counted from 1, is followed by a validation.
   bool validates_after(Size epoch) const;
@@ -99,6 +118,11 @@ class TrainingSession {
   std::vector<Size> global_samples_, validation_samples_;  ///< samples of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0, next_batch_ = 0;
+  // Since the previous report, which included so many batches of the epoch and so many samples:
+  Size reported_batches_ = 0, reported_samples_ = 0;
+  double finished_losses_ = 0;  ///< of batches of earlier epochs
+  Size finished_loss_count_ = 0;
+  Kokkos::View<double[report_values], Kokkos::HostSpace> report_sums_{"tessera::report"};
   // Since begin_traffic():
   PlannedRun since_{};  ///< its steps are those on full batches
   Size last_steps_since_ = 0, samples_since_ = 0;

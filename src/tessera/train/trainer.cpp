@@ -15,14 +15,15 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/sample_checksums.hpp>
 #include <tessera/process/log.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
 namespace {
 
 Config assemble(const ModelConfig& model, const TrainingConfig& training, const CommOptions& comm,
-                const CheckpointConfig& checkpoint) {
-  Config config{model, {}, training, comm, checkpoint};
+                const CheckpointConfig& checkpoint, const OutputConfig& output) {
+  Config config{model, {}, training, comm, checkpoint, output};
   // fit() gets the data. Until then, random data stand for them.
   config.data.kind = DataKind::random;
   config.data.samples = training.batch_size;
@@ -100,13 +101,15 @@ void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
 
 template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
-                    const CommOptions& comm, const Checkpointing& checkpointing)
-    : config_(assemble(model, training, comm, checkpointing.config)),
+                    const CommOptions& comm, const Checkpointing& checkpointing,
+                    const Reporting& reporting)
+    : config_(assemble(model, training, comm, checkpointing.config, reporting.output)),
       world_(Communicator::world(agreed_options(config_))),
       topology_(node_of_ranks(world_)),
       mesh_(world_, valid_mesh(config_, topology_, world_)),
       model_(make_model(config_.model)),
-      checkpointing_(checkpointing) {
+      checkpointing_(checkpointing),
+      reporting_(reporting) {
   check_types<T>(config_);
 }
 
@@ -186,8 +189,11 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   if (!path.empty()) read_checkpoint(path, state, metrics);
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
+  const Size epochs = config_.training.num_epochs;
+  Reporter<T> reporter(reporting_, *session_, epochs,
+                       epochs - static_cast<Size>(metrics.epoch_losses.size()));
   try {
-    run_epochs(observe, metrics);
+    run_epochs(observe, metrics, reporter);
   } catch (const Error& error) {
     // All ranks stop together, so the checkpoint in flight can be finished.
     if (saves_ && error.code() == ExitCode::wrong_result)
@@ -200,6 +206,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.planned.traffic = session_->planned_traffic();
   metrics.measured.traffic = session_->measured_traffic();
   metrics.samples = session_->samples_since();
+  metrics.metrics_not_written = reporter.failure();
   metrics.wall_seconds = wall.seconds();
   take_slowest(world_, metrics);
   return metrics;
@@ -228,6 +235,7 @@ void Trainer<T>::open_saves() {
 template <class T>
 void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& state,
                                  TrainingMetrics& metrics) {
+  const Activity activity("reading " + path);
   const Size batches = session_->data().num_batches();
   if (state.batch() >= batches || state.step != state.epoch() * batches + state.batch())
     throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
@@ -263,6 +271,7 @@ void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
 
 template <class T>
 void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
+  const Activity activity("writing a checkpoint");
   TrainingState state;
   state.step = session_->steps();
   state.loss_scale = engine().loss_scale().state();
@@ -285,13 +294,15 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
 }
 
 template <class T>
-void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics) {
+void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics,
+                            Reporter<T>& reporter) {
   const Size first = session_->steps(), batches = session_->data().num_batches();
   NextMove move = NextMove::go_on;
   for (Size epoch = static_cast<Size>(metrics.epoch_losses.size()) + 1;
        epoch <= config_.training.num_epochs && move != NextMove::stop; ++epoch) {
     Timer stepping;
     const std::vector<double> losses = session_->run_epoch([&] {
+      if (reporter.is_due()) reporter.report(epoch, metrics.stepping_seconds + stepping.seconds());
       bool is_written = false;
       if (saves_) {
         auto& [ranks, store, schedule] = *saves_;
@@ -318,8 +329,10 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
                     std::isnan(loss) ? "not a number" : "infinite");
     });
     const bool is_last = epoch == config_.training.num_epochs;
-    if (session_->validates_after(epoch))
+    if (session_->validates_after(epoch)) {
       metrics.validations.push_back({epoch, session_->validate()});
+      reporter.validated(epoch, metrics.validations.back().result);
+    }
     if (observe) observe(epoch, loss);
     const bool ends = move == NextMove::stop || (saves_ && is_last && checkpointing_.config.at_end);
     if (ends || move == NextMove::save) save(metrics, ends);

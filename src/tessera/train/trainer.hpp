@@ -14,6 +14,7 @@
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/train/checkpointing.hpp>
+#include <tessera/train/reporter.hpp>
 #include <tessera/train/session.hpp>
 
 namespace tessera {
@@ -49,6 +50,8 @@ struct TrainingMetrics {
   std::string last_checkpoint{};
   /// Why the final state could not be saved; set with checkpoint.on_failure = "continue".
   std::string end_not_saved{};
+  /// Why the files of [output] are incomplete; "" if they are not, and on ranks other than 0.
+  std::string metrics_not_written{};
 
   /// NaN before the first epoch has ended.
   double initial_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.front(); }
@@ -84,7 +87,8 @@ class Trainer {
   /// Validates the configuration against the launch and makes the mesh. Throws the same ConfigError
   /// on every rank, also if ranks have different configurations.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
-                   const CommOptions& comm = {}, const Checkpointing& checkpointing = {});
+                   const CommOptions& comm = {}, const Checkpointing& checkpointing = {},
+                   const Reporting& reporting = {});
 
   /// Trains on arrays that every rank holds whole: x (samples * input positions, input width) and y
   /// (samples * output positions, target width). Each rank reads its rows in place. The first call
@@ -138,7 +142,7 @@ class Trainer {
   using MakeData = typename TrainingSession<T>::MakeData;
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
-  void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
+  void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics, Reporter<T>& reporter);
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);
@@ -164,6 +168,7 @@ class Trainer {
     SaveSchedule schedule;
   };
   Checkpointing checkpointing_;
+  Reporting reporting_;
   Config fit_config_;  ///< configuration of the current fit() with its data
   std::string resume_from_;
   /// TrainingState::training; unset before the first save.

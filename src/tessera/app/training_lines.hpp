@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/train/reporter.hpp>
+
+namespace tessera {
+
+/// Returns the line that shows the progress of a training. `peak` is the FLOP/s that the products
+/// of a rank reach, if they are known.
+std::string training_line(const TrainingProgress& progress, std::optional<double> peak);
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include <tessera/config/config.hpp>
+#include <tessera/io/append_file.hpp>
+#include <tessera/io/event_file.hpp>
+
+namespace tessera {
+
+/// Writes the metrics of a training to the files of [output]. Each record is in the files when
+/// write() returns. The README of this folder describes the files.
+class MetricsLog {
+ public:
+  /// Opens the files. Records of an earlier run stay up to `steps`, the steps that the training has
+  /// already made; later ones are removed. Throws Error (usage) if that fails.
+  MetricsLog(const OutputConfig& output, Size steps);
+
+  /// Writes a record. After a failure it warns and writes nothing more.
+  void write(Size step, Size epoch, std::span<const NamedNumber> numbers);
+  /// Returns why a record could not be written; "" if all were.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  std::optional<AppendFile> lines_, events_;
+  std::string failure_;
+};
+
+}  // namespace tessera

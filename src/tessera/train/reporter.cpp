@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include <tessera/comm/agree.hpp>
+#include <tessera/train/reporter.hpp>
+
+namespace tessera {
+namespace {
+
+/// Returns the step of the first progress: after about 2 s on a slow core, but not after more than
+/// 1000 steps. All ranks know it without a message; at that step rank 0 knows how long steps take.
+Size first_shown(const Plan& plan) {
+  constexpr double slow_rate = 1e10;  // FLOP/s
+  const double flops = plan.flops.total() / static_cast<double>(plan.input.mesh.num_ranks());
+  return static_cast<Size>(std::clamp(2 * slow_rate / std::max(flops, 1.0), 1.0, 1000.0));
+}
+
+}  // namespace
+
+template <class T>
+void Reporter<T>::Window::add(const StepReport& report) {
+  StepReport added = report;
+  added.loss_sum += sum.loss_sum;
+  added.loss_count += sum.loss_count;
+  added.samples += sum.samples;
+  sum = added;
+}
+
+template <class T>
+StepReport Reporter<T>::Window::take(double seconds) {
+  begin = seconds;
+  return std::exchange(sum, {});
+}
+
+template <class T>
+Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs,
+                      Size epochs_left)
+    : reporting_(reporting),
+      session_(session),
+      is_first_rank_(session.world().rank() == 0),
+      first_step_(session.steps()),
+      last_step_(session.steps() - session.batches_done() +
+                 epochs_left * session.data().num_batches()),
+      epochs_(epochs) {
+  if (reporting.output.enabled()) {
+    collectively(session.world(), [&] {
+      if (is_first_rank_) log_.emplace(reporting.output, first_step_);
+    });
+    next_record_ = next_record();
+    // A resumed training knows the losses of the epoch from its checkpoint, also for the first
+    // record.
+    const Size every = reporting.output.every_steps;
+    const Size since_record = every > 0 ? first_step_ % every : session.batches_done();
+    session.report_from(std::max(session.batches_done() - since_record, Size{0}));
+  }
+  if (reporting.line) next_shown_ = first_step_ + first_shown(session.plan());
+}
+
+template <class T>
+Size Reporter<T>::next_record() const {
+  const Size every = reporting_.output.every_steps, step = session_.steps();
+  if (every > 0) return (step / every + 1) * every;
+  const Size batches = session_.data().num_batches();
+  return step + batches - session_.batches_done() % batches;
+}
+
+/// Returns the number of steps until rank 0 wants to show progress again.
+template <class T>
+double Reporter<T>::steps_until_shown() const {
+  constexpr double shortest = 1;  // second
+  const double rate =
+      static_cast<double>(session_.steps() - first_step_) / std::max(clock_.seconds(), 1e-9);
+  return std::max(1.0, std::floor(rate * std::max(shortest, activity_.seconds_until_due())));
+}
+
+template <class T>
+void Reporter<T>::report(Size epoch, double stepping_seconds) {
+  const Size step = session_.steps();
+  const bool for_person = step >= next_shown_, for_files = step >= next_record_;
+  const auto [report, steps_until_next] =
+      session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
+  shown_.add(report);
+  recorded_.add(report);
+  if (for_person) {
+    next_shown_ = steps_until_next < static_cast<double>(last_step_)
+                      ? step + static_cast<Size>(steps_until_next)
+                      : never;
+    if (is_first_rank_ && activity_.seconds_until_due() <= 0) show(epoch, stepping_seconds);
+  }
+  if (for_files) {
+    next_record_ = next_record();
+    if (log_) record(epoch, stepping_seconds);
+  }
+}
+
+template <class T>
+void Reporter<T>::show(Size epoch, double stepping_seconds) {
+  const double steps = static_cast<double>(session_.steps() - first_step_);
+  const double rate = shown_.samples_per_second(stepping_seconds);
+  const Plan& plan = session_.plan();
+  const double batches_per_second = rate / static_cast<double>(plan.input.batch_size);
+  activity_.update(reporting_.line(
+      {.report = shown_.take(stepping_seconds),
+       .epoch = epoch,
+       .epochs = epochs_,
+       .steps = last_step_,
+       .samples_per_second = rate,
+       .flops_per_second = batches_per_second * plan.flops.total() /
+                           static_cast<double>(plan.input.mesh.num_ranks()),
+       .device_bytes = session_.measured_bytes(),
+       .seconds_left =
+           clock_.seconds() * static_cast<double>(last_step_ - session_.steps()) / steps}));
+}
+
+template <class T>
+void Reporter<T>::record(Size epoch, double stepping_seconds) {
+  const double rate = recorded_.samples_per_second(stepping_seconds);
+  const StepReport report = recorded_.take(stepping_seconds);
+  const std::vector<NamedNumber> numbers{{"loss", report.loss()},
+                                         {"gradient_norm", report.gradient_norm},
+                                         {"learning_rate", report.learning_rate},
+                                         {"samples_per_second", rate}};
+  log_->write(report.step, epoch, numbers);
+}
+
+template <class T>
+void Reporter<T>::validated(Size epoch, const Validation& result) {
+  if (!log_) return;
+  std::vector<NamedNumber> numbers{{"validation_loss", result.loss}};
+  if (result.solution_error) numbers.emplace_back("solution_error", *result.solution_error);
+  log_->write(session_.steps(), epoch, numbers);
+}
+
+TESSERA_INSTANTIATE_CLASS(Reporter);
+
+}  // namespace tessera

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <tessera/base/timer.hpp>
+#include <tessera/process/progress.hpp>
+#include <tessera/train/metrics_log.hpp>
+#include <tessera/train/session.hpp>
+
+namespace tessera {
+
+/// The progress of a training, for a person who watches.
+struct TrainingProgress {
+  StepReport report{};                    ///< since the previous progress
+  Size epoch = 0, epochs = 0, steps = 0;  ///< the epoch of the last step; all that are to be made
+  double samples_per_second = 0;          ///< since the previous progress
+  double flops_per_second = 0;            ///< of a rank on average; matrix products only
+  Size device_bytes = 0;                  ///< memory of rank 0
+  double seconds_left = 0;
+};
+
+/// What a training tells while it runs. All ranks must agree on it.
+struct Reporting {
+  OutputConfig output{};  ///< files, which rank 0 writes
+  /// Returns the line that shows progress; none: nothing is shown.
+  std::function<std::string(const TrainingProgress&)> line{};
+};
+
+/// Makes the reports of a training: after each `output.every_steps` steps for files, and after
+/// steps that rank 0 chooses for a person. A report is one all-reduce, in which rank 0 also
+/// announces the next one, so that no step communicates more. All functions are collective.
+template <class T>
+class Reporter {
+ public:
+  /// Opens the files. `epochs_left` epochs will follow.
+  Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs, Size epochs_left);
+
+  /// Returns true if a report is due after the steps that are made.
+  bool is_due() const {
+    return session_.steps() >= next_shown_ || session_.steps() >= next_record_;
+  }
+  /// Makes a report that is due. `stepping_seconds` is the time in steps so far.
+  void report(Size epoch, double stepping_seconds);
+  /// Writes the result of a validation.
+  void validated(Size epoch, const Validation& result);
+  /// Returns why files are incomplete; "" if they are complete, and on ranks other than 0.
+  std::string failure() const { return log_ ? log_->failure() : ""; }
+
+ private:
+  /// Reports that were made since the last one of a kind.
+  struct Window {
+    StepReport sum{};
+    double begin = 0;  ///< stepping seconds
+    void add(const StepReport& report);
+    /// Returns the sum and begins anew.
+    StepReport take(double seconds);
+    double samples_per_second(double seconds) const {
+      return static_cast<double>(sum.samples) / (seconds - begin);
+    }
+  };
+
+  double steps_until_shown() const;
+  Size next_record() const;
+  void show(Size epoch, double stepping_seconds);
+  void record(Size epoch, double stepping_seconds);
+
+  static constexpr Size never = std::numeric_limits<Size>::max();
+
+  Reporting reporting_;
+  TrainingSession<T>& session_;
+  bool is_first_rank_;
+  Size first_step_, last_step_, epochs_;
+  std::optional<MetricsLog> log_;  ///< on rank 0
+  Timer clock_;
+  Activity activity_{"training: first steps"};
+  Window shown_, recorded_;
+  Size next_shown_ = never, next_record_ = never;
+};
+
+}  // namespace tessera
