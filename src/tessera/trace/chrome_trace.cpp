@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/chrome_trace.hpp"
-
 #include <fmt/format.h>
 
-namespace tessera::bench {
+#include <tessera/trace/chrome_trace.hpp>
+
+namespace tessera {
 namespace {
 
 nlohmann::json event(std::string name, const char* category, std::size_t rank, double begin,
@@ -41,4 +41,4 @@ nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks) {
   return {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera

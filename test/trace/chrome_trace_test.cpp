@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/chrome_trace.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tessera/base/types.hpp>
+#include <tessera/trace/chrome_trace.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
@@ -47,4 +46,4 @@ TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
 }
 
 }  // namespace
-}  // namespace tessera::bench
+}  // namespace tessera
