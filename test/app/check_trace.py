@@ -12,18 +12,17 @@ file, ranks, steps, names = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys
 with open(file, encoding="utf-8") as stream:
     events = json.load(stream)["traceEvents"]
 rows = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
-assert rows == {rank: f"rank {rank}" for rank in range(ranks)}, rows
+assert rows == {rank + 1: f"rank {rank}" for rank in range(ranks)}, rows
 for rank in range(ranks):
-    slices = [event for event in events if event["ph"] == "X" and event["tid"] == rank]
-    # Of slices that begin together, the longer one is outside.
-    slices.sort(key=lambda event: (event["ts"], -event["dur"]))
+    slices = [event for event in events if event["ph"] == "X" and event["tid"] == rank + 1]
+    assert slices == sorted(slices, key=lambda event: event["ts"]), f"rank {rank} is not sorted"
     open_ends = []
     for event in slices:
         begin, end = event["ts"], event["ts"] + event["dur"]
         assert begin >= 0 and event["dur"] >= 0, event
-        while open_ends and open_ends[-1] <= begin + 1e-3:
+        while open_ends and open_ends[-1] <= begin:
             open_ends.pop()
-        assert not open_ends or end <= open_ends[-1] + 1e-3, f"rank {rank}: {event} ends outside of its parent"
+        assert not open_ends or end <= open_ends[-1], f"rank {rank}: {event} ends outside of its parent"
         assert open_ends or event["name"] == "step", f"rank {rank}: {event} is outside of a step"
         open_ends.append(end)
     present = [event["name"] for event in slices]
