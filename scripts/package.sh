@@ -3,14 +3,16 @@
 # shellcheck source-path=SCRIPTDIR
 usage() {
   cat <<'TEXT'
-usage: scripts/package.sh [--preset release|cuda] [--build DIR] [--gzip] [-o DIR]
+usage: scripts/package.sh [--preset release|cuda] [--build DIR] [--with-mpi] [--gzip] [-o DIR]
 
 Makes tessera-VERSION-SYSTEM-PROCESSOR-BACKENDS.tar.xz, which can be unpacked anywhere: programs, the libraries that they
 load, inputs, examples, manual pages and documentation. The machine that runs them needs the MPI library, and CUDA and
-NCCL for the preset cuda, in the versions of this machine, and a C library at least as new.
+NCCL for the preset cuda, in the versions of this machine, and a C library at least as new. With --with-mpi it needs no
+MPI: source env.sh in the unpacked folder, then mpirun starts ranks on that one host.
 
   --preset NAME   what to build, in build/package-NAME, for any processor of this kind (release)
   --build DIR     pack the programs that this build has made, and build nothing
+  --with-mpi      include this machine's Open MPI 4, without its components for fast networks
   --gzip          make a .tar.gz, which is larger and takes seconds in place of a minute
   -o DIR          where to put the package (build)
 TEXT
@@ -20,11 +22,12 @@ TEXT
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 take_package_arguments() {
-  preset=release build='' format=TXZ output=$root/build
+  preset=release build='' format=TXZ with_mpi=OFF output=$root/build
   while (($# > 0)); do
     case $1 in
       -h | --help) usage; exit 0 ;;
       --gzip) format=TGZ; shift ;;
+      --with-mpi) with_mpi=ON; shift ;;
       --preset | --build | -o)
         [[ -n ${2:-} ]] || die "$1 needs a value"
         case $1 in
@@ -37,6 +40,7 @@ take_package_arguments() {
     esac
   done
   [[ $preset =~ ^(release|cuda)$ ]] || die "--preset '$preset': must be release or cuda"
+  if [[ $with_mpi == ON ]]; then command -v orted > /dev/null || die "--with-mpi needs Open MPI 4, whose orted is not in PATH"; fi
   mkdir -p "$output"
   output=$(cd "$output" && pwd)
 }
@@ -59,7 +63,7 @@ if [[ -z $build ]]; then build_package; fi
 build=$(cd "$build" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cpack --config "$build/CPackConfig.cmake" -G "$format" -B "$work"
+cpack --config "$build/CPackConfig.cmake" -G "$format" -D CPACK_TESSERA_MPI=$with_mpi -B "$work"
 for file in "$work"/*.tar.*; do
   mv "$file" "$output"
   say "Package: $output/$(basename "$file")"
