@@ -51,6 +51,18 @@ launch run "$inputs/tutorial.toml" --quiet --trace missing/trace.json
 expect_code 1
 expect_one_error "--trace = missing/trace.json"
 
+# A limit on the size of files stands for a full disk. Training goes on, and the results are there. Open MPI's own files
+# would be longer without the variable.
+begin disk-fills-up
+(cd "$here" && trap '' XFSZ && ulimit -f 20 && export PMIX_MCA_gds="hash" && exec "$program" run "$inputs/tutorial.toml" --quiet \
+  --trace trace.json --trace-steps 2:150 --json out.json) \
+  2> "$err" | cat > "$out"
+code=${PIPESTATUS[0]}
+expect_code 1
+expect_one_error "cannot write trace.json: File too large"
+expect_files out.json
+grep -q '"steps": 160' "$here/out.json" || fail "the training was cut short"
+
 begin wrong_steps
 for steps in 3:2 0:4 2:x 4; do
   launch run "$inputs/tutorial.toml" --trace trace.json --trace-steps "$steps"
