@@ -15,7 +15,7 @@ fail() {
 
 with_mpi=()
 if command -v orted > /dev/null; then with_mpi=(--with-mpi); fi
-"$script" --build "$build" --gzip "${with_mpi[@]}" -o "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+"$script" --build "$build" "${with_mpi[@]}" -o "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
 mkdir "$work/unpacked"
 tar -xzf "$work"/tessera-*.tar.gz -C "$work/unpacked" --strip-components=1
 cd "$work/unpacked"
