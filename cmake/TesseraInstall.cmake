@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the library: headers under include/tessera, and a package config that gives tessera::tessera. Programs and
-# manual pages are installed if they have been built. The target tessera_install builds everything but the tests.
+# manual pages are installed if they have been built. The target tessera_install builds everything but the tests. Files that
+# only compilers need are the component "development".
 add_custom_target(tessera_install DEPENDS tessera)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -8,10 +9,10 @@ set(tessera_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_include_directories(tessera PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-install(TARGETS tessera EXPORT tesseraTargets)
+install(TARGETS tessera EXPORT tesseraTargets ARCHIVE COMPONENT development LIBRARY NAMELINK_COMPONENT development)
 install(TARGETS tessera_cli OPTIONAL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
+  COMPONENT development FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE)
 # Users run and read these: inputs, examples, templates of jobs and the report. bash loads the completion file that has
 # the program's name.
 set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
@@ -29,7 +30,8 @@ foreach(program IN ITEMS tessera tessera-bench tessera-micro)
   install(FILES ${PROJECT_SOURCE_DIR}/scripts/completion.bash RENAME ${program}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()
-install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir})
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir}
+  COMPONENT development)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
   ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${tessera_package_dir})
@@ -38,4 +40,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/TesseraKokkos.cmake ${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindParallelHDF5.cmake
-  DESTINATION ${tessera_package_dir})
+  DESTINATION ${tessera_package_dir} COMPONENT development)

@@ -153,6 +153,6 @@ if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  install_missing dnnl ParallelHDF5 Matplotlib Jinja2 Chromium Iproute2 PyYAML Help2man ClangFormat ClangTidy Doxygen
+  install_missing dnnl ParallelHDF5 Matplotlib Jinja2 Chromium Iproute2 PyYAML Help2man Patchelf ClangFormat ClangTidy Doxygen
   say "For CMake: export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-}"
 fi

@@ -3,10 +3,9 @@
 
 #include <vector>
 
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/trace/region_timer.hpp>
 
 #include "document/document.hpp"
-#include "measure/instrument.hpp"
 
 namespace tessera::bench {
 
@@ -37,18 +36,8 @@ struct Breakdown {
   TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products);
 };
 
-/// Sets `waiting` of each call of the traces, by rank of the mesh. A call waits for all its time
-/// but that of the last rank to arrive in its group; a message waits for all its time but that of
-/// the shortest one. A stage that progresses its messages during a pass does not wait. If the ranks
-/// of a group have different numbers of calls, because tests completed requests, waits are 0.
-void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
-
 /// Combines the ranks' traces of `steps` steps. The time in a call is idle while it waits, and
 /// communication otherwise.
 Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps);
-
-/// Returns the ranks that communicate with `rank` over one or several axes: "data", "data+fsdp".
-/// For any other name, such as "world", it returns all ranks.
-std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
 
 }  // namespace tessera::bench

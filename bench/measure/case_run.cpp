@@ -17,6 +17,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/process/outcome.hpp>
+#include <tessera/trace/waits.hpp>
 #include <tessera/train/checkpointing.hpp>
 #include <tessera/train/reporter.hpp>
 #include <tessera/train/session.hpp>
@@ -129,11 +130,7 @@ class TypedCaseRun final : public CaseRun {
       mine = timer.trace();
     }
     compute_seconds_ = (mine.compute + mine.optimizer) / static_cast<double>(steps);
-    std::vector<RankTrace> ranks;
-    for (const nlohmann::json& trace : gather_json(mesh_.world(), mine))
-      ranks.push_back(trace.get<RankTrace>());
-    find_waits(mesh(), ranks);
-    return ranks;
+    return gather_traces(mesh_.world(), mesh(), mine);
   }
 
   CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,

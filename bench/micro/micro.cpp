@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include <tessera/base/view.hpp>
+#include <tessera/trace/waits.hpp>
 
-#include "measure/breakdown.hpp"
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"
 

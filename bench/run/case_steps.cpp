@@ -10,8 +10,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/trace/chrome_trace.hpp>
 
-#include "measure/chrome_trace.hpp"
 #include "measure/gemm_peak.hpp"
 #include "measure/slowest.hpp"
 #include "measure/statistics.hpp"

@@ -7,6 +7,7 @@
 
 #include <tessera/comm/share_json.hpp>
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/trace/waits.hpp>
 
 namespace tessera::bench {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
@@ -20,6 +21,8 @@ constexpr CommandExamples examples[] = {
   mpirun -n 4 tessera run inputs/tutorial.toml      batches split over 4 ranks
   mpirun -n 4 tessera run inputs/tutorial.toml --mesh data=4 --ranks-expected 4
   tessera run inputs/tutorial.toml --set model.dtype=float64 --json result.json
+  mpirun -n 4 tessera run inputs/tutorial.toml --trace trace.json
+                                                    what each rank did when, for Perfetto
   tessera run inputs/tutorial.toml --print-config   every key, its value and meaning
   mpirun -n 4 tessera run inputs/tutorial.toml --strategy fsdp
                                                     parameters sharded as well
@@ -63,9 +66,11 @@ void add_expected_ranks(CLI::App& command, ConfigSource& source) {
       ->type_name("N");
 }
 
-/// Rejects an empty name, which a script with an unset variable would give.
-void add_json(CLI::App& command, std::string& file, const std::string& what) {
-  command.add_option("--json", file, "Also write the " + what + " to a file")
+/// Adds an option for a file to write. Rejects an empty name, which a script with an unset variable
+/// would give.
+CLI::Option* add_file(CLI::App& command, const char* flag, std::string& file,
+                      const std::string& what) {
+  return command.add_option(flag, file, what)
       ->type_name("FILE")
       ->check([](const std::string& name) {
         return name.empty() ? std::string("must name a file") : std::string();
@@ -84,7 +89,17 @@ void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
   add_expected_ranks(run, options.source);
-  add_json(run, options.json, "results");
+  add_file(run, "--json", options.json, "Also write the results to a file");
+  CLI::Option* const trace =
+      add_file(run, "--trace", options.trace,
+               "Write when each rank was in which layer, pass and call, for Perfetto");
+  run.add_option("--trace-steps", options.trace_steps,
+                 fmt::format("Steps of this run to trace; default {}:{}",
+                             default_traced_steps.first, default_traced_steps.second))
+      ->type_name("FIRST:LAST")
+      ->delimiter(':')
+      ->needs(trace)
+      ->check(CLI::Range(Size{1}, Size{1} << 62));
   run.add_option(
          "--export", options.export_to,
          "Also write the results to this directory, and as NumPy arrays samples (unseen ones if "
@@ -120,7 +135,7 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App& plan = *app.add_subcommand(
       "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
   add_source(plan, options.source);
-  add_json(plan, options.json, "plan");
+  add_file(plan, "--json", options.json, "Also write the plan to a file");
   plan.add_option(
           "--ranks,--ranks-expected", options.source.ranks_expected,
           "Number of ranks to plan for; with --live, number of ranks it must be launched on")
@@ -213,6 +228,10 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty()))
     throw Error(ExitCode::usage,
                 "--live shows a launch and takes no --json, --machine or --advise" + hint);
+  if (run.trace_steps.first > run.trace_steps.second)
+    throw ConfigError("--trace-steps",
+                      fmt::format("{}:{}", run.trace_steps.first, run.trace_steps.second),
+                      "must not end before it begins");
   if (app.got_subcommand("run")) return run;
   if (plans || app.got_subcommand("inspect")) return plan;
   if (checks) return checkpoint;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include <tessera/app/run_trace.hpp>
 #include <tessera/base/names.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/config/config_io.hpp>
@@ -20,7 +21,9 @@ namespace tessera {
 
 struct TrainOptions {
   ConfigSource source{};
-  std::string json{};       ///< file for the results; empty: none
+  std::string json{};   ///< file for the results; empty: none
+  std::string trace{};  ///< file for the trace; empty: none
+  TracedSteps trace_steps = default_traced_steps;
   std::string export_to{};  ///< directory for samples and predictions; empty: none
   /// Checkpoint to resume from; empty: the latest one in checkpoint.directory.
   std::optional<std::string> resume{};

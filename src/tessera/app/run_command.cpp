@@ -11,6 +11,7 @@
 #include <tessera/app/export.hpp>
 #include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
+#include <tessera/app/run_trace.hpp>
 #include <tessera/app/stop_time.hpp>
 #include <tessera/app/training_lines.hpp>
 #include <tessera/app/validation_text.hpp>
@@ -144,7 +145,23 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   if (options.json.empty() && options.export_to.empty() && !config.checkpoint.enabled())
     output.conclude();
 
-  const TrainingMetrics metrics = trainer.fit(config.data);
+  std::optional<RunTrace> trace;
+  const auto write_trace = [&] {
+    if (trace) output.make([&] { trace->write(); });
+  };
+  if (!options.trace.empty()) {
+    trace.emplace(options.trace, trainer.mesh());
+    trainer.after_steps(options.trace_steps.first - 1, [&] { trace->begin(); });
+    trainer.after_steps(options.trace_steps.second, write_trace);
+  }
+  TrainingMetrics metrics;
+  try {
+    metrics = trainer.fit(config.data);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::wrong_result) write_trace();  // all ranks are here
+    throw;
+  }
+  write_trace();
   const std::string violation = violation_on_any_rank(world, metrics);
   const std::vector<nlohmann::json> ranks = gather_json(world, collect_rank_provenance(runtime));
   const auto write_results = [&](const std::filesystem::path& file) {
@@ -183,6 +200,7 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   collectively(world, [&] {
     if (world.rank() != 0) return;
     if (!options.json.empty()) check_writable("--json", options.json);
+    if (!options.trace.empty()) check_writable("--trace", options.trace);
     if (!options.export_to.empty()) check_export(options.export_to);
   });
   if (options.print_config) {

@@ -65,6 +65,8 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
+  for (const LayerSpec& layer : operands_.layers())
+    layer_names_.push_back({"tessera::forward " + layer.name, "tessera::backward " + layer.name});
   draw_parameters(plan, mesh.rank(), parameters_, state_.parameters_in_shares());
   if (state_.has_copies) draw_parameters(plan, mesh.rank(), used_, state_.sharding.parameters);
 }
@@ -153,7 +155,8 @@ template <class T>
 void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& made,
                       const Now& now) const {
   const bool is_forward = action.is(StepOperation::forward);
-  const Region region(is_forward ? "tessera::forward" : "tessera::backward");
+  const LayerNames& names = layer_names_[action.index];
+  const Region region((is_forward ? names.forward : names.backward).c_str());
   LayerCall<Compute>& call = operands_.of(action, made, now.microbatch);
   if (row_of(call.layer).reads_batch) call.batch = facts_of(action, now);
   MemoryGuard guard;

@@ -135,6 +135,10 @@ class Engine {
   /// Profiling regions of the passes, which show stages and microbatches in a trace; none without
   /// a pipeline.
   std::vector<std::string> pass_names_;
+  struct LayerNames {
+    std::string forward, backward;
+  };
+  std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
 };
 

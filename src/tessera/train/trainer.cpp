@@ -298,6 +298,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
                             Reporter<T>& reporter) {
   const Size first = session_->steps(), batches = session_->data().num_batches();
   NextMove move = NextMove::go_on;
+  if (const auto call = after_steps_.find(0); call != after_steps_.end()) call->second();
   for (Size epoch = static_cast<Size>(metrics.epoch_losses.size()) + 1;
        epoch <= config_.training.num_epochs && move != NextMove::stop; ++epoch) {
     Timer stepping;
@@ -310,9 +311,12 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
         is_written = store.is_ready(schedule.written_everywhere());
       }
       const bool is_last = session_->batches_done() == batches;
-      if (!is_last && move == NextMove::go_on && !is_written) return true;
+      const auto call = after_steps_.find(session_->steps() - first);
+      const bool has_call = call != after_steps_.end();
+      if (!is_last && move == NextMove::go_on && !is_written && !has_call) return true;
       Kokkos::fence();
       metrics.stepping_seconds += stepping.seconds();
+      if (has_call) call->second();
       if (is_written) attempt(metrics, false, [&] { saves_->store.finish(); });
       if (!is_last && move != NextMove::go_on) save(metrics, move == NextMove::stop);
       stepping.restart();

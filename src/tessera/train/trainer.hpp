@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/comm/communicator.hpp>
@@ -100,6 +102,12 @@ class Trainer {
   /// Trains on the configured data. Each rank makes or reads its own rows.
   TrainingMetrics fit(const DataConfig& data, const EpochObserver& observe = {});
 
+  /// Makes fit() call `call` on every rank after its first `steps` steps, outside of the measured
+  /// time of the steps; 0: before them.
+  void after_steps(Size steps, std::function<void()> call) {
+    after_steps_[steps] = std::move(call);
+  }
+
   /// Makes the next fit() resume from a checkpoint, which any mesh and strategy may have written,
   /// and train to the end of `num_epochs`. With the same mesh and strategy the result is bit for
   /// bit that of an uninterrupted training. fit() throws Error (usage) if the file is damaged or
@@ -160,6 +168,7 @@ class Trainer {
   Mesh mesh_;
   ModelSpec model_;
   std::optional<TrainingSession<T>> session_;
+  std::map<Size, std::function<void()>> after_steps_;
 
   /// Uses its own world communicator, so that its traffic does not count as that of steps.
   struct Saves {

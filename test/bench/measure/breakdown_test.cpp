@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/trace/waits.hpp>
 
 namespace tessera::bench {
 namespace {

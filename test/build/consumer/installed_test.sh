@@ -36,6 +36,11 @@ complete_words() {
   _tessera
   echo "${COMPREPLY[*]}"
 }
+# Links between installed pages lead to installed files.
+while IFS=: read -r page link; do
+  [[ -e $(dirname "$page")/$link ]] || fail "$page links to $link, which is not installed"
+done < <(grep -rHoE "\]\([^)#: ]+" "$share/doc/tessera" --include="*.md" | sed "s/](//" | grep -E "\.(md|txt|cpp|png)$")
+
 # shellcheck source=/dev/null
 source "$share/bash-completion/completions/tessera"
 [[ $(complete_words tessera in) == "inspect info" ]] || fail "subcommands: $(complete_words tessera in)"

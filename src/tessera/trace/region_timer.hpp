@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
+#include <nlohmann/json.hpp>
 
+#include <tessera/base/types.hpp>
 #include <tessera/comm/operation.hpp>
 
-#include "document/document.hpp"
-
-namespace tessera::bench {
+namespace tessera {
 
 /// One call of a communicator on one rank.
 struct TracedCall {
@@ -22,19 +23,19 @@ struct TracedCall {
   double waiting = 0;    ///< part of `seconds`; set by find_waits()
   bool in_pass = false;  ///< made by a stage that has a pass to compute
 
-  TESSERA_FIELDS(axis, operation, seconds, begin, waiting, in_pass);
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass);
 };
 
 /// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".
 inline constexpr std::string_view pass_prefix = "tessera::pass ";
 
-/// A region of a step that is not a call: "tessera::forward", or the step itself.
+/// A region of a step that is not a call: "tessera::forward layer1/output", or the step itself.
 struct TracedRegion {
   std::string name;
   double begin = 0;
   double seconds = 0;
 
-  TESSERA_FIELDS(name, begin, seconds);
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedRegion, name, begin, seconds);
 };
 
 /// The breakdown of some steps on one rank, without the time of the instrumentation.
@@ -45,25 +46,25 @@ struct RankTrace {
   double products = 0;   ///< matrix products, part of compute
   std::vector<TracedCall> calls;
   std::vector<TracedRegion> regions{};  ///< in the order in which they end
+  Size left_out = 0;                    ///< calls and regions beyond the limit of the timer
 
-  TESSERA_FIELDS(step, compute, optimizer, products, calls, regions);
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(RankTrace, step, compute, optimizer, products, calls, regions,
+                                 left_out);
 };
 
 /// Times the regions of the engine and the communicators through the callbacks of Kokkos Tools
 /// while it lives. It fences at both ends of every region, so that nothing overlaps and steps take
-/// longer: such a run gives no figure of merit. Only one may live at a time; another tool does not
-/// see regions meanwhile.
+/// longer: such a run gives no figure of merit. Only one may live at a time. A tool that was loaded
+/// before still sees all regions.
 class RegionTimer {
  public:
-  RegionTimer();
+  /// Keeps at most `most_events` calls and regions.
+  explicit RegionTimer(Size most_events = std::numeric_limits<Size>::max());
   ~RegionTimer();
   RegionTimer(const RegionTimer&) = delete;
   RegionTimer& operator=(const RegionTimer&) = delete;
 
   const RankTrace& trace() const;
-
- private:
-  Kokkos::Tools::Experimental::EventSet earlier_;  ///< the callbacks before
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera

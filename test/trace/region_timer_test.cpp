@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include <tessera/base/region.hpp>
-#include <tessera/comm/share_json.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/products/gemm.hpp>
+#include <tessera/trace/region_timer.hpp>
 
-#include "measure/gemm_peak.hpp"
-#include "measure/instrument.hpp"
-
-namespace tessera::bench {
+namespace tessera {
 namespace {
 
 std::map<std::string, Size> calls_by_axis(const RankTrace& trace) {
@@ -77,12 +73,27 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     EXPECT_TRUE(has(name)) << name;
 }
 
-TEST(GemmPeak, IsPositiveAndTheSameOnEveryRank) {
-  const Communicator world = Communicator::world();
-  const double peak = gemm_peak(world, {DType::float64}, 32, 3);
-  EXPECT_TRUE(std::isfinite(peak) && peak > 0) << peak;
-  for (const nlohmann::json& one : gather_json(world, peak)) EXPECT_EQ(one, peak);
+std::vector<std::string> seen;  // by the tool of the next test
+
+TEST(RegionTimer, LeavesOutEventsBeyondItsLimitAndCallsAnEarlierTool) {
+  namespace tools = Kokkos::Tools::Experimental;
+  const auto before = tools::get_callbacks().push_region;
+  tools::set_push_region_callback([](const char* name) { seen.emplace_back(name); });
+  {
+    const RegionTimer timer(2);
+    {
+      const Region step("tessera::step");
+      for (const char* name : {"tessera::a", "tessera::b", "tessera::c"}) const Region inner(name);
+    }
+    ASSERT_EQ(timer.trace().regions.size(), 2u);
+    EXPECT_EQ(timer.trace().regions.back().name, "tessera::b");
+    EXPECT_EQ(timer.trace().left_out, 2);
+    EXPECT_GT(timer.trace().step, 0) << "its time counts nevertheless";
+  }
+  tools::set_push_region_callback(before);
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"tessera::step", "tessera::a", "tessera::b", "tessera::c"}));
 }
 
 }  // namespace
-}  // namespace tessera::bench
+}  // namespace tessera

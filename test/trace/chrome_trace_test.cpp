@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/chrome_trace.hpp"
+#include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <tessera/base/types.hpp>
+#include <tessera/trace/chrome_trace.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
@@ -13,7 +14,7 @@ using Json = nlohmann::json;
 std::vector<Json> events_of(const Json& trace, Size rank, const std::string& name) {
   std::vector<Json> found;
   for (const Json& event : trace.at("traceEvents"))
-    if (event.at("tid") == rank && event.at("name") == name) found.push_back(event);
+    if (event.at("tid") == rank + 1 && event.at("name") == name) found.push_back(event);
   return found;
 }
 
@@ -46,5 +47,22 @@ TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
   }
 }
 
+// A viewer that rounds to nanoseconds, and reads slices that begin together from the outside in,
+// must not see a slice that ends after the one around it.
+TEST(ChromeTrace, ASliceComesBeforeThoseInsideAndTimesAreWholeNanoseconds) {
+  RankTrace rank;
+  rank.regions = {{"tessera::gemm", 0.1 / 3, 1e-9}, {"tessera::forward", 0.1 / 3, 2e-6 / 3}};
+  rank.calls = {{"data", Operation::all_reduce, 2e-6 / 3, 0.1 / 3}};
+  const Json events = chrome_trace({rank}).at("traceEvents");
+  std::vector<std::string> names;
+  for (const Json& event : events) names.push_back(event.at("name"));
+  EXPECT_EQ(names, (std::vector<std::string>{"thread_name", "forward", "all_reduce", "gemm"}));
+  for (const char* time : {"ts", "dur"})
+    for (std::size_t i = 1; i < events.size(); ++i) {
+      const double nanoseconds = 1000 * events[i].at(time).get<double>();
+      EXPECT_EQ(nanoseconds, std::round(nanoseconds)) << events[i];
+    }
+}
+
 }  // namespace
-}  // namespace tessera::bench
+}  // namespace tessera

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/instrument.hpp"
-
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/trace/region_timer.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 namespace {
+
+namespace tools = Kokkos::Tools::Experimental;
 
 struct OpenRegion {
   std::string name;
@@ -28,6 +30,8 @@ std::optional<TracedCall> call_of(std::string_view region) {
 
 class State {
  public:
+  explicit State(Size most_events) : most_events_(most_events) {}
+
   void push(const char* name) {
     Kokkos::fence();
     const double now = clock_.seconds();
@@ -53,14 +57,18 @@ class State {
   void count(const OpenRegion& region, double seconds) {
     const bool is_step = region.name == "tessera::step";
     if (!is_step && !is_inside("tessera::step")) return;
+    const bool is_full =
+        static_cast<Size>(trace.calls.size() + trace.regions.size()) >= most_events_;
+    if (is_full) ++trace.left_out;
     if (std::optional<TracedCall> call = call_of(region.name)) {
+      if (is_full) return;
       call->seconds = seconds;
       call->begin = region.begin;
       call->in_pass = is_inside(pass_prefix);
       trace.calls.push_back(std::move(*call));
       return;
     }
-    trace.regions.push_back({region.name, region.begin, seconds});
+    if (!is_full) trace.regions.push_back({region.name, region.begin, seconds});
     const double own = seconds - region.inside;
     if (is_step) {
       trace.step += seconds;
@@ -78,30 +86,39 @@ class State {
                        [&](const OpenRegion& r) { return r.name.starts_with(prefix); });
   }
 
+  Size most_events_;
   Timer clock_;
   double overhead_ = 0;  ///< seconds spent in the instrumentation
   std::vector<OpenRegion> open_;
 };
 
 std::optional<State> state;  // callbacks are plain functions
+tools::EventSet earlier;     // those of a tool that was loaded before
 
-void on_push(const char* name) { state->push(name); }
-void on_pop() { state->pop(); }
+void on_push(const char* name) {
+  if (earlier.push_region != nullptr) earlier.push_region(name);
+  state->push(name);
+}
+void on_pop() {
+  state->pop();
+  if (earlier.pop_region != nullptr) earlier.pop_region();
+}
 
 }  // namespace
 
-RegionTimer::RegionTimer() : earlier_(Kokkos::Tools::Experimental::get_callbacks()) {
-  state.emplace();
-  Kokkos::Tools::Experimental::set_push_region_callback(on_push);
-  Kokkos::Tools::Experimental::set_pop_region_callback(on_pop);
+RegionTimer::RegionTimer(Size most_events) {
+  earlier = tools::get_callbacks();
+  state.emplace(most_events);
+  tools::set_push_region_callback(on_push);
+  tools::set_pop_region_callback(on_pop);
 }
 
 RegionTimer::~RegionTimer() {
-  Kokkos::Tools::Experimental::set_push_region_callback(earlier_.push_region);
-  Kokkos::Tools::Experimental::set_pop_region_callback(earlier_.pop_region);
+  tools::set_push_region_callback(earlier.push_region);
+  tools::set_pop_region_callback(earlier.pop_region);
   state.reset();
 }
 
 const RankTrace& RegionTimer::trace() const { return state->trace; }
 
-}  // namespace tessera::bench
+}  // namespace tessera

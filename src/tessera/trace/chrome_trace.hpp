@@ -5,13 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "measure/instrument.hpp"
+#include <tessera/trace/region_timer.hpp>
 
-namespace tessera::bench {
+namespace tessera {
 
 /// Returns the ranks' traces in the format of chrome://tracing and Perfetto, in microseconds: a row
-/// per rank with its regions and its collectives, each with its axis, and the wait for other ranks
-/// before it as "idle".
+/// per rank with its regions and its calls, each with its axis, and the wait for other ranks before
+/// a call as "idle".
 nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks);
 
-}  // namespace tessera::bench
+}  // namespace tessera

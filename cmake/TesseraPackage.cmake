@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the documentation, and configures CPack for scripts/package.sh: a package has all that is installed but the
+# component "development", and shared libraries that a machine may lack.
+
+# READMEs keep their places, so that the links between them work.
+set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/tessera)
+set(sources src bench scripts cmake .github)
+list(TRANSFORM sources APPEND /*.md)
+file(GLOB_RECURSE pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${sources})
+list(FILTER pages EXCLUDE REGEX "/templates/|TEMPLATE|pull_request")
+file(GLOB figures RELATIVE ${PROJECT_SOURCE_DIR} bench/figures/*.png)
+foreach(page IN LISTS pages figures ITEMS README.md LICENSE cmake/dependencies.txt src/examples/own_layer.cpp)
+  cmake_path(GET page PARENT_PATH folder)
+  install(FILES ${page} DESTINATION ${doc_dir}/${folder})
+endforeach()
+
+find_package(Patchelf QUIET)
+set_package_properties(Patchelf PROPERTIES TYPE OPTIONAL PURPOSE "packages with the libraries that they need")
+set(CPACK_TESSERA_PROGRAMS "")
+foreach(target IN ITEMS tessera_cli tessera_bench_cli tessera_micro)
+  if(TARGET ${target})
+    get_target_property(name ${target} OUTPUT_NAME)
+    list(APPEND CPACK_TESSERA_PROGRAMS ${CMAKE_INSTALL_BINDIR}/${name})
+  endif()
+endforeach()
+set(CPACK_TESSERA_BIN ${CMAKE_INSTALL_BINDIR})
+set(CPACK_TESSERA_LIB ${CMAKE_INSTALL_LIBDIR})
+set(CPACK_TESSERA_STRIP ${CMAKE_STRIP})
+set(CPACK_TESSERA_PATCHELF ${Patchelf_EXECUTABLE})
+list(JOIN Kokkos_DEVICES "-" devices)
+string(TOLOWER "${PROJECT_NAME}-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}-${devices}" CPACK_PACKAGE_FILE_NAME)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_THREADS 0)
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/bundle_libraries.cmake)
+set(CPACK_VERBATIM_VARIABLES ON)
+include(CPack)

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck source-path=SCRIPTDIR
+usage() {
+  cat <<'TEXT'
+usage: scripts/package.sh [--preset release|cuda] [--build DIR] [--with-mpi] [--xz] [-o DIR]
+
+Makes tessera-VERSION-SYSTEM-PROCESSOR-BACKENDS.tar.gz, which can be unpacked anywhere: programs, the libraries that they
+load, inputs, examples, manual pages and documentation. The machine that runs them needs the MPI library, and CUDA and
+NCCL for the preset cuda, in the versions of this machine, and a C library at least as new. With --with-mpi it needs no
+MPI: source env.sh in the unpacked folder, then mpirun starts ranks on that one host.
+
+  --preset NAME   what to build, in build/package-NAME, for any processor of this kind (release)
+  --build DIR     pack the programs that this build has made, and build nothing
+  --with-mpi      include this machine's Open MPI 4, without its components for fast networks
+  --xz            make a .tar.xz, which is 40 % smaller, takes a minute, and needs xz on the other machine
+  -o DIR          where to put the package (build)
+TEXT
+}
+
+# shellcheck source=setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+take_package_arguments() {
+  preset=release build='' format=TGZ with_mpi=OFF output=$root/build
+  while (($# > 0)); do
+    case $1 in
+      -h | --help) usage; exit 0 ;;
+      --xz) format=TXZ; shift ;;
+      --with-mpi) with_mpi=ON; shift ;;
+      --preset | --build | -o)
+        [[ -n ${2:-} ]] || die "$1 needs a value"
+        case $1 in
+          --preset) preset=$2 ;;
+          --build) build=$2 ;;
+          -o) output=$2 ;;
+        esac
+        shift 2 ;;
+      *) die "unknown argument '$1'; scripts/package.sh --help lists all" ;;
+    esac
+  done
+  [[ $preset =~ ^(release|cuda)$ ]] || die "--preset '$preset': must be release or cuda"
+  if [[ $with_mpi == ON ]]; then command -v orted > /dev/null || die "--with-mpi needs Open MPI 4, whose orted is not in PATH"; fi
+  mkdir -p "$output"
+  output=$(cd "$output" && pwd)
+}
+
+# build_package: builds the programs in $build. Only a build for CUDA uses NCCL.
+build_package() {
+  local -a options=(-D TESSERA_NATIVE=OFF -D TESSERA_BUILD_TESTS=OFF)
+  install_missing dnnl ParallelHDF5 Help2man Patchelf
+  if [[ $preset == cuda ]]; then use_cuda_kokkos; else options+=(-D TESSERA_ENABLE_NCCL=OFF); fi
+  if ((jobs <= 4)); then options+=(-D CMAKE_UNITY_BUILD=ON); fi
+  build=$root/build/package-$preset
+  say "Configuring and building in $build ($jobs jobs)"
+  (cd "$root" && cmake --preset "$preset" -B "$build" "${options[@]}" &&
+    cmake --build "$build" -j "$jobs" --target tessera_install)
+}
+
+take_package_arguments "$@"
+if [[ -z $build ]]; then build_package; fi
+[[ -f $build/CPackConfig.cmake ]] || die "--build '$build': is no build of Tessera"
+build=$(cd "$build" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cpack --config "$build/CPackConfig.cmake" -G "$format" -D CPACK_TESSERA_MPI=$with_mpi -B "$work"
+for file in "$work"/*.tar.*; do
+  mv "$file" "$output"
+  say "Package: $output/$(basename "$file")"
+done

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/app/run_trace.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/io/whole_file.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/trace/chrome_trace.hpp>
+#include <tessera/trace/waits.hpp>
+
+namespace tessera {
+namespace {
+
+/// Events of all ranks in a file: rank 0 holds them in memory, 1 kB each, and viewers load 150 B
+/// each.
+constexpr Size most_traced_events = 400'000;
+
+void warn_of_missing_steps(const std::string& file, const std::vector<RankTrace>& ranks) {
+  Size left_out = 0;
+  for (const RankTrace& rank : ranks) left_out += rank.left_out;
+  if (left_out > 0)
+    log_warning(
+        fmt::format("{}: has the first {} regions and calls; {} are left out. Trace fewer "
+                    "steps with --trace-steps.",
+                    file, most_traced_events, left_out));
+  else if (std::all_of(ranks.begin(), ranks.end(),
+                       [](const RankTrace& rank) { return rank.regions.empty(); }))
+    log_warning(
+        fmt::format("{}: is empty, because the run ended before the steps of --trace-steps", file));
+}
+
+}  // namespace
+
+void RunTrace::begin() {
+  const Size ranks = mesh_.world().size();
+  // Leaving this call together, the ranks start their clocks together.
+  collectively(mesh_.world(), [] {});
+  timer_.emplace(std::max<Size>(1, most_traced_events / ranks));
+}
+
+void RunTrace::write() {
+  if (std::exchange(is_written_, true)) return;
+  const RankTrace mine = timer_ ? timer_->trace() : RankTrace{};
+  timer_.reset();
+  const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), mesh_.shape(), mine);
+  collectively(mesh_.world(), [&] {
+    if (mesh_.world().rank() != 0) return;
+    write_text(
+        file_,
+        chrome_trace(ranks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    warn_of_missing_steps(file_, ranks);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/comm/communicator.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/trace/region_timer.hpp>
+
+namespace tessera {
+
+/// Sets `waiting` of each call of the traces, by rank of the mesh. A call waits for all its time
+/// but that of the last rank to arrive in its group; a message waits for all its time but that of
+/// the shortest one. A stage that progresses its messages during a pass does not wait. If the ranks
+/// of a group have different numbers of calls, because tests completed requests, waits are 0.
+void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
+
+/// Returns the traces of all ranks with their waits on rank 0, and nothing on the other ranks.
+/// `world` has the ranks of the mesh in its order. Collective.
+std::vector<RankTrace> gather_traces(const Communicator& world, const MeshShape& mesh,
+                                     const RankTrace& mine);
+
+/// Returns the ranks that communicate with `rank` over one or several axes: "data", "data+fsdp".
+/// For any other name, such as "world", it returns all ranks.
+std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
+
+}  // namespace tessera
