@@ -155,6 +155,7 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
   if (metrics.skipped_steps > 0)
     line("Skipped steps:", fmt::format("{} (gradients overflowed; loss scale {:g})",
                                        metrics.skipped_steps, metrics.loss_scale));
+  if (!metrics.init_from.empty()) line("Started from:", metrics.init_from);
   if (metrics.resumed_at > 0) line("Resumed at:", fmt::format("step {}", metrics.resumed_at));
   if (metrics.checkpoints > 0) line("Checkpoints:", checkpoints_text(metrics));
   if (metrics.failed_checkpoints > 0)
@@ -178,6 +179,7 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"skipped_steps", metrics.skipped_steps},
           {"stopped", metrics.stopped},
           {"resumed_at", metrics.resumed_at},
+          {"init_from", metrics.init_from},
           {"checkpoints", metrics.checkpoints},
           {"failed_checkpoints", metrics.failed_checkpoints},
           {"checkpoint_seconds", metrics.checkpoint_seconds},

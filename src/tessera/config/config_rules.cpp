@@ -142,7 +142,8 @@ void check_checkpoint(const Config& config) {
   }
   const Config defaults;
   for (const Setting& setting : settings())
-    if (setting.key.starts_with("checkpoint.") && setting.get(config) != setting.get(defaults))
+    if (setting.key.starts_with("checkpoint.") && setting.key != "checkpoint.init_from" &&
+        setting.get(config) != setting.get(defaults))
       reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
 }
 

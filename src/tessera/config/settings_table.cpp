@@ -224,6 +224,8 @@ std::vector<Setting> make_settings() {
                       "check that all ranks make the same collective call"),
 
       TESSERA_SETTING(checkpoint, directory, "directory for checkpoints; empty: write none"),
+      TESSERA_SETTING(checkpoint, init_from,
+                      "checkpoint or safetensors file whose parameters a new training starts from"),
       TESSERA_SETTING(checkpoint, every_steps, "steps between checkpoints; 0: off", not_negative),
       TESSERA_SETTING(checkpoint, every_minutes, "minutes between checkpoints; 0: off",
                       not_negative),

@@ -6,6 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
@@ -173,6 +174,9 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     state = state_to_resume(path, world_, fit_config_);
     training_id_ = state.training;
   }
+  const std::string& weights = checkpointing_.config.init_from;
+  const bool reads_weights = !session_ && path.empty() && !weights.empty();
+  if (reads_weights) check_initial_weights(weights, world_, model_);
   // Unlocks the directory, also after an error.
   const Release release{saves_};
   if (checkpointing_.config.enabled()) open_saves();
@@ -184,6 +188,10 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.planned.device_bytes = session_->planned_bytes();
 
   if (!path.empty()) read_checkpoint(path, state, metrics);
+  if (reads_weights) {
+    read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
+    metrics.init_from = weights;
+  }
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
   try {

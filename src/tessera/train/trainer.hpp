@@ -42,6 +42,7 @@ struct TrainingMetrics {
 
   bool stopped = false;  ///< Checkpointing::wants_to_stop ended the training before its last epoch
   Size resumed_at = 0;   ///< step of the checkpoint that it resumed from
+  std::string init_from{};  ///< file of the initial parameters, if they were not drawn
   Size checkpoints = 0, failed_checkpoints = 0;
   double checkpoint_seconds = 0;         ///< training of this rank waited for checkpoints
   double checkpoint_wait_seconds = 0;    ///< part of these, spent waiting for background writes
@@ -82,7 +83,8 @@ class Trainer {
   using Data = StateOf<T>;
 
   /// Validates the configuration against the launch and makes the mesh. Throws the same ConfigError
-  /// on every rank, also if ranks have different configurations.
+  /// on every rank, also if ranks have different configurations. `checkpointing.config.init_from`
+  /// is a file with the initial parameters, which are otherwise drawn.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
                    const CommOptions& comm = {}, const Checkpointing& checkpointing = {});
 
