@@ -170,6 +170,8 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
     if (matches(exclusion, point.factors)) return exclusion.reason;
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
+  if (point.config.training.patience > 0)
+    return "training.patience is not supported in studies, which make a given number of steps";
   if (!point.config.checkpoint.init_from.empty())
     return "checkpoint.init_from is not supported in studies, which draw initial parameters";
   for (const char* key :

@@ -73,6 +73,7 @@ struct TrainingConfig : StepConfig {
   ScheduleConfig schedule{};
   ClipConfig clip{};
   Size validate_every = 1;  ///< epochs between validations; the last epoch is always validated
+  Size patience = 0;  ///< validations in a row without a new smallest loss that end it; 0: off
   DistributedConfig distributed{};
 };
 

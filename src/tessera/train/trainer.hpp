@@ -41,19 +41,24 @@ struct TrainingMetrics {
   RankCosts planned, measured;
 
   bool stopped = false;  ///< Checkpointing::wants_to_stop ended the training before its last epoch
-  Size resumed_at = 0;   ///< step of the checkpoint that it resumed from
-  std::string init_from{};  ///< file of the initial parameters, if they were not drawn
+  bool stopped_early = false;  ///< TrainingConfig::patience ended it
+  Size resumed_at = 0;         ///< step of the checkpoint that it resumed from
+  std::string init_from{};     ///< file of the initial parameters, if they were not drawn
   Size checkpoints = 0, failed_checkpoints = 0;
   double checkpoint_seconds = 0;         ///< training of this rank waited for checkpoints
   double checkpoint_wait_seconds = 0;    ///< part of these, spent waiting for background writes
   double checkpoint_hidden_seconds = 0;  ///< background writes while training continued
   std::string last_checkpoint{};
+  /// The checkpoint with the smallest loss, with CheckpointConfig::keep_best or patience.
+  std::string best_checkpoint{};
   /// Why the final state could not be saved; set with checkpoint.on_failure = "continue".
   std::string end_not_saved{};
 
   /// NaN before the first epoch has ended.
   double initial_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.front(); }
   double final_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.back(); }
+  /// Returns the first validation with the smallest loss; none without a finite one.
+  std::optional<EpochValidation> best_validation() const;
   double loss_scale = 1;   ///< loss scale at the end
   Size skipped_steps = 0;  ///< steps of this fit() whose gradients overflowed
 
@@ -141,6 +146,7 @@ class Trainer {
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics);
+  bool judge_validation(TrainingMetrics& metrics) const;
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);
