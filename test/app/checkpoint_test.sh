@@ -127,6 +127,12 @@ fi
 launch checkpoint export saves/step_0000000040.h5 --format npz
 expect_code 1
 expect_one_message "--format: must be safetensors; scripts/npz.py converts that to npz"
+launch checkpoint export saves/step_0000000040.h5 --dtype bfloat16 -o half.safetensors
+expect_code 0
+[ "$(stat -c %s "$here/half.safetensors")" -lt "$(stat -c %s "$here/model.safetensors")" ] || fail "bfloat16 is not smaller"
+launch checkpoint export saves/step_0000000040.h5 --dtype int32
+expect_code 1
+expect_one_message "--dtype = int32: must be one of float64, float32, bfloat16, float16"
 launch checkpoint export saves/step_0000000040.h5 -o /dev/null/model.npz
 expect_code 1
 expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <ostream>
 #include <vector>
 
+#include <tessera/base/half_float.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
@@ -18,7 +23,37 @@ constexpr std::string_view parameters_group = "parameters/";
 /// One array as it is written.
 struct ExportedArray : ExportedParameter {
   ArrayFacts source;
+  DType type;
 };
+
+/// Returns the value, or the one of the two neighbouring floats that is odd in its last bit.
+/// Rounding that to fewer bits is the same as rounding the value (Boldo and Melquiond 2008).
+float rounded_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const bool is_odd = (std::bit_cast<std::uint32_t>(nearest) & 1U) != 0;
+  if (is_odd || static_cast<double>(nearest) == value) return nearest;
+  return std::nextafter(nearest, value > nearest ? INFINITY : -INFINITY);
+}
+
+/// Converts the values to E and writes them.
+template <class E, class T>
+void write_converted(std::ostream& out, const std::string& path, const std::string& name,
+                     const std::vector<T>& values) {
+  std::vector<E> converted(values.size());
+  std::transform(values.begin(), values.end(), converted.begin(), [&](T value) {
+    E result;
+    if constexpr (is_half_v<E>)
+      result = rounded_to_odd(value);
+    else
+      result = static_cast<E>(value);
+    if (!std::isfinite(static_cast<double>(result)))
+      throw Error(ExitCode::usage, "{}: {}: has the value {}, which is beyond the range of {}",
+                  path, name, value, name_of(dtype_of<E>()));
+    return result;
+  });
+  out.write(reinterpret_cast<const char*>(converted.data()),
+            std::ssize(converted) * static_cast<Size>(sizeof(E)));
+}
 
 template <class T>
 void write_array(std::ostream& out, const Hdf5File& file, const std::string& path,
@@ -35,14 +70,14 @@ void write_array(std::ostream& out, const Hdf5File& file, const std::string& pat
       for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
     values = std::move(other);
   }
-  out.write(reinterpret_cast<const char*>(values.data()), all * static_cast<Size>(sizeof(T)));
+  with_compute_type(array.type,
+                    [&]<class E>(E) { write_converted<E>(out, path, array.source.name, values); });
 }
 
 void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
                   const std::vector<ExportedArray>& arrays) {
   std::vector<ArrayFacts> facts;
-  for (const ExportedArray& array : arrays)
-    facts.push_back({array.name, array.shape, array.source.type});
+  for (const ExportedArray& array : arrays) facts.push_back({array.name, array.shape, array.type});
   out << safetensors_header(facts);
   for (const ExportedArray& array : arrays)
     if (array.source.type == DType::float64)
@@ -54,7 +89,7 @@ void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& ch
 }  // namespace
 
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportNames names) {
+                              ExportNames names, std::optional<DType> type) {
   read_state(checkpoint);
   const Hdf5File file = Hdf5File::open(checkpoint);
   check_contents(file, checkpoint);
@@ -63,7 +98,7 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
     if (facts.name.starts_with(parameters_group))
       arrays.push_back(
           {exported_parameter(facts.name.substr(parameters_group.size()), facts.shape, names),
-           facts});
+           facts, type.value_or(facts.type)});
   write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays); });
   return arrays.size();
 }
