@@ -127,7 +127,8 @@ void SafetensorsFile::read_header(Size file_bytes) {
                 human_bytes(longest_header));
   std::string name = "its header";
   try {
-    for (const auto& [key, facts] : parsed(text).items()) {
+    const nlohmann::json header = parsed(text);
+    for (const auto& [key, facts] : header.items()) {
       name = key;
       if (key != metadata) arrays_.emplace(key, array_in(facts));
     }
