@@ -253,7 +253,7 @@ TEST(InitFrom, RejectsFilesThatHoldNoUsableParameters) {
                         "file or directory",
                         excerpt(path)));
   WeightsFile<double> file(primes(), ExportNames::tessera,
-                           [](Size place) { return place == 200 ? 1e300 : 0.0; });
+                           [](Size place) { return place == 100 ? 1e300 : 0.0; });
   file.write(directory);
   EXPECT_EQ(
       refusal(primes(), path),
