@@ -146,15 +146,15 @@ start=("$inputs/tutorial.toml" --set training.num_epochs=5 --set data.validation
 launch run "${start[@]}" --json out.json
 expect_code 0
 expect_line " +Started from: +$from"
-expect_json /init_from "\"$from\""
+expect_json /init_from "$from"
 losses=$(json /epoch_losses)
-awk -v a="$(json /initial_loss)" 'BEGIN { exit !(a < 1) }' || fail "the first loss is $(json /initial_loss)"
+awk -v a="$(json /initial_loss)" 'BEGIN { exit !(a < 13) }' || fail "the first loss is $(json /initial_loss)"
 start+=(--set checkpoint.directory=saves --json out.json)
 launch run "${start[@]}" --resume-if-present --until 1000
 expect_code 6
 launch run "${start[@]}" --resume-if-present
 expect_code 0
-expect_json /init_from '""'
+expect_json /init_from ""
 expect_json /resumed_at 2
 expect_json /epoch_losses "$losses"
 launch run "${start[@]}" --resume saves/step_0000000002.h5
@@ -174,7 +174,7 @@ expect_code 0
 expect_line "Stopped early after [0-9]+ of 200 epochs: 2 validations in a row had no new smallest loss."
 expect_json /stopped_early true
 expect_json /stopped false
-best=$(json /best_checkpoint | tr -d '"')
+best=$(json /best_checkpoint)
 expect_line " +Best checkpoint: +$best"
 epochs=$(json /validation/smallest/epoch)
 [ "$(json /steps)" -eq $((8 * (epochs + 2))) ] || fail "$(json /steps) steps, and the best was epoch $epochs"

@@ -8,7 +8,6 @@
 
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/model_export.hpp>
-#include <tessera/checkpoint/parameter_names.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/io/safetensors.hpp>
 

@@ -13,7 +13,7 @@
 #include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
-#include <tessera/checkpoint/parameter_names.hpp>
+#include <tessera/checkpoint/model_export.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/io/safetensors.hpp>

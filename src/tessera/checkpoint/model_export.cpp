@@ -20,6 +20,14 @@ namespace {
 
 constexpr std::string_view parameters_group = "parameters/";
 
+/// The name of a parameter in PyTorch. `transposed`: a matrix is transposed.
+struct PytorchName {
+  std::string_view name, there;
+  bool transposed = false;
+};
+constexpr std::array<PytorchName, 4> pytorch_names{
+    {{"kernel", "weight", true}, {"scale", "weight"}, {"table", "weight"}, {"bias", "bias"}}};
+
 /// One array as it is written.
 struct ExportedArray : ExportedParameter {
   ArrayFacts source;
@@ -87,6 +95,24 @@ void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& ch
 }
 
 }  // namespace
+
+ExportedParameter exported_parameter(const std::string& path, const Shape& shape,
+                                     ExportNames names) {
+  ExportedParameter there{path, shape};
+  if (names == ExportNames::tessera) return there;
+  const std::size_t slash = path.rfind('/');
+  std::string layer = path.substr(0, slash), name = path.substr(slash + 1);
+  for (const PytorchName& row : pytorch_names)
+    if (row.name == name) {
+      there.transposed = row.transposed && shape.size() == 2;
+      name = row.there;
+      break;
+    }
+  there.name = layer + "." + name;
+  std::replace(there.name.begin(), there.name.end(), '/', '.');
+  if (there.transposed) std::swap(there.shape[0], there.shape[1]);
+  return there;
+}
 
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
                               ExportNames names, std::optional<DType> type) {
