@@ -107,11 +107,13 @@ TEST(EarlyStop, AResumedTrainingEndsAtTheSameEpoch) {
   for (const auto& [what, setup] : some_strategies(overfitting(3), 3, 1)) {
     SCOPED_TRACE(what);
     const SharedDirectory directory;
-    const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
-    const End whole = run<double>(setup, {.config = every_step});
-    const Size steps = whole.metrics.steps;
-    // In the epochs without a better loss, between epochs and within one, and after the end.
-    for (const Size step : {steps - 8, steps - 6, steps - 1, steps}) {
+    const CheckpointConfig all{.directory = directory.path(), .every_steps = 4, .keep = 0};
+    const End whole = run<double>(setup, {.config = all});
+    const Size steps = whole.metrics.steps,
+               batches = steps / std::ssize(whole.metrics.epoch_losses);
+    // After the best epoch, in the two epochs after it, and after the end.
+    const Size best = whole.metrics.best_validation()->epoch * batches, later = steps / 4 * 4;
+    for (const Size step : {best, later - 4, later, steps}) {
       const End resumed = run<double>(setup, {}, file_of(directory, step));
       EXPECT_EQ(resumed.metrics.steps, steps - step);
       EXPECT_TRUE(resumed.metrics.stopped_early);
