@@ -170,6 +170,10 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
     if (matches(exclusion, point.factors)) return exclusion.reason;
   if (point.config.training.check_replicas_every > 0)
     return "training.check_replicas_every is not supported in studies, which check losses instead";
+  if (point.config.training.patience > 0)
+    return "training.patience is not supported in studies, which make a given number of steps";
+  if (!point.config.checkpoint.init_from.empty())
+    return "checkpoint.init_from is not supported in studies, which draw initial parameters";
   for (const char* key :
        {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
         "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure", "checkpoint.overwrite"})

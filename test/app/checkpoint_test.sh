@@ -127,10 +127,63 @@ fi
 launch checkpoint export saves/step_0000000040.h5 --format npz
 expect_code 1
 expect_one_message "--format: must be safetensors; scripts/npz.py converts that to npz"
+launch checkpoint export saves/step_0000000040.h5 --dtype bfloat16 -o half.safetensors
+expect_code 0
+[ "$(stat -c %s "$here/half.safetensors")" -lt "$(stat -c %s "$here/model.safetensors")" ] || fail "bfloat16 is not smaller"
+launch checkpoint export saves/step_0000000040.h5 --dtype int32
+expect_code 1
+expect_one_message "--dtype = int32: must be one of float64, float32, bfloat16, float16"
 launch checkpoint export saves/step_0000000040.h5 -o /dev/null/model.npz
 expect_code 1
 expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"
 launcher=("${several[@]}")
+
+# A training starts from exported parameters, and the same command resumes it.
+begin init-from
+from=$work/export/model.safetensors
+start=("$inputs/tutorial.toml" --set training.num_epochs=5 --set data.validation_samples=64
+  --set "checkpoint.init_from=$from" --set training.learning_rate=0.0005)
+launch run "${start[@]}" --json out.json
+expect_code 0
+expect_line " +Started from: +$from"
+expect_json /init_from "$from"
+losses=$(json /epoch_losses)
+awk -v a="$(json /initial_loss)" 'BEGIN { exit !(a < 13) }' || fail "the first loss is $(json /initial_loss)"
+start+=(--set checkpoint.directory=saves --json out.json)
+launch run "${start[@]}" --resume-if-present --until 1000
+expect_code 6
+launch run "${start[@]}" --resume-if-present
+expect_code 0
+expect_json /init_from ""
+expect_json /resumed_at 2
+expect_json /epoch_losses "$losses"
+launch run "${start[@]}" --resume saves/step_0000000002.h5
+expect_code 1
+expect_one_message "/model.safetensors: starts a new training, so --resume must not name a checkpoint"
+launch run "${start[@]}" --set 'model.widths=[4, 65, 1]' --set checkpoint.directory=others
+expect_code 1
+expect_one_message "does not fit the model: layer1/kernel has shape (4, 64), not (4, 65); layer1/bias has"
+[ ! -e "$here/others" ] || fail "it made a directory before it read the weights"
+
+# It ends early, and names the checkpoint with the smallest validation loss.
+begin patience
+early=("${tutorial[@]}" --set data.validation_samples=64 --set training.num_epochs=200 --set training.patience=2
+  --set training.learning_rate=0.3 --json out.json)
+launch run "${early[@]}"
+expect_code 0
+expect_line "Stopped early after [0-9]+ of 200 epochs: 2 validations in a row had no new smallest loss."
+expect_json /stopped_early true
+expect_json /stopped false
+best=$(json /best_checkpoint)
+expect_line " +Best checkpoint: +$best"
+epochs=$(json /validation/smallest/epoch)
+[ "$(json /steps)" -eq $((8 * (epochs + 2))) ] || fail "$(json /steps) steps, and the best was epoch $epochs"
+[ "$best" = "$(printf 'saves/step_%010d.h5' $((8 * epochs)))" ] || fail "the best checkpoint is $best"
+[ -e "$here/$best" ] || fail "$best does not exist"
+launch run "${early[@]}" --resume-if-present
+expect_code 0
+expect_json /steps 0
+expect_line "Stopped early after .*"
 
 begin bad
 launch run "$inputs/tutorial.toml" --resume

@@ -64,14 +64,17 @@ TEST(CheckpointFile, HoldsTheStateThatWasWritten) {
 }
 
 TEST(CheckpointFile, HasALossAtTheEndOfAnEpoch) {
+  constexpr double none = std::numeric_limits<double>::infinity();
   TrainingState state{.epoch_losses = {0.5, 0.25}};
-  EXPECT_EQ(state.loss(), 0.25);
+  EXPECT_EQ(state.loss(false), 0.25);
+  EXPECT_EQ(state.loss(true), none);
   state.validations = {{1, 0.75, 0}};
-  EXPECT_EQ(state.loss(), 0.25);
+  EXPECT_EQ(state.loss(true), none);
   state.validations.push_back({2, 0.125, 0});
-  EXPECT_EQ(state.loss(), 0.125);
+  EXPECT_EQ(state.loss(true), 0.125);
   state.losses_so_far = {1};
-  EXPECT_EQ(state.loss(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(state.loss(true), none);
+  EXPECT_EQ(state.loss(false), none);
 }
 
 TEST(CheckpointFile, ReportsWrongAttributes) {

@@ -46,7 +46,7 @@ class Saver {
     to.save(engine_, {.step = step,
                       .epoch_losses = {7},
                       .validations = {{1, loss, NAN}},
-                      .config = "{}",
+                      .config = R"({"data": {"validation_samples": 1}})",
                       .provenance = "{}"});
   }
 
@@ -82,6 +82,7 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(names_in_directory(directory.path()),
             (Names{"latest", "step_0000000003.h5", "step_0000000005.h5", "step_0000000006.h5"}));
   EXPECT_EQ(*CheckpointStore::latest(directory.path()), directory.path() / "step_0000000006.h5");
+  EXPECT_EQ(saver.store({}).best(), directory.path() / "step_0000000003.h5");
 }
 
 // A training that resumes from an earlier checkpoint makes that the latest one.

@@ -36,8 +36,8 @@ TEST(ConfigRules, Sizes) {
     for (const Size bad : {Size{0}, Size{-1}, std::numeric_limits<Size>::min()})
       refuse([&](Config& c) { set(c, key, bad); },
              {fmt::format("{} = {}: must be positive", key, bad)});
-  for (const char* key : {"training.check_replicas_every", "data.validation_samples",
-                          "checkpoint.every_steps", "checkpoint.keep"})
+  for (const char* key : {"training.check_replicas_every", "training.patience",
+                          "data.validation_samples", "checkpoint.every_steps", "checkpoint.keep"})
     refuse([&](Config& c) { set(c, key, -1); },
            {fmt::format("{} = -1: must not be negative", key)});
 }
@@ -80,6 +80,8 @@ TEST(ConfigRules, CheckpointsNeedADirectoryAndHdf5) {
          {"checkpoint.keep_best = 1: needs checkpoint.keep > 0"});
   Config config = tutorial();
   config.checkpoint = {.directory = "saves", .every_steps = 5, .keep_best = 1};
+  validate(config, 4);
+  config.checkpoint = {.init_from = "model.safetensors"};
   validate(config, 4);
 }
 

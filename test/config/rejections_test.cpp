@@ -234,6 +234,7 @@ TEST(Rejections, TrainingAndData) {
       {"training.microbatches=33",
        "training.microbatches = 33: must be at most training.batch_size = 32"},
       {"training.validate_every=2", "training.validate_every = 2: needs data.validation_samples"},
+      {"training.patience=2", "training.patience = 2: needs data.validation_samples"},
       {"model.widths=[4, 2147483648, 1]; training.batch_size=2147483648; data.samples=2147483648",
        "training.batch_size = 2147483648: gives more activations than memory can address"},
       {"data.samples=9223372036854775807",

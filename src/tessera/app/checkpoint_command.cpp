@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ std::string exported(const CheckpointOptions& options) {
   const auto names = value_named<ExportNames>(options.names);
   if (!names)
     throw ConfigError("--names", options.names, "must be one of " + join(names_of<ExportNames>));
+  if (!options.dtype.empty() &&
+      std::ranges::find(export_types, options.dtype) == export_types.end())
+    throw ConfigError("--dtype", options.dtype, must_be_one_of(options.dtype, export_types));
   const std::string to =
       !options.to.empty()
           ? options.to
@@ -28,7 +32,8 @@ std::string exported(const CheckpointOptions& options) {
   std::error_code unused;
   if (std::filesystem::equivalent(options.file, to, unused))
     throw ConfigError("-o", to, "must be another file than the checkpoint");
-  const std::size_t arrays = export_parameters(options.file, to, *names);
+  const std::size_t arrays =
+      export_parameters(options.file, to, *names, value_named<DType>(options.dtype));
   return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
                      options.file);
 }

@@ -185,6 +185,10 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
                        " (those of state_dict(), kernels transposed)")
       ->type_name("NAME");
   exporting
+      ->add_option("--dtype", options.dtype,
+                   "Element type: " + join(export_types) + "; default: as in the checkpoint")
+      ->type_name("NAME");
+  exporting
       ->add_option("-o,--output", options.to,
                    "File to write; default: the checkpoint's name with the extension .safetensors")
       ->type_name("FILE");

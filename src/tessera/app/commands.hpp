@@ -75,7 +75,8 @@ struct CheckpointOptions {
   CheckpointAction action = CheckpointAction::show;
   std::string file{};
   std::string names{name_of(ExportNames::tessera)};
-  std::string to{};  ///< empty: the checkpoint's name with the extension .safetensors
+  std::string dtype{};  ///< element type; empty: as in the checkpoint
+  std::string to{};     ///< empty: the checkpoint's name with the extension .safetensors
 };
 
 /// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error if the file is not a

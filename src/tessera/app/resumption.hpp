@@ -9,8 +9,9 @@
 
 namespace tessera {
 
-/// Returns the checkpoint to resume from, or "" to start anew. Rank 0 looks for it. Collective;
-/// throws the same Error on every rank if --resume finds none.
+/// Returns the checkpoint to resume from, or "" to start anew. Rank 0 looks for it. Throws the same
+/// Error on every rank if --resume finds none, and for a file from which the run cannot resume or
+/// start. Collective.
 std::string checkpoint_to_resume(const Communicator& world, const Config& config,
                                  const TrainOptions& options);
 

@@ -117,6 +117,11 @@ std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
                        metrics.last_checkpoint.empty()
                            ? "there is no new checkpoint to resume from"
                            : "resume with --resume " + metrics.last_checkpoint);
+  if (metrics.stopped_early)
+    return fmt::format(
+        "Stopped early after {} of {} epochs: {} in a row had no new smallest loss.\n",
+        metrics.epoch_losses.size(), config.training.num_epochs,
+        counted(config.training.patience, "validation"));
   if (metrics.steps == 0)
     return "Nothing was left to train: the checkpoint is that of the last epoch.\n";
   return "Distributed training complete!\n";
@@ -155,8 +160,10 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
   if (metrics.skipped_steps > 0)
     line("Skipped steps:", fmt::format("{} (gradients overflowed; loss scale {:g})",
                                        metrics.skipped_steps, metrics.loss_scale));
+  if (!metrics.init_from.empty()) line("Started from:", metrics.init_from);
   if (metrics.resumed_at > 0) line("Resumed at:", fmt::format("step {}", metrics.resumed_at));
   if (metrics.checkpoints > 0) line("Checkpoints:", checkpoints_text(metrics));
+  if (!metrics.best_checkpoint.empty()) line("Best checkpoint:", metrics.best_checkpoint);
   if (metrics.failed_checkpoints > 0)
     line("Not written:", counted(metrics.failed_checkpoints, "checkpoint"));
   text += validation_text(config, metrics);
@@ -177,13 +184,16 @@ nlohmann::json results_json(const TrainingMetrics& metrics) {
           {"loss_scale", metrics.loss_scale},
           {"skipped_steps", metrics.skipped_steps},
           {"stopped", metrics.stopped},
+          {"stopped_early", metrics.stopped_early},
           {"resumed_at", metrics.resumed_at},
+          {"init_from", metrics.init_from},
           {"checkpoints", metrics.checkpoints},
           {"failed_checkpoints", metrics.failed_checkpoints},
           {"checkpoint_seconds", metrics.checkpoint_seconds},
           {"checkpoint_wait_seconds", metrics.checkpoint_wait_seconds},
           {"checkpoint_hidden_seconds", metrics.checkpoint_hidden_seconds},
           {"last_checkpoint", metrics.last_checkpoint},
+          {"best_checkpoint", metrics.best_checkpoint},
           {"planned", costs_json(metrics.planned)},
           {"measured", costs_json(metrics.measured)}};
 }

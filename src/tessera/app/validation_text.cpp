@@ -53,6 +53,10 @@ std::string validation_text(const Config& config, const TrainingMetrics& metrics
   if (metrics.validations.empty()) return "";
   const Validation& last = metrics.validations.back().result;
   std::string text = fmt::format("  {:<16} {:.6f}\n", "Validation loss:", last.loss);
+  if (const auto best = metrics.best_validation();
+      best && best->epoch != metrics.validations.back().epoch)
+    text += fmt::format("  {:<16} {:.6f}, after epoch {}\n", "Smallest of all:", best->result.loss,
+                        best->epoch);
   if (const auto best = best_loss(config))
     text += fmt::format("  {:<16} {:.6f}\n", "Best loss:", *best);
   if (const auto measure = measure_of(config))
@@ -72,6 +76,8 @@ nlohmann::json validation_json(const Config& config, const TrainingMetrics& metr
   nlohmann::json document{
       {"samples", config.data.validation_samples}, {"epochs", epochs}, {"losses", losses}};
   if (measure) document["measure"] = {{"name", measure->key}, {"values", values}};
+  if (const auto best = metrics.best_validation())
+    document["smallest"] = {{"epoch", best->epoch}, {"loss", best->result.loss}};
   if (const auto best = best_loss(config)) document["best_loss"] = *best;
   return document;
 }

@@ -12,8 +12,8 @@ namespace tessera {
 /// Returns lines with the last validation loss and the usual metric, or "" without validation.
 std::string validation_text(const Config& config, const TrainingMetrics& metrics);
 
-/// Returns samples, epochs and losses of all validations, and if they exist the "measure" with its
-/// name and the "best_loss".
+/// Returns samples, epochs and losses of all validations, the "smallest" loss with its epoch, and
+/// if they exist the "measure" with its name and the "best_loss", the smallest possible one.
 nlohmann::json validation_json(const Config& config, const TrainingMetrics& metrics);
 
 }  // namespace tessera

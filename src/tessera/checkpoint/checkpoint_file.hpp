@@ -44,6 +44,12 @@ template <class T>
 Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                   Size piece = checkpoint_piece);
 
+/// Reads the parameters alone, which are of element type `type` in the file, and converts them.
+/// Else like read_tensors().
+template <class T>
+Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                     DType type);
+
 /// Reads and checks the state. Throws Error (usage) for a file that is not a checkpoint, has a
 /// newer version or is damaged.
 TrainingState read_state(const std::string& path);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
@@ -138,7 +139,11 @@ std::string new_training() {
 /// Returns infinity for a file that cannot be read or has no finite loss, so it is never the best.
 double loss_of(const fs::path& path) {
   double loss = NAN;
-  outcome_of([&] { loss = read_state(path.string()).loss(); });
+  outcome_of([&] {
+    const TrainingState state = read_state(path.string());
+    const nlohmann::json config = nlohmann::json::parse(state.config);
+    loss = state.loss(config.value("/data/validation_samples"_json_pointer, 0) > 0);
+  });
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
@@ -309,6 +314,22 @@ void CheckpointStore::clean() const {
   for (std::size_t i = 0; i < by_loss.size(); ++i)
     if (static_cast<Size>(i) >= config_.keep_best || !std::isfinite(by_loss[i].first))
       fs::remove(by_loss[i].second, unused);
+}
+
+fs::path CheckpointStore::best() const {
+  std::string name;
+  collectively(ranks_, [&] {
+    if (ranks_.rank() != 0) return;
+    double smallest = std::numeric_limits<double>::max();
+    for (const fs::path& path : checkpoints_in(config_.directory))
+      if (const double loss = own_.contains(path.filename().string()) ? loss_of(path) : INFINITY;
+          loss <= smallest) {
+        smallest = loss;
+        name = path.filename().string();
+      }
+  });
+  name = broadcast_json(ranks_, name);
+  return name.empty() ? fs::path() : fs::path(config_.directory) / name;
 }
 
 std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {

@@ -86,6 +86,10 @@ class CheckpointStore {
   /// Returns the last checkpoint that was saved; empty if none was.
   const std::filesystem::path& last() const { return last_; }
 
+  /// Returns the checkpoint of this training with the smallest TrainingState::loss(), the oldest of
+  /// equal ones; empty if there is none after an epoch. Collective.
+  std::filesystem::path best() const;
+
   /// Returns the checkpoint to resume from, if there is one. Throws Error (usage) if `latest` names
   /// a file that does not exist.
   static std::optional<std::filesystem::path> latest(const std::filesystem::path& directory);

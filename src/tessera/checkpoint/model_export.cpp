@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <ostream>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include <tessera/base/half_float.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/model_export.hpp>
+#include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
 
 namespace tessera {
@@ -17,7 +20,7 @@ namespace {
 
 constexpr std::string_view parameters_group = "parameters/";
 
-/// The name of a parameter in PyTorch. `transposed`: its two dimensions change places.
+/// The name of a parameter in PyTorch. `transposed`: a matrix is transposed.
 struct PytorchName {
   std::string_view name, there;
   bool transposed = false;
@@ -26,31 +29,38 @@ constexpr std::array<PytorchName, 4> pytorch_names{
     {{"kernel", "weight", true}, {"scale", "weight"}, {"table", "weight"}, {"bias", "bias"}}};
 
 /// One array as it is written.
-struct ExportedArray {
-  std::string name;
+struct ExportedArray : ExportedParameter {
   ArrayFacts source;
-  bool transposed = false;
-
-  Shape shape() const {
-    return transposed ? Shape{source.shape[1], source.shape[0]} : source.shape;
-  }
-  Size bytes() const { return num_elements(source.shape) * size_of(source.type); }
+  DType type;
 };
 
-ExportedArray exported(const ArrayFacts& facts, ExportNames names) {
-  ExportedArray array{facts.name.substr(parameters_group.size()), facts};
-  if (names == ExportNames::tessera) return array;
-  const std::size_t slash = array.name.rfind('/');
-  std::string layer = array.name.substr(0, slash), name = array.name.substr(slash + 1);
-  for (const PytorchName& row : pytorch_names)
-    if (row.name == name) {
-      array.transposed = row.transposed && facts.shape.size() == 2;
-      name = row.there;
-      break;
-    }
-  array.name = layer + "." + name;
-  std::replace(array.name.begin(), array.name.end(), '/', '.');
-  return array;
+/// Returns the value, or the one of the two neighbouring floats that is odd in its last bit.
+/// Rounding that to fewer bits is the same as rounding the value (Boldo and Melquiond 2008).
+float rounded_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const bool is_odd = (std::bit_cast<std::uint32_t>(nearest) & 1U) != 0;
+  if (is_odd || static_cast<double>(nearest) == value) return nearest;
+  return std::nextafter(nearest, value > nearest ? INFINITY : -INFINITY);
+}
+
+/// Converts the values to E and writes them.
+template <class E, class T>
+void write_converted(std::ostream& out, const std::string& path, const std::string& name,
+                     const std::vector<T>& values) {
+  std::vector<E> converted(values.size());
+  std::transform(values.begin(), values.end(), converted.begin(), [&](T value) {
+    E result;
+    if constexpr (is_half_v<E>)
+      result = rounded_to_odd(value);
+    else
+      result = static_cast<E>(value);
+    if (!std::isfinite(static_cast<double>(result)))
+      throw Error(ExitCode::usage, "{}: {}: has the value {}, which is beyond the range of {}",
+                  path, name, value, name_of(dtype_of<E>()));
+    return result;
+  });
+  out.write(reinterpret_cast<const char*>(converted.data()),
+            std::ssize(converted) * static_cast<Size>(sizeof(E)));
 }
 
 template <class T>
@@ -68,30 +78,15 @@ void write_array(std::ostream& out, const Hdf5File& file, const std::string& pat
       for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
     values = std::move(other);
   }
-  out.write(reinterpret_cast<const char*>(values.data()), array.bytes());
-}
-
-/// Length of a JSON object as 64 bits, the object, padded with blanks to a multiple of 8, and the
-/// values one behind the other (github.com/huggingface/safetensors, "Format").
-std::string safetensors_header(const std::vector<ExportedArray>& arrays) {
-  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
-  Size begin = 0;
-  for (const ExportedArray& array : arrays) {
-    header[array.name] = {{"dtype", array.source.type == DType::float64 ? "F64" : "F32"},
-                          {"shape", array.shape()},
-                          {"data_offsets", {begin, begin + array.bytes()}}};
-    begin += array.bytes();
-  }
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  text.append((8 - text.size() % 8) % 8, ' ');
-  std::string length;
-  for (int i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xff);
-  return length + text;
+  with_compute_type(array.type,
+                    [&]<class E>(E) { write_converted<E>(out, path, array.source.name, values); });
 }
 
 void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
                   const std::vector<ExportedArray>& arrays) {
-  out << safetensors_header(arrays);
+  std::vector<ArrayFacts> facts;
+  for (const ExportedArray& array : arrays) facts.push_back({array.name, array.shape, array.type});
+  out << safetensors_header(facts);
   for (const ExportedArray& array : arrays)
     if (array.source.type == DType::float64)
       write_array<double>(out, file, checkpoint, array);
@@ -101,14 +96,35 @@ void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& ch
 
 }  // namespace
 
+ExportedParameter exported_parameter(const std::string& path, const Shape& shape,
+                                     ExportNames names) {
+  ExportedParameter there{path, shape};
+  if (names == ExportNames::tessera) return there;
+  const std::size_t slash = path.rfind('/');
+  std::string layer = path.substr(0, slash), name = path.substr(slash + 1);
+  for (const PytorchName& row : pytorch_names)
+    if (row.name == name) {
+      there.transposed = row.transposed && shape.size() == 2;
+      name = row.there;
+      break;
+    }
+  there.name = layer + "." + name;
+  std::replace(there.name.begin(), there.name.end(), '/', '.');
+  if (there.transposed) std::swap(there.shape[0], there.shape[1]);
+  return there;
+}
+
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportNames names) {
+                              ExportNames names, std::optional<DType> type) {
   read_state(checkpoint);
   const Hdf5File file = Hdf5File::open(checkpoint);
   check_contents(file, checkpoint);
   std::vector<ExportedArray> arrays;
   for (const ArrayFacts& facts : file.arrays())
-    if (facts.name.starts_with(parameters_group)) arrays.push_back(exported(facts, names));
+    if (facts.name.starts_with(parameters_group))
+      arrays.push_back(
+          {exported_parameter(facts.name.substr(parameters_group.size()), facts.shape, names),
+           facts, type.value_or(facts.type)});
   write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays); });
   return arrays.size();
 }

@@ -3,10 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/placement.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -17,9 +20,26 @@ enum class ExportNames : std::uint8_t { tessera, pytorch };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<ExportNames>{"tessera", "pytorch"};
 
+/// A parameter in a file for other programs.
+struct ExportedParameter {
+  std::string name;
+  Shape shape;
+  bool transposed = false;  ///< its two dimensions have changed places
+};
+/// `path` and `shape` are those of the model: "layer1/kernel", (in, out).
+ExportedParameter exported_parameter(const std::string& path, const Shape& shape,
+                                     ExportNames names);
+
+/// Names of the element types of exported parameters.
+inline constexpr std::array<std::string_view, 4> export_types{
+    name_of(DType::float64), name_of(DType::float32), name_of(DType::bfloat16),
+    name_of(DType::float16)};
+
 /// Writes the parameters of a checkpoint to one file in the safetensors format, and returns their
-/// number. Throws Error if an array does not match its checksum; `to` is then left as it was.
+/// number. `type` is one of export_types; by default parameters keep their type. They are rounded
+/// to nearest, ties to even. Throws Error if an array does not match its checksum or has a value
+/// beyond the range of the type; `to` is then left as it was.
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportNames names);
+                              ExportNames names, std::optional<DType> type = {});
 
 }  // namespace tessera

@@ -111,34 +111,51 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
   return bytes;
 }
 
+namespace {
+
+/// Reads the parts of these tensors that this rank keeps. Their types are those in the file.
 template <class T>
-Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                  Size piece) {
+Size read_parts(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                const std::vector<CheckpointTensor>& tensors, Size piece) {
   using S = StateOf<T>;
-  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
-  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   const HostSizes sums("tessera::checkpoint_sums", tensors.size());
   Size bytes = 0;
   // Every rank reads alone, so that an error on one rank cannot block others inside HDF5.
   collectively(ranks, [&] {
     const Hdf5File file = Hdf5File::open(path);
     check_arrays(file, path, arrays_of(tensors), "in this run");
-    for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
+    const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
       const CheckpointTensor& tensor = tensors[part.tensor];
       const LocalTensor<S> local = local_tensor(engine, part.part);
+      const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(F)), 1);
       const Size pieces = (local.kept.count + elements - 1) / elements;
       for (Size number = 0; number < pieces; ++number) {
         const Range range = piece_of(local.kept, number, elements);
         const auto values =
             alias_vector(local.values.data() + range.begin - local.kept.begin, range.count);
         const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), values);
-        file.read(tensor.name, tensor.type, hyperslabs_of(local.block, range), host.data());
-        bytes += range.count * static_cast<Size>(sizeof(S));
+        std::vector<F> converted;
+        F* stored = nullptr;
+        if constexpr (std::is_same_v<F, S>) {
+          stored = host.data();
+        } else {
+          converted.resize(range.count);
+          stored = converted.data();
+        }
+        file.read(tensor.name, dtype_of<F>(), hyperslabs_of(local.block, range), stored);
+        bytes += range.count * static_cast<Size>(sizeof(F));
         const Range counted = intersection(range, part.written());
-        add_hash_of(tensor, local.block, counted, host.data() + (counted.begin - range.begin),
+        add_hash_of(tensor, local.block, counted, stored + (counted.begin - range.begin),
                     sums(part.tensor));
+        std::transform(converted.begin(), converted.end(), host.data(),
+                       [](F value) { return static_cast<S>(value); });
         Kokkos::deep_copy(values, host);
       }
+    };
+    for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
+      if (part.tensor >= std::ssize(tensors)) continue;
+      tensors[part.tensor].type == DType::float64 ? read_as(double{}, part)
+                                                  : read_as(float{}, part);
     }
   });
   ranks.all_reduce(sums);
@@ -151,10 +168,28 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
   return bytes;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                           \
-  template Size write_tensors(const std::string&, const Communicator&, const Engine<T>&, \
-                              const AfterTensor&, Size);                                 \
-  template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size);
+}  // namespace
+
+template <class T>
+Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                  Size piece) {
+  return read_parts(path, ranks, engine, checkpoint_tensors(engine.plan()), piece);
+}
+
+template <class T>
+Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                     DType type) {
+  std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  tensors.resize(tensors.size() / (1 + engine.plan().input.moments));  // parameters come first
+  for (CheckpointTensor& tensor : tensors) tensor.type = type;
+  return read_parts(path, ranks, engine, tensors, checkpoint_piece);
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                 \
+  template Size write_tensors(const std::string&, const Communicator&, const Engine<T>&,       \
+                              const AfterTensor&, Size);                                       \
+  template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size); \
+  template Size read_parameters(const std::string&, const Communicator&, const Engine<T>&, DType);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 

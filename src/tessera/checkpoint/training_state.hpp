@@ -30,13 +30,15 @@ struct TrainingState {
 
   Size epoch() const { return static_cast<Size>(epoch_losses.size()); }
   Size batch() const { return static_cast<Size>(losses_so_far.size()); }
-  /// Returns the loss by which checkpoints are compared: after an epoch its validation loss, or its
-  /// training loss if there is none; infinity within an epoch.
-  double loss() const {
-    if (batch() > 0 || epoch_losses.empty()) return std::numeric_limits<double>::infinity();
-    if (!validations.empty() && validations.back()[0] == static_cast<double>(epoch()))
-      return validations.back()[1];
-    return epoch_losses.back();
+  /// Returns the loss by which checkpoints of a training are compared: after an epoch its
+  /// validation loss, or its training loss if the training has no validation samples; otherwise
+  /// infinity.
+  double loss(bool has_validation_samples) const {
+    const bool is_validated =
+        !validations.empty() && validations.back()[0] == static_cast<double>(epoch());
+    if (batch() > 0 || epoch_losses.empty() || (has_validation_samples && !is_validated))
+      return std::numeric_limits<double>::infinity();
+    return has_validation_samples ? validations.back()[1] : epoch_losses.back();
   }
 };
 

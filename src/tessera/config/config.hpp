@@ -73,6 +73,7 @@ struct TrainingConfig : StepConfig {
   ScheduleConfig schedule{};
   ClipConfig clip{};
   Size validate_every = 1;  ///< epochs between validations; the last epoch is always validated
+  Size patience = 0;  ///< validations in a row without a new smallest loss that end it; 0: off
   DistributedConfig distributed{};
 };
 
@@ -101,6 +102,7 @@ inline constexpr std::array<std::string_view, 2> names_of<FailedSave>{"stop", "c
 /// The directory of checkpoints, and when they are written.
 struct CheckpointConfig {
   std::string directory{};   ///< created if it does not exist; empty: no checkpoints
+  std::string init_from{};   ///< parameters to start from: a checkpoint or safetensors; empty: draw
   Size every_steps = 0;      ///< steps between checkpoints; 0: off
   double every_minutes = 0;  ///< minutes between checkpoints; 0: off
   bool at_end = true;        ///< write one after the last step

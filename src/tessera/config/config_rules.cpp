@@ -74,10 +74,10 @@ void check_data(const Config& config) {
   const Size samples = saturating_sum(config.data.samples, config.data.validation_samples);
   if (saturating_product(samples, row) > largest / (2 * size_of(DType::float64)))
     reject("data.samples", config.data.samples, "is more data than memory can address");
-  if (config.training.validate_every != TrainingConfig{}.validate_every &&
-      config.data.validation_samples == 0)
-    reject("training.validate_every", config.training.validate_every,
-           "needs data.validation_samples");
+  for (const char* key : {"training.validate_every", "training.patience"})
+    if (config.data.validation_samples == 0 &&
+        setting_of(key).get(config) != setting_of(key).get({}))
+      reject_key(key, config, "needs data.validation_samples");
   const DataRow& kind = row_of(config.data.kind);
   const auto check_source = [&](const char* key, const std::string& value, bool is_read,
                                 const char* what) {
@@ -142,7 +142,8 @@ void check_checkpoint(const Config& config) {
   }
   const Config defaults;
   for (const Setting& setting : settings())
-    if (setting.key.starts_with("checkpoint.") && setting.get(config) != setting.get(defaults))
+    if (setting.key.starts_with("checkpoint.") && setting.key != "checkpoint.init_from" &&
+        setting.get(config) != setting.get(defaults))
       reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
 }
 

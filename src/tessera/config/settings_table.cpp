@@ -146,6 +146,10 @@ std::vector<Setting> make_settings() {
                       not_negative),
       TESSERA_SETTING(training, validate_every,
                       "epochs between validations; the last epoch is always validated", positive),
+      TESSERA_SETTING(training, patience,
+                      "stop after this many validations in a row without a new smallest loss; 0: "
+                      "never",
+                      not_negative),
       TESSERA_SETTING(training, check_finite, "stop at the first non-finite gradient"),
       TESSERA_SETTING(
           training, activation_checkpointing,
@@ -225,6 +229,8 @@ std::vector<Setting> make_settings() {
                       "check that all ranks make the same collective call"),
 
       TESSERA_SETTING(checkpoint, directory, "directory for checkpoints; empty: write none"),
+      TESSERA_SETTING(checkpoint, init_from,
+                      "checkpoint or safetensors file whose parameters a new training starts from"),
       TESSERA_SETTING(checkpoint, every_steps, "steps between checkpoints; 0: off", not_negative),
       TESSERA_SETTING(checkpoint, every_minutes, "minutes between checkpoints; 0: off",
                       not_negative),
@@ -233,7 +239,8 @@ std::vector<Setting> make_settings() {
                       not_negative),
       TESSERA_SETTING(
           checkpoint, keep_best,
-          "further checkpoints to keep, those with the smallest loss at the end of an epoch",
+          "further checkpoints to keep, those with the smallest loss at the end of an epoch; with "
+          "validation samples, they are written after each such validation",
           not_negative),
       TESSERA_SETTING(checkpoint, async,
                       "write checkpoints in the background while training continues"),

@@ -36,6 +36,18 @@ void OpenFile::reserve_space(const Range& bytes) const {
   if (error != 0 && error != EOPNOTSUPP) fail_with(path_, "cannot be written", error);
 }
 
+void OpenFile::read(Size place, void* bytes, Size count) const {
+  for (char* to = static_cast<char*>(bytes); count > 0;) {
+    const ssize_t got = pread(id_, to, static_cast<std::size_t>(count), place);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot be read");
+    if (got == 0) throw Error(ExitCode::usage, "{}: is cut off at byte {}", path_.string(), place);
+    to += got;
+    place += got;
+    count -= got;
+  }
+}
+
 void OpenFile::write(Size place, const void* bytes, Size count) const {
   for (const char* from = static_cast<const char*>(bytes); count > 0;) {
     const ssize_t written = pwrite(id_, from, static_cast<std::size_t>(count), place);

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// An existing file. Threads and processes may write to different parts of it at the same time.
+/// An existing file. Threads and processes may write to different parts of it at the same time, and
+/// read from any.
 class OpenFile {
  public:
   OpenFile(const std::filesystem::path& path, int flags);
@@ -22,6 +23,8 @@ class OpenFile {
   /// Reserves disk space for these bytes, so that later writes do not run out of it. Keeps the
   /// content.
   void reserve_space(const Range& bytes) const;
+  /// Reads `count` bytes that start at `place`, which must exist.
+  void read(Size place, void* bytes, Size count) const;
   /// Replaces `count` bytes that start at `place`.
   void write(Size place, const void* bytes, Size count) const;
   /// Returns when everything written is on the disk.

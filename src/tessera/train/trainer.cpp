@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -6,9 +7,11 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
+#include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
@@ -27,8 +30,9 @@ Config assemble(const ModelConfig& model, const TrainingConfig& training, const 
   // fit() gets the data. Until then, random data stand for them.
   config.data.kind = DataKind::random;
   config.data.samples = training.batch_size;
-  config.data.validation_samples =
-      training.validate_every == TrainingConfig{}.validate_every ? 0 : 1;
+  const bool validates =
+      training.validate_every != TrainingConfig{}.validate_every || training.patience > 0;
+  config.data.validation_samples = validates ? 1 : 0;
   return config;
 }
 
@@ -97,7 +101,25 @@ void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
   metrics.last_checkpoint = store.last().string();
 }
 
+/// Returns true if training ends before its last epoch for want of a smaller validation loss.
+bool ends_early(const TrainingConfig& training, const TrainingMetrics& metrics) {
+  const auto best = metrics.best_validation();
+  const Size since_best =
+      std::count_if(metrics.validations.begin(), metrics.validations.end(),
+                    [&](const auto& one) { return one.epoch > (best ? best->epoch : 0); });
+  return training.patience > 0 && since_best >= training.patience &&
+         std::ssize(metrics.epoch_losses) < training.num_epochs;
+}
+
 }  // namespace
+
+std::optional<EpochValidation> TrainingMetrics::best_validation() const {
+  std::optional<EpochValidation> best;
+  for (const EpochValidation& one : validations)
+    if (std::isfinite(one.result.loss) && (!best || one.result.loss < best->result.loss))
+      best = one;
+  return best;
+}
 
 template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
@@ -110,6 +132,8 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
       model_(make_model(config_.model)),
       checkpointing_(checkpointing),
       reporting_(reporting) {
+  Size& keep_best = checkpointing_.config.keep_best;
+  if (training.patience > 0) keep_best = std::max<Size>(keep_best, 1);
   check_types<T>(config_);
 }
 
@@ -176,6 +200,9 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     state = state_to_resume(path, world_, fit_config_);
     training_id_ = state.training;
   }
+  const std::string& weights = checkpointing_.config.init_from;
+  const bool reads_weights = !session_ && path.empty() && !weights.empty();
+  if (reads_weights) check_initial_weights(weights, world_, model_);
   // Unlocks the directory, also after an error.
   const Release release{saves_};
   if (checkpointing_.config.enabled()) open_saves();
@@ -187,6 +214,10 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.planned.device_bytes = session_->planned_bytes();
 
   if (!path.empty()) read_checkpoint(path, state, metrics);
+  if (reads_weights) {
+    read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
+    metrics.init_from = weights;
+  }
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();
   const Size epochs = config_.training.num_epochs;
@@ -201,6 +232,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     throw;
   }
   if (saves_) take_costs(saves_->store, checkpoint_bytes(engine().plan(), mesh_.rank()), metrics);
+  if (saves_ && checkpointing_.config.keep_best > 0)
+    metrics.best_checkpoint = saves_->store.best().string();
   metrics.loss_scale = engine().loss_scale().value();
   metrics.skipped_steps = engine().loss_scale().skipped_steps() - before.skipped_steps();
   metrics.planned.traffic = session_->planned_traffic();
@@ -293,14 +326,33 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   saves_->schedule.saved();
 }
 
+/// Decides after a validation if the training ends early. Returns true if its state is among the
+/// best ones, which are saved. Rank 0 decides for all, because ranks along `model` compute losses
+/// separately.
+template <class T>
+bool Trainer<T>::judge_validation(TrainingMetrics& metrics) const {
+  const Size kept = saves_ ? checkpointing_.config.keep_best : 0;
+  if (config_.training.patience == 0 && kept == 0) return false;
+  const auto& all = metrics.validations;
+  const double loss = all.back().result.loss;
+  const Size as_good = std::count_if(
+      all.begin(), all.end() - 1, [&](const auto& earlier) { return earlier.result.loss <= loss; });
+  const nlohmann::json verdict = broadcast_json(
+      world_, {ends_early(config_.training, metrics), std::isfinite(loss) && as_good < kept});
+  metrics.stopped_early = verdict.at(0);
+  return verdict.at(1);
+}
+
 template <class T>
 void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics,
                             Reporter<T>& reporter) {
   const Size first = session_->steps(), batches = session_->data().num_batches();
   NextMove move = NextMove::go_on;
   if (const auto call = after_steps_.find(0); call != after_steps_.end()) call->second();
+  metrics.stopped_early = ends_early(config_.training, metrics);
   for (Size epoch = static_cast<Size>(metrics.epoch_losses.size()) + 1;
-       epoch <= config_.training.num_epochs && move != NextMove::stop; ++epoch) {
+       epoch <= config_.training.num_epochs && move != NextMove::stop && !metrics.stopped_early;
+       ++epoch) {
     Timer stepping;
     const std::vector<double> losses = session_->run_epoch([&] {
       if (reporter.is_due()) reporter.report(epoch, metrics.stepping_seconds + stepping.seconds());
@@ -332,20 +384,23 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
         throw Error(ExitCode::wrong_result, "training diverged: the loss of epoch {} is {}", epoch,
                     std::isnan(loss) ? "not a number" : "infinite");
     });
-    const bool is_last = epoch == config_.training.num_epochs;
+    bool is_best = false;
     if (session_->validates_after(epoch)) {
       metrics.validations.push_back({epoch, session_->validate()});
       reporter.validated(epoch, metrics.validations.back().result);
+      is_best = judge_validation(metrics);
     }
+    const bool is_last = epoch == config_.training.num_epochs || metrics.stopped_early;
     if (observe) observe(epoch, loss);
     const bool ends = move == NextMove::stop || (saves_ && is_last && checkpointing_.config.at_end);
-    if (ends || move == NextMove::save) save(metrics, ends);
+    if (ends || is_best || move == NextMove::save) save(metrics, ends);
   }
   if (saves_) {
     saves_->schedule.finish();
     attempt(metrics, false, [&] { saves_->store.finish(); });
   }
-  metrics.stopped = static_cast<Size>(metrics.epoch_losses.size()) < config_.training.num_epochs;
+  metrics.stopped = !metrics.stopped_early &&
+                    static_cast<Size>(metrics.epoch_losses.size()) < config_.training.num_epochs;
   metrics.steps = session_->steps() - first;
 }
 

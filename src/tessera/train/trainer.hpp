@@ -44,12 +44,16 @@ struct TrainingMetrics {
   RankCosts planned, measured;
 
   bool stopped = false;  ///< Checkpointing::wants_to_stop ended the training before its last epoch
-  Size resumed_at = 0;   ///< step of the checkpoint that it resumed from
+  bool stopped_early = false;  ///< TrainingConfig::patience ended it
+  Size resumed_at = 0;         ///< step of the checkpoint that it resumed from
+  std::string init_from{};     ///< file of the initial parameters, if they were not drawn
   Size checkpoints = 0, failed_checkpoints = 0;
   double checkpoint_seconds = 0;         ///< training of this rank waited for checkpoints
   double checkpoint_wait_seconds = 0;    ///< part of these, spent waiting for background writes
   double checkpoint_hidden_seconds = 0;  ///< background writes while training continued
   std::string last_checkpoint{};
+  /// The checkpoint with the smallest loss, with CheckpointConfig::keep_best or patience.
+  std::string best_checkpoint{};
   /// Why the final state could not be saved; set with checkpoint.on_failure = "continue".
   std::string end_not_saved{};
   /// Why the files of [output] are incomplete; "" if they are not, and on ranks other than 0.
@@ -58,6 +62,8 @@ struct TrainingMetrics {
   /// NaN before the first epoch has ended.
   double initial_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.front(); }
   double final_loss() const { return epoch_losses.empty() ? NAN : epoch_losses.back(); }
+  /// Returns the first validation with the smallest loss; none without a finite one.
+  std::optional<EpochValidation> best_validation() const;
   double loss_scale = 1;   ///< loss scale at the end
   Size skipped_steps = 0;  ///< steps of this fit() whose gradients overflowed
 
@@ -87,7 +93,8 @@ class Trainer {
   using Data = StateOf<T>;
 
   /// Validates the configuration against the launch and makes the mesh. Throws the same ConfigError
-  /// on every rank, also if ranks have different configurations.
+  /// on every rank, also if ranks have different configurations. `checkpointing.config.init_from`
+  /// is a file with the initial parameters, which are otherwise drawn.
   explicit Trainer(const ModelConfig& model, const TrainingConfig& training = {},
                    const CommOptions& comm = {}, const Checkpointing& checkpointing = {},
                    const Reporting& reporting = {});
@@ -151,6 +158,7 @@ class Trainer {
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics, Reporter<T>& reporter);
+  bool judge_validation(TrainingMetrics& metrics) const;
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);

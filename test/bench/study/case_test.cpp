@@ -130,6 +130,13 @@ TEST(Cases, UnsupportedSettingsAreSkipped) {
   Study study = study_of({{{"ranks", {1}}}});
   study.base.training.check_replicas_every = 2;
   EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+  study.base.training.check_replicas_every = 0;
+  study.base.checkpoint.init_from = "model.safetensors";
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
+  study.base.checkpoint = {};
+  study.base.data.validation_samples = 8;
+  study.base.training.patience = 2;
+  EXPECT_TRUE(make_cases(study).at(0).skip_reason);
   study = study_of({{{"ranks", {1}}}});
   EXPECT_FALSE(make_cases(study).at(0).skip_reason);
   study.base.checkpoint.directory = "saves";

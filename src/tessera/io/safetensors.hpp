@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The safetensors format (github.com/huggingface/safetensors, "Format"): the length of a JSON
+// header in 8 bytes, the header, and the values of all arrays one behind the other.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/base/placement.hpp>
+#include <tessera/base/split.hpp>
+#include <tessera/base/types.hpp>
+#include <tessera/io/durable_file.hpp>
+#include <tessera/io/hdf5_file.hpp>
+
+namespace tessera {
+
+/// Returns the beginning of a file with these arrays of floating-point numbers, up to the first
+/// value.
+std::string safetensors_header(const std::vector<ArrayFacts>& arrays);
+
+/// One array of a file, row-major and little-endian.
+struct SafetensorsArray {
+  std::string type;  ///< as in the file: "F32", "BF16", "I64"
+  Shape shape;
+  Range bytes;  ///< place in the file
+  /// Returns the element type of an array of floating-point numbers of 16 to 64 bits.
+  std::optional<DType> dtype() const;
+};
+
+/// A file that any program may have written, open for reading. The constructor checks the whole
+/// header. Failures throw Error (usage) with the path.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::map<std::string, SafetensorsArray>& arrays() const { return arrays_; }
+  /// Reads `count` elements from element `first` of an array that has a dtype().
+  void read(const SafetensorsArray& array, Size first, Size count, void* values) const;
+
+ private:
+  void read_header(Size file_bytes);
+
+  std::string path_;
+  OpenFile file_;
+  std::map<std::string, SafetensorsArray> arrays_;
+};
+
+}  // namespace tessera
