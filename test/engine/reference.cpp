@@ -73,7 +73,10 @@ std::pair<double, Row> loss_of_row(LossKind kind, const Row& p, std::span<const 
 }
 
 double scheduled(const ScheduleConfig& c, double base, double s) {
-  const double pi = std::acos(-1.0), n = static_cast<double>(c.steps);
+  const double pi = std::acos(-1.0);
+  const double w = static_cast<double>(c.warmup_steps), n = static_cast<double>(c.steps);
+  const double decay = static_cast<double>(c.decay_steps);
+  if (s < w) return base * (c.start_factor + (1 - c.start_factor) * s / w);
   const auto cosine = [&](double part) {
     return base *
            ((1 - c.end_factor) * (1 + std::cos(pi * std::min(part, 1.0))) / 2 + c.end_factor);
@@ -82,18 +85,18 @@ double scheduled(const ScheduleConfig& c, double base, double s) {
     case ScheduleKind::constant:
       return base;
     case ScheduleKind::exponential:
-      return base * std::pow(c.rate, s / n);
+      return base * std::pow(c.rate, (s - w) / n);
     case ScheduleKind::cosine:
-      return cosine(s / n);
-    case ScheduleKind::linear:
-      return base * (c.end_factor + (1 - c.end_factor) * (1 - std::min(s / n, 1.0)));
-    case ScheduleKind::step:
-      return base * std::pow(c.rate, std::floor(s / n));
-    case ScheduleKind::warmup_cosine: {
-      const double w = static_cast<double>(c.warmup_steps);
-      if (s < w) return base * (c.start_factor + (1 - c.start_factor) * s / w);
+    case ScheduleKind::warmup_cosine:
       return cosine((s - w) / (n - w));
-    }
+    case ScheduleKind::linear:
+      return base * (c.end_factor + (1 - c.end_factor) * (1 - std::min((s - w) / (n - w), 1.0)));
+    case ScheduleKind::step:
+      return base * std::pow(c.rate, std::floor((s - w) / n));
+    case ScheduleKind::wsd:
+      if (s < n - decay) return base;
+      return s < n ? base * (1 - (1 - c.end_factor) * (s - (n - decay)) / decay)
+                   : base * c.end_factor;
   }
   return 0;
 }

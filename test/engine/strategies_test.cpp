@@ -69,7 +69,13 @@ std::vector<std::function<void(Experiment&)>> computations() {
         ScheduleConfig{.kind = ScheduleKind::cosine, .steps = 4, .end_factor = 0.1},
         ScheduleConfig{.kind = ScheduleKind::linear, .steps = 5},
         ScheduleConfig{.kind = ScheduleKind::step, .steps = 2, .rate = 0.1},
-        ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 2}})
+        ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 2},
+        ScheduleConfig{.kind = ScheduleKind::constant, .warmup_steps = 3, .start_factor = 0.1},
+        ScheduleConfig{.kind = ScheduleKind::wsd,
+        .steps = 5,
+        .end_factor = 0.2,
+        .decay_steps = 2,
+        .warmup_steps = 1}})
     changes.emplace_back([=](Experiment& e) { e.training.schedule = schedule; });
   return changes;
 }

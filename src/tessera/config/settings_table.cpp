@@ -165,13 +165,17 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(optimizer, decay, "running-average decay of rmsprop, below 1"),
 
       TESSERA_SETTING(schedule, kind, "learning-rate schedule"),
-      TESSERA_SETTING(schedule, steps, "length of the schedule in steps; all but constant"),
+      TESSERA_SETTING(schedule, steps,
+                      "length of the schedule in steps, with the warm-up (exponential, step: steps "
+                      "per factor of schedule.rate); all but constant"),
       TESSERA_SETTING(schedule, rate, "decay factor per schedule.steps; exponential and step"),
       TESSERA_SETTING(schedule, end_factor,
-                      "final rate divided by base rate; cosine, linear, warmup_cosine"),
+                      "final rate divided by base rate; cosine, linear, warmup_cosine, wsd"),
+      TESSERA_SETTING(schedule, decay_steps,
+                      "last steps of the schedule, in which the rate falls linearly; wsd"),
       TESSERA_SETTING(schedule, warmup_steps,
-                      "warm-up steps, included in schedule.steps; warmup_cosine"),
-      TESSERA_SETTING(schedule, start_factor, "initial rate divided by base rate; warmup_cosine"),
+                      "first steps, in which the rate rises linearly to the base rate; 0: none"),
+      TESSERA_SETTING(schedule, start_factor, "initial rate divided by base rate, with a warm-up"),
 
       TESSERA_SETTING(clip, global_norm, "clip the gradient to this global norm"),
       TESSERA_SETTING(clip, value, "clip gradient elements to this magnitude"),
