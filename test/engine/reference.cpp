@@ -110,7 +110,18 @@ Reference::Reference(const ModelConfig& model, const TrainingConfig& training,
       parameters_(std::move(parameters)),
       gradients_(parameters_.size()),
       first_moment_(parameters_.size()),
-      second_moment_(parameters_.size()) {}
+      second_moment_(parameters_.size()) {
+  const MlpConfig& net = model_.mlp;
+  const OptimizerConfig& c = training_.optimizer;
+  for (std::size_t l = 0; l + 1 < net.widths.size(); ++l) {
+    weight_decay_.resize(
+        weight_decay_.size() + static_cast<std::size_t>(net.widths[l] * net.widths[l + 1]),
+        c.weight_decay);
+    if (net.bias)
+      weight_decay_.resize(weight_decay_.size() + static_cast<std::size_t>(net.widths[l + 1]),
+                           c.weight_decay_on == WeightDecayOn::kernels ? 0 : c.weight_decay);
+  }
+}
 
 double Reference::add_sample(std::span<const double> x, std::span<const double> y, double weight) {
   const MlpConfig& net = model_.mlp;
@@ -209,7 +220,7 @@ void Reference::update(double rate, double factor) {
         v = c.beta2 * v + (1 - c.beta2) * g * g;
         p -= rate * (m / (1 - std::pow(c.beta1, t)) /
                          (std::sqrt(v / (1 - std::pow(c.beta2, t))) + c.epsilon) +
-                     c.weight_decay * p);
+                     weight_decay_[i] * p);
         break;
       case OptimizerKind::rmsprop:
         v = c.decay * v + (1 - c.decay) * g * g;

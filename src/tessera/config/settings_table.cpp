@@ -162,6 +162,8 @@ std::vector<Setting> make_settings() {
                       "1 - beta2^t is rounded as optax rounds it"),
       TESSERA_SETTING(optimizer, epsilon, "denominator offset of adam, adamw and rmsprop"),
       TESSERA_SETTING(optimizer, weight_decay, "decoupled weight decay of adamw"),
+      TESSERA_SETTING(optimizer, weight_decay_on,
+                      "parameters that decay; kernels: no biases, norms and embeddings"),
       TESSERA_SETTING(optimizer, decay, "running-average decay of rmsprop, below 1"),
 
       TESSERA_SETTING(schedule, kind, "learning-rate schedule"),

@@ -43,6 +43,8 @@ void validate(const OptimizerConfig& c) {
   require_unused(rmsprop, "optimizer.decay", c.decay, unset.decay, "applies to rmsprop only");
   require_unused(c.kind == OptimizerKind::adamw, "optimizer.weight_decay", c.weight_decay,
                  unset.weight_decay, "applies to adamw only");
+  require_unused(c.weight_decay != 0, "optimizer.weight_decay_on", name_of(c.weight_decay_on),
+                 name_of(unset.weight_decay_on), "needs optimizer.weight_decay > 0");
 
   require_fraction("optimizer.momentum", c.momentum);
   require_fraction("optimizer.beta1", c.beta1);
