@@ -166,6 +166,7 @@ void randomize_training(Random& random, Experiment& setup) {
   if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
+  if (setup.model.kind == ModelKind::transformer && random.once_in(2)) training.ignore_index = 0;
   training.check_replicas_every = random.number(0, 2);
 }
 

@@ -37,6 +37,13 @@ constexpr auto not_negative = [](const std::string& key, const auto& value) {
     reject(key, value, real ? "must be finite and not negative" : "must not be negative");
 };
 
+/// Targets are floating-point numbers.
+constexpr auto exact_in_float = [](const std::string& key, const std::optional<Size>& value) {
+  constexpr Size most = Size{1} << 24;
+  if (value && (*value < -most || *value > most))
+    reject(key, *value, "must be from -2^24 to 2^24, the integers that float32 holds exactly");
+};
+
 constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     reject(key, value, "must be at most 2^63 - 1, TOML's largest integer");
@@ -138,11 +145,15 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(training, learning_rate, "base learning rate of the schedule", not_negative),
       TESSERA_SETTING(training, batch_size, "global batch: samples per step over all ranks",
                       positive),
-      TESSERA_SETTING(training, microbatches, "parts of a batch whose gradients are accumulated",
+      TESSERA_SETTING(training, microbatches,
+                      "parts of a batch, computed one after another: gradient accumulation",
                       positive),
       TESSERA_SETTING(training, loss, "loss over the global batch"),
       TESSERA_SETTING(training, boundary_weight, "weight of the boundary term in the loss poisson",
                       not_negative),
+      TESSERA_SETTING(training, ignore_index,
+                      "number of targets that do not count in the loss; cross_entropy",
+                      exact_in_float),
       TESSERA_SETTING(training, validate_every,
                       "epochs between validations; the last epoch is always validated", positive),
       TESSERA_SETTING(training, check_finite, "stop at the first non-finite gradient"),
