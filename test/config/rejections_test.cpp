@@ -137,7 +137,7 @@ TEST(Rejections, IgnoredTargets) {
   const std::string values =
       "model.widths=[]; data.samples=64; training.ignore_index=0; model.kind=";
   expect_rejected({
-      {values + "pinn; data.kind=poisson_points; training.loss=poisson",
+      {values + "pinn; model.activation=tanh; data.kind=poisson_points; training.loss=poisson",
        "training.ignore_index = 0" + needs},
       {values + "fno; data.kind=darcy; training.loss=relative_l2",
        "training.ignore_index = 0" + needs},

@@ -22,13 +22,13 @@ using train_test::to_host;
 using train_test::to_table;
 using train_test::trainer_of;
 
-Size ranks() { return Communicator::world().size(); }
+Size world_ranks() { return Communicator::world().size(); }
 
 /// Returns a transformer with three classes, of which one in three targets is ignored.
 Experiment ignoring() {
   Experiment setup =
       train_test::of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
-  const Size heads = ranks() == 8 || ranks() == 4 ? ranks() : 6;
+  const Size heads = world_ranks() == 8 || world_ranks() == 4 ? world_ranks() : 6;
   setup.model.transformer = {.vocabulary = 3,
                              .context = 5,
                              .width = 2 * heads,
@@ -58,9 +58,9 @@ TEST(IgnoredTargets, TrainLikeOneRankUnderEveryStrategy) {
 }
 
 TEST(IgnoredTargets, TrainLikeOneRankOnAPipelineAndWithSplitClassesAndRows) {
-  std::vector<train_test::Axes> meshes{{{"model", ranks()}}};
-  if (ranks() < 4) meshes.push_back({{"pipeline", ranks()}});
-  if (ranks() % 2 == 0) meshes.push_back({{"pipeline", 2}, {"data", ranks() / 2}});
+  std::vector<train_test::Axes> meshes{{{"model", world_ranks()}}};
+  if (world_ranks() < 4) meshes.push_back({{"pipeline", world_ranks()}});
+  if (world_ranks() % 2 == 0) meshes.push_back({{"pipeline", 2}, {"data", world_ranks() / 2}});
   for (const train_test::Axes& axes : meshes)
     for (const PipelineSchedule schedule :
          {PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble}) {
@@ -69,14 +69,14 @@ TEST(IgnoredTargets, TrainLikeOneRankOnAPipelineAndWithSplitClassesAndRows) {
       Experiment one = on_mesh(ignoring(), axes, "data");
       one.training.microbatches = 3;
       one.training.distributed.schedule = schedule;
-      one.training.distributed.sequence_parallel = !has_stages && ranks() > 1;
+      one.training.distributed.sequence_parallel = !has_stages && world_ranks() > 1;
       SCOPED_TRACE(MeshShape(axes).to_string());
       train_test::expect_trains_like_its_layers(one);
     }
 }
 
 TEST(IgnoredTargets, MixedPrecision) {
-  Experiment setup = on_mesh(ignoring(), {{"fsdp", ranks()}}, "fsdp");
+  Experiment setup = on_mesh(ignoring(), {{"fsdp", world_ranks()}}, "fsdp");
   setup.model.dtype = DType::float32;
   setup.training.microbatches = 2;
   setup = train_test::in_precision<BFloat16>(setup);
@@ -89,7 +89,7 @@ TEST(IgnoredTargets, MixedPrecision) {
 
 /// The gradient of the sum of the losses is that of their mean times the number of targets.
 TEST(IgnoredTargets, SumAndMeanOfGradientsDifferByTheTargetsThatCount) {
-  Experiment setup = on_mesh(ignoring(), {{"data", ranks()}}, "zero2");
+  Experiment setup = on_mesh(ignoring(), {{"data", world_ranks()}}, "zero2");
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
   setup.training.microbatches = 2;
@@ -145,7 +145,7 @@ TEST(IgnoredTargets, ValidationAndEvaluationAreMeansOverAllTargetsThatCount) {
 
 /// A mark that is no class number, as in most data sets with padding.
 TEST(IgnoredTargets, ABatchWithoutOthersHasLossAndGradientZero) {
-  Experiment setup = on_mesh(ignoring(), {{"data", ranks()}}, "data");
+  Experiment setup = on_mesh(ignoring(), {{"data", world_ranks()}}, "data");
   setup.training.ignore_index = -100;
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
@@ -169,7 +169,7 @@ TEST(IgnoredTargets, ABatchWithoutOthersHasLossAndGradientZero) {
 
 TEST(IgnoredTargets, WarmStepsAllocateNothing) {
   train_test::expect_no_allocation_when_warm<double>(
-      on_mesh(ignoring(), {{"fsdp", ranks()}}, "fsdp"));
+      on_mesh(ignoring(), {{"fsdp", world_ranks()}}, "fsdp"));
 }
 
 }  // namespace

@@ -41,6 +41,10 @@ bool is_fixed(const Setting& setting) {
   return false;
 }
 
+std::string value_text(const nlohmann::json& value) {
+  return value.is_null() ? "no value" : to_toml(value);
+}
+
 /// Rejects the first key that differs.
 void check_keys(const std::string& path, const TrainingState& written, const Config& config) {
   const nlohmann::json then = nlohmann::json::parse(written.config, nullptr, false);
@@ -57,7 +61,7 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
     const nlohmann::json now = setting.get(config);
     if (before != now)
       throw Error(ExitCode::usage, "{}: was written with {} = {}, but this run has {}", path,
-                  setting.key, to_toml(before), to_toml(now));
+                  setting.key, value_text(before), value_text(now));
   }
 }
 
