@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/engine/local_tensors.hpp>
+
 #include "engine/precision_support.hpp"
 #include "engine/serial_training.hpp"
 
@@ -165,6 +169,27 @@ TEST(IgnoredTargets, ABatchWithoutOthersHasLossAndGradientZero) {
       mean_loss(to_table(trainer.predict(all.x)).values, to_table(y).values, 3, -100);
   EXPECT_NEAR(trainer.evaluate(all.x, y), expected, 1e-12);
   EXPECT_NEAR(trainer.fit(all.x, y).epoch_losses.front(), expected, 1e-12);
+}
+
+TEST(IgnoredTargets, ACountOfARanksOwnTargetsIsSeen) {
+  if (world_ranks() == 1) GTEST_SKIP() << "one rank has all targets";
+  Experiment setup = on_mesh(ignoring(), {{"data", world_ranks()}}, "data");
+  setup.training.num_epochs = 1;
+  setup.data.samples = setup.training.batch_size;
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const Mesh mesh(Communicator::world(), resolve_mesh(config, world_ranks()));
+  const Plan plan = make_plan(plan_input(config, mesh.shape()));
+  const auto difference = [&](const Plan& changed) {
+    Engine<double> engine(changed, mesh, StepOptions::of(setup.training));
+    const auto data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
+    engine.step(data.batch(0), 0, setup.training.learning_rate);
+    return relative_difference(to_host(whole_tensors(plan, mesh, engine, TensorRole::gradient)),
+                               train_test::train_alone(plan.input.model, setup).gradients);
+  };
+  EXPECT_LE(difference(plan), 1e-11);
+  Plan wrong = plan;
+  wrong.stages.front().actions.front().call->ranks = RankSet::model;
+  EXPECT_GT(difference(wrong), 1e-3);
 }
 
 TEST(IgnoredTargets, WarmStepsAllocateNothing) {
