@@ -65,6 +65,21 @@ TEST(Resume, ModelsThatDraw) {
   expect_resumes<float>(setup, {2, 3});
 }
 
+// The losses of the unfinished epoch are means over the targets that count.
+TEST(Resume, IgnoredTargets) {
+  Experiment setup = primes(7);
+  setup.model.kind = ModelKind::transformer;
+  setup.model.mlp.widths.clear();
+  setup.model.transformer = {
+      .vocabulary = 3, .context = 5, .width = 4, .heads = 2, .blocks = 1, .inner_width = 3};
+  setup.training.loss = LossKind::cross_entropy;
+  setup.training.ignore_index = 2;
+  setup.training.microbatches = 2;
+  setup.data.kind = DataKind::copy_task;
+  setup.data.validation_samples = 7;
+  expect_resumes<float>(setup, {2, 3, 4});
+}
+
 TEST(Resume, AnyStrategyOnAnyMeshResumesWithAdam) {
   expect_resumes_elsewhere<float>(primes(), 0, 1e-5);
 }

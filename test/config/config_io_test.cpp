@@ -135,6 +135,10 @@ TEST(ConfigIo, UnknownKeysNameTheNearest) {
       {"[distributed]\nmesh = [2]", "distributed.mesh = [2]: is not a known key"},
       {"[distributed.mesh_shape]\na = 1", "distributed.mesh_shape.a = 1: is not a known key"},
       {"[[distributed]]\nstrategy = 'data'", "distributed = [{strategy = \"data\"}]"},
+      {"[training]\naccumulate = 4",
+       "training.accumulate = 4: is not a known key; training.microbatches is gradient "
+       "accumulation"},
+      {"gradient_accumulation_steps = 4", "training.microbatches"},
       {"zzz = 1", "zzz = 1: is not a known key; tessera run --print-config"},
       {"[modle]", "modle = {}: is not a known key"},
   };

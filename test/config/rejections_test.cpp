@@ -126,6 +126,24 @@ TEST(Rejections, Launches) {
     expect_rejected({{"", "ranks = " + std::to_string(ranks) + ": must be from 1"}}, "", ranks);
 }
 
+TEST(Rejections, IgnoredTargets) {
+  const std::string needs = ": needs training.loss = \"cross_entropy\"";
+  expect_rejected({
+      {"training.ignore_index=-100", "training.ignore_index = -100" + needs},
+      {"training.ignore_index=16777217",
+       "training.ignore_index = 16777217: must be from -2^24 to 2^24"},
+      {"training.ignore_index=1.5", "training.ignore_index = 1.5: must be an integer"},
+  });
+  const std::string values =
+      "model.widths=[]; data.samples=64; training.ignore_index=0; model.kind=";
+  expect_rejected({
+      {values + "pinn; model.activation=tanh; data.kind=poisson_points; training.loss=poisson",
+       "training.ignore_index = 0" + needs},
+      {values + "fno; data.kind=darcy; training.loss=relative_l2",
+       "training.ignore_index = 0" + needs},
+  });
+}
+
 TEST(Rejections, Meshes) {
   expect_rejected({
       {"distributed.mesh_axis_names=['data']",

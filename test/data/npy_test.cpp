@@ -259,6 +259,24 @@ TEST_F(NpyData, ClassesMustBeThoseOfTheModel) {
             "data.x = " + data_.x + ": has -1 in sample 1" + needed);
 }
 
+TEST_F(NpyData, AnIgnoredTargetNeedNotBeAClass) {
+  ModelSpec sequences = transformer({.vocabulary = 7, .context = 2});
+  data_.samples = 3;
+  write_x(npy_text("<f4", "(3, 2)", counted<float>(6)));
+  data_.y =
+      directory_.write("y.npy", npy_text("<f4", "(3, 2)", std::vector<float>{0, 6, -1, 2, 3, -1}));
+  const auto rejection_of_targets = [&] {
+    return error_of([&] { make(data_, sequences, {0, 3}); });
+  };
+  EXPECT_EQ(
+      rejection_of_targets(),
+      "data.y = " + data_.y + ": has -1 in sample 1, but the model needs integers from 0 to 6");
+  sequences.ignore_index = -1;
+  EXPECT_EQ(make(data_, sequences, {1, 1}).y, (std::vector<double>{-1, 2}));
+  sequences.ignore_index = -2;
+  EXPECT_NE(rejection_of_targets(), "");
+}
+
 TEST_F(NpyData, NeedsAModelThatLearnsFromExamples) {
   EXPECT_EQ(rejection_of(data_, pinn({}, {.activation = Activation::tanh})),
             "data.kind = \"npy\": needs a model that learns from examples, unlike model.kind = "

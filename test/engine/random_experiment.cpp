@@ -150,10 +150,23 @@ void randomize_training(Random& random, Experiment& setup) {
       training.optimizer.kind == OptimizerKind::sgd ? learning_rate_of(setup.model.kind) : 1e-3;
   if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
     training.optimizer.momentum = 0.9;
+  if (training.optimizer.kind == OptimizerKind::adamw) {
+    training.optimizer.weight_decay = 0.5;
+    training.optimizer.weight_decay_on =
+        random.one_of(std::array{WeightDecayOn::all, WeightDecayOn::kernels});
+  }
+  if (random.once_in(3))
+    training.schedule = {.kind = ScheduleKind::wsd,
+                         .steps = 6,
+                         .end_factor = 0.1,
+                         .decay_steps = 3,
+                         .warmup_steps = random.number(0, 2),
+                         .start_factor = 0};
   if (random.once_in(3)) training.activation_checkpointing.units = random.number(1, 3);
   if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
+  if (setup.model.kind == ModelKind::transformer && random.once_in(2)) training.ignore_index = 0;
   training.check_replicas_every = random.number(0, 2);
 }
 

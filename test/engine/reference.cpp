@@ -73,7 +73,10 @@ std::pair<double, Row> loss_of_row(LossKind kind, const Row& p, std::span<const 
 }
 
 double scheduled(const ScheduleConfig& c, double base, double s) {
-  const double pi = std::acos(-1.0), n = static_cast<double>(c.steps);
+  const double pi = std::acos(-1.0);
+  const double w = static_cast<double>(c.warmup_steps), n = static_cast<double>(c.steps);
+  const double decay = static_cast<double>(c.decay_steps);
+  if (s < w) return base * (c.start_factor + (1 - c.start_factor) * s / w);
   const auto cosine = [&](double part) {
     return base *
            ((1 - c.end_factor) * (1 + std::cos(pi * std::min(part, 1.0))) / 2 + c.end_factor);
@@ -82,18 +85,18 @@ double scheduled(const ScheduleConfig& c, double base, double s) {
     case ScheduleKind::constant:
       return base;
     case ScheduleKind::exponential:
-      return base * std::pow(c.rate, s / n);
+      return base * std::pow(c.rate, (s - w) / n);
     case ScheduleKind::cosine:
-      return cosine(s / n);
-    case ScheduleKind::linear:
-      return base * (c.end_factor + (1 - c.end_factor) * (1 - std::min(s / n, 1.0)));
-    case ScheduleKind::step:
-      return base * std::pow(c.rate, std::floor(s / n));
-    case ScheduleKind::warmup_cosine: {
-      const double w = static_cast<double>(c.warmup_steps);
-      if (s < w) return base * (c.start_factor + (1 - c.start_factor) * s / w);
+    case ScheduleKind::warmup_cosine:
       return cosine((s - w) / (n - w));
-    }
+    case ScheduleKind::linear:
+      return base * (c.end_factor + (1 - c.end_factor) * (1 - std::min((s - w) / (n - w), 1.0)));
+    case ScheduleKind::step:
+      return base * std::pow(c.rate, std::floor((s - w) / n));
+    case ScheduleKind::wsd:
+      if (s < n - decay) return base;
+      return s < n ? base * (1 - (1 - c.end_factor) * (s - (n - decay)) / decay)
+                   : base * c.end_factor;
   }
   return 0;
 }
@@ -107,7 +110,18 @@ Reference::Reference(const ModelConfig& model, const TrainingConfig& training,
       parameters_(std::move(parameters)),
       gradients_(parameters_.size()),
       first_moment_(parameters_.size()),
-      second_moment_(parameters_.size()) {}
+      second_moment_(parameters_.size()) {
+  const MlpConfig& net = model_.mlp;
+  const OptimizerConfig& c = training_.optimizer;
+  for (std::size_t l = 0; l + 1 < net.widths.size(); ++l) {
+    weight_decay_.resize(
+        weight_decay_.size() + static_cast<std::size_t>(net.widths[l] * net.widths[l + 1]),
+        c.weight_decay);
+    if (net.bias)
+      weight_decay_.resize(weight_decay_.size() + static_cast<std::size_t>(net.widths[l + 1]),
+                           c.weight_decay_on == WeightDecayOn::kernels ? 0 : c.weight_decay);
+  }
+}
 
 double Reference::add_sample(std::span<const double> x, std::span<const double> y, double weight) {
   const MlpConfig& net = model_.mlp;
@@ -206,7 +220,7 @@ void Reference::update(double rate, double factor) {
         v = c.beta2 * v + (1 - c.beta2) * g * g;
         p -= rate * (m / (1 - std::pow(c.beta1, t)) /
                          (std::sqrt(v / (1 - std::pow(c.beta2, t))) + c.epsilon) +
-                     c.weight_decay * p);
+                     weight_decay_[i] * p);
         break;
       case OptimizerKind::rmsprop:
         v = c.decay * v + (1 - c.decay) * g * g;

@@ -44,7 +44,7 @@ class Reference {
 
   ModelConfig model_;
   TrainingConfig training_;
-  std::vector<double> parameters_, gradients_, first_moment_, second_moment_;
+  std::vector<double> parameters_, gradients_, first_moment_, second_moment_, weight_decay_;
   Size steps_ = 0;
 };
 

@@ -59,6 +59,9 @@ std::vector<std::function<void(Experiment&)>> computations() {
         OptimizerConfig{.kind = OptimizerKind::sgd, .momentum = 0.9, .nesterov = true},
         OptimizerConfig{.kind = OptimizerKind::adam},
         OptimizerConfig{.kind = OptimizerKind::adamw, .weight_decay = 0.1},
+        OptimizerConfig{.kind = OptimizerKind::adamw,
+        .weight_decay = 2,
+        .weight_decay_on = WeightDecayOn::kernels},
         OptimizerConfig{.kind = OptimizerKind::rmsprop}})
     changes.emplace_back([=](Experiment& e) {
       e.training.optimizer = optimizer;
@@ -69,7 +72,13 @@ std::vector<std::function<void(Experiment&)>> computations() {
         ScheduleConfig{.kind = ScheduleKind::cosine, .steps = 4, .end_factor = 0.1},
         ScheduleConfig{.kind = ScheduleKind::linear, .steps = 5},
         ScheduleConfig{.kind = ScheduleKind::step, .steps = 2, .rate = 0.1},
-        ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 2}})
+        ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 2},
+        ScheduleConfig{.kind = ScheduleKind::constant, .warmup_steps = 3, .start_factor = 0.1},
+        ScheduleConfig{.kind = ScheduleKind::wsd,
+        .steps = 5,
+        .end_factor = 0.2,
+        .decay_steps = 2,
+        .warmup_steps = 1}})
     changes.emplace_back([=](Experiment& e) { e.training.schedule = schedule; });
   return changes;
 }
@@ -83,6 +92,20 @@ TEST(Strategies, ComputationsOfAStepInFloat64) {
     changes[number](setup);
     const bool is_sgd = setup.training.optimizer.kind == OptimizerKind::sgd;
     expect_trains_like_one_rank<double>(setup, is_sgd ? 1e-11 : 1e-9);
+  }
+}
+
+TEST(Strategies, WeightDecayOfKernelsOnlyCutsSharesWhereItChanges) {
+  for (const Size bucket_bytes : {1, 300, 1 << 20}) {
+    Experiment base = primes(13);
+    base.training.optimizer = {
+        .kind = OptimizerKind::adamw, .weight_decay = 3, .weight_decay_on = WeightDecayOn::kernels};
+    base.training.microbatches = 2;
+    base.training.distributed.bucket_bytes = bucket_bytes;
+    for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+      SCOPED_TRACE(testing::Message() << what << ", buckets of " << bucket_bytes);
+      expect_trains_like_one_rank<double>(setup, 1e-9);
+    });
   }
 }
 

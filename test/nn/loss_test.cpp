@@ -109,6 +109,41 @@ TEST(Loss, ValuesOfSmallCases) {
             86);
 }
 
+TEST(Loss, IgnoredTargetsHaveNoLossAndNoGradient) {
+  const Size rows = 6, classes = 4;
+  const Matrix<double> logits("logits", rows, classes), g("g", rows, classes);
+  fill_normal(logits, key(5));
+  const std::vector<double> p = to_host(logits), targets{3, -100, 0, 2, -100, 1};
+  const Matrix<double> target = to_device(targets, rows, 1);
+  const Vector<double> sums("sums", 2);
+  count_targets<double>(target, -100, sums, 1);
+  EXPECT_EQ(to_host(sums)[1], 4);
+  double sum = 0;
+  std::vector<double> gradient(p.size());
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] < 0) continue;
+    double total = 0;
+    for (std::size_t j = 0; j < 4; ++j) total += std::exp(p[4 * i + j]);
+    sum += std::log(total) - p[4 * i + static_cast<std::size_t>(targets[i])];
+    for (std::size_t j = 0; j < 4; ++j)
+      gradient[4 * i + j] =
+          std::exp(p[4 * i + j]) / total - (static_cast<double>(j) == targets[i] ? 1 : 0);
+  }
+  // All targets over those that count weigh the sum, and the gradient of the mean.
+  for (const bool averages : {true, false}) {
+    LossDetails<double> details{
+        .ignored = -100, .counted = sums.data() + 1, .targets = rows, .averages = averages};
+    const Size count = averages ? rows : 1;
+    loss_and_gradient<double>(LossKind::cross_entropy, logits, target, count, sums, 0, g, details);
+    EXPECT_NEAR(to_host(sums)[0], sum * 6 / 4, 1e-13);
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      EXPECT_NEAR(to_host(g)[i], gradient[i] / (averages ? 4 : 1), 1e-14) << i;
+  }
+  loss_and_gradient<double>(LossKind::cross_entropy, logits, target, 1, sums, 0, g,
+                            {.ignored = -100});
+  EXPECT_NEAR(to_host(sums)[0], sum, 1e-13);
+}
+
 /// The largest logit of a rank may be far from the largest of all.
 TEST(Loss, ClassesOfSeveralRanksAreThoseOfOne) {
   const Size rows = 5, classes = 7;

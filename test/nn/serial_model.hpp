@@ -49,7 +49,7 @@ class SerialModel {
     run_forward(x);
     run_loss(y, Matrix<T>());
     const auto sum = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss_);
-    return (sum(0) + sum(1)) / static_cast<double>(count());
+    return (sum(0) + sum(1)) / static_cast<double>(count_of(y));
   }
 
   /// Computes the gradients of the mean loss of one batch; loss_sum() has its local sum.
@@ -155,12 +155,22 @@ class SerialModel {
   }
   Size count() const { return loss_count(loss_kind_, shape().rows, shape().cols); }
 
+  /// Returns the divisor of the sum of the losses, without ignored targets.
+  Size count_of(const Matrix<const T>& y) const {
+    if (!model_.ignore_index) return count();
+    const auto targets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
+    return targets.span() - std::count(targets.data(), targets.data() + targets.span(),
+                                       static_cast<T>(*model_.ignore_index));
+  }
+
   void run_loss(const Matrix<const T>& y, const Matrix<T>& gradient) {
     const LossShape of = shape();
     const Size columns = targets_of(loss_kind_) == Targets::classes ? 1 : of.cols;
-    loss_and_gradient<T>(loss_kind_,
-                         alias_matrix<const T>(outputs_.back().data(), of.rows, of.cols),
-                         alias_matrix(y.data(), of.rows, columns), count(), loss_, 0, gradient);
+    LossDetails<T> details;
+    if (model_.ignore_index) details.ignored = static_cast<double>(*model_.ignore_index);
+    loss_and_gradient<T>(
+        loss_kind_, alias_matrix<const T>(outputs_.back().data(), of.rows, of.cols),
+        alias_matrix(y.data(), of.rows, columns), count_of(y), loss_, 0, gradient, details);
   }
 
   Size scratch(Size samples) const {

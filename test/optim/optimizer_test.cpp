@@ -157,6 +157,25 @@ TYPED_TEST(OptimizerOf, RunsThatLieApartAreTheWholeBitForBit) {
   }
 }
 
+TYPED_TEST(OptimizerOf, ARunThatDoesNotDecayFollowsTheRuleWithoutDecay) {
+  using T = TypeParam;
+  const OptimizerConfig config{.kind = OptimizerKind::adamw, .weight_decay = 0.5};
+  const Vector<T> p = normal<T>(8, 1), g = normal<T>(8, 2);
+  std::vector<Scalar> expected;
+  for (const T value : to_host(p)) expected.push_back({value});
+  const std::vector<ParameterRun<T>> runs{
+      {alias_vector(p.data(), 5), alias_vector(g.data(), 5)},
+      {alias_vector(p.data() + 5, 3), alias_vector(g.data() + 5, 3), false}};
+  Optimizer<T> optimizer(config, 8);
+  for (int t = 1; t <= 3; ++t) {
+    optimizer.step(runs, T(0.1));
+    for (Size i = 0; i < 8; ++i) {
+      adam_rule(0.9, 0.999, 1e-8, i < 5 ? 0.5 : 0)(expected[i], to_host(g)[i], 0.1, t);
+      EXPECT_NEAR(to_host(p)[i], expected[i].p, 20 * std::numeric_limits<T>::epsilon()) << i;
+    }
+  }
+}
+
 TYPED_TEST(OptimizerOf, TheGradientScaleIsAppliedBeforeTheRule) {
   using T = TypeParam;
   for (const Case& c : cases()) {

@@ -39,6 +39,10 @@ TEST(Validate, DefaultsAndSensibleValuesPass) {
   EXPECT_EQ(
       rejection(ScheduleConfig{.kind = ScheduleKind::warmup_cosine, .steps = 5, .warmup_steps = 4}),
       "");
+  EXPECT_EQ(rejection(ScheduleConfig{.warmup_steps = 4, .start_factor = 0.1}), "");
+  EXPECT_EQ(rejection(ScheduleConfig{
+                .kind = ScheduleKind::wsd, .steps = 10, .decay_steps = 6, .warmup_steps = 4}),
+            "");
   EXPECT_EQ(rejection(ClipConfig{.global_norm = 1, .value = 0.5}), "");
 }
 
@@ -62,6 +66,8 @@ TEST(Validate, AValueThatTheOptimizerWouldIgnoreIsRejected) {
   using enum OptimizerKind;
   expect_rejected(OptimizerConfig{.kind = adam, .momentum = 0.9}, "optimizer.momentum");
   expect_rejected(OptimizerConfig{.kind = adam, .weight_decay = 0.1}, "optimizer.weight_decay");
+  EXPECT_EQ(rejection(OptimizerConfig{.kind = adamw, .weight_decay_on = WeightDecayOn::kernels}),
+            "optimizer.weight_decay_on = kernels: needs optimizer.weight_decay > 0");
   expect_rejected(OptimizerConfig{.kind = sgd, .beta1 = 0.8}, "optimizer.beta1");
   expect_rejected(OptimizerConfig{.kind = sgd, .epsilon = 1e-3}, "optimizer.epsilon");
   expect_rejected(OptimizerConfig{.kind = adam, .decay = 0.8}, "optimizer.decay");
@@ -80,8 +86,17 @@ TEST(Validate, ScheduleValuesOutOfRangeOrIgnoredAreNamed) {
                   "schedule.end_factor");
   expect_rejected(ScheduleConfig{.kind = step, .steps = 10, .end_factor = 0.1},
                   "schedule.end_factor");
-  expect_rejected(ScheduleConfig{.kind = cosine, .steps = 10, .warmup_steps = 2},
+  expect_rejected(ScheduleConfig{.kind = cosine, .steps = 10, .warmup_steps = 10},
                   "schedule.warmup_steps");
+  expect_rejected(ScheduleConfig{.warmup_steps = -1}, "schedule.warmup_steps");
+  expect_rejected(ScheduleConfig{.start_factor = 0.1}, "schedule.start_factor");
+  expect_rejected(ScheduleConfig{.kind = linear, .steps = 10, .decay_steps = 2},
+                  "schedule.decay_steps");
+  expect_rejected(ScheduleConfig{.kind = wsd, .steps = 10}, "schedule.decay_steps");
+  EXPECT_EQ(
+      rejection(ScheduleConfig{.kind = wsd, .steps = 10, .decay_steps = 7, .warmup_steps = 4}),
+      "schedule.decay_steps = 7: must be from 1 to 6, schedule.steps less "
+      "schedule.warmup_steps");
   expect_rejected(ScheduleConfig{.kind = warmup_cosine, .steps = 10}, "schedule.warmup_steps");
   expect_rejected(ScheduleConfig{.kind = warmup_cosine, .steps = 10, .warmup_steps = 10},
                   "schedule.warmup_steps");

@@ -71,6 +71,51 @@ TEST(ModelCalls, LossesAreTwoSumsOfEachMicrobatch) {
             "data all_reduce 1 x, " + std::to_string(3 * 2 * 8) + " B");
 }
 
+PlanInput ignoring_input(std::vector<Axis> axes) {
+  PlanInput input = plan_test::tutorial(std::move(axes));
+  input.model = transformer({.vocabulary = 5, .context = 4, .width = 6, .heads = 2, .blocks = 1});
+  input.model.ignore_index = -1;
+  input.loss = LossKind::cross_entropy;
+  input.validation_samples = 7;
+  return input;
+}
+
+TEST(ModelCalls, TargetsThatCountAreOneSumOfAStepAndOfAValidation) {
+  PlanInput input = ignoring_input({{"data", 2}, {"fsdp", 2}, {"model", 2}});
+  input.microbatches = 1'000'000;
+  input.batch_size = input.samples = 4'000'000;
+  const Plan plan = make_plan(input);
+  std::vector<CollectivePlan> counts;
+  for (const CollectivePlan& row : plan.collectives(3))
+    if (row.what == "counting targets") counts.push_back(row);
+  EXPECT_EQ(
+      counts,
+      (std::vector<CollectivePlan>{
+          {"data+fsdp", Operation::all_reduce, 1, 8, Cadence::step, "counting targets"},
+          {"data+fsdp", Operation::all_reduce, 1, 8, Cadence::validation, "counting targets"}}));
+  EXPECT_TRUE(plan.stages.front().actions.front().is(StepOperation::count_targets));
+  EXPECT_LT(plan.stages.front().actions.size(), 500U);
+  input.microbatches = 3;
+  const std::string with = calls_of(input);
+  input.model.ignore_index.reset();
+  EXPECT_NE(calls_of(input), with);
+  for (const CollectivePlan& row : make_plan(input).collectives(3))
+    EXPECT_NE(row.what, "counting targets");
+}
+
+TEST(ModelCalls, OnlyTheLastStageCountsTargets) {
+  const PlanInput input = ignoring_input({{"pipeline", 2}, {"data", 2}});
+  const Plan plan = make_plan(input);
+  const auto counts = [&](Size rank) {
+    Size calls = 0;
+    for (const CollectivePlan& row : plan.collectives(rank))
+      if (row.what == "counting targets" && row.cadence == Cadence::step) calls += row.calls;
+    return calls;
+  };
+  EXPECT_EQ(counts(0), 0);
+  EXPECT_EQ(counts(3), 1);
+}
+
 /// One term is on the stage of logvar, the other one on the stage of the logits.
 TEST(ModelCalls, StagesAddUpTheirTermsOfTheLoss) {
   const PlanInput input = vae_input({{"pipeline", 2}});

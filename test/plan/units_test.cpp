@@ -213,6 +213,28 @@ TEST(Units, BucketsThatLiveAtTheSameTimeDoNotOverlap) {
   });
 }
 
+TEST(Units, KernelsAreFactorsOfProducts) {
+  PlanInput input = tutorial({{"data", 1}});
+  const auto others = [&] {
+    const Plan plan = make_plan(input);
+    std::vector<std::string> paths;
+    for (const ParameterPlan& parameter : plan.stages.front().parameters.parameters)
+      if (!parameter.is_kernel) paths.push_back(parameter.path);
+    return paths;
+  };
+  EXPECT_EQ(others(), (std::vector<std::string>{"layer1/bias", "layer2/bias"}));
+  input.model = transformer({.vocabulary = 5, .context = 4, .width = 6, .heads = 2, .blocks = 1},
+                            {.bias = false});
+  input.loss = LossKind::cross_entropy;
+  EXPECT_EQ(others(),
+            (std::vector<std::string>{"embedding/table", "embedding/position", "block1/ln1/scale",
+                                      "block1/ln1/bias", "block1/ln2/scale", "block1/ln2/bias",
+                                      "ln/scale", "ln/bias"}));
+  input.model = fno({.grid = 8, .modes = 2, .width = 3, .layers = 1}, {.bias = false});
+  input.loss = LossKind::relative_l2;
+  EXPECT_EQ(others(), std::vector<std::string>{"layer1/bias"});
+}
+
 TEST(Units, IncomingShareExistsOnlyWithMicrobatches) {
   PlanInput input = sharded(tutorial({{"fsdp", 3}}), Strategy::fsdp);
   EXPECT_EQ(make_plan(input).state(0).incoming, 0);

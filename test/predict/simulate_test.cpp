@@ -53,6 +53,7 @@ TEST(Simulate, RepeatedMicrobatchesTakeAsLongAsListedOnes) {
       input.samples = 10'000;
       input.microbatches = microbatches;
       input.overlap = true;
+      if (microbatches % 2 == 1) input.model.ignore_index = 0;  // an action before the microbatches
       const Plan plan = make_plan(input);
       const SimulatedStep few = simulate(plan, cost), all = simulate(written_out(plan), cost);
       const double tolerance = microbatches <= 64 ? 0 : 1e-9 * all.step_seconds;

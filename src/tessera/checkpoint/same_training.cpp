@@ -21,8 +21,12 @@ namespace tessera {
 namespace {
 
 /// Keys and sections that must not change.
-constexpr std::array<std::string_view, 5> fixed{"model.", "data.", "training.batch_size",
-                                                "optimizer.kind", "optimizer.momentum"};
+constexpr std::array<std::string_view, 6> fixed{"model.",
+                                                "data.",
+                                                "training.batch_size",
+                                                "training.ignore_index",
+                                                "optimizer.kind",
+                                                "optimizer.momentum"};
 
 /// Paths of data may change if the checksums of the data do not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
@@ -35,6 +39,10 @@ bool is_fixed(const Setting& setting) {
   for (const std::string_view key : fixed)
     if (setting.key == key || (key.ends_with('.') && setting.key.starts_with(key))) return true;
   return false;
+}
+
+std::string value_text(const nlohmann::json& value) {
+  return value.is_null() ? "no value" : to_toml(value);
 }
 
 /// Rejects the first key that differs.
@@ -53,14 +61,13 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
     const nlohmann::json now = setting.get(config);
     if (before != now)
       throw Error(ExitCode::usage, "{}: was written with {} = {}, but this run has {}", path,
-                  setting.key, to_toml(before), to_toml(now));
+                  setting.key, value_text(before), value_text(now));
   }
 }
 
 /// Rejects data with other checksums. Files of version 1 have none.
 void check_samples(const std::string& path, const TrainingState& written, const Config& config) {
-  if (written.data.empty() ||
-      written.data == sample_checksums(config.data, make_model(config.model)))
+  if (written.data.empty() || written.data == sample_checksums(config.data, make_model(config)))
     return;
   std::vector<std::string> data;
   for (const std::string_view key : places) {

@@ -16,8 +16,9 @@ struct TrainingState {
   Size step = 0;  ///< steps made
   LossScaleState loss_scale{};
   std::vector<double> epoch_losses{};  ///< one per finished epoch
-  /// Loss sums of the batches of the unfinished epoch. Their number is the position in the data,
-  /// whose order follows from seed and epoch.
+  /// Loss sums of the batches of the unfinished epoch; with ignored targets, the mean loss times
+  /// all targets. Their number is the position in the data, whose order follows from seed and
+  /// epoch.
   std::vector<double> losses_so_far{};
   /// Epoch, loss and relative error of each validation; the error may be NaN.
   std::vector<std::array<double, 3>> validations{};

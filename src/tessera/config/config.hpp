@@ -69,6 +69,9 @@ struct TrainingConfig : StepConfig {
   Size num_epochs = 20;
   double learning_rate = 1e-3;
   double boundary_weight = 1;  ///< weight of the boundary term of the loss poisson
+  /// Targets with this number do not count in the loss, which is the mean over the others;
+  /// cross_entropy. Without any target that counts, loss and gradient are 0.
+  std::optional<Size> ignore_index{};
   OptimizerConfig optimizer{};
   ScheduleConfig schedule{};
   ClipConfig clip{};

@@ -110,6 +110,9 @@ void check_loss(const Config& config) {
            suitable.size() > 1 ? "one of " + join(suitable) : to_toml(suitable[0]),
            name_of(config.model.kind));
   }
+  if (training.ignore_index && model.targets != Targets::classes)
+    reject("training.ignore_index", *training.ignore_index, "needs training.loss = \"{}\"",
+           name_of(LossKind::cross_entropy));
   if (training.loss != LossKind::poisson &&
       training.boundary_weight != TrainingConfig{}.boundary_weight)
     reject("training.boundary_weight", training.boundary_weight, "needs training.loss = \"{}\"",

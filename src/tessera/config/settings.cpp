@@ -42,6 +42,9 @@ bool is_section(const std::string& name) {
   for (std::string_view launched : launcher_names)
     if (name == launched)
       reject(key, value, "is set by the launcher (mpirun, srun) and must not be given here");
+  // Other tools name the key after what happens to the gradients of the parts of a batch.
+  if (name.find("accum") != std::string_view::npos)
+    reject(key, value, "is not a known key; training.microbatches is gradient accumulation");
   std::vector<std::string> keys;
   std::vector<std::string> names;
   for (const Setting& known : settings()) {

@@ -37,6 +37,13 @@ constexpr auto not_negative = [](const std::string& key, const auto& value) {
     reject(key, value, real ? "must be finite and not negative" : "must not be negative");
 };
 
+/// Targets are floating-point numbers.
+constexpr auto exact_in_float = [](const std::string& key, const std::optional<Size>& value) {
+  constexpr Size most = Size{1} << 24;
+  if (value && (*value < -most || *value > most))
+    reject(key, *value, "must be from -2^24 to 2^24, the integers that float32 holds exactly");
+};
+
 constexpr auto printable_seed = [](const std::string& key, std::uint64_t value) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     reject(key, value, "must be at most 2^63 - 1, TOML's largest integer");
@@ -139,11 +146,15 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(training, learning_rate, "base learning rate of the schedule", not_negative),
       TESSERA_SETTING(training, batch_size, "global batch: samples per step over all ranks",
                       positive),
-      TESSERA_SETTING(training, microbatches, "parts of a batch whose gradients are accumulated",
+      TESSERA_SETTING(training, microbatches,
+                      "parts of a batch, computed one after another: gradient accumulation",
                       positive),
       TESSERA_SETTING(training, loss, "loss over the global batch"),
       TESSERA_SETTING(training, boundary_weight, "weight of the boundary term in the loss poisson",
                       not_negative),
+      TESSERA_SETTING(training, ignore_index,
+                      "number of targets that do not count in the loss; cross_entropy",
+                      exact_in_float),
       TESSERA_SETTING(training, validate_every,
                       "epochs between validations; the last epoch is always validated", positive),
       TESSERA_SETTING(training, patience,
@@ -167,16 +178,22 @@ std::vector<Setting> make_settings() {
                       "1 - beta2^t is rounded as optax rounds it"),
       TESSERA_SETTING(optimizer, epsilon, "denominator offset of adam, adamw and rmsprop"),
       TESSERA_SETTING(optimizer, weight_decay, "decoupled weight decay of adamw"),
+      TESSERA_SETTING(optimizer, weight_decay_on,
+                      "parameters that decay; kernels: no biases, norms and embeddings"),
       TESSERA_SETTING(optimizer, decay, "running-average decay of rmsprop, below 1"),
 
       TESSERA_SETTING(schedule, kind, "learning-rate schedule"),
-      TESSERA_SETTING(schedule, steps, "length of the schedule in steps; all but constant"),
+      TESSERA_SETTING(schedule, steps,
+                      "length of the schedule in steps, with the warm-up (exponential, step: steps "
+                      "per factor of schedule.rate); all but constant"),
       TESSERA_SETTING(schedule, rate, "decay factor per schedule.steps; exponential and step"),
       TESSERA_SETTING(schedule, end_factor,
-                      "final rate divided by base rate; cosine, linear, warmup_cosine"),
+                      "final rate divided by base rate; cosine, linear, warmup_cosine, wsd"),
+      TESSERA_SETTING(schedule, decay_steps,
+                      "last steps of the schedule, in which the rate falls linearly; wsd"),
       TESSERA_SETTING(schedule, warmup_steps,
-                      "warm-up steps, included in schedule.steps; warmup_cosine"),
-      TESSERA_SETTING(schedule, start_factor, "initial rate divided by base rate; warmup_cosine"),
+                      "first steps, in which the rate rises linearly to the base rate; 0: none"),
+      TESSERA_SETTING(schedule, start_factor, "initial rate divided by base rate, with a warm-up"),
 
       TESSERA_SETTING(clip, global_norm, "clip the gradient to this global norm"),
       TESSERA_SETTING(clip, value, "clip gradient elements to this magnitude"),

@@ -14,7 +14,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   PlanInput input;
   static_cast<StrategyOptions&>(input) = distributed;
   static_cast<StepConfig&>(input) = training;
-  input.model = make_model(config.model);
+  input.model = make_model(config);
   input.mesh = mesh;
   input.threads = distributed.threads.value_or(0);
   input.state_type = config.model.dtype;
@@ -73,6 +73,12 @@ ModelSpec make_model(const ModelConfig& config) {
       reject("model.kind", name_of(config.kind), "must be \"{}\" if keys such as {} are given",
              names_of<ModelKind>[other], rows[other].size_key);
   return rows[kind].make(config);
+}
+
+ModelSpec make_model(const Config& config) {
+  ModelSpec model = make_model(config.model);
+  model.ignore_index = config.training.ignore_index;
+  return model;
 }
 
 const char* size_key(ModelKind kind) { return rows[static_cast<std::size_t>(kind)].size_key; }

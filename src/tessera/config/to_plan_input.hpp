@@ -13,6 +13,8 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh);
 /// Returns the layers of the configured model. Throws ConfigError for wrong sizes and for keys that
 /// belong to another kind.
 ModelSpec make_model(const ModelConfig& config);
+/// Returns the model with the targets that training.ignore_index does not count.
+ModelSpec make_model(const Config& config);
 
 /// Returns the key that sets the size of a model of this kind.
 const char* size_key(ModelKind kind);

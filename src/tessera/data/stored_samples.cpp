@@ -24,12 +24,13 @@ bool holds(const Shape& shape, Size elements) {
 }  // namespace
 
 StoredPart part_x(const DataConfig& data, const ModelSpec& model) {
-  return {"data.x", data.x, model.input_positions, model.input_width, model.classes};
+  return {"data.x", data.x, model.input_positions, model.input_width, model.classes, {}};
 }
 
 StoredPart part_y(const DataConfig& data, const ModelSpec& model) {
   const Size classes = model.targets == Targets::classes ? model.output_width() : 0;
-  return {"data.y", data.y, model.output_positions(), model.target_width(), classes};
+  return {"data.y",          data.y, model.output_positions(), model.target_width(), classes,
+          model.ignore_index};
 }
 
 void check_learns_from_examples(const DataConfig& data, const ModelSpec& model) {
@@ -74,6 +75,7 @@ void check_classes(const StoredPart& part, const std::vector<T>& values, Size fi
     const T value = values[i];
     if (value >= T(0) && value < static_cast<T>(part.classes) && value == std::floor(value))
       continue;
+    if (part.ignored && value == static_cast<T>(*part.ignored)) continue;
     throw ConfigError(part.key, part.name,
                       "has {} in sample {}{}, but the model needs integers from 0 to {}", value,
                       first + static_cast<Size>(i) / part.elements(), place, part.classes - 1);

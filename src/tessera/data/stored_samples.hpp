@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct StoredPart {
   std::string key;   ///< "data.x"
   std::string name;  ///< value of that key
   Size positions = 1, width = 1;
-  Size classes = 0;  ///< if positive, the numbers are integers below it
+  Size classes = 0;               ///< if positive, the numbers are integers below it
+  std::optional<Size> ignored{};  ///< a further number that is allowed
 
   Size elements() const { return positions * width; }
 };

@@ -75,7 +75,7 @@ template <class T>
 void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rate) {
   const Region region("tessera::step");
   optimizer_step_.begin();
-  Now now{microbatch_of(batch, 0), number, learning_rate};
+  Now now{microbatch_of(batch, 0), number, learning_rate, batch.y};
   PassRegions regions(stage_.passes, pass_names_);
   for_each_action(stage_.actions, stage_.repeated, [&](std::size_t i, Size microbatch) {
     regions.before(static_cast<Size>(i));
@@ -98,6 +98,7 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
                     if (!action.is(StepOperation::loss))
                       return act(action, evaluation_calls_[i], now);
                     loss(action, now, false);
+                    if (sums_.places().counts > 0) count_evaluated_targets(now.microbatch);
                     if (sums_.places().errors > 0 && number >= plan_.steps_per_epoch())
                       add_error(action, now.microbatch);
                     if (take)
@@ -126,6 +127,8 @@ void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& cal
   switch (action.operation) {
     case StepOperation::gather:
       return buckets_.gather(action);
+    case StepOperation::count_targets:
+      return count_targets(action, now);
     case StepOperation::redistribute:
       return redistribute(action, now.microbatch);
     case StepOperation::accumulate:

@@ -101,6 +101,7 @@ class Engine {
     Microbatch<State> microbatch{};
     Size batch_number = 0;  ///< as in step() or evaluate()
     double learning_rate = 0;
+    Matrix<const State> targets{};  ///< of the rank's samples of the whole batch
   };
 
   void act(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now);
@@ -110,6 +111,8 @@ class Engine {
   void redistribute(const Action& action, const Microbatch<State>& batch) const;
   void accumulate_tensors(const Action& action, const Microbatch<State>& batch) const;
   void message(const Action& action, const Microbatch<State>& batch);
+  void count_targets(const Action& action, const Now& now) const;
+  void count_evaluated_targets(const Microbatch<State>& batch) const;
   void loss_terms(const Action& action, const Microbatch<State>& batch) const;
   void loss(const Action& action, const Now& now, bool wants_gradient) const;
   void add_error(const Action& action, const Microbatch<State>& batch) const;

@@ -92,6 +92,23 @@ Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
   return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);
 }
 
+/// Every rank of the batch gets the number of the whole batch, in device memory.
+template <class T>
+void Engine<T>::count_targets(const Action& action, const Now& now) const {
+  const Size at = sums_.places().first_count();
+  tessera::count_targets(now.targets, static_cast<double>(*plan_.input.model.ignore_index),
+                         sums_.all(), at);
+  communicators_[action.call->ranks].all_reduce(alias_vector(sums_.all().data() + at, 1));
+}
+
+template <class T>
+void Engine<T>::count_evaluated_targets(const Microbatch<State>& batch) const {
+  const Size total = sums_.places().first_count() + 1;
+  tessera::count_targets(batch.y, static_cast<double>(*plan_.input.model.ignore_index), sums_.all(),
+                         total + 1);
+  add_up(sums_.all(), total, 2);
+}
+
 template <class T>
 void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
   const auto prediction = frame_.read(action.operands.inputs[0], batch);
@@ -113,6 +130,12 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
     details.first_class = operands_.layers().back().out_begin;
     details.classes = plan_.input.model.output_width();
     details.terms = frame_.in_state_type(operands.terms, batch);
+  }
+  if (const auto& ignored = plan_.input.model.ignore_index) {
+    details.ignored = static_cast<double>(*ignored);
+    if (wants_gradient) details.counted = sums_.all().data() + sums_.places().first_count();
+    details.targets = plan_.input.loss_count(batch.global_samples);
+    details.averages = !options_.sum_gradients;
   }
   const Matrix<Compute> gradient =
       wants_gradient ? frame_(operands.output_gradient, batch) : Matrix<Compute>();

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/optimizer_step.hpp>
@@ -10,25 +11,10 @@
 namespace tessera {
 namespace {
 
-/// Returns the elements of an arena that the optimizer updates. If moments are sharded and
-/// parameters are not, these are the rank's shares of the buckets, one run each; else one run.
+/// Returns true if `next` begins where `run` ends.
 template <class T>
-std::vector<Vector<T>> runs_of(const StatePlan& state, const StateArena<T>& arena) {
-  const Sharding& sharding = state.sharding;
-  if (sharding.parameters || !sharding.moments) return {arena.flat()};
-  std::vector<Vector<T>> runs;
-  for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b) runs.push_back(arena.share(b));
-  return runs;
-}
-
-template <class T>
-std::vector<ParameterRun<T>> runs_of(const StatePlan& state, const StateArena<T>& parameters,
-                                     const StateArena<T>& gradients) {
-  std::vector<ParameterRun<T>> runs;
-  const std::vector<Vector<T>> of_gradients = runs_of(state, gradients);
-  for (const Vector<T>& run : runs_of(state, parameters))
-    runs.push_back({run, of_gradients[runs.size()]});
-  return runs;
+bool continues(const Vector<T>& run, const std::remove_const_t<T>* next) {
+  return run.data() + run.extent(0) == next;
 }
 
 }  // namespace
@@ -44,10 +30,40 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       sums_(sums),
       gradients_(gradients),
       optimizer_(optimizer, state.moments()),
-      runs_(runs_of(state, parameters, gradients)),
       unique_(plan.unique_gradients(rank)),
       loss_scale_(plan.input.scales_loss()) {
-  if (state.has_copies) copies_ = runs_of(state, used);
+  for (const ParameterPlan& parameter : plan.stage(rank).parameters.parameters) {
+    const Range share = state.buckets[parameter.bucket].share;
+    const Range own = intersection(parameter.place, share);
+    if (own.count == 0) continue;
+    const auto place_in = [&](const auto& arena) {
+      return alias_vector(arena.share(parameter.bucket).data() + own.begin - share.begin,
+                          own.count);
+    };
+    add_run({place_in(parameters), place_in(gradients),
+             parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all},
+            state.has_copies ? place_in(used) : Vector<T>());
+  }
+}
+
+template <class T>
+void OptimizerStep<T>::add_run(const ParameterRun<State>& run, const Vector<T>& copy) {
+  const bool has_copies = copy.extent(0) > 0;
+  const bool joins = !runs_.empty() && runs_.back().decays == run.decays &&
+                     continues(runs_.back().params, run.params.data()) &&
+                     continues(runs_.back().grads, run.grads.data()) &&
+                     (!has_copies || continues(copies_.back(), copy.data()));
+  if (!joins) {
+    runs_.push_back(run);
+    if (has_copies) copies_.push_back(copy);
+    return;
+  }
+  const auto extend = [&](auto& last) {
+    last = alias_vector(last.data(), static_cast<Size>(last.extent(0) + run.params.extent(0)));
+  };
+  extend(runs_.back().params);
+  extend(runs_.back().grads);
+  if (has_copies) extend(copies_.back());
 }
 
 template <class T>

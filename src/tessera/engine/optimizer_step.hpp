@@ -49,6 +49,8 @@ class OptimizerStep {
 
  private:
   struct Operations;  // a function for each operation, in optimizer_step.cpp
+  /// Adds contiguous parameters to `runs_`, joined with the last run if every arena permits it.
+  void add_run(const ParameterRun<State>& run, const Vector<T>& copy);
   void renew_copies();
 
   ClipConfig clip_;

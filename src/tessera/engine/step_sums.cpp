@@ -86,6 +86,16 @@ double StepSums::take_solution_error() {
   return error;
 }
 
+double StepSums::take_weight(Size samples) {
+  if (!input_.model.ignore_index) return 1;
+  const Size at = places_.first_count() + 1;
+  const Vector<double> sums = run(at, 1);
+  fetch(sums);
+  const double counted = host_(at);
+  clear(sums);
+  return counted > 0 ? static_cast<double>(input_.loss_count(samples)) / counted : 1;
+}
+
 double StepSums::reduce(const Communicator& ranks, Size position, ReduceOp op) const {
   ranks.all_reduce(run(position, 1), op);
   double value = 0;

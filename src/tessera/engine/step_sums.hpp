@@ -10,9 +10,9 @@
 namespace tessera {
 
 /// The fp64 sums of a training in device memory, in the sections of SumsPlan: losses of the batches
-/// of an epoch and of a validation, errors against exact solutions, and the scalars of the end of a
-/// step (the norm of the gradient, the finite flag). `input` and the communicators must outlive
-/// this object.
+/// of an epoch and of a validation, errors against exact solutions, numbers of targets that count,
+/// and the scalars of the end of a step (the norm of the gradient, the finite flag). `input` and
+/// the communicators must outlive this object.
 class StepSums {
  public:
   StepSums(const PlanInput& input, const StagePlan& stage, const PlanCommunicators& communicators);
@@ -46,6 +46,11 @@ class StepSums {
   /// Returns the relative error of the evaluated predictions u against the exact solutions v,
   /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over RankSet::loss.
   double take_solution_error();
+
+  /// Returns the number of targets of `samples` evaluated samples over that of those that count,
+  /// and sets the latter to zero; 1 without ModelSpec::ignore_index or if none count. Collective
+  /// over RankSet::loss.
+  double take_weight(Size samples);
 
   /// Reduces the element at `position` over `ranks` and returns it. Waits for the device.
   double reduce(const Communicator& ranks, Size position, ReduceOp op) const;

@@ -17,6 +17,7 @@ const std::string relative_l2_label = "tessera::relative_l2";
 const std::string bce_label = "tessera::bce";
 const std::string cross_entropy_label = "tessera::cross_entropy";
 const std::string cross_entropy_terms_label = "tessera::cross_entropy_terms";
+const std::string count_targets_label = "tessera::count_targets";
 const std::string poisson_label = "tessera::poisson";
 const std::string solution_error_label = "tessera::solution_error";
 
@@ -122,13 +123,18 @@ template <class T>
 struct CrossEntropy {
   using value_type = double;  // Kokkos cannot deduce it from a template operator()
   using Math = StateOf<T>;
-  const T* logits;
-  const Math* target;
-  Size cols, first, classes;
-  const Math* terms;  ///< (rows, 3 ranks), or null if the rank has all columns
-  Size ranks;
-  Math scale;
-  T* gradient;
+  const T* logits = nullptr;
+  const Math* target = nullptr;
+  Size cols = 0, first = 0, classes = 0;
+  const Math* terms = nullptr;  ///< (rows, 3 ranks), or null if the rank has all columns
+  Size ranks = 0;
+  Math scale = 0;
+  T* gradient = nullptr;
+  Math ignored =
+      Kokkos::Experimental::quiet_NaN_v<Math>;  ///< target of rows that do not count, or NaN
+  const double* counted = nullptr;  ///< targets of the batch that count, or null if all do
+  double targets = 0;               ///< all targets of the batch
+  bool averages = true;             ///< `counted` divides the gradient as well
 
   struct Terms {
     Math largest, sum, right;  ///< sum: of exp(logit - largest)
@@ -166,15 +172,25 @@ struct CrossEntropy {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, double& s) const {
     using std::log;
     const Size i = team.league_rank();
-    const Terms t = terms ? of_ranks(i) : of_columns(team, i);
     const Math wanted = target[i];
+    if (wanted == ignored) {
+      T* const all = gradient;
+      if (all)
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols),
+                             [=, width = cols](Size j) { all[i * width + j] = Math(0); });
+      return;
+    }
+    const Terms t = terms ? of_ranks(i) : of_columns(team, i);
+    const double weight = counted ? targets / (*counted > 1 ? *counted : 1) : 1;
     const bool is_class = wanted >= Math(0) && wanted < static_cast<Math>(classes);
     const double right = is_class ? t.right : Kokkos::Experimental::quiet_NaN_v<double>;
-    Kokkos::single(Kokkos::PerTeam(team), [&]() { s += log(double(t.sum)) + t.largest - right; });
+    Kokkos::single(Kokkos::PerTeam(team),
+                   [&]() { s += weight * (log(double(t.sum)) + t.largest - right); });
     if (!gradient) return;
     const T* const row = logits + i * cols;
     T* const out = gradient + i * cols;
-    const Math factor = scale / t.sum, largest = t.largest, less = scale;
+    const Math less = averages ? static_cast<Math>(scale * weight) : scale;
+    const Math factor = less / t.sum, largest = t.largest;
     const Size hit = static_cast<Size>(wanted) - first;
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
       const Math share = factor * detail::exp_of_nonpositive(Math(row[j]) - largest);
@@ -208,9 +224,20 @@ template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms) {
   const Size rows = logits.extent(0), cols = logits.extent(1);
-  const CrossEntropy<T> of{logits.data(), target.data(), cols, first_class, 0, nullptr, 0,
-                           StateOf<T>(0), nullptr};
+  const CrossEntropy<T> of{
+      .logits = logits.data(), .target = target.data(), .cols = cols, .first = first_class};
   for_each_row(cross_entropy_terms_label, rows, cols, CrossEntropyTerms<T>{of, terms.data()});
+}
+
+template <class State>
+void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& sums,
+                   Size slot) {
+  const State* const t = target.data();
+  const State number = static_cast<State>(ignored);
+  sum_each(
+      count_targets_label, target.extent(0) * target.extent(1),
+      KOKKOS_LAMBDA(Size i, double& count) { count += t[i] == number ? 0 : 1; },
+      Sum(sums.data() + slot));
 }
 
 template <class T>
@@ -258,12 +285,21 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
     case LossKind::cross_entropy:
-      return sum_each_row(
-          cross_entropy_label, rows, cols,
-          CrossEntropy<T>{p, t, cols, details.first_class,
-                          details.classes < 0 ? cols : details.classes, details.terms.data(),
-                          static_cast<Size>(details.terms.extent(1)) / 3, scale, g},
-          sum);
+      return sum_each_row(cross_entropy_label, rows, cols,
+                          CrossEntropy<T>{.logits = p,
+                                          .target = t,
+                                          .cols = cols,
+                                          .first = details.first_class,
+                                          .classes = details.classes < 0 ? cols : details.classes,
+                                          .terms = details.terms.data(),
+                                          .ranks = static_cast<Size>(details.terms.extent(1)) / 3,
+                                          .scale = scale,
+                                          .gradient = g,
+                                          .ignored = static_cast<StateOf<T>>(details.ignored),
+                                          .counted = details.counted,
+                                          .targets = static_cast<double>(details.targets),
+                                          .averages = details.averages},
+                          sum);
     case LossKind::poisson:
       return poisson(rows, cols, p, t, scale, details.boundary_weight, sum, g);
   }
@@ -279,5 +315,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                                     const Matrix<StateOf<T>>&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
+template void count_targets(const Matrix<const float>&, double, const Vector<double>&, Size);
+template void count_targets(const Matrix<const double>&, double, const Vector<double>&, Size);
 
 }  // namespace tessera

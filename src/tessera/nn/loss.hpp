@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/loss_kind.hpp>
@@ -15,6 +17,14 @@ struct LossDetails {
   Size first_class = 0;            ///< class of the first column
   Size classes = -1;               ///< number of all classes; -1 if the rank has all
   Matrix<const State> terms = {};  ///< (rows, 3 ranks): cross_entropy_terms() of every rank
+  // For cross_entropy when some targets do not count.
+  double ignored = std::numeric_limits<double>::quiet_NaN();  ///< the number of these targets
+  /// Device memory with the number of targets of the whole batch that count. The sum of the losses,
+  /// and their derivative if `averages`, is multiplied by targets / max(*counted, 1). nullptr:
+  /// by 1.
+  const double* counted = nullptr;
+  Size targets = 0;  ///< all targets of the whole batch
+  bool averages = true;
 };
 
 /// Writes the local sum of the loss over prediction and target, both (rows, cols), to sums(slot).
@@ -24,7 +34,8 @@ struct LossDetails {
 ///
 /// rows may be 0; the sum is then 0. The derivative is 0 for mae where p = t, and for a relative_l2
 /// row with p = t. A relative_l2 row with t = 0 gives infinity or NaN, and a class number out of
-/// range gives NaN. Throws Error (usage) for shapes that do not match.
+/// range gives NaN, unless it is ignored: both are then 0. Throws Error (usage) for shapes that do
+/// not match.
 ///
 /// Does not wait for the device. Defined for float, double, BFloat16 and Float16.
 template <class T>
@@ -32,6 +43,12 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                        const Matrix<const StateOf<T>>& target, Size global_count,
                        const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
                        const LossDetails<StateOf<T>>& details = {});
+
+/// Sets sums(slot) to the number of targets that differ from `ignored`. Does not wait for the
+/// device. State: float, double.
+template <class State>
+void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& sums,
+                   Size slot);
 
 /// Adds the squared errors of u at the interior points to sums(slot), and the squares of the
 /// solution there to sums(slot + 1). Prediction and target are those of LossKind::poisson; the

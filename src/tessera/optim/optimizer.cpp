@@ -25,6 +25,7 @@ struct Arguments {
   T* p;
   const T* g;
   T learning_rate, scale;
+  T weight_decay;
 };
 
 template <class T>
@@ -73,7 +74,7 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T correction1 = bias_correction<T>(config.beta1, t);
   const T correction2 = bias_correction<T>(config.beta2, t);
   const T epsilon = static_cast<T>(config.epsilon);
-  const T weight_decay = static_cast<T>(config.weight_decay);
+  const T weight_decay = a.weight_decay;
   for_each(
       adam_label, a.n, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
@@ -142,8 +143,12 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
 
 template <class T>
 void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale) {
-  const Arguments<T> a{static_cast<Size>(run.params.extent(0)), run.params.data(), run.grads.data(),
-                       learning_rate, grad_scale};
+  const Arguments<T> a{.n = static_cast<Size>(run.params.extent(0)),
+                       .p = run.params.data(),
+                       .g = run.grads.data(),
+                       .learning_rate = learning_rate,
+                       .scale = grad_scale,
+                       .weight_decay = run.decays ? static_cast<T>(config_.weight_decay) : T(0)};
   T* const moments = moments_.data() + first;
   switch (config_.kind) {
     case OptimizerKind::sgd:

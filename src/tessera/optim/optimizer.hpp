@@ -9,11 +9,13 @@
 
 namespace tessera {
 
-/// Contiguous parameters and their gradients, of the same extent.
+/// Contiguous parameters and their gradients, of the same extent. `decays`: weight decay acts on
+/// them.
 template <class T>
 struct ParameterRun {
   Vector<T> params;
   Vector<const T> grads;
+  bool decays = true;
 };
 
 /// Updates a flat shard of parameters. Elements are independent, so separately updated shards have

@@ -23,16 +23,26 @@ template <>
 inline constexpr std::array<std::string_view, 4> names_of<OptimizerKind>{"sgd", "adam", "adamw",
                                                                          "rmsprop"};
 
+/// The parameters that weight decay acts on.
+enum class WeightDecayOn : std::uint8_t {
+  all,
+  kernels,  ///< factors of matrix products; not biases, norms and embeddings
+};
+
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<WeightDecayOn>{"all", "kernels"};
+
 /// validate() rejects values that the chosen kind does not use.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
-  double momentum = 0;      ///< sgd, in [0, 1)
-  bool nesterov = false;    ///< sgd with momentum
-  double beta1 = 0.9;       ///< adam, adamw, in [0, 1)
-  double beta2 = 0.999;     ///< adam, adamw, in [0, 1)
-  double epsilon = 1e-8;    ///< adam, adamw, rmsprop, positive
-  double weight_decay = 0;  ///< adamw, not negative
-  double decay = 0.9;       ///< rmsprop, in [0, 1)
+  double momentum = 0;                                 ///< sgd, in [0, 1)
+  bool nesterov = false;                               ///< sgd with momentum
+  double beta1 = 0.9;                                  ///< adam, adamw, in [0, 1)
+  double beta2 = 0.999;                                ///< adam, adamw, in [0, 1)
+  double epsilon = 1e-8;                               ///< adam, adamw, rmsprop, positive
+  double weight_decay = 0;                             ///< adamw, not negative
+  WeightDecayOn weight_decay_on = WeightDecayOn::all;  ///< with weight_decay > 0
+  double decay = 0.9;                                  ///< rmsprop, in [0, 1)
 
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };

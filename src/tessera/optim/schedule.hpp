@@ -8,28 +8,40 @@
 
 namespace tessera {
 
-/// Learning rate at step s from 0, see README.md. b is the base rate, n = steps, w = warmup_steps.
+/// Learning rate after the warm-up, see README.md. b is the base rate, t = s - w the number of
+/// steps since the warm-up, n = steps. The kinds with an end reach it after n - w of them.
 enum class ScheduleKind : std::uint8_t {
   constant,       ///< b
-  exponential,    ///< b rate^(s/n)
-  cosine,         ///< b ((1 - end) (1 + cos(pi min(s, n)/n)) / 2 + end)
-  linear,         ///< b (end + (1 - end) (1 - min(s, n)/n))
-  step,           ///< b rate^floor(s/n)
-  warmup_cosine,  ///< s < w: b (start + (1 - start) s/w); then cosine of s - w over n - w steps
+  exponential,    ///< b rate^(t/n)
+  cosine,         ///< b ((1 - end) (1 + cos(pi min(t, n-w)/(n-w))) / 2 + end)
+  linear,         ///< b (end + (1 - end) (1 - min(t, n-w)/(n-w)))
+  step,           ///< b rate^floor(t/n)
+  warmup_cosine,  ///< cosine, with a warm-up
+  wsd,            ///< b, and in the last decay_steps of n linearly to b end
 };
 
+/// Returns true if the kind has an end, so that `steps` is its whole length and includes the
+/// warm-up.
+constexpr bool has_end(ScheduleKind kind) {
+  using enum ScheduleKind;
+  return kind == cosine || kind == linear || kind == warmup_cosine || kind == wsd;
+}
+
 template <>
-inline constexpr std::array<std::string_view, 6> names_of<ScheduleKind>{
-    "constant", "exponential", "cosine", "linear", "step", "warmup_cosine"};
+inline constexpr std::array<std::string_view, 7> names_of<ScheduleKind>{
+    "constant", "exponential", "cosine", "linear", "step", "warmup_cosine", "wsd"};
 
 /// validate() rejects values that the chosen kind does not use.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::constant;
-  Size steps = 0;           ///< n, positive, all but constant; warmup_cosine: with the warm-up
-  double rate = 1;          ///< exponential and step, positive
-  double end_factor = 0;    ///< `end`: final rate / base; cosine, linear, warmup_cosine
-  Size warmup_steps = 0;    ///< w, positive and below n; warmup_cosine
-  double start_factor = 0;  ///< `start`: first rate / base; warmup_cosine
+  Size steps = 0;         ///< n, positive, all but constant
+  double rate = 1;        ///< exponential and step, positive
+  double end_factor = 0;  ///< `end`: final rate / base; kinds with an end
+  Size decay_steps = 0;   ///< wsd, positive; at most n with the warm-up
+  /// w: before step w the rate is b (start + (1 - start) s/w). 0: no warm-up; below n if the kind
+  /// has an end; positive for warmup_cosine.
+  Size warmup_steps = 0;
+  double start_factor = 0;  ///< `start`: first rate / base, with a warm-up
 
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };

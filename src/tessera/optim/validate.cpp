@@ -14,7 +14,7 @@ namespace {
 // NaN fails every comparison.
 
 template <class T>
-void require(bool good, const std::string& key, const T& value, const char* allowed) {
+void require(bool good, const std::string& key, const T& value, const std::string& allowed) {
   if (!good) throw ConfigError(key, fmt::format("{}", value), allowed);
 }
 
@@ -43,6 +43,8 @@ void validate(const OptimizerConfig& c) {
   require_unused(rmsprop, "optimizer.decay", c.decay, unset.decay, "applies to rmsprop only");
   require_unused(c.kind == OptimizerKind::adamw, "optimizer.weight_decay", c.weight_decay,
                  unset.weight_decay, "applies to adamw only");
+  require_unused(c.weight_decay != 0, "optimizer.weight_decay_on", name_of(c.weight_decay_on),
+                 name_of(unset.weight_decay_on), "needs optimizer.weight_decay > 0");
 
   require_fraction("optimizer.momentum", c.momentum);
   require_fraction("optimizer.beta1", c.beta1);
@@ -59,17 +61,16 @@ void validate(const OptimizerConfig& c) {
 void validate(const ScheduleConfig& c) {
   const ScheduleConfig unset;
   const bool constant = c.kind == ScheduleKind::constant;
-  const bool warmup = c.kind == ScheduleKind::warmup_cosine;
+  const bool wsd = c.kind == ScheduleKind::wsd, warmup = c.warmup_steps > 0;
   const bool powers = c.kind == ScheduleKind::exponential || c.kind == ScheduleKind::step;
   require_unused(!constant, "schedule.steps", c.steps, unset.steps, "does not apply to constant");
   require_unused(powers, "schedule.rate", c.rate, unset.rate,
                  "applies to exponential and step only");
-  require_unused(!constant && !powers, "schedule.end_factor", c.end_factor, unset.end_factor,
-                 "applies to cosine, linear and warmup_cosine only");
-  require_unused(warmup, "schedule.warmup_steps", c.warmup_steps, unset.warmup_steps,
-                 "is for warmup_cosine only");
+  require_unused(has_end(c.kind), "schedule.end_factor", c.end_factor, unset.end_factor,
+                 "applies to cosine, linear, warmup_cosine and wsd only");
+  require_unused(wsd, "schedule.decay_steps", c.decay_steps, unset.decay_steps, "is for wsd only");
   require_unused(warmup, "schedule.start_factor", c.start_factor, unset.start_factor,
-                 "is for warmup_cosine only");
+                 "needs schedule.warmup_steps > 0");
 
   require(constant || c.steps > 0, "schedule.steps", c.steps, "must be positive");
   require(c.rate > 0 && std::isfinite(c.rate), "schedule.rate", c.rate, "must be positive");
@@ -77,8 +78,17 @@ void validate(const ScheduleConfig& c) {
           "must not be negative");
   require(c.start_factor >= 0 && std::isfinite(c.start_factor), "schedule.start_factor",
           c.start_factor, "must not be negative");
-  require(!warmup || (c.warmup_steps > 0 && c.warmup_steps < c.steps), "schedule.warmup_steps",
-          c.warmup_steps, "must be positive and below schedule.steps");
+  require(c.warmup_steps >= 0, "schedule.warmup_steps", c.warmup_steps, "must not be negative");
+  require(warmup || c.kind != ScheduleKind::warmup_cosine, "schedule.warmup_steps", c.warmup_steps,
+          "must be positive for warmup_cosine");
+  if (!has_end(c.kind)) return;
+  // steps includes the warm-up
+  require(c.warmup_steps < c.steps, "schedule.warmup_steps", c.warmup_steps,
+          fmt::format("must be below schedule.steps = {}", c.steps));
+  const Size rest = c.steps - c.warmup_steps;
+  require(!wsd || (c.decay_steps > 0 && c.decay_steps <= rest), "schedule.decay_steps",
+          c.decay_steps,
+          fmt::format("must be from 1 to {}, schedule.steps less schedule.warmup_steps", rest));
 }
 
 void validate(const ClipConfig& c) {

@@ -127,6 +127,7 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
     collector.add(stage.evaluation, stage.evaluation_repeated, sizes, Cadence::evaluated_batch);
     add_sums(loss_sums(plan.input, plan.input.validation_batches()), "loss sums",
              Cadence::validation);
+    if (plan.input.model.ignore_index) add_sums(1, "counting targets", Cadence::validation);
     if (plan.input.compares_solutions())
       add_sums(plan_sums(plan.input, stage).errors, "errors", Cadence::validation);
   }

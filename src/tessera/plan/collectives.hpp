@@ -77,11 +77,14 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vect
 template <class Act>
 void for_each_distinct(const std::vector<Action>& list, const Repetition& repeated,
                        const CallSizes& sizes, const Act& act) {
-  const auto rest = list.begin() + repeated.actions;
+  const auto first = list.begin() + repeated.before, rest = list.begin() + repeated.end();
+  const auto once = [&](auto begin, auto end) {
+    for (auto action = begin; action != end; ++action) act(*action, action->microbatch, Size{1});
+  };
+  once(list.begin(), first);
   for (const Range& run : equal_microbatches(repeated.times, sizes.microbatches, {sizes.samples}))
-    for (auto action = list.begin(); action != rest; ++action) act(*action, run.begin, run.count);
-  for (auto action = rest; action != list.end(); ++action)
-    act(*action, action->microbatch, Size{1});
+    for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
+  once(rest, list.end());
 }
 
 /// Returns the calls of `rank` by axis, operation and purpose, in the order of their first call.

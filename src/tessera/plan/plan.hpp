@@ -87,15 +87,18 @@ Range batch_share(const MeshShape& mesh, Size batch, Size rank);
 
 /// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
 /// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the errors and
-/// of the exact solutions; the partial sums of the gradient's squared norm; the finite flag.
+/// of the exact solutions; the targets that count in the batch of a step, in an evaluation and in
+/// its latest microbatch; the partial sums of the gradient's squared norm; the finite flag.
 struct SumsPlan {
   Size losses = 0;
   Size validation = 0;
   Size errors = 0;
+  Size counts = 0;
   Size norms = 0;
   Size finite = 0;
   Size first_error() const { return losses + validation; }
-  Size first_norm() const { return first_error() + errors; }
+  Size first_count() const { return first_error() + errors; }
+  Size first_norm() const { return first_count() + counts; }
   Size first_finite() const { return first_norm() + norms; }
   Size total() const { return first_finite() + finite; }
 };

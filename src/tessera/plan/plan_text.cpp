@@ -186,10 +186,11 @@ void list_actions(const StagePlan& stage, const Write& write) {
   const Repetition& repeated = stage.repeated;
   const bool is_short = repeated.times > most_listed;
   const Size times = is_short ? repeated.times : 1;
-  for_each_action(stage.actions, {repeated.actions, repeated.times / times},
+  for_each_action(stage.actions, {repeated.actions, repeated.times / times, repeated.before},
                   [&](std::size_t number, Size microbatch) {
+                    const auto at = static_cast<Size>(number);
                     write(on_microbatch(stage.actions[number], microbatch),
-                          static_cast<Size>(number) < repeated.actions ? times : 1);
+                          at >= repeated.before && at < repeated.end() ? times : 1);
                   });
 }
 

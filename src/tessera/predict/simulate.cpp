@@ -66,21 +66,25 @@ class Simulator {
     std::vector<Size> samples;  // by kind
     for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
     std::vector<Part> parts;
+    const auto add_once = [&](const auto& begin_of, const auto& end_of) {
+      Part& part = parts.emplace_back();
+      for (const StagePlan& stage : plan_.stages)
+        part.works.push_back(costed_works(part.works.size(), {begin_of(stage), end_of(stage)}));
+    };
+    add_once([](const StagePlan& stage) { return stage.actions.begin(); },
+             [](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.before; });
     const Size times = plan_.stages.front().repeated.times;
     for (const Range& run : equal_microbatches(times, plan_.input.microbatches, samples)) {
       Part& part = parts.emplace_back(Part{{}, run.count});
       for (const StagePlan& stage : plan_.stages) {
-        std::vector<Action> actions(stage.actions.begin(),
-                                    stage.actions.begin() + stage.repeated.actions);
+        std::vector<Action> actions(stage.actions.begin() + stage.repeated.before,
+                                    stage.actions.begin() + stage.repeated.end());
         for (Action& action : actions) action.microbatch = run.begin;
         part.works.push_back(costed_works(part.works.size(), actions));
       }
     }
-    Part& rest = parts.emplace_back();
-    for (const StagePlan& stage : plan_.stages)
-      rest.works.push_back(
-          costed_works(rest.works.size(),
-                       {stage.actions.begin() + stage.repeated.actions, stage.actions.end()}));
+    add_once([](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.end(); },
+             [](const StagePlan& stage) { return stage.actions.end(); });
     return parts;
   }
 

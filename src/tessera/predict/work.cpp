@@ -24,6 +24,10 @@ class WorkLister {
         // Reads prediction and targets, writes terms or a gradient.
         kernel(3, elements_of(operands.inputs[0]), plan_.input.compute_type);
         break;
+      case StepOperation::count_targets:
+        kernel(1, sizes_.calls.samples * plan_.input.model.output_positions());
+        call();
+        break;
       case StepOperation::accumulate:
         accumulate();
         break;

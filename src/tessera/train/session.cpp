@@ -161,6 +161,7 @@ Validation TrainingSession<T>::validate() {
   for (std::size_t k = 0; k < losses.size(); ++k)
     result.loss += losses[k] * static_cast<double>(validation_samples_[k]) /
                    static_cast<double>(plan_.input.validation_samples);
+  result.loss *= engine_->sums().take_weight(plan_.input.validation_samples);
   if (plan_.input.compares_solutions())
     result.solution_error = engine_->sums().take_solution_error();
   return result;

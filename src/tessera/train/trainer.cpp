@@ -129,7 +129,7 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
       world_(Communicator::world(agreed_options(config_))),
       topology_(node_of_ranks(world_)),
       mesh_(world_, valid_mesh(config_, topology_, world_)),
-      model_(make_model(config_.model)),
+      model_(make_model(config_)),
       checkpointing_(checkpointing),
       reporting_(reporting) {
   Size& keep_best = checkpointing_.config.keep_best;

@@ -69,7 +69,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
       count += static_cast<double>(samples[b]);
     }
   }
-  return sum / count;
+  return sum / count * engine.sums().take_weight(data.num_samples());
 }
 
 template <class T>

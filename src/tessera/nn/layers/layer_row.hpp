@@ -103,6 +103,12 @@ struct LayerRow {
 
 inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
 
+/// Returns true if a parameter of the layer is a kernel, which means a factor of its matrix
+/// products. Biases, scales of norms and embeddings are not.
+inline bool is_kernel(const LayerSpec& layer, const ParameterSpec& parameter) {
+  return row_of(layer).products != no_products && parameter.shape.size() > 1;
+}
+
 /// Returns the layout in which inputs, output and their gradients have one placement and all
 /// parameters are whole.
 inline Layout alike(Placement placement, std::size_t inputs = 1) {

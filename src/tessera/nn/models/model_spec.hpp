@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <tessera/nn/layers/layer_spec.hpp>
@@ -24,7 +25,8 @@ struct ModelSpec {
   std::uint64_t seed = 42;
   Size input_positions = 1;  ///< rows of a sample in x
   Targets targets = Targets::values;
-  Size classes = 0;  ///< number of classes, if x has class numbers; else 0
+  Size classes = 0;                    ///< number of classes, if x has class numbers; else 0
+  std::optional<Size> ignore_index{};  ///< targets with this number do not count; Targets::classes
 
   Size output_width() const { return layers.back().out; }
   Size output_positions() const { return layers.back().positions; }

@@ -61,6 +61,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
                                shape,
                                along_model,
                                layout.parameter_gradients[p].is_partial(),
+                               is_kernel(layer, layer.parameters[p]),
                                {0, room}});
     unit.place.count += room;
     ++unit.parameters.count;

@@ -31,6 +31,7 @@ struct ParameterPlan {
   /// Each rank of `model` computes the gradient from its own rows only, so the gradient is Partial
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
+  bool is_kernel = false;
   Range place{};  ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };

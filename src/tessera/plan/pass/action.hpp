@@ -23,6 +23,7 @@ enum class StepOperation : std::uint8_t {
   gather,          ///< gathers a bucket's parameters from the shares
   redistribute,    ///< changes the placement of a tensor along `model`
   accumulate,      ///< adds one tensor to another, copies it or converts its type
+  count_targets,   ///< counts the targets of the batch that ModelSpec::ignore_index lets count
   forward,         ///< computes one layer on one microbatch
   loss_terms,      ///< computes the local terms of a softmax whose columns are split along `model`
   loss,            ///< computes the local loss sum and the gradient of the prediction
@@ -80,7 +81,7 @@ struct StepOperationRow {
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<StepOperationRow, 15> step_operation_rows{{
+inline constexpr std::array<StepOperationRow, 16> step_operation_rows{{
     {.name = "gather",
      .subject = ActionSubject::bucket,
      .call = [](const PlanInput& input) -> std::optional<ActionCall> {
@@ -89,6 +90,10 @@ inline constexpr std::array<StepOperationRow, 15> step_operation_rows{{
      }},
     {.name = "redistribute", .subject = ActionSubject::tensor, .of_microbatch = true},
     {.name = "accumulate", .subject = ActionSubject::tensor, .of_microbatch = true},
+    {.name = "count_targets",
+     .call = [](const PlanInput&) -> std::optional<ActionCall> {
+       return ActionCall{.ranks = RankSet::batch, .what = "counting targets"};
+     }},
     {.name = "forward", .subject = ActionSubject::layer, .of_microbatch = true},
     {.name = "loss_terms", .of_microbatch = true},
     {.name = "loss", .of_microbatch = true},
@@ -189,22 +194,29 @@ struct Action {
 /// Returns a name such as "forward", "start_reduce" or "backward_inputs".
 std::string name_of(const Action& action);
 
-/// The repeated part of a list of actions. Microbatches 0 to `times` - 1 execute the first
-/// `actions` actions, one microbatch after another. Then the rest of the list follows once. So a
-/// list has the same length for a million microbatches as for three.
+/// The repeated part of a list of actions. The first `before` actions are executed once. Then
+/// microbatches 0 to `times` - 1 execute the next `actions` actions, one microbatch after another.
+/// Then the rest of the list follows once. So a list has the same length for a million
+/// microbatches as for three.
 struct Repetition {
   Size actions = 0;  ///< 0 if nothing is repeated
   Size times = 1;
+  Size before = 0;
+  Size end() const { return before + actions; }
 };
 
 /// Calls act(i, microbatch) for all actions in the order of execution. `i` is the position in
 /// `list`.
 template <class Act>
 void for_each_action(const std::vector<Action>& list, const Repetition& repeated, const Act& act) {
+  const auto once = [&](Size begin, Size end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      act(i, list[i].microbatch);
+  };
+  once(0, repeated.before);
   for (Size m = 0; m < repeated.times; ++m)
-    for (std::size_t i = 0; i < static_cast<std::size_t>(repeated.actions); ++i) act(i, m);
-  for (auto i = static_cast<std::size_t>(repeated.actions); i < list.size(); ++i)
-    act(i, list[i].microbatch);
+    for (Size i = repeated.before; i < repeated.end(); ++i) act(static_cast<std::size_t>(i), m);
+  once(repeated.end(), static_cast<Size>(list.size()));
 }
 
 /// Returns the same action on another microbatch.

@@ -36,6 +36,9 @@ class Scheduler {
 
   /// Lists a step.
   std::vector<Action> step(const std::vector<PipelineAction>& list) {
+    const bool has_loss = stage_ + 1 == shape_.stages;
+    if (has_loss && input_.model.ignore_index) add(count_targets);
+    repeated_.before = static_cast<Size>(actions_.size());
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
@@ -75,7 +78,8 @@ class Scheduler {
     if (shape_.microbatches == all || listed == 0) {
       microbatch_ = listed;
     } else if (microbatch_ == 0) {
-      repeated_ = {static_cast<Size>(actions_.size()), all - 1};
+      repeated_.actions = static_cast<Size>(actions_.size()) - repeated_.before;
+      repeated_.times = all - 1;
       microbatch_ = all - 1;
     }
   }
