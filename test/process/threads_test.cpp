@@ -38,6 +38,15 @@ TEST(Threads, AreTheCoresOfARankDividedByTheRanksThatShareThem) {
   EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1) << "the system does not report cores";
 }
 
+TEST(Threads, ThatShareCoresAreReported) {
+  EXPECT_EQ(shared_cores_warning(8, 8, 2),
+            "8 threads of 8 ranks on this node share 2 cores, so times mean little; "
+            "TESSERA_ALLOW_SHARED_CORES=1 hides this line");
+  EXPECT_NE(shared_cores_warning(2, 4, 3), "");
+  EXPECT_EQ(shared_cores_warning(2, 4, 4), "");
+  EXPECT_EQ(shared_cores_warning(3, 3, 0), "") << "the system does not report cores";
+}
+
 std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,
                                  const std::map<std::string, std::string>& variables) {
   return asked_threads(arguments, [&](const char* name) -> const char* {

@@ -9,7 +9,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/process/host_info.hpp>
 #include <tessera/process/threads.hpp>
 
 namespace tessera {
@@ -41,13 +40,23 @@ std::vector<int> cores_of(std::span<const int> processors,
   return cores;
 }
 
-std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
+std::vector<int> cores_of(std::span<const int> processors) {
+  return cores_of(processors, siblings_on_linux);
+}
 
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   const std::vector<int>& mine = cores[local_rank];
   const auto sharers = std::count_if(cores.begin(), cores.end(),
                                      [&](const auto& other) { return share_a_core(mine, other); });
   return std::max(1, static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers)));
+}
+
+std::string shared_cores_warning(int ranks, int threads, int cores) {
+  if (cores == 0 || threads <= cores) return "";
+  return fmt::format(
+      "{} of {} on this node share {}, so times mean little; TESSERA_ALLOW_SHARED_CORES=1 hides "
+      "this line",
+      counted(threads, "thread"), counted(ranks, "rank"), counted(cores, "core"));
 }
 
 std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,
