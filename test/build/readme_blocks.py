@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands in the Markdown pages of the repository, with the programs of one build.
 
-usage: readme_blocks.py REPOSITORY BUILD SCRATCH [--has NAME]... [PAGE...]
+usage: readme_blocks.py REPOSITORY BUILD SCRATCH [--has NAME]... [--python FILE] [PAGE...]
 
 Every fenced block names its language. The commands of `sh` must succeed. The lines of `console` after `$ command` must be
 what the command prints; `...` stands for lines that are left out. `(not run: REASON)` or `(needs NAME)`, a program or a
 feature of the build, after the language leaves a block out. A page is one shell, which starts in an empty folder with
-links to the files of the repository. Blocks of other languages are no commands.
+links to the files of the repository. Its `python3` is FILE. Blocks of other languages are no commands.
 """
 import argparse
 import os
@@ -90,9 +90,9 @@ def missing_line(expected, printed):
     return None
 
 
-def run_page(page, blocks, folder):
+def run_page(page, blocks, folder, python):
     """Runs the blocks of a page in one shell. Returns the problems."""
-    script = ["set -eu -o pipefail", "" if page == FIRST_PAGE else "source scripts/env.sh"]
+    script = ["set -eu -o pipefail", f'python3() {{ {shlex.quote(python)} "$@"; }}', "" if page == FIRST_PAGE else "source scripts/env.sh"]
     checks = []
     for block in blocks:
         script.append(f"printf '%s\\n' {shlex.quote('=== ' + block.name)}")
@@ -129,6 +129,7 @@ def main():
     parser.add_argument("scratch", type=Path)
     parser.add_argument("pages", nargs="*")
     parser.add_argument("--has", action="append", default=[])
+    parser.add_argument("--python", default=sys.executable)
     arguments = parser.parse_intermixed_args()
     root = arguments.repository.resolve()
     shutil.rmtree(arguments.scratch, ignore_errors=True)
@@ -154,7 +155,7 @@ def main():
             (folder / "build" / "release").symlink_to(arguments.build.resolve())
             for name in SOURCES:
                 (folder / name).symlink_to(root / name)
-            problems += run_page(str(page), runs, folder)
+            problems += run_page(str(page), runs, folder, arguments.python)
     for problem in problems:
         print(f"FAILED {problem}")
     return 1 if problems else 0
