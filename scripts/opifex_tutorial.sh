@@ -10,10 +10,11 @@ tutorial of Opifex publishes. Empty lines and the lines that only Tessera prints
 only the back end may, and the exit code is 1 if another line does.
 TEXT
 }
-if (($# > 0)); then
-  usage
-  exit $(($1 != "--help" && $1 != "-h"))
-fi
+case ${1:-} in
+  '') ;;
+  -h | --help) usage; exit 0 ;;
+  *) usage >&2; exit 1 ;;
+esac
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=env.sh

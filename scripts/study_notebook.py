@@ -31,8 +31,8 @@ speed.set_xticks(sorted(set(cases["ranks"])), sorted(set(cases["ranks"])))
 speed.minorticks_off()
 speed.legend()
 names = ["compute", "communication", "idle", "optimizer", "other"]
-most = cases[cases["ranks"] == cases["ranks"].max()].set_index("strategy")[[f"{name}_seconds" for name in names]]
-(1e6 * most).set_axis(names, axis="columns").plot.barh(stacked=True, ax=parts, xlabel="µs per step",
-                                                           title=f"{cases['ranks'].max()} ranks")
+most = cases["ranks"].max()
+times = 1e6 * cases[cases["ranks"] == most].set_index("strategy")[[f"{name}_seconds" for name in names]]
+times.set_axis(names, axis="columns").plot.barh(stacked=True, ax=parts, xlabel="µs per step", title=f"{most} ranks")
 figure.savefig(results / "cases.png", dpi=120)
 print(f"The figure is in {results / 'cases.png'}")

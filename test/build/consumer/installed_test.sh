@@ -34,7 +34,7 @@ fi
 complete_words() {
   local -a words=("$@")
   local i
-  for i in "${!words[@]}"; do if [[ -x $prefix/bin/${words[i]} ]]; then words[i]=$prefix/bin/${words[i]}; fi; done
+  for i in "${!words[@]}"; do if [[ -f $prefix/bin/${words[i]} ]]; then words[i]=$prefix/bin/${words[i]}; fi; done
   COMP_WORDS=("${words[@]}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   _tessera
   echo "${COMPREPLY[*]}"
