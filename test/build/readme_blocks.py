@@ -97,6 +97,7 @@ def run_page(page, blocks, folder, python):
     for block in blocks:
         script.append(f"printf '%s\\n' {shlex.quote('=== ' + block.name)}")
         for command, expected in block.steps():
+            print(f"{block.name}: {command}")
             if expected is None:
                 script.append(command)
             else:
