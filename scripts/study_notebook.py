@@ -26,7 +26,7 @@ print(cases.pivot_table(index="strategy", columns="ranks", values="samples_per_s
 figure, (speed, parts) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 for strategy, lines in cases.sort_values("ranks").groupby("strategy"):
     speed.plot(lines["ranks"], lines["samples_per_second"], marker="o", label=strategy)
-speed.set(xlabel="ranks", ylabel="samples/s", xscale="log", yscale="log", title="quick_study")
+speed.set(xlabel="ranks", ylabel="samples/s", xscale="log", ylim=(0, None), title="quick_study")
 speed.set_xticks(sorted(set(cases["ranks"])), sorted(set(cases["ranks"])))
 speed.minorticks_off()
 speed.legend()
@@ -34,5 +34,6 @@ names = ["compute", "communication", "idle", "optimizer", "other"]
 most = cases["ranks"].max()
 times = 1e6 * cases[cases["ranks"] == most].set_index("strategy")[[f"{name}_seconds" for name in names]]
 times.set_axis(names, axis="columns").plot.barh(stacked=True, ax=parts, xlabel="µs per step", title=f"{most} ranks")
+parts.legend(loc="upper left", bbox_to_anchor=(1, 1))
 figure.savefig(results / "cases.png", dpi=120)
 print(f"The figure is in {results / 'cases.png'}")
