@@ -128,17 +128,17 @@ void check_shared_gpus(const MpiSession& mpi) {
   });
 }
 
-/// Returns the processors that each rank of the node may run on. Kokkos binds threads later.
-std::vector<std::vector<int>> processors_of_node(const MpiSession& mpi) {
-  std::vector<std::vector<int>> processors;
-  for (const std::string& text : texts_of_node(mpi, nlohmann::json(cpu_set()).dump()))
-    processors.push_back(nlohmann::json::parse(text));
-  return processors;
+/// Returns the cores that each rank of the node may run on. Kokkos binds threads later.
+std::vector<std::vector<int>> cores_of_node(const MpiSession& mpi) {
+  std::vector<std::vector<int>> cores;
+  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
+    cores.push_back(nlohmann::json::parse(text));
+  return cores;
 }
 
 /// Returns nothing if Kokkos has no threads, or gets their number from the user.
 std::optional<int> choose_threads(const MpiSession& mpi, const std::vector<std::string>& arguments,
-                                  const std::vector<std::vector<int>>& processors) {
+                                  const std::vector<std::vector<int>>& cores) {
 #if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
   constexpr bool has_threads = true;
 #else
@@ -147,26 +147,21 @@ std::optional<int> choose_threads(const MpiSession& mpi, const std::vector<std::
   std::optional<AskedNumber> asked;
   on_all_ranks(mpi, [&] {
     asked = asked_threads(arguments, std::getenv);
-    if (asked) check_threads(*asked, processors[mpi.local_rank], has_threads);
+    if (asked) check_threads(*asked, cpu_set(), has_threads);
   });
   if (!has_threads || asked) return std::nullopt;
-  std::vector<std::vector<int>> cores;
-  for (const auto& of_rank : processors) cores.push_back(cores_of(of_rank));
   return threads_of_rank(mpi.local_rank, cores);
 }
 
 /// Rank 0 warns if the threads of its node share cores.
-void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& processors,
+void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& cores,
                           const Site& site = Site::current()) {
   int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
   {
     const WaitLimit limit = start_limit(site);
     MPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_SUM, mpi.node);
   }
-  std::vector<int> all;
-  for (const auto& of_rank : processors) all.insert(all.end(), of_rank.begin(), of_rank.end());
-  const std::string warning = shared_cores_warning(static_cast<int>(processors.size()), threads,
-                                                   static_cast<int>(cores_of(all).size()));
+  const std::string warning = shared_cores_warning(cores, threads);
   if (!warning.empty() && !is_allowed("TESSERA_ALLOW_SHARED_CORES")) log_warning(warning);
 }
 
@@ -205,15 +200,15 @@ struct Runtime::State {
     set_log_rank(mpi.rank);
     on_all_ranks(mpi, check_timeout_variable);
     on_all_ranks(mpi, [&] { check_gpu_request(arguments); });
-    const std::vector<std::vector<int>> processors = processors_of_node(mpi);
-    const std::optional<int> threads = choose_threads(mpi, arguments, processors);
+    const std::vector<std::vector<int>> cores = cores_of_node(mpi);
+    const std::optional<int> threads = choose_threads(mpi, arguments, cores);
     on_all_ranks(mpi, [&] {
       kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
       blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
     });
     check_shared_gpus(mpi);
-    warn_of_shared_cores(mpi, processors);
+    warn_of_shared_cores(mpi, cores);
     if (!blas.advice.empty() && std::getenv("OPENBLAS_CORETYPE") == nullptr)
       log_warning(fmt::format("OpenBLAS {} uses its kernels for {}; {}", blas.blas->version,
                               blas.blas->core, blas.advice));
