@@ -16,7 +16,7 @@ function(tessera_add_manual target)
   set(pages "")
   foreach(subcommand IN ITEMS "" LISTS ARGN)
     string(JOIN "-" name ${program} ${subcommand})
-    set(page ${PROJECT_BINARY_DIR}/man/${name}.1)
+    set(page ${PROJECT_BINARY_DIR}/man/man1/${name}.1)
     add_custom_command(OUTPUT ${page}
       COMMAND ${CMAKE_COMMAND} -D HELP2MAN=${Help2man_EXECUTABLE} -D PROGRAM=$<TARGET_FILE:${target}>
         -D SUBCOMMAND=${subcommand} -D NAME=${name} -D VERSION=${PROJECT_VERSION} -D OUTPUT=${page}

@@ -5,7 +5,7 @@ usage() {
   cat <<'TEXT'
 usage: scripts/run.sh [--ranks N] [FILE.toml] [options of `tessera run`]
 
-Installs missing dependencies (see scripts/setup.sh), builds Tessera in build/release and runs it with mpirun.
+Installs missing dependencies (see scripts/setup.sh), builds the programs in build/release and runs tessera with mpirun.
 The ranks share the cores evenly, and each runs one thread per core.
 
   --ranks N    number of MPI ranks (4)
@@ -18,6 +18,6 @@ TEXT
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 take_arguments "$@"
-install_missing dnnl ParallelHDF5
-build release tessera_cli
+install_missing dnnl ParallelHDF5 Help2man
+build release tessera_install
 launch tessera run "${input:-$root/inputs/tutorial.toml}" ${results:+-o "$results"} "${options[@]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash source-path=SCRIPTDIR
 # Sourced by the other scripts. ./scripts/setup.sh alone installs missing dependencies and nothing else.
 #
 # If there is a Kokkos in CMAKE_PREFIX_PATH, Kokkos_ROOT or Kokkos_DIR (Spack, modules, built by hand),
@@ -9,6 +9,8 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=env.sh
+source "$root/scripts/env.sh"
 jobs=$(nproc)
 
 say() { printf -- '-- %s\n' "$*"; }
@@ -130,15 +132,11 @@ build() {
 # launch <program> [argument...]: runs a program of build/release on $ranks ranks.
 launch() {
   local -a command=(mpirun -n "$ranks")
-  if [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
-    # A rank that migrates to another core loses its caches.
-    local cores
-    cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
-    if ((ranks <= cores)); then
-      command+=(--map-by "slot:PE=$((cores / ranks))" --bind-to core)
-    else
-      command+=(--oversubscribe --bind-to none)
-    fi
+  local cores
+  cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
+  if ((ranks <= cores)) && [[ $(mpirun --version 2>&1) =~ Open\ MPI|OpenRTE|PRRTE ]]; then
+    # A rank that migrates to another core loses its caches. Open MPI binds no ranks that share cores.
+    command+=(--map-by "slot:PE=$((cores / ranks))" --bind-to core)
   fi
   command+=("$root/build/release/bin/$1" "${@:2}")
   say "${command[*]}"
@@ -149,10 +147,7 @@ launch() {
 if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
 if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
 
-# Open MPI refuses to start as root without both.
-if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  install_missing dnnl ParallelHDF5 Matplotlib Jinja2 Chromium Iproute2 PyYAML Help2man Patchelf ClangFormat ClangTidy Doxygen
+  install_missing dnnl ParallelHDF5 Matplotlib Jinja2 Pandas Chromium Iproute2 PyYAML Help2man Patchelf ClangFormat ClangTidy Doxygen
   say "For CMake: export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-}"
 fi

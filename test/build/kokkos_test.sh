@@ -116,7 +116,7 @@ fi
 begin release
 make_sources
 mkdir "$here/scripts"
-cp "$(dirname "$program")"/{setup.sh,kokkos.sh} "$here/scripts"
+cp "$(dirname "$program")"/{env.sh,completion.bash,setup.sh,kokkos.sh} "$here/scripts"
 while read -r package version checksum; do
   archive=$work/mirror/$package/releases/download/$version/$package-$version.tar.gz
   mkdir -p "$(dirname "$archive")"

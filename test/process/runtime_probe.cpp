@@ -3,6 +3,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/process/gpu.hpp>
+#include <tessera/process/host_info.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/share_text.hpp>
@@ -77,11 +79,21 @@ int start_after_mpi(int argc, char** argv) {
   return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
 }
 
+// All ranks may run on the first processor alone.
+int share_a_core(int argc, char** argv) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(tessera::cpu_set().at(0), &set);
+  sched_setaffinity(0, sizeof set, &set);
+  return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string scenario = argc > 1 ? argv[1] : "";
   if (scenario == "leave") return leave_callers_libraries(argc, argv);
+  if (scenario == "one-core") return share_a_core(argc, argv);
   if (scenario == "after-mpi") return start_after_mpi(argc, argv);
   const std::map<std::string, std::function<ExitCode(Runtime&)>> scenarios = {
       {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},

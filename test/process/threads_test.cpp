@@ -22,7 +22,7 @@ TEST(Threads, OfOneCoreCountOnce) {
     return found == cores.end() ? "" : found->second;
   };
   EXPECT_EQ(cores_of(std::vector{0, 1, 4, 5, 8}, siblings), (std::vector{0, 1, 8}));
-  EXPECT_EQ(cores_of(std::vector{5}, siblings), std::vector{5});
+  EXPECT_EQ(cores_of(std::vector{5}, siblings), std::vector{1}) << "is not the core of 4";
   EXPECT_EQ(cores_of({}, siblings), std::vector<int>{});
 }
 
@@ -36,6 +36,15 @@ TEST(Threads, AreTheCoresOfARankDividedByTheRanksThatShareThem) {
   EXPECT_EQ(threads_of_rank(0, Sets(8, node)), 1);
   EXPECT_EQ(threads_of_rank(0, Sets{{0, 1, 2, 3}, {2, 3}, {6}}), 2);
   EXPECT_EQ(threads_of_rank(0, Sets{{}}), 1) << "the system does not report cores";
+}
+
+TEST(Threads, ThatShareCoresAreReported) {
+  EXPECT_EQ(shared_cores_warning(Sets(8, {0, 1}), 8),
+            "8 threads of 8 ranks on this node share 2 cores, so times mean little; "
+            "TESSERA_ALLOW_SHARED_CORES=1 hides this line");
+  EXPECT_NE(shared_cores_warning(Sets{{0, 1}, {1, 2}}, 4), "");
+  EXPECT_EQ(shared_cores_warning(Sets{{0, 1}, {2, 3}}, 4), "");
+  EXPECT_EQ(shared_cores_warning(Sets(3), 3), "") << "the system does not report cores";
 }
 
 std::optional<AskedNumber> asked(const std::vector<std::string>& arguments,

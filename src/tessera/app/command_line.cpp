@@ -44,6 +44,12 @@ constexpr CommandExamples examples[] = {
 const std::string note =
     "Bad input exits with code 1. Arguments starting with --kokkos- are passed to Kokkos.";
 
+/// "NAME:{a,b,c}", as CLI11 shows choices; the shell completes them.
+template <class Enum>
+std::string choices() {
+  return "NAME:{" + join(names_of<Enum>, ",") + "}";
+}
+
 void add_source(CLI::App& command, ConfigSource& source) {
   command.add_option("FILE", source.file, "Configuration file (TOML)")->required();
   command.add_option("--set", source.overrides, "Override one key of the file")
@@ -54,9 +60,8 @@ void add_source(CLI::App& command, ConfigSource& source) {
           "--mesh", source.mesh,
           "Mesh of ranks; a size may be nodes or per_node, and one -1 for the remaining ranks")
       ->type_name("AXIS=N[,AXIS=N...]");
-  command
-      .add_option("--strategy", source.strategy, "Parallel strategy: " + join(names_of<Strategy>))
-      ->type_name("NAME");
+  command.add_option("--strategy", source.strategy, "Parallel strategy")
+      ->type_name(choices<Strategy>());
 }
 
 void add_expected_ranks(CLI::App& command, ConfigSource& source) {
@@ -181,9 +186,8 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
       });
   exporting
       ->add_option("--names", options.names,
-                   "Names of the arrays: " + join(names_of<ExportNames>) +
-                       " (those of state_dict(), kernels transposed)")
-      ->type_name("NAME");
+                   "Names of the arrays; pytorch: those of state_dict(), kernels transposed")
+      ->type_name(choices<ExportNames>());
   exporting
       ->add_option("--dtype", options.dtype,
                    "Element type: " + join(export_types) + "; default: as in the checkpoint")

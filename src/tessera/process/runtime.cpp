@@ -111,6 +111,11 @@ void check_gpu_request(const std::vector<std::string>& arguments) {
                       "this Tessera was built without GPUs");
 }
 
+bool is_allowed(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 /// Kokkos has picked a GPU on each rank.
 void check_shared_gpus(const MpiSession& mpi) {
   std::optional<Gpu> gpu;
@@ -119,15 +124,21 @@ void check_shared_gpus(const MpiSession& mpi) {
   const std::vector<std::string> identities = texts_of_node(mpi, gpu->identity);
   on_all_ranks(mpi, [&] {
     const std::optional<std::string> error = shared_gpu_error(identities);
-    const char* allowed = std::getenv("TESSERA_ALLOW_SHARED_GPU");
-    if (error && (allowed == nullptr || std::string_view(allowed) != "1"))
-      throw Error(ExitCode::usage, *error);
+    if (error && !is_allowed("TESSERA_ALLOW_SHARED_GPU")) throw Error(ExitCode::usage, *error);
   });
 }
 
+/// Returns the cores that each rank of the node may run on. Kokkos binds threads later.
+std::vector<std::vector<int>> cores_of_node(const MpiSession& mpi) {
+  std::vector<std::vector<int>> cores;
+  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
+    cores.push_back(nlohmann::json::parse(text));
+  return cores;
+}
+
 /// Returns nothing if Kokkos has no threads, or gets their number from the user.
-std::optional<int> choose_threads(const MpiSession& mpi,
-                                  const std::vector<std::string>& arguments) {
+std::optional<int> choose_threads(const MpiSession& mpi, const std::vector<std::string>& arguments,
+                                  const std::vector<std::vector<int>>& cores) {
 #if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
   constexpr bool has_threads = true;
 #else
@@ -139,10 +150,19 @@ std::optional<int> choose_threads(const MpiSession& mpi,
     if (asked) check_threads(*asked, cpu_set(), has_threads);
   });
   if (!has_threads || asked) return std::nullopt;
-  std::vector<std::vector<int>> cores;
-  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
-    cores.push_back(nlohmann::json::parse(text));
   return threads_of_rank(mpi.local_rank, cores);
+}
+
+/// Rank 0 warns if the threads of its node share cores.
+void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& cores,
+                          const Site& site = Site::current()) {
+  int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  {
+    const WaitLimit limit = start_limit(site);
+    MPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_SUM, mpi.node);
+  }
+  const std::string warning = shared_cores_warning(cores, threads);
+  if (!warning.empty() && !is_allowed("TESSERA_ALLOW_SHARED_CORES")) log_warning(warning);
 }
 
 class KokkosSession {
@@ -180,13 +200,15 @@ struct Runtime::State {
     set_log_rank(mpi.rank);
     on_all_ranks(mpi, check_timeout_variable);
     on_all_ranks(mpi, [&] { check_gpu_request(arguments); });
-    const std::optional<int> threads = choose_threads(mpi, arguments);
+    const std::vector<std::vector<int>> cores = cores_of_node(mpi);
+    const std::optional<int> threads = choose_threads(mpi, arguments, cores);
     on_all_ranks(mpi, [&] {
       kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
       blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
     });
     check_shared_gpus(mpi);
+    warn_of_shared_cores(mpi, cores);
     if (!blas.advice.empty() && std::getenv("OPENBLAS_CORETYPE") == nullptr)
       log_warning(fmt::format("OpenBLAS {} uses its kernels for {}; {}", blas.blas->version,
                               blas.blas->core, blas.advice));
@@ -199,6 +221,7 @@ Runtime::~Runtime() = default;
 
 int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
+int Runtime::local_rank() const { return state_->mpi.local_rank; }
 const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }

@@ -17,7 +17,8 @@ namespace tessera {
 ///
 /// Collective over all ranks. Throws Error (usage), the same on every rank, if MPI has been
 /// finalized, if launcher and MPI disagree on the number of ranks, if ranks would share a GPU, or
-/// if Kokkos cannot start. Rank 0 warns if OpenBLAS uses slow kernels.
+/// if Kokkos cannot start. Rank 0 warns if OpenBLAS uses slow kernels, and if
+/// threads share cores.
 class Runtime {
  public:
   /// Removes the arguments of MPI and Kokkos (--kokkos-...) from argv.
@@ -28,6 +29,8 @@ class Runtime {
 
   int world_rank() const;
   int world_size() const;
+  /// The number of the rank among those of its node, from 0.
+  int local_rank() const;
   /// The level that MPI granted: "single", "funneled", "serialized" or "multiple".
   const char* thread_level() const;
   const BlasStatus& blas() const;

@@ -31,14 +31,14 @@ std::string siblings_on_linux(int processor) {
 
 std::vector<int> cores_of(std::span<const int> processors,
                           const std::function<std::string(int)>& siblings) {
-  std::set<std::string> seen;
-  std::vector<int> cores;
+  std::set<int> cores;
   for (const int processor : processors) {
-    std::string core = siblings(processor);
-    if (core.empty()) core = std::to_string(processor);
-    if (seen.insert(core).second) cores.push_back(processor);
+    int lowest = processor;
+    const std::string all = siblings(processor);
+    std::from_chars(all.data(), all.data() + all.size(), lowest);
+    cores.insert(lowest);
   }
-  return cores;
+  return {cores.begin(), cores.end()};
 }
 
 std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
@@ -48,6 +48,17 @@ int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   const auto sharers = std::count_if(cores.begin(), cores.end(),
                                      [&](const auto& other) { return share_a_core(mine, other); });
   return std::max(1, static_cast<int>(mine.size()) / std::max(1, static_cast<int>(sharers)));
+}
+
+std::string shared_cores_warning(std::span<const std::vector<int>> cores, int threads) {
+  std::set<int> all;
+  for (const std::vector<int>& of_rank : cores) all.insert(of_rank.begin(), of_rank.end());
+  if (all.empty() || threads <= std::ssize(all)) return "";
+  return fmt::format(
+      "{} of {} on this node share {}, so times mean little; TESSERA_ALLOW_SHARED_CORES=1 hides "
+      "this line",
+      counted(threads, "thread"), counted(std::ssize(cores), "rank"),
+      counted(std::ssize(all), "core"));
 }
 
 std::optional<AskedNumber> asked_threads(const std::vector<std::string>& arguments,

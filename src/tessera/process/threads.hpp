@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// Returns the lowest of `processors` of each core. `siblings` returns the hardware threads of a
-/// processor's core, such as "0,4" or "0-1"; "" if they are unknown.
+/// Returns the cores of `processors`, each by its lowest processor. `siblings` returns the hardware
+/// threads of a processor's core, such as "0,4" or "0-1"; "" if they are unknown.
 std::vector<int> cores_of(std::span<const int> processors,
                           const std::function<std::string(int)>& siblings);
 
@@ -22,6 +22,10 @@ std::vector<int> own_cores();
 /// Returns the number of threads of a rank, at least 1: its cores, divided by the number of ranks
 /// of its node that may run on some of them. `cores[i]` holds the cores of the node's rank i.
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores);
+
+/// Returns a warning if the ranks of a node together have more threads than cores; "" if not, or if
+/// the cores are unknown.
+std::string shared_cores_warning(std::span<const std::vector<int>> cores, int threads);
 
 /// Returns the number that the user asked for: by --kokkos-num-threads, KOKKOS_NUM_THREADS, or the
 /// first level of OMP_NUM_THREADS, in this order. Ignores an OMP_NUM_THREADS that is not a number,

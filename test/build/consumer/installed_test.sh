@@ -30,9 +30,12 @@ if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
   done
 fi
 
-# complete_words WORD...: prints the words that bash offers for the last one.
+# complete_words WORD...: prints the words that bash offers for the last one; programs get their place.
 complete_words() {
-  COMP_WORDS=("$prefix/bin/$1" "${@:2}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  local -a words=("$@")
+  local i
+  for i in "${!words[@]}"; do if [[ -f $prefix/bin/${words[i]} ]]; then words[i]=$prefix/bin/${words[i]}; fi; done
+  COMP_WORDS=("${words[@]}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   _tessera
   echo "${COMPREPLY[*]}"
 }
@@ -43,7 +46,23 @@ done < <(grep -rHoE "\]\([^)#: ]+" "$share/doc/tessera" --include="*.md" | sed "
 
 # shellcheck source=/dev/null
 source "$share/bash-completion/completions/tessera"
-[[ $(complete_words tessera in) == "inspect info" ]] || fail "subcommands: $(complete_words tessera in)"
-[[ $(complete_words tessera run --st) == "--strategy" ]] || fail "options: $(complete_words tessera run --st)"
-[[ $(complete_words tessera run "$share/tessera/inp") == "" ]] || fail "files are left to bash"
+# expect_words WORDS COMMAND WORD...: fails unless bash offers these words for the last one.
+expect_words() {
+  local offered
+  offered=$(complete_words "${@:2}")
+  [[ $offered == "$1" ]] || fail "completes '${*:2}' with '$offered', not with '$1'"
+}
+expect_words "inspect info" tessera in
+expect_words "show" tessera checkpoint s
+expect_words "show verify export" tessera checkpoint ""
+expect_words "--strategy" tessera run --st
+expect_words "zero1 zero2" tessera run --strategy z
+expect_words "zero1 zero2" mpirun -n 4 tessera plan --strategy = z
+expect_words "fsdp" tessera run tutorial.toml --strategy = fs
+expect_words "tessera pytorch" tessera checkpoint export --names ""
+expect_words "slurm" tessera-bench jobs --scheduler s
+# Files are left to bash.
+expect_words "" tessera run "$share/tessera/inp"
+expect_words "" tessera checkpoint show ""
+expect_words "" mpirun -n 4 ./other --
 exit $status
