@@ -6,7 +6,7 @@ from collections import Counter
 from .contents import Points, Text
 from .drawing import NothingToShow
 from .fields import number, table, text
-from .numbers import RATIO, between, percent, plural, seconds, significant, times
+from .numbers import RATIO, between, count, percent, plural, seconds, significant, times
 from .style import PHASES, strategy_order
 from .works import factor_name, is_choice
 
@@ -65,9 +65,9 @@ def _fastest(study, work):
     if behind:
         next_one = "The next that is slower beyond doubt is " if behind.behind[1] else "Next: "
         said += f" {next_one}{behind.name}: {samples(behind)}, {_fewer(behind, best)} fewer{_behind(behind)}."
-    wider = {f"{case.ranks:g}" for case in work.measured if case.ranks and best.ranks and case.ranks > best.ranks}
+    wider = {count(case.ranks) for case in work.measured if case.ranks and best.ranks and case.ranks > best.ranks}
     if wider:
-        said += f" No case on {' or '.join(sorted(wider))} ranks has more samples/s than this one on {best.ranks:g}."
+        said += f" No case on {' or '.join(sorted(wider))} ranks has more samples/s."
     return said
 
 
@@ -77,7 +77,8 @@ def _against_baseline(best):
         return ""
     said = f" That is {times(best.speedup)} the {samples(base)} of {base.name}"
     if best.efficiency and best.ranks and base.ranks and best.ranks != base.ranks:
-        said += f", an efficiency of {percent(best.efficiency)} on {best.ranks:g} ranks against {base.ranks:g}"
+        ranks = f"{count(best.ranks)} ranks against {count(base.ranks)}"
+        said += f", an efficiency of {percent(best.efficiency)} on {ranks}"
     if None not in best.corrected:
         said += f"; corrected round by round for the speed of the machine, {between(*best.corrected, RATIO, 3)}"
     return said + "."

@@ -10,7 +10,7 @@ from . import drawing, style
 from .contents import Figure
 from .drawing import NothingToShow
 from .fields import numbers, text
-from .numbers import BYTE_UNITS, bytes_, percent, plural, seconds, times, unit_of
+from .numbers import BYTE_UNITS, bytes_, count, percent, plural, seconds, times, unit_of
 from .works import factor_name, factor_value, is_choice, lines_of, varied
 
 SIZES = ("ranks", "global_batch", "batch_per_rank")
@@ -19,7 +19,7 @@ FLOOR = 1e-9  # smaller differences are drawn here
 
 
 def _contenders(work):
-    """Returns the fastest case, the baselines, and the fastest case of each strategy on the ranks that are explained."""
+    """Returns the fastest case, the baselines, and the fastest of each strategy on the ranks that are explained."""
     best = {case.strategy: case for case in sorted(work.measured, key=lambda case: case.samples_per_second)
             if case.ranks == work.ranks}  # fmt: skip
     found = {case.id: case for case in [work.best, *(case.baseline for case in work.measured), *best.values()] if case}
@@ -54,8 +54,8 @@ def breakdown(study):
     drawing.legend(figure, [Patch(facecolor=colour, label=words) for words, colour in style.PHASES.values()])
     caption = (
         "The baseline, and the fastest case of each strategy on as many ranks as the fastest of all, or on the most "
-        "ranks if that is the baseline, with their steps. A bar of 200 % is an efficiency of 50 %. A case without a baseline is its own. The parts are those of the "
-        "instrumented steps, scaled to the measured step."
+        "ranks if that is the baseline, with their steps. A bar of 200 % is an efficiency of 50 %. A case without a "
+        "baseline is its own. The parts are those of the instrumented steps, scaled to the measured step."
     )
     return Figure("breakdown", "Where the time goes", caption, figure)
 
@@ -91,7 +91,7 @@ def scaling(study):
     every = [case for _, cases in found for case in cases]
     ends = [case.efficiency_at(end) for case in every for end in ("ci95_low", "ci95_high")]
     panels[0].set_ylim(0.85 * min(1, *ends), 1.15 * max(1, *ends))
-    drawing.log_axis(panels[0], "x", "{:g}".format, ticks=sorted({case.ranks for case in every}))
+    drawing.log_axis(panels[0], "x", count, ticks=sorted({case.ranks for case in every}))
     drawing.log_axis(panels[0], "y", percent)
     drawing.legend(figure, drawing.marks(every))
     kind = "T(p₀) ÷ T(p), of one batch per rank" if study.scaling == "weak" else "p₀·T(p₀) ÷ (p·T(p))"
@@ -202,8 +202,8 @@ def pareto(study):
         said.append(f"{work.title}: {names}" if work.title else names)
     drawing.legend(figure, drawing.marks([case for _, cases in found for case in cases]))
     caption = (
-        "Cases on as many ranks as the fastest, or on the most ranks if that is the baseline. Filled marks are on the front: no other case is faster with as little "
-        f"memory. The front, from the fastest on: {'. '.join(said)}."
+        "Cases on as many ranks as the fastest, or on the most ranks if that is the baseline. Filled marks are on the "
+        f"front: no other case is faster with as little memory. The front, from the fastest on: {'. '.join(said)}."
     )
     return Figure("pareto", "Time against memory", caption, figure)
 

@@ -75,8 +75,8 @@ def rates(study):
         Column("GEMM share", lambda case: numbers.percent(_products(case))),
     ]
     caption = (
-        "FLOPs of the model's matrix products, of all ranks together. The GEMM peak is the best that was measured on as "
-        "many ranks for the type, and MFU the rate over it. The GEMM share is the part of the instrumented step in "
+        "FLOPs of the model's matrix products, of all ranks together. The GEMM peak is the best that was measured on "
+        "as many ranks for the type, and MFU the rate over it. The GEMM share is the part of the instrumented step in "
         "matrix products."
     )
     return Table(study.measured, columns, caption, folded="FLOP rates")

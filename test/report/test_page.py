@@ -114,8 +114,8 @@ class ThePage(WithDirectory):
         for own, percent in fewer:
             own, percent = float(own.replace(",", "")), float(percent)
             self.assertTrue(any(abs(100 * (1 - own / one) - percent) < 0.06 for one in best), (own, percent))
-        times = re.findall(rf"{number} (ms|s) a step is predicted.*?the prediction is {number} (ms|s), {number} × as long",
-                           self.page.text)  # fmt: skip
+        predicted = rf"{number} (ms|s) a step is predicted.*?the prediction is {number} (ms|s), {number} × as long"
+        times = re.findall(predicted, self.page.text)
         self.assertEqual(len(times), 2)
         for own, unit, fastest, other, ratio in times:
             scale = {"s": 1, "ms": 1e-3}
