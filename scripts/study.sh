@@ -49,8 +49,10 @@ run_all
 # The report shows failed cases as well.
 if [[ -f $results/summary.json ]]; then
   for threads in $(waiting_threads "$results/summary.json"); do
+    say "Running the cases with $threads threads per rank"
     OMP_NUM_THREADS=$threads run_all --resume
   done
+  say "Writing the report to $results/report"
   "$root/scripts/report.py" "$results" || say "No report was written, see above; the results are in $results"
 fi
 exit "$status"

@@ -83,6 +83,8 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->check(at_least_one());
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
   run.add_option("--seed", options.seed, "Seed for the order of cases");
+  run.add_flag("--fom", options.figures_of_merit,
+               "Print the figures of merit, which DIR/figures_of_merit.txt has, as well");
   run.add_flag("--trace", options.traces,
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
   run.add_option_function<std::string>(

@@ -96,11 +96,11 @@ struct MemoryResult {
 /// FLOP rates of a step; unknown ones have no value.
 struct ComputeResult {
   double flops_per_step = 0, gemm_peak_flops_per_second = 0;
-  std::optional<double> flops_per_second, flops_per_second_per_rank, mfu,
-      vendor_peak_flops_per_second, vendor_mfu;
+  std::optional<double> flops_per_second, flops_per_second_per_rank, vendor_peak_flops_per_second,
+      vendor_mfu;
 
   TESSERA_FIELDS(flops_per_step, gemm_peak_flops_per_second, flops_per_second,
-                 flops_per_second_per_rank, mfu, vendor_peak_flops_per_second, vendor_mfu);
+                 flops_per_second_per_rank, vendor_peak_flops_per_second, vendor_mfu);
 };
 
 struct Prediction {

@@ -121,7 +121,6 @@ ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<doubl
   const double rate = rates.flops_per_step / *seconds;
   rates.flops_per_second = rate;
   rates.flops_per_second_per_rank = rate / ranks;
-  rates.mfu = rate / rates.gemm_peak_flops_per_second;
   if (vendor_peak) rates.vendor_mfu = rate / *rates.vendor_peak_flops_per_second;
   return rates;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
 #include "results/summary.hpp"
 
 namespace tessera::bench {
@@ -12,7 +15,8 @@ Json work_of(const SummaryRow& row, bool weak) {
   Json work = Json::object();
   for (const auto& [key, value] : row.result.factors.items()) {
     const bool is_configuration = key.find('.') != std::string::npos;
-    const bool is_how = !is_configuration || key.starts_with("distributed.");
+    const bool is_how = !is_configuration || key.starts_with("distributed.") ||
+                        key == "training.activation_checkpointing";
     if (!is_how || key == "distributed.mixed_precision") work[key] = value;
   }
   work["batch"] = weak ? row.batch_per_rank : static_cast<double>(row.result.batch());
@@ -45,35 +49,77 @@ const SummaryRow* find_baseline(const std::vector<SummaryRow>& rows, const Summa
   return best;
 }
 
+/// Returns how many times as long `slower` takes for a sample as `faster`, if both were measured.
+CorrectedRatio time_of_sample(const CaseResult& slower, const CaseResult& faster) {
+  if (!slower.simulated.empty()) return {};
+  const Statistics ratio = paired_ratio(faster.rounds, slower.rounds);
+  if (ratio.n == 0) return {};
+  const double samples = static_cast<double>(faster.batch()) / static_cast<double>(slower.batch());
+  CorrectedRatio corrected{ratio.median * samples, {}, {}};
+  if (!ratio.ci95) return corrected;
+  corrected.low = ratio.ci95->low * samples;
+  corrected.high = ratio.ci95->high * samples;
+  return corrected;
+}
+
 /// Sets the numbers of a row relative to its baseline.
-void relate(SummaryRow& row, const CaseResult& base, bool weak) {
+void relate_to_baseline(SummaryRow& row, const CaseResult& base) {
   const CaseResult& result = row.result;
   row.baseline = base.id;
   row.baseline_ranks = base.ranks();
   row.baseline_step_seconds = base.step_seconds->median;
-  const double more_ranks = static_cast<double>(result.ranks()) / static_cast<double>(base.ranks());
-  const auto set = [&](std::optional<double>& speedup, std::optional<double>& efficiency,
-                       double time_ratio) {
-    speedup = weak ? time_ratio * more_ranks : time_ratio;
-    efficiency = *speedup * cores_of(base) / cores_of(result);
-  };
-  const Statistics ratio = paired_ratio(result.rounds, base.rounds);
-  set(row.speedup, row.efficiency,
-      ratio.n > 0 ? ratio.median : base.step_seconds->median / result.step_seconds->median);
-  if (!ratio.ci95) return;
-  set(row.speedup_low, row.efficiency_low, ratio.ci95->low);
-  set(row.speedup_high, row.efficiency_high, ratio.ci95->high);
+  row.speedup = *result.samples_per_second / *base.samples_per_second;
+  row.efficiency = *row.speedup * cores_of(base) / cores_of(result);
+  row.corrected_speedup = time_of_sample(base, result);
+}
+
+/// A row ties with the fastest one of the same work if the interval of how much longer it takes
+/// reaches below 1 + smallest_effect. Simulated rows tie if they are equal.
+void relate_to_fastest(SummaryRow& row, const CaseResult& fastest) {
+  if (row.result.id == fastest.id) {
+    row.standing = "fastest";
+    return;
+  }
+  row.over_fastest = time_of_sample(row.result, fastest);
+  const bool is_as_fast = row.over_fastest.low ? *row.over_fastest.low < 1 + smallest_effect
+                                               : *row.result.samples_per_second >=
+                                                     (1 - 1e-9) * *fastest.samples_per_second;
+  if (is_as_fast) row.standing = "tied";
+}
+
+/// Returns what the rate of products depends on, besides the machine.
+Json product_key(const CaseResult& result) {
+  Json key{result.ranks(), result.factors.value("distributed.threads", Json())};
+  for (const char* name : {"dtype", "short_products", "matmul_precision"})
+    key.push_back(result.facts.is_object() ? result.facts.value(name, Json()) : Json());
+  return key;
 }
 
 }  // namespace
 
-void add_scaling(std::vector<SummaryRow>& rows, const Study& study) {
+void relate_rows(std::vector<SummaryRow>& rows, const Study& study) {
   const bool weak = study.scaling == ScalingKind::weak;
+  std::map<Json, double> peaks;
+  std::map<Json, const CaseResult*> fastest;
+  for (const SummaryRow& row : rows) {
+    if (!row.result.is_measured()) continue;
+    const CaseResult*& best = fastest[work_of(row, weak)];
+    if (best == nullptr || *row.result.samples_per_second > *best->samples_per_second)
+      best = &row.result;
+    if (!row.result.compute) continue;
+    double& peak = peaks[product_key(row.result)];
+    peak = std::max(peak, row.result.compute->gemm_peak_flops_per_second);
+  }
   for (SummaryRow& row : rows) {
     row.scaling = name_of(study.scaling);
     if (!row.result.is_measured()) continue;
+    relate_to_fastest(row, *fastest.at(work_of(row, weak)));
+    if (const double peak = peaks[product_key(row.result)]; peak > 0) {
+      row.gemm_peak_flops_per_second = peak;
+      if (const auto& rate = row.result.compute->flops_per_second) row.mfu = *rate / peak;
+    }
     if (const SummaryRow* base = find_baseline(rows, row, study.baseline, weak))
-      relate(row, base->result, weak);
+      relate_to_baseline(row, base->result);
   }
 }
 

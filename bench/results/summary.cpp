@@ -56,11 +56,14 @@ void list_columns(auto& f, const SummaryRow& v) {
   f("baseline_step_seconds", v.baseline_step_seconds);
   f("scaling", v.scaling);
   f("speedup", v.speedup);
-  f("speedup_low", v.speedup_low);
-  f("speedup_high", v.speedup_high);
   f("efficiency", v.efficiency);
-  f("efficiency_low", v.efficiency_low);
-  f("efficiency_high", v.efficiency_high);
+  f("corrected_speedup", v.corrected_speedup.median);
+  f("corrected_speedup_low", v.corrected_speedup.low);
+  f("corrected_speedup_high", v.corrected_speedup.high);
+  f("standing", v.standing);
+  f("over_fastest", v.over_fastest.median);
+  f("over_fastest_low", v.over_fastest.low);
+  f("over_fastest_high", v.over_fastest.high);
   f("loss_verdict", member_of(r.loss, &LossResult::verdict));
   f("loss_largest_relative_difference",
     member_of(r.loss, &LossResult::largest_relative_difference));
@@ -76,7 +79,8 @@ void list_columns(auto& f, const SummaryRow& v) {
   f("product_share", v.share_of_step({&Breakdown::products}));
   f("flops_per_second", member_of(r.compute, &ComputeResult::flops_per_second));
   f("flops_per_second_per_rank", member_of(r.compute, &ComputeResult::flops_per_second_per_rank));
-  f("mfu", member_of(r.compute, &ComputeResult::mfu));
+  f("gemm_peak_flops_per_second", v.gemm_peak_flops_per_second);
+  f("mfu", v.mfu);
   f("planned_bytes", member_of(r.memory, &MemoryResult::planned_bytes));
   f("measured_bytes", member_of(r.memory, &MemoryResult::measured_bytes));
   f("predicted_step_seconds", member_of(r.prediction, &Prediction::step_seconds));
@@ -143,24 +147,6 @@ ExitCode failure_code(const std::vector<CaseResult>& cases) {
   return ExitCode::ok;
 }
 
-/// Returns the cases that are indistinguishable from the best one: the interval of their time per
-/// sample reaches below 1 + smallest_effect.
-std::vector<std::string> ties_of(const std::vector<CaseResult>& cases, const std::string& best) {
-  std::vector<std::string> ties;
-  const auto first = std::find_if(cases.begin(), cases.end(),
-                                  [&](const CaseResult& result) { return result.id == best; });
-  if (first == cases.end()) return ties;
-  for (const CaseResult& result : cases) {
-    if (&result == &*first || !result.is_measured()) continue;
-    const Statistics slower = paired_ratio(rounds_of(*first), rounds_of(result));
-    const double per_sample =
-        static_cast<double>(first->batch()) / static_cast<double>(result.batch());
-    if (slower.ci95 && slower.ci95->low * per_sample < 1 + smallest_effect)
-      ties.push_back(result.id);
-  }
-  return ties;
-}
-
 /// Too few rounds give no drift and no resolution.
 MachineDrift machine_of(const std::vector<CaseResult>& cases) {
   std::map<Size, std::vector<Round>> by_ranks;
@@ -218,8 +204,6 @@ void to_json(Json& json, const Summary& summary) {
           {"result", summary.result},
           {"exit_code", static_cast<int>(summary.exit_code)},
           {"counts", summary.counts},
-          {"best", document_of(summary.best)},
-          {"ties", summary.ties},
           {"machine", summary.machine},
           {"cases", rows}};
 }
@@ -249,18 +233,12 @@ Summary summarize_study(const Results& results) {
   Summary summary;
   summary.study = results.study.name;
   for (const std::string_view status : statuses) summary.counts[std::string(status)] = 0;
-  double best_rate = 0;
   for (const CaseResult& result : results.cases) {
     ++summary.counts.at(result.status);
     summary.cases.push_back(row_of(result));
-    const double rate = summary.cases.back().result.samples_per_second.value_or(0);
-    if (rate <= best_rate) continue;
-    summary.best = result.id;
-    best_rate = rate;
   }
-  add_scaling(summary.cases, results.study);
+  relate_rows(summary.cases, results.study);
   std::tie(summary.result, summary.exit_code) = verdict_of(results.cases, summary.counts);
-  summary.ties = ties_of(results.cases, summary.best);
   summary.machine = machine_of(results.cases);
   return summary;
 }

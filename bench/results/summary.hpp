@@ -20,17 +20,27 @@ struct Results {
 };
 Results read_results(const ResultsDirectory& directory);
 
+/// The median of ratios of rounds, each corrected for the speed of the machine, with its interval.
+struct CorrectedRatio {
+  std::optional<double> median, low, high;
+};
+
 /// A row of the summary: a result, and its numbers relative to other results.
 struct SummaryRow {
   CaseResult result;  ///< without the times of a case that was not measured
   double batch_per_rank = 0;
   std::optional<double> final_loss;
+  /// FLOP/s of matrix products on all ranks: the best that was measured beside any case of this
+  /// type on as many ranks and threads. MFU is relative to it.
+  std::optional<double> gemm_peak_flops_per_second, mfu;
   std::string scaling;
   std::string baseline;  ///< id of the case; empty: none
   std::optional<Size> baseline_ranks;
   std::optional<double> baseline_step_seconds;
-  std::optional<double> speedup, speedup_low, speedup_high;
-  std::optional<double> efficiency, efficiency_low, efficiency_high;
+  std::optional<double> speedup, efficiency;  ///< of the samples per second
+  CorrectedRatio corrected_speedup;
+  std::string standing;         ///< among the cases of the same work: "fastest", "tied" or empty
+  CorrectedRatio over_fastest;  ///< time for a sample, over that of the fastest of the same work
 
   /// Returns the mean rank's share of a part in the instrumented step.
   std::optional<double> share_of_step(std::initializer_list<Share Breakdown::*> parts) const;
@@ -49,8 +59,6 @@ struct Summary {
   std::string study, result;
   ExitCode exit_code = ExitCode::ok;
   std::map<std::string, Size> counts;  ///< by status
-  std::string best;                    ///< id of the fastest case; empty: none
-  std::vector<std::string> ties;
   MachineDrift machine;
   std::vector<SummaryRow> cases;
 };
@@ -60,9 +68,9 @@ Summary summarize_study(const Results& results);
 /// Writes summary.json, cases.csv and steps.csv, and returns the summary.
 Summary write_summary(const ResultsDirectory& directory);
 
-/// Sets baseline, speed-up and efficiency of every row that has a baseline, from the rounds that
-/// both have in the same launch.
-void add_scaling(std::vector<SummaryRow>& rows, const Study& study);
+/// Sets what a row is relative to the baseline and to the fastest case of the same work, and its
+/// MFU. Corrected ratios need rounds of both cases in the same launch.
+void relate_rows(std::vector<SummaryRow>& rows, const Study& study);
 
 /// Returns the rounds of a case, or none if it was not measured.
 std::vector<Round> rounds_of(const CaseResult& result);

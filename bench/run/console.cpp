@@ -2,56 +2,54 @@
 #include "run/console.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+
+#include "run/text_table.hpp"
+
 namespace tessera::bench {
 namespace {
 
-/// The width of a table.
-constexpr std::size_t max_columns = 120;
+using Json = nlohmann::json;
 
 // Cells of the table; a number that is not known gives an empty one.
 using Number = std::optional<double>;
 std::string percent(Number share) { return share ? fmt::format("{:.1f}%", 100 * *share) : ""; }
 std::string seconds(Number value) { return value ? human_seconds(*value) : ""; }
 std::string ratio(Number value) { return value ? fmt::format("{:.2f}", *value) : ""; }
-std::string giga(Number value) { return value ? fmt::format("{:.3g}", 1e-9 * *value) : ""; }
+std::string giga(Number value) {
+  return !value ? "" : *value < 1e12 ? fmt::format("{:.3g}", 1e-9 * *value) : rate(1e-9 * *value);
+}
 
-std::string rate(Number value) {
-  if (!value) return "";
-  return *value >= 100 && *value < 1e15 ? with_thousands(static_cast<Size>(*value))
-                                        : fmt::format("{:.3g}", *value);
+/// The mark of a case among those that do the same work.
+struct StandingMark {
+  char mark;
+  std::string_view standing, words;
+};
+constexpr StandingMark standing_marks[] = {
+    {'*', "fastest", "fastest of the cases that do the same work"},
+    {'~', "tied", "cannot be told apart from the fastest"}};
+
+char mark_of(const SummaryRow& row) {
+  for (const StandingMark& mark : standing_marks)
+    if (row.standing == mark.standing) return mark.mark;
+  return ' ';
 }
 
 std::string verdict(const std::optional<LossResult>& loss) {
   if (!loss || loss->verdict.empty()) return "";
-  return loss->verdict == "equal" ? "=" : loss->verdict == "no_reference" ? "?" : "off";
+  return loss->verdict == "equal" ? "equal" : loss->verdict == "no_reference" ? "?" : "off";
 }
 
 /// Returns half the confidence interval over the median.
 std::string spread(const std::optional<StepTimes>& step) {
   if (!step || !step->ci95_low || !step->ci95_high) return "";
   return percent((*step->ci95_high - *step->ci95_low) / 2 / step->median);
-}
-
-/// Returns the mesh with the factors that have no column, without their sections.
-std::string place(const CaseResult& result) {
-  std::string mesh = result.factors.at("mesh");
-  for (const std::string& factor : other_factors(result.factors))
-    mesh.append(" ").append(factor, factor.find('.') + 1);
-  return mesh;
-}
-
-std::string shortened(const std::string& text, std::size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
 }
 
 /// Lists each reason with the first of its cases.
@@ -65,27 +63,22 @@ std::string reasons_text(const std::vector<SummaryRow>& rows) {
   for (auto& [reason, ids] : cases) {
     const std::size_t more = ids.size() - std::min(ids.size(), named);
     ids.resize(ids.size() - more);
-    text += fmt::format("  {}\n    {}{}\n", reason, join(ids),
-                        more > 0 ? fmt::format(" and {} more", more) : "");
+    text += wrapped(split_text(reason, ' '), " ", "  ");
+    if (more > 0) ids.push_back(fmt::format("and {} more", more));
+    text += wrapped(ids, ", ", "    ");
   }
   return text;
 }
 
-struct TableColumn {
+struct ValueColumn {
   const char* title;
   std::string (*cell)(const SummaryRow& row);
+  int spare = 0;
   bool is_text = false;
 };
 
-constexpr TableColumn table_columns[] = {
-    {"strategy",
-     [](const SummaryRow& row) { return row.result.factors.at("strategy").get<std::string>(); },
-     true},
-    {"mesh", [](const SummaryRow& row) { return place(row.result); }, true},
-    {"ranks", [](const SummaryRow& row) { return std::to_string(row.result.ranks()); }},
-    {"batch", [](const SummaryRow& row) { return std::to_string(row.result.batch()); }},
-    {"mb", [](const SummaryRow& row) { return row.result.factors.at("microbatches").dump(); }},
-    {"status", [](const SummaryRow& row) { return row.result.status; }, true},
+constexpr ValueColumn value_columns[] = {
+    {"status", [](const SummaryRow& row) { return row.result.status; }, 0, true},
     {"step",
      [](const SummaryRow& row) {
        return seconds(member_of(row.result.step_seconds, &StepTimes::median));
@@ -93,84 +86,78 @@ constexpr TableColumn table_columns[] = {
     {"+-", [](const SummaryRow& row) { return spread(row.result.step_seconds); }},
     {"samples/s", [](const SummaryRow& row) { return rate(row.result.samples_per_second); }},
     {"speed", [](const SummaryRow& row) { return ratio(row.speedup); }},
-    {"eff", [](const SummaryRow& row) { return percent(row.efficiency); }},
+    {"eff", [](const SummaryRow& row) { return percent(row.efficiency); }, 1},
     {"GEMM",
-     [](const SummaryRow& row) { return percent(row.share_of_step({&Breakdown::products})); }},
+     [](const SummaryRow& row) { return percent(row.share_of_step({&Breakdown::products})); }, 3},
     {"GF/s/rank",
      [](const SummaryRow& row) {
        return giga(member_of(row.result.compute, &ComputeResult::flops_per_second_per_rank));
-     }},
-    {"MFU",
-     [](const SummaryRow& row) {
-       return percent(member_of(row.result.compute, &ComputeResult::mfu));
-     }},
-    {"loss", [](const SummaryRow& row) { return verdict(row.result.loss); }, true},
+     },
+     4},
+    {"MFU", [](const SummaryRow& row) { return percent(row.mfu); }, 2},
+    {"loss", [](const SummaryRow& row) { return verdict(row.result.loss); }, 0, true},
 };
-constexpr std::size_t num_columns = std::size(table_columns);
-constexpr std::size_t mesh_column = 1;
-
-using Line = std::array<std::string, num_columns>;
-
-/// Each column is as wide as its widest cell, but the mesh gets the rest of the line.
-std::string table_text(const std::vector<Line>& lines) {
-  std::array<std::size_t, num_columns> widths{};
-  for (const Line& line : lines)
-    for (std::size_t c = 0; c < num_columns; ++c) widths[c] = std::max(widths[c], line[c].size());
-  const std::size_t all = std::accumulate(widths.begin(), widths.end(), num_columns - 1);
-  if (all > max_columns)
-    widths[mesh_column] -= std::min(widths[mesh_column] - 4, all - max_columns);
-  std::string text;
-  for (std::size_t l = 0; l < lines.size(); ++l) {
-    std::string line;
-    for (std::size_t c = 0; c < num_columns; ++c)
-      line += fmt::format(fmt::runtime(table_columns[c].is_text ? "{:<{}} " : "{:>{}} "),
-                          shortened(lines[l][c], widths[c]), widths[c]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text.append(line).append("\n");
-    if (l == 0) text += std::string(std::min(all, max_columns), '-') + "\n";
-  }
-  return text;
-}
 
 /// Returns the lines about the machine's drift and the significance of differences.
-std::string machine_text(const MachineDrift& machine, bool has_ties) {
-  if (!machine.rounds) return "";
+std::string machine_text(const MachineDrift& machine, bool is_simulated) {
+  if (!machine.rounds || is_simulated) return "";
   std::string text = "\n";
   if (machine.drift)
     text +=
-        fmt::format("the machine's speed varied by {} between rounds; ", percent(machine.drift));
+        fmt::format("the machine's speed varied by {} between rounds\n", percent(machine.drift));
   if (!machine.resolution)
     return text +
            fmt::format("no confidence intervals: they need {} rounds or more\n", enough_rounds);
-  return text + fmt::format("differences below {} are not significant\n{}",
-                            percent(machine.resolution),
-                            has_ties ? "* the fastest, and those indistinguishable from it\n" : "");
+  return text + fmt::format("rounds of the median case tell differences of {} from none\n",
+                            percent(machine.resolution));
+}
+
+/// Explains the marks of the first column.
+std::string standing_text(const std::vector<SummaryRow>& rows) {
+  std::string text;
+  for (const StandingMark& mark : standing_marks)
+    if (std::any_of(rows.begin(), rows.end(),
+                    [&](const SummaryRow& row) { return row.standing == mark.standing; }))
+      text += fmt::format("{} {}\n", mark.mark, mark.words);
+  return text;
 }
 
 }  // namespace
 
+std::string rate(std::optional<double> value) {
+  if (!value) return "";
+  if (*value >= 1000 && *value < 1e15) return with_thousands(std::llround(*value));
+  const int digits =
+      *value > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(*value))), 0, 9) : 0;
+  return fmt::format("{:.{}f}", *value, digits);
+}
+
 std::string summary_table(const Summary& summary) {
-  std::vector<Line> lines(1);
-  for (std::size_t c = 0; c < num_columns; ++c) lines[0][c] = table_columns[c].title;
+  std::vector<Json> factors;
   std::set<std::string> baselines;
+  TextColumn marks{"", {}, true};
   for (const SummaryRow& row : summary.cases) {
-    Line& line = lines.emplace_back();
-    for (std::size_t c = 0; c < num_columns; ++c) line[c] = table_columns[c].cell(row);
-    const std::string& id = row.result.id;
-    const bool is_best =
-        id == summary.best || std::count(summary.ties.begin(), summary.ties.end(), id) > 0;
-    line[0].insert(0, is_best ? "* " : "  ");
+    factors.push_back(row.result.factors);
+    marks.cells.emplace_back(1, mark_of(row));
     if (!row.baseline.empty())
       baselines.insert(
           fmt::format("  {} ({} a step)\n", row.baseline, seconds(row.baseline_step_seconds)));
   }
-  lines[0][0].insert(0, "  ");
-  std::string text = table_text(lines);
-  if (!baselines.empty()) text += "\nspeed and efficiency relative to\n";
+  std::vector<TextColumn> columns = factor_columns(factors);
+  columns.insert(columns.begin(), std::move(marks));
+  for (const ValueColumn& value : value_columns) {
+    TextColumn& column = columns.emplace_back(
+        TextColumn{value.title, {}, value.is_text, value.is_text, value.spare});
+    for (const SummaryRow& row : summary.cases) column.cells.push_back(value.cell(row));
+  }
+  std::string text = table_text(std::move(columns)) + standing_text(summary.cases);
+  if (!baselines.empty()) text += "\nspeed and eff: samples/s over those of\n";
   for (const std::string& baseline : baselines) text += baseline;
   const std::string reasons = reasons_text(summary.cases);
   if (!reasons.empty()) text += "\nnot measured, with the reason\n" + reasons;
-  return text + machine_text(summary.machine, !summary.ties.empty());
+  const bool is_simulated = std::any_of(summary.cases.begin(), summary.cases.end(),
+                                        [](auto& row) { return !row.result.simulated.empty(); });
+  return text + machine_text(summary.machine, is_simulated);
 }
 
 std::string result_text(const Summary& summary) {
@@ -193,7 +180,7 @@ std::string figures_of_merit(const Summary& summary) {
     add(id + "samples_per_second", result.samples_per_second, "samples/s");
     add(id + "step_seconds", result.step_seconds->median, "s");
     add(id + "efficiency", row.efficiency, "1");
-    add(id + "mfu", member_of(result.compute, &ComputeResult::mfu), "1");
+    add(id + "mfu", row.mfu, "1");
     if (const std::optional<CheckpointTimes>& checkpoint = result.checkpoint) {
       add(id + "checkpoint_bytes", static_cast<double>(checkpoint->bytes), "B");
       add(id + "checkpoint_write_seconds", checkpoint->write_seconds, "s");
@@ -202,9 +189,11 @@ std::string figures_of_merit(const Summary& summary) {
     }
   }
   add("cases_ok", static_cast<double>(summary.counts.at("ok")), "1");
+  std::vector<Number> fastest;
   for (const SummaryRow& row : summary.cases)
-    if (row.result.id == summary.best)
-      add("best_samples_per_second", row.result.samples_per_second, "samples/s");
+    if (row.standing == "fastest") fastest.push_back(row.result.samples_per_second);
+  // Cases that do different work do not compete.
+  if (fastest.size() == 1) add("best_samples_per_second", fastest.front(), "samples/s");
   return text;
 }
 

@@ -11,8 +11,12 @@
 
 namespace tessera::bench {
 
-/// Returns the rows of a summary as a table of at most 120 columns, with a star at the best case,
-/// and the reasons of cases without a speed below.
+/// Returns samples/s with four significant digits, or all digits of the integer part, as the report
+/// prints them; "" without a value.
+std::string rate(std::optional<double> value);
+
+/// Returns the rows of a summary as a table, with a mark at the fastest case of each amount of work
+/// and at ties, and the reasons of cases without a speed below.
 std::string summary_table(const Summary& summary);
 
 /// Returns the lines "FOM: <key> <number> <unit>" of a summary.

@@ -12,6 +12,7 @@
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
@@ -20,6 +21,7 @@
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
 #include "run/console.hpp"
+#include "run/untried.hpp"
 
 namespace tessera::bench {
 
@@ -150,7 +152,7 @@ std::string describe(const Attempt& attempt) {
   const CaseResult& result = attempt.result();
   if (result.is_measured())
     return fmt::format("{} a step, {} samples/s", human_seconds(result.step_seconds->median),
-                       with_thousands(static_cast<Size>(*result.samples_per_second)));
+                       rate(result.samples_per_second));
   return fmt::format("{}: {}", result.status, result.reason);
 }
 
@@ -207,6 +209,9 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
       }
     }
     if (is_first && round > 0) write_summary(context.results);
+    if (is_first && round == 0 && rules.rounds > 1)
+      log_note(
+          fmt::format("all cases have begun; {} more rounds of each follow", rules.rounds - 1));
   }
 }
 
@@ -231,10 +236,19 @@ std::string reference_text(double seconds, double all) {
 }
 
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
+                  const std::vector<Case>& cases, LaunchState& launch,
                   const std::string& references) {
   Summary summary = write_summary(results);
+  const std::vector<Untried> next = untried(summary, cases, [&](const Case& point) {
+    return launch.has_run(point) ? launch.machine(point) : nullptr;
+  });
+  launch.set("untried", next);
+  launch.write(results);
   if (!options.only.empty()) narrow(summary, options.only, results);
-  print_output(summary_table(summary) + references + "\n" + figures_of_merit(summary));
+  const std::string figures = figures_of_merit(summary);
+  write_text(results.path() / "figures_of_merit.txt", figures);
+  print_output(summary_table(summary) + untried_text(next) + references + "\n" +
+               (options.figures_of_merit ? figures : ""));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
   return summary.exit_code;
 }
@@ -257,7 +271,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   AbortRecord abort_record(results);
   References references(work.study, results, options);
   references.make(order, world, abort_record);
-  launch.set_reference_seconds(references.seconds());
+  launch.set("reference_seconds", references.seconds());
   collectively(world, [&] {
     if (world.rank() == 0) launch.write(results);
   });
@@ -266,8 +280,8 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)
-      code = static_cast<int>(
-          conclude(options, results, reference_text(references.seconds(), launch.seconds())));
+      code = static_cast<int>(conclude(options, results, work.cases, launch,
+                                       reference_text(references.seconds(), launch.seconds())));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }

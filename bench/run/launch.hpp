@@ -34,6 +34,8 @@ class LaunchState {
 
   std::string name() const { return document_.at("name"); }
   Program program() const { return StoredDocument(document_.at("provenance")).as<Program>(); }
+  /// Returns true if this launch runs cases on the ranks of this one.
+  bool has_run(const Case& point) const { return groups_.count(key_of(point)) > 0; }
   /// The first ranks of the job, as many as the case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   /// Best FLOP/s of a rank's square matrix product in this launch.
@@ -46,7 +48,8 @@ class LaunchState {
   const MachineProbe& probe() const { return probe_; }
   /// Seconds since the launch began.
   double seconds() const { return clock_.seconds(); }
-  void set_reference_seconds(double seconds) { document_["reference_seconds"] = seconds; }
+  /// Sets a key of the document.
+  void set(const char* key, const nlohmann::json& value) { document_[key] = value; }
   /// Writes the document. On rank 0 only.
   void write(const ResultsDirectory& results) const;
 

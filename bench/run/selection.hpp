@@ -23,7 +23,8 @@ struct RunOptions {
   std::string machine{};                ///< machine file to predict by; empty: measure the machine
   std::optional<std::uint64_t> seed{};  ///< for the order of cases; default: the study's
   bool dry_run = false;
-  bool traces = false;  ///< keep the traces of the instrumented steps
+  bool figures_of_merit = false;  ///< print them, too
+  bool traces = false;            ///< keep the traces of the instrumented steps
   std::optional<Fault> fault{};
 };
 

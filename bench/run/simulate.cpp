@@ -20,6 +20,7 @@
 #include "run/explanation.hpp"
 #include "run/predicted_time.hpp"
 #include "run/traffic_rows.hpp"
+#include "run/untried.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -138,7 +139,7 @@ ExitCode simulate_study(const SimulateOptions& options) {
   work.cases = make_cases(study);
   const ResultsDirectory results(options.directory);
   results.prepare(work, false);
-  const Json launch = launch_document(options, study, machine, cases);
+  Json launch = launch_document(options, study, machine, cases);
   const std::string name = launch.at("name");
   results.write("launches/" + name + ".json", launch);
   const Simulation simulation(study, machine, name);
@@ -157,8 +158,11 @@ ExitCode simulate_study(const SimulateOptions& options) {
     results.write_result(result);
   }
   const Summary summary = write_summary(results);
-  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n{}", machine.name,
-                           summary_table(summary), spent.text()));
+  const std::vector<Untried> next = untried(summary, cases, [&](const Case&) { return &machine; });
+  launch["untried"] = next;
+  results.write("launches/" + name + ".json", launch);
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}{}\n{}",
+                           machine.name, summary_table(summary), untried_text(next), spent.text()));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
   return summary.exit_code;
 }

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States which case is fastest, by how much, and why the others are slower."""
+"""States which case is fastest, by how much, why the others are slower, and what to try next."""
 
 from collections import Counter
 
 from .contents import Points, Text
-from .numbers import RATIO, between, percent, seconds, significant, times
+from .drawing import NothingToShow
+from .fields import number, table, text
+from .numbers import RATIO, between, count, percent, plural, seconds, significant, times
 from .style import PHASES, strategy_order
+from .works import factor_name, is_choice
 
 
 def statuses(cases):
@@ -21,20 +24,30 @@ def _speed(case):
     return f"{samples(case)} ({seconds(case.step(), 4)} a step)"
 
 
+def _fewer(case, best):
+    return percent(1 - case.samples_per_second / best.samples_per_second, 1)
+
+
+def _behind(case):
+    """Returns the corrected ratio to the fastest case, as the end of a sentence."""
+    if case.behind[0] is None:
+        return ""
+    return f"; corrected round by round, {between(*case.behind, RATIO, 3)} the time for a sample"
+
+
 def blocks(study):
     """Returns the answer for one work; for several, a list with an answer for each."""
     if not study.measured:
         return [Text(f"No case was {study.made}: {statuses(study.cases)}. “All cases” has the reasons.", "lead")]
     if len(study.works) == 1:
-        said = [Text(_fastest(study, study.works[0]), "lead")]
-    else:
-        head = f"The study has {len(study.works)} amounts of work. Only cases that do the same work are compared."
-        said = [Text(head, "lead"), Points("", [f"{work.title}: {_fastest(study, work)}" for work in study.works])]
-    for work in study.works:
-        if study.ratios and (reasons := _reasons(study, work)):
-            title = "Why the others are slower" + (f": {work.title}" if work.title else "")
-            said.append(Points(title, reasons, folded=bool(work.title)))
-    return said
+        return [Text(_fastest(study, study.works[0]), "lead")]
+    head = f"The study has {len(study.works)} amounts of work. Only cases that do the same work are compared."
+    said = [f"{work.title}: {_fastest(study, work)}" for work in study.works if len(work.measured) != 1]
+    alone = [work for work in study.works if len(work.measured) == 1]
+    if alone:
+        said.append(f"{plural(len(alone), 'work')} with a single case: "
+                    + "; ".join(f"{work.title}: {_speed(work.best)}" for work in alone) + ".")  # fmt: skip
+    return [Text(head, "lead"), Points("", said)]
 
 
 def _fastest(study, work):
@@ -45,13 +58,16 @@ def _fastest(study, work):
     superlative = "the fastest of" if study.ratios else "the case with the most samples/s of"
     among = f"{superlative} {number} {study.made} cases" if number > 1 else f"the only {study.made} case"
     said = f"{best.name} is {among}: {_speed(best)}.{_against_baseline(best)}"
-    ties = [f"{case.name} ({samples(case)})" for case in work.measured if case.tied and case is not best]
-    if ties and study.ratios:
-        more = [f"{len(ties) - 4} more"] if len(ties) > 4 else []
-        said += f" These measurements cannot tell it apart from {' or '.join(ties[:4] + more)}."
-    wider = {f"{case.ranks:g}" for case in work.measured if case.ranks and best.ranks and case.ranks > best.ranks}
-    if wider and study.ratios:
-        said += f" No case on {' or '.join(sorted(wider))} ranks is faster than this one on {best.ranks:g}."
+    if not study.ratios:
+        return said
+    rivals = sorted((case for case in work.measured if case is not best), key=lambda case: -case.samples_per_second)
+    behind = next((case for case in rivals if not case.tied), None)
+    if behind:
+        next_one = "The next that is slower beyond doubt is " if behind.behind[1] else "Next: "
+        said += f" {next_one}{behind.name}: {samples(behind)}, {_fewer(behind, best)} fewer{_behind(behind)}."
+    wider = {count(case.ranks) for case in work.measured if case.ranks and best.ranks and case.ranks > best.ranks}
+    if wider:
+        said += f" No case on {' or '.join(sorted(wider))} ranks has more samples/s."
     return said
 
 
@@ -61,18 +77,42 @@ def _against_baseline(best):
         return ""
     said = f" That is {times(best.speedup)} the {samples(base)} of {base.name}"
     if best.efficiency and best.ranks and base.ranks and best.ranks != base.ranks:
-        said += f", an efficiency of {percent(best.efficiency)} on {best.ranks:g} ranks against {base.ranks:g}"
+        ranks = f"{count(best.ranks)} ranks against {count(base.ranks)}"
+        said += f", an efficiency of {percent(best.efficiency)} on {ranks}"
     if None not in best.corrected:
         said += f"; corrected round by round for the speed of the machine, {between(*best.corrected, RATIO, 3)}"
     return said + "."
 
 
+def ties(study):
+    """Lists the cases that may be as fast as the fastest one, and what choosing them may cost."""
+    said = []
+    for work in study.works if study.ratios else ():
+        tied = sorted((case for case in work.measured if case.tied), key=lambda case: -case.samples_per_second)
+        title = f"{work.title}: " if work.title else ""
+        said += [f"{title}{case.name}: {samples(case)}, {_fewer(case, work.best)} fewer{_behind(case)}."
+                 for case in tied[:6]]  # fmt: skip
+        if len(tied) > 6:
+            said.append(f"{title}{len(tied) - 6} more; the table of results has them.")
+    if not said:
+        raise NothingToShow("no two cases are indistinguishable, or no case has an interval")
+    return Points("Cannot be told apart from the fastest", said, folded=len(study.works) > 1)
+
+
+def reasons(study):
+    """Names what the fastest case of each strategy spends more time on, on the ranks that are explained."""
+    said = [f"{work.title}: {one}" if work.title else one
+            for work in study.works if study.ratios for one in _reasons(study, work)]  # fmt: skip
+    if not said:
+        raise NothingToShow("no other strategy is slower, or cases may not be compared")
+    return Points("Why the others are slower", said, folded=len(study.works) > 1)
+
+
 def _reasons(study, work):
-    """Returns a sentence for each strategy, on as many ranks as the fastest case."""
     found = []
     for strategy in sorted({case.strategy for case in work.cases} if work.best else (), key=strategy_order):
         own = [case for case in work.cases
-               if case.strategy == strategy and case.ranks == work.best.ranks and case is not work.best]  # fmt: skip
+               if case.strategy == strategy and case.ranks == work.ranks and case is not work.best]  # fmt: skip
         rival = max((case for case in own if case.ok), key=lambda case: case.samples_per_second, default=None)
         if rival and not rival.tied:
             found.append(f"{rival.name}: {_compared(rival, work.best)}")
@@ -86,10 +126,9 @@ def _reasons(study, work):
 
 def _compared(rival, best):
     """Names the phases that make up most of the difference. They are scaled to the measured step."""
-    fewer = 1 - rival.samples_per_second / best.samples_per_second
-    if fewer < 0.0005:
+    if rival.samples_per_second >= best.samples_per_second * 0.9995:
         return "as fast as the fastest."
-    said = f"{_speed(rival)}, {percent(fewer, 1)} fewer."
+    said = f"{_speed(rival)}, {_fewer(rival, best)} fewer."
     if rival.phases and best.phases:
         more = {name: rival.phases[name] - best.phases[name] for name in PHASES}
         gained = sum(value for value in more.values() if value > 0)
@@ -98,3 +137,26 @@ def _compared(rival, best):
             phases = [f"{PHASES[name][0]} (+{seconds(more[name], 2)})" for name in main]
             said += f" It spends more on {' and '.join(phases)}."
     return said
+
+
+def untried(study):
+    """Names the configurations that launches predict to be faster than the fastest case and that no case has."""
+    said, by_id = [], {work.best.id: work for work in study.works if work.best and study.ratios}
+    for one in [row for launch in study.launches.values() for row in table(launch, "untried")]:
+        work = by_id.get(text(one, "fastest"))
+        own, fastest = number(one, "step_seconds"), number(one, "fastest_step_seconds")
+        keys = ("strategy", "mesh", "microbatches")
+        if work and own and fastest and not any(
+                case.status != "pending" and [case.factors.get(key) for key in keys] == [one.get(key) for key in keys]
+                for case in work.cases):  # fmt: skip
+            recompute = text(one, "activation_checkpointing")
+            said.append(
+                f"{text(one, 'strategy')} on {text(one, 'mesh')}, microbatches {number(one, 'microbatches'):g}"
+                + (f", recomputation {recompute}" if recompute not in (None, "none") else "")
+                + f": {seconds(own)} a step is predicted. For {work.best.name}, the fastest case"
+                + (f" ({work.title})" if work.title else "")
+                + f", the prediction is {seconds(fastest)}, {times(fastest / own)} as long."
+            )
+    if not said:
+        raise NothingToShow("no configuration on as many ranks is predicted to be 3 % faster than the fastest case")
+    return Points("", list(dict.fromkeys(said)))

@@ -11,11 +11,15 @@ from .numbers import plural
 from .style import STATUSES
 
 SECTIONS = {
-    "Results": [tables.results, figures.breakdown, figures.choices, figures.scaling],
+    "How certain this is": [answer.ties, caveats.caveats],
+    "Why": [figures.breakdown, answer.reasons],
+    "What to try next": [answer.untried],
+    "Choices": [figures.choices, figures.scaling, figures.pareto],
     "Pipelines": [figures.bubbles, tables.pipelines],
+    "Results": [tables.results, tables.rates],
     "Checkpoints": [tables.checkpoints],
-    "Predictions": [predictions.predictions],
     "Correctness": [figures.losses, tables.traffic],
+    "Predictions": [predictions.predictions],
     "Fits": [tables.amdahl, tables.alpha_beta],
     "All cases": [tables.all_cases],
     "Provenance": [provenance.launches, provenance.configuration],
@@ -27,12 +31,13 @@ def build(study, allow_mixed=False):
     differing = provenance.mixed(study)
     if allow_mixed or not differing:
         study.compare()
-    sections, left_out = {"": [*answer.blocks(study), *caveats.blocks(study)]}, []
+    sections, left_out = {"": answer.blocks(study)}, []
     for title, makers in SECTIONS.items():
         sections[title] = []
         for maker in makers:
             try:
-                sections[title].append(maker(study))
+                made = maker(study)
+                sections[title] += made if isinstance(made, list) else [made]
             except NothingToShow as reason:
                 left_out.append(f"{maker.__name__}: {reason}")
     sections["Left out"] = [Points("", left_out)] if left_out else []

@@ -16,6 +16,9 @@ class Case:
         self.entry, self.result, self.row, self.launch = entry, result, row, launch
         self.id = text(entry, "id")
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
+        # A grid need not name the schedule.
+        if (schedule := text(result, "pipeline", "schedule")) and self.factors:
+            self.factors.setdefault("distributed.schedule", schedule)
         self.strategy = text(self.factors, "strategy") or "unknown"
         self.mesh = text(self.factors, "mesh") or "unknown"
         # 'data=2,model=4' -> (('data', 2), ('model', 4))
@@ -25,15 +28,18 @@ class Case:
         self.samples_per_second = positive(result, "samples_per_second")
         self.verdict = text(result, "loss", "verdict")
         self.traffic = table(result, "traffic", "rows")
+        self.memory = positive(result, "memory", "planned_bytes")  # of the rank that needs most
         self.predicted = positive(result, "prediction", "step_seconds")
         self.oversubscribed = get(result, "prediction", "oversubscribed") is True  # ranks share processors
         self.status, self.reason = self._status()
         self.ok = self.status in MEASURED
         # The study completes these when it has read all cases.
         self.name, self.work = f"{self.strategy} on {self.mesh}", ""
-        self.tied = False  # with the best case of the study
+        self.standing = None  # among the cases of the same work: "fastest" or "tied"
         self.baseline = self.speedup = self.efficiency = None
-        self.corrected = [None] * 3  # speed-up and its interval, corrected for the speed of the machine
+        # Medians of rounds and their intervals, corrected for the speed of the machine: the speed-up, and the time for
+        # a sample over that of the fastest case.
+        self.corrected, self.behind = [None] * 3, [None] * 3
 
     def _status(self):
         skip = text(self.entry, "skip_reason")
@@ -64,15 +70,19 @@ class Case:
         return positive(self.row, key) if median is not None and median == self.step() else None
 
     def compare(self, baseline):
-        """Computes the ratios to the baseline from the numbers that the report prints."""
-        corrected = [self.derived(key) for key in ("speedup", "speedup_low", "speedup_high")]
-        if baseline and corrected[0]:
-            self.baseline, self.speedup = baseline, self.samples_per_second / baseline.samples_per_second
-            # The quotient is ranks, times threads, of the baseline over those of the case.
-            if efficiency := self.derived("efficiency"):
-                self.efficiency = self.speedup * efficiency / corrected[0]
-            if not text(self.result, "simulated"):
-                self.corrected = corrected
+        """Takes the ratios from the summary, if the baseline is among the cases."""
+        self.standing = text(self.row, "standing") if self.derived("step_seconds_median") else None
+        self.behind = self._interval("over_fastest")
+        if baseline and self.derived("speedup"):
+            self.baseline, self.speedup, self.efficiency = baseline, self.derived("speedup"), self.derived("efficiency")
+            self.corrected = self._interval("corrected_speedup")
+
+    def _interval(self, key):
+        return [self.derived(key + end) for end in ("", "_low", "_high")]
+
+    @property
+    def tied(self):
+        return self.standing == "tied"
 
     def efficiency_at(self, key):
         """Returns the efficiency for another step time: 'ci95_low' or 'ci95_high'."""

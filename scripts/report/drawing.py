@@ -7,7 +7,7 @@ import re
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from . import style
 
@@ -32,8 +32,10 @@ def log_axis(axis, which, show, ticks=None):
     getattr(axis, f"set_{which}scale")("log")
     own = getattr(axis, f"{which}axis")
     low, high = sorted(own.get_view_interval())
-    subs = (1,) if high > 300 * low else (1, 2, 5) if high > 8 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
-    own.set_major_locator(FixedLocator(ticks) if ticks else LogLocator(subs=subs))
+    subs = (1,) if high > 300 * low else (1, 2, 5) if high > 6 * low else (1, 1.5, 2, 3, 5, 7)
+    if not ticks and high < 1.5 * low:
+        ticks = MaxNLocator(5).tick_values(low, high)
+    own.set_major_locator(FixedLocator(ticks) if ticks is not None else LogLocator(subs=subs))
     own.set_major_formatter(lambda value, _: show(value))
     own.set_minor_locator(NullLocator())
 
@@ -55,9 +57,9 @@ def legend(figure, handles):
     legend.set_in_layout(False)
 
 
-def rows_of(axis, rows):
+def rows_of(axis, rows, name=lambda case: case.name):
     """Names the rows of a panel, the first at the top. A row is a case or a text."""
-    axis.set_yticks(range(len(rows)), [getattr(row, "name", row) for row in rows], size=8)
+    axis.set_yticks(range(len(rows)), [row if isinstance(row, str) else name(row) for row in rows], size=8)
     for label, row in zip(axis.get_yticklabels(), rows):
         label.set_color("black" if isinstance(row, str) else style.colour(row.strategy))
     axis.set_ylim(len(rows) - 0.4, -0.6)

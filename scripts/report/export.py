@@ -61,7 +61,7 @@ def build_export(export):
     mesh = ", ".join(f"{name}={size}" for name, size in zip(names, sizes))
     lead = (
         f"{export.needed(number, 'parameters'):,} parameters, {export.needed(number, 'steps'):,} steps under "
-        f"{export.needed(text, *distributed, 'strategy')} on {mesh}; final loss "
+        f"{export.needed(text, *distributed, 'strategy')} on {mesh}; final loss"
         f" {export.needed(number, 'final_loss'):.6g}."
     )
     picture = {"fno": _operator, "pinn": _solution, "vae": _autoencoder}.get(export.kind, lambda _: None)(export)

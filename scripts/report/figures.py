@@ -10,20 +10,19 @@ from . import drawing, style
 from .contents import Figure
 from .drawing import NothingToShow
 from .fields import numbers, text
-from .numbers import percent, plural, seconds, times
+from .numbers import BYTE_UNITS, bytes_, count, percent, plural, seconds, times, unit_of
 from .works import factor_name, factor_value, is_choice, lines_of, varied
 
 SIZES = ("ranks", "global_batch", "batch_per_rank")
-COSTS = ("distributed.mixed_precision", "training.activation_checkpointing")  # no choices, but compared
-DASHES = ("-", "--", ":", "-.")  # for the settings of a strategy
+COSTS = ("distributed.mixed_precision",)  # no choices, but compared
 FLOOR = 1e-9  # smaller differences are drawn here
 
 
 def _contenders(work):
-    """Returns the baselines, and the fastest case of each strategy on as many ranks as the fastest of all."""
+    """Returns the fastest case, the baselines, and the fastest of each strategy on the ranks that are explained."""
     best = {case.strategy: case for case in sorted(work.measured, key=lambda case: case.samples_per_second)
-            if case.ranks == work.best.ranks}  # fmt: skip
-    found = {case.id: case for case in [*(case.baseline for case in work.measured), *best.values()] if case}
+            if case.ranks == work.ranks}  # fmt: skip
+    found = {case.id: case for case in [work.best, *(case.baseline for case in work.measured), *best.values()] if case}
     return sorted((case for case in found.values() if case.phases and case.ranks), key=lambda case: case.order())
 
 
@@ -45,123 +44,204 @@ def breakdown(study):
         for name, (_, colour) in style.PHASES.items():
             panel.barh(row, scale * case.share(name), left=end, height=0.78, color=colour)
             end += scale * case.share(name)
-        panel.text(end, row, f"  {seconds(case.step())}", va="center", size=7.5, color=style.MUTED)
+        note = " (baseline)" if base is case else ""
+        panel.text(end, row, f"  {seconds(case.step())}{note}", va="center", size=7.5, color=style.MUTED)
         longest = max(longest, end)
     drawing.rows_of(panel, rows)
-    panel.set_xlim(0, 1.15 * longest)
+    panel.set_xlim(0, 1.2 * longest)
     panel.xaxis.set_major_formatter(lambda value, _: percent(value))
+    panel.set_xlabel("ranks × step for one sample, over that of the baseline")
     drawing.legend(figure, [Patch(facecolor=colour, label=words) for words, colour in style.PHASES.values()])
     caption = (
-        "The baseline, and the fastest case of each strategy on as many ranks as the fastest of all. The length of a "
-        "bar is ranks × step time for one sample, over that of the baseline (or of itself, without one): 200 % is an "
-        "efficiency of 50 %. The step time stands beside it. The parts are those of the instrumented run, scaled to "
-        "the measured step."
+        "The baseline, and the fastest case of each strategy on as many ranks as the fastest of all, or on the most "
+        "ranks if that is the baseline, with their steps. A bar of 200 % is an efficiency of 50 %. A case without a "
+        "baseline is its own. The parts are those of the instrumented steps, scaled to the measured step."
     )
     return Figure("breakdown", "Where the time goes", caption, figure)
 
 
+def _fastest_by_ranks(work):
+    """Returns the fastest case of each strategy on each number of ranks."""
+    best = {}
+    for case in sorted(work.measured, key=lambda case: case.samples_per_second):
+        if case.efficiency and case.ranks:
+            best[case.strategy, case.ranks] = case
+    return list(best.values())
+
+
 def scaling(study):
-    found = [(work, [case for case in work.measured if case.efficiency and case.ranks]) for work in study.works]
-    found = [(work, cases) for work, cases in found if len({case.ranks for case in cases}) > 1]
+    found = [(work, _fastest_by_ranks(work)) for work in study.works]
+    found = [(work, cases) for work, cases in found if len({case.ranks for case in cases}) > 2]
     if not found:
-        raise NothingToShow("no work has ratios on different numbers of ranks")
+        raise NothingToShow("no work has ratios on three numbers of ranks or more")
     figure, panels = drawing.panels(len(found), 2.6 if len(found) > 2 else 3.2, sharex=True, sharey=True)
-    shown = {}  # settings -> what the legend shows
+    strategies = sorted({case.strategy for _, cases in found for case in cases}, key=style.strategy_order)
     for panel, (work, cases) in zip(panels, found):
         panel.axhline(1, **style.DASHED)
         for axis, line in lines_of(cases):
-            strategy, name = line[-1].strategy, line[-1].name.replace(f" on {line[-1].mesh}", "")
-            dashes = DASHES[sum(other.split(",")[0] == strategy for other in shown if other != name) % len(DASHES)]
             values = [case.efficiency for case in line]
             bars = [[abs(case.efficiency_at(end) - case.efficiency) for case in line]
                     for end in ("ci95_high", "ci95_low")]  # fmt: skip
-            shown[name] = panel.errorbar([case.ranks for case in line], values, yerr=bars, capsize=2.5, label=name,
-                                         linestyle=dashes if axis else "none", **style.mark(strategy))  # fmt: skip
+            # Bars of several strategies stand side by side.
+            beside = 1.012 ** (strategies.index(line[-1].strategy) - (len(strategies) - 1) / 2)
+            panel.errorbar([case.ranks * beside for case in line], values, yerr=bars, capsize=2.5,
+                           linestyle="-" if axis else "none", **style.mark(line[-1].strategy))  # fmt: skip
         panel.set(xlabel="ranks", ylabel="efficiency", title=work.title)
         panel.label_outer()
     every = [case for _, cases in found for case in cases]
-    lowest, highest = (choose(case.efficiency for case in every) for choose in (min, max))
-    panels[0].set_ylim(0.85 * min(1, lowest), 1.15 * max(1, highest))
-    drawing.log_axis(panels[0], "x", "{:g}".format, ticks=sorted({case.ranks for case in every}))
+    ends = [case.efficiency_at(end) for case in every for end in ("ci95_low", "ci95_high")]
+    panels[0].set_ylim(0.85 * min(1, *ends), 1.15 * max(1, *ends))
+    drawing.log_axis(panels[0], "x", count, ticks=sorted({case.ranks for case in every}))
     drawing.log_axis(panels[0], "y", percent)
-    drawing.legend(figure, list(shown.values()))
+    drawing.legend(figure, drawing.marks(every))
     kind = "T(p₀) ÷ T(p), of one batch per rank" if study.scaling == "weak" else "p₀·T(p₀) ÷ (p·T(p))"
     caption = (
-        f"Efficiency {kind}, both axes logarithmic; the dashed line is ideal. Bars: the 95 % confidence interval of "
-        "the step of the case. Points are joined where only the size of one axis differs."
+        f"Efficiency {kind}, both axes logarithmic; the dashed line is ideal. A mark is the fastest case of its "
+        "strategy on as many ranks. Bars: the 95 % confidence interval of its step. Marks are joined where only the "
+        "size of one axis differs."
     )
     return Figure("scaling", f"{study.scaling.capitalize()} scaling", caption, figure)
 
 
 def comparisons(study, key):
     """Returns value -> [(case, its step and its memory over the smallest of its group)]. All other factors are equal
-    in a group; strategies also differ in mesh, and each is on its fastest one."""
+    in a group, but for those that follow from this one: each schedule may have its number of virtual stages.
+    Strategies also differ in mesh, and each is on its fastest one."""
     groups = defaultdict(dict)
+    follow = {"mesh"} if key == "strategy" else _followers([case.factors for case in study.measured], key)
     for case in sorted(study.measured, key=lambda case: case.step()):
-        rest = {k: v for k, v in case.factors.items() if k != key and (key, k) != ("strategy", "mesh")}
+        rest = {k: v for k, v in case.factors.items() if k != key and k not in follow}
         # On one rank all strategies and meshes are the same.
         if key in case.factors and (case.ranks != 1 or key not in ("strategy", "mesh")):
             groups[repr(sorted(rest.items()))].setdefault(factor_value(case.factors[key]), case)
     found = {factor_value(case.factors[key]): [] for case in study.cases if key in case.factors}
     for own in [own for own in groups.values() if len(own) > 1]:
-        memory = {value: case.number("memory", "planned_bytes") or 0 for value, case in own.items()}
+        memory = {value: case.memory or 0 for value, case in own.items()}
         shortest, smallest = min(case.step() for case in own.values()), min(memory.values())
         for value, case in own.items():
             found[value].append((case, case.step() / shortest, memory[value] / smallest if smallest > 0 else None))
     return {value: own for value, own in found.items() if own}
 
 
+def _followers(settings, key):
+    """Returns the configuration keys that have one value for each value of `key`."""
+    if "." not in key:
+        return set()
+    others = {other for one in settings for other in one if "." in other and other != key}
+    return {other for other in others
+            if len({repr((one[key], one.get(other))) for one in settings if key in one})
+            == len({repr(one[key]) for one in settings if key in one})}  # fmt: skip
+
+
 def choices(study):
+    """Returns a figure for each factor."""
     keys = varied([case.factors for case in study.measured] if study.ratios else [])
     keys = [key for key in keys if (is_choice(key) and key not in SIZES) or key in COSTS]
     found = [(key, values) for key in keys if (values := comparisons(study, key))]
     if not found:
         raise NothingToShow("no factor has two values that may be compared, with all other factors equal")
-    heights = [len(values) + 1.6 for _, values in found]
-    figure, panels = drawing.panels(len(found), 0.32 * sum(heights) / len(found) + 0.3, columns=1, sharex=True,
-                                    gridspec_kw={"height_ratios": heights})  # fmt: skip
-    for panel, (key, values) in zip(panels, found):
-        for row, own in enumerate(values.values()):
-            for case, step, memory in own:
-                panel.plot([step], [row - 0.15], linestyle="none", **style.mark(case.strategy))
-                panel.plot([memory], [row + 0.15], linestyle="none", **style.mark(case.strategy, hollow=True))
+    return [choice(f"choice-{number}", key, values) for number, (key, values) in enumerate(found, 1)]
+
+
+def choice(name, key, values):
+    """Draws what comparisons() returns for a factor."""
+    figure, panels = drawing.panels(2, 0.7 + 0.3 * len(values), sharey=True)
+    for row, own in enumerate(values.values()):
+        for case, *ratios in own:
+            for panel, ratio in zip(panels, ratios):
+                panel.plot([ratio], [row], linestyle="none", **style.mark(case.strategy))
+    for panel, title in zip(panels, ("step", "memory")):
         drawing.rows_of(panel, list(values))
-        panel.set_title(factor_name(key))
-        panel.tick_params(labelbottom=True)
-    panels[0].set_xlim(0.97, 1.05 * panels[0].get_xlim()[1])
-    if panels[0].get_xlim()[1] > 2:
-        drawing.log_axis(panels[0], "x", times)
-    panels[0].xaxis.set_major_formatter(lambda value, _: times(value))
-    panels[-1].set_xlabel("step (filled) and memory (hollow), over the smallest with all other factors equal")
-    drawing.legend(figure, drawing.marks([case for _, values in found for own in values.values() for case, *_ in own]))
+        panel.set_xlim(0.97, max(1.05 * panel.get_xlim()[1], 1.1))
+        if panel.get_xlim()[1] > 2:
+            drawing.log_axis(panel, "x", times)
+        else:
+            panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        panel.xaxis.set_major_formatter(lambda value, _: times(value))
+        panel.set_xlabel(f"{title} over the smallest, all else equal")
+    panels[1].tick_params(labelleft=False)
+    cases = [case for own in values.values() for case, *_ in own]
+    if len({case.strategy for case in cases}) > 1 and key != "strategy":
+        drawing.legend(figure, drawing.marks(cases))
+    wins = {value: sum(step == 1 for _, step, _ in own) for value, own in values.items()}
+    groups = sum(wins.values())
+    counted = ", ".join(f"{value} ({wins[value]} of {len(values[value])})" for value in values)
+    also = " Each strategy is on its fastest mesh." if key == "strategy" else ""
     caption = (
-        "A row for each value of a factor, and two marks for each case with it: its step and its planned memory. Marks "
-        "at 1.00 × are the smallest among the cases that differ in this factor only. Strategies differ in mesh, too, "
-        "and each is on its fastest one."
+        f"Each mark is a case; 1.00 × is the smallest among the cases that differ in this factor only.{also} Memory is "
+        f"planned. The shortest step in {plural(groups, 'comparison')}: {counted}."
     )
-    return Figure("choices", "What each choice costs", caption, figure)
+    return Figure(name, factor_name(key).capitalize(), caption, figure)
+
+
+def pareto(study):
+    """Compares time and memory of the cases on the ranks that are explained."""
+    found = []
+    for work in study.works if study.ratios else ():
+        cases = [case for case in work.measured if case.ranks == work.ranks and case.memory]
+        if len({case.memory for case in cases}) > 2:
+            found.append((work, sorted(cases, key=lambda case: (case.step() / (case.global_batch or 1), case.memory))))
+    if not found:
+        raise NothingToShow("no work has three cases with different memory on as many ranks")
+    figure, panels = drawing.panels(len(found), 2.6 if len(found) > 2 else 3.2)
+    said = []
+    for panel, (work, cases) in zip(panels, found):
+        # The largest unit shows round numbers of bytes.
+        factor, unit = unit_of([case.memory for case in cases], BYTE_UNITS)
+        front = [case for number, case in enumerate(cases)
+                 if all(case.memory < other.memory for other in cases[:number])]  # fmt: skip
+        panel.plot([case.memory / factor for case in front], [case.step() for case in front], drawstyle="steps-post",
+                   color=style.REFERENCE, linewidth=1, zorder=1)  # fmt: skip
+        for case in sorted(cases, key=front.__contains__):
+            mark = style.mark(case.strategy, hollow=case not in front)
+            panel.plot([case.memory / factor], [case.step()], linestyle="none", **mark)
+        panel.set(xlabel=f"memory of a rank, {unit}", ylabel="step", title=work.title)
+        drawing.log_axis(panel, "x", "{:g}".format)
+        drawing.log_axis(panel, "y", seconds)
+        names = "; ".join(f"{case.name} ({seconds(case.step())}, {bytes_(case.memory)})" for case in front[:6])
+        said.append(f"{work.title}: {names}" if work.title else names)
+    drawing.legend(figure, drawing.marks([case for _, cases in found for case in cases]))
+    caption = (
+        "Cases on as many ranks as the fastest, or on the most ranks if that is the baseline. Filled marks are on the "
+        f"front: no other case is faster with as little memory. The front, from the fastest on: {'. '.join(said)}."
+    )
+    return Figure("pareto", "Time against memory", caption, figure)
 
 
 def bubbles(study):
     cases = [case for case in study.measured if case.number("pipeline", "bubble") is not None and case.phases]
     if not cases:
         raise NothingToShow("no measured case has a pipeline")
-    cases.sort(key=lambda case: (case.axes, text(case.result, "pipeline", "schedule") or "", case.name))
-    figure, (panel,) = drawing.panels(1, 0.9 + 0.22 * len(cases))
-    for row, case in enumerate(cases):
+    groups = defaultdict(list)
+    for case in sorted(cases, key=lambda case: (_schedule(case), case.number("pipeline", "microbatches") or 0)):
+        groups[(f"{case.work}: " if case.work else "") + f"{case.strategy} on {case.mesh}"].append(case)
+    # A group of several cases has a row with its name.
+    rows = sorted(groups.items(), key=lambda row: (-len(row[1]), row[0]))
+    lines = [one for name, own in rows for one in [name] * (len(own) > 1) + own]
+    alone = {own[0].id: f"{name}, " for name, own in rows if len(own) == 1}
+    figure, (panel,) = drawing.panels(1, 0.9 + 0.22 * len(lines))
+    for row, case in enumerate(lines):
+        if isinstance(case, str):
+            continue
         planned, measured = case.number("pipeline", "bubble"), case.share("idle")
         panel.plot([planned, measured], [row, row], color=style.REFERENCE, linewidth=1)
         panel.plot([planned], [row], **style.mark(case.strategy, hollow=True))
         panel.plot([measured], [row], **style.mark(case.strategy))
-    drawing.rows_of(panel, cases)
+    drawing.rows_of(panel, lines, lambda case: alone.get(case.id, "")
+                    + f"{_schedule(case)}, m = {case.number('pipeline', 'microbatches') or 0:g}")  # fmt: skip
     panel.set_xlim(0, 1.05 * panel.get_xlim()[1])
     panel.xaxis.set_major_formatter(lambda value, _: percent(value))
     panel.set_xlabel("part of the step in which a stage waits")
     caption = (
-        "Hollow marks show the bubble of the schedule, if backward passes take twice as long as forward passes and "
-        "messages no time. Filled marks show the idle time of the instrumented run, the mean over ranks."
+        "Hollow marks show the bubble that is planned: of the schedule with m microbatches, if backward passes take "
+        "twice as long as forward passes and messages no time. Filled marks show the idle time of the instrumented "
+        "steps, the mean over ranks."
     )
     return Figure("bubbles", "Bubble, planned and measured", caption, figure)
+
+
+def _schedule(case):
+    return text(case.result, "pipeline", "schedule") or "unknown"
 
 
 def _differences(case):

@@ -12,7 +12,8 @@ from .fields import number
 from .files import replace
 from .study import ReportError
 
-NAMES = ("breakdown", "choices", "scaling", "bubbles", "losses", "predictions")
+# Patterns of the names of all figures.
+NAMES = ("breakdown", "choice-*", "scaling", "pareto", "bubbles", "losses", "predictions")
 
 
 def _markdown(cell):
@@ -36,8 +37,9 @@ def write(directory, title, sections, study=None):
         files[name] = templates.get_template(name).render(values)
     try:
         # Figures of an earlier report would be taken for figures of this one.
-        for name in {f"figures/{name}.{kind}" for name in NAMES for kind in ("svg", "png")} - files.keys():
-            (directory / name).unlink(missing_ok=True)
+        for old in [path for name in NAMES for path in directory.glob(f"figures/{name}.[sp][vn]g")]:
+            if f"figures/{old.name}" not in files:
+                old.unlink()
         (directory / "figures").mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             replace(directory / name, content)

@@ -43,11 +43,9 @@ class Study:
         self.works = works_of(cases, self.scaling)
         self.cases = [case for work in self.works for case in work.cases]
         self.measured = [case for case in self.cases if case.ok]
-        ties = get(self.summary, "ties")
         for case in self.cases:
             settings = shown_factors(case.factors, self.choices)
             case.name += f", {settings}" if settings else ""
-            case.tied = isinstance(ties, list) and case.id in ties
         self._check_summary()
         self.ratios = False
 

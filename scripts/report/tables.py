@@ -11,6 +11,7 @@ NAME = Column("case", lambda case: case.name, "text")
 SPEED = Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4))
 LIVE = ("pipeline", "live_microbatches")
 INTERVAL = ("ci95_low", "ci95_high")
+WORK = Column("work", lambda case: case.work or None, "text")
 STEP = Column("step", lambda case: numbers.seconds(case.step(), 4))
 
 
@@ -21,20 +22,13 @@ def _products(case):
 
 
 def results(study):
-    # A column has one unit, so that its numbers can be compared.
-    factor, unit = numbers.unit_of([case.number("compute", "flops_per_second") for case in study.measured],
-                                   numbers.FLOP_UNITS)  # fmt: skip
-
-    def flops(value):
-        return numbers.UNKNOWN if value is None else numbers.significant(value / factor)
-
     columns = [
         Column("strategy", lambda case: case.strategy, "strategy"),
         Column("mesh", lambda case: case.mesh, "code"),
         Column("ranks", lambda case: numbers.count(case.ranks)),
         Column("nodes", lambda case: numbers.count(case.number("case", "nodes", "count")), "word"),
         Column("across nodes", lambda case: ", ".join(texts(case.result, "case", "nodes", "across")) or None, "word"),
-        Column("work", lambda case: case.work or None, "text"),
+        WORK,
         Column("global batch", lambda case: None if "batch" in case.work else numbers.count(case.global_batch), "word"),
         *(Column(factor_name(key), lambda case, key=key: factor_value(case.factors.get(key)), "word")
           for key in study.choices),
@@ -43,19 +37,16 @@ def results(study):
         Column("baseline", lambda case: case.baseline and case.baseline.name, "text"),
         Column("speed-up", lambda case: numbers.times(case.speedup)),
         Column("efficiency", lambda case: numbers.percent(case.efficiency)),
+        Column("standing", lambda case: case.standing, "word"),
         Column("corrected speed-up [95 % CI]", lambda case: numbers.between(*case.corrected, numbers.RATIO, 3)),
         Column("comm. + idle", lambda case: numbers.percent(case.share("communication", "idle"))),
-        Column("GEMM share", lambda case: numbers.percent(_products(case))),
-        shown(unit, flops, "compute.flops_per_second"),
-        shown(f"GEMM peak, {unit}", flops, "compute.gemm_peak_flops_per_second"),
-        shown("MFU", numbers.percent, "compute.mfu"),
-        shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
+        Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
         shown("memory", numbers.bytes_, f"memory.{'planned' if study.machine else 'measured'}_bytes"),
         Column("loss", lambda case: case.verdict, "word"),
     ]
     caption = (
-        f"All {study.made} cases; the fastest of each amount of work is marked. The GEMM share is the part of the "
-        "instrumented step in matrix products. Memory is that of the rank that uses most."
+        f"All {study.made} cases; the fastest of each amount of work is marked. Communication and idle time are those "
+        "of the instrumented steps. Memory is that of the rank that uses most."
     )
     if study.ratios and not study.machine:
         caption += (
@@ -63,6 +54,32 @@ def results(study):
             "both cases, each corrected for the speed of the machine."
         )
     return Table(study.measured, columns, caption, [work.best for work in study.works])
+
+
+def rates(study):
+    # A column has one unit, so that its numbers can be compared.
+    factor, unit = numbers.unit_of([case.number("compute", "flops_per_second") for case in study.measured],
+                                   numbers.FLOP_UNITS)  # fmt: skip
+
+    def flops(value):
+        return numbers.UNKNOWN if value is None else numbers.significant(value / factor)
+
+    columns = [
+        NAME,
+        WORK,
+        Column("ranks", lambda case: numbers.count(case.ranks)),
+        shown(unit, flops, "compute.flops_per_second"),
+        Column(f"GEMM peak, {unit}", lambda case: flops(case.derived("gemm_peak_flops_per_second"))),
+        Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
+        shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
+        Column("GEMM share", lambda case: numbers.percent(_products(case))),
+    ]
+    caption = (
+        "FLOPs of the model's matrix products, of all ranks together. The GEMM peak is the best that was measured on "
+        "as many ranks for the type, and MFU the rate over it. The GEMM share is the part of the instrumented step in "
+        "matrix products."
+    )
+    return Table(study.measured, columns, caption, folded="FLOP rates")
 
 
 def all_cases(study):
@@ -80,6 +97,7 @@ def all_cases(study):
 def checkpoints(study):
     columns = [
         NAME,
+        WORK,
         Column("async", lambda case: str(get(case.result, "checkpoint", "async") is True).lower(), "word"),
         shown("size", numbers.bytes_, "checkpoint.bytes"),
         shown("write", numbers.seconds, "checkpoint.write_seconds"),
@@ -98,6 +116,7 @@ def checkpoints(study):
 def pipelines(study):
     columns = [
         NAME,
+        WORK,
         shown("stages", numbers.count, "pipeline.stages"),
         shown("microbatches", numbers.count, "pipeline.microbatches"),
         STEP,

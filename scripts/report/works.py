@@ -9,7 +9,8 @@ from .style import strategy_order
 
 def is_choice(key):
     """True for a factor that leaves the work as it is, as in bench/results/scaling.cpp."""
-    return "." not in key or (key.startswith("distributed.") and key != "distributed.mixed_precision")
+    is_distributed = key.startswith("distributed.") and key != "distributed.mixed_precision"
+    return "." not in key or is_distributed or key == "training.activation_checkpointing"
 
 
 def factor_name(key):
@@ -42,9 +43,20 @@ class Work:
     def __init__(self, title, cases):
         self.title, self.cases = title, sorted(cases, key=Case.order)
         self.measured = [case for case in self.cases if case.ok]
-        self.best = max(self.measured, key=lambda case: (case.samples_per_second, case.id), default=None)
         for case in cases:
             case.work = title
+
+    @property
+    def best(self):
+        """The fastest case, or None. The summary decides between equal ones."""
+        return max(self.measured, key=lambda case: (case.samples_per_second, case.standing == "fastest"), default=None)
+
+    @property
+    def ranks(self):
+        """The ranks on which cases are explained: as many as the fastest has, or the most if that is the baseline."""
+        if self.best.baseline not in (None, self.best):
+            return self.best.ranks
+        return max((case.ranks for case in self.measured if case.ranks), default=None)
 
 
 def works_of(cases, scaling):

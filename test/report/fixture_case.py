@@ -101,7 +101,7 @@ class FixtureCase:
             "traffic": self.traffic() if self.reached else None,
             "memory": self.memory(),
             "compute": {"flops_per_step": flops, "flops_per_second": rate, "gemm_peak_flops_per_second": peak,
-                        "mfu": rate / peak if rate else None, "vendor_mfu": None},
+                        "vendor_mfu": None},
             "prediction": {"machine": "measured", "step_seconds": compute + exposed, "idle_seconds": 0.0,
                            "communication_seconds": exposed, "oversubscribed": self.ranks == 8},
         }  # fmt: skip
@@ -131,24 +131,31 @@ def study(entries):
             "cases": entries}  # fmt: skip
 
 
+def compared(slower, faster, name):
+    """Returns how many times as long a case takes for a sample, and an interval."""
+    (low, high), (fast_low, fast_high) = slower.ci(), faster.ci()
+    return {name: slower.median / faster.median, f"{name}_low": low / fast_high, f"{name}_high": high / fast_low}
+
+
 def summary_row(case, cases):
     row = {"id": case.id, "status": "pending" if case.status == "running" else case.status}
     if not case.ok:
         return row
     same = [other for other in cases if other.ok and other.batch == case.batch]
     base = min(same, key=lambda other: (other.ranks, other.strategy != "data"))
-    (low, high), (base_low, base_high) = case.ci(), base.ci()
-    ratios = {"speedup": base.median / case.median, "speedup_low": base_low / high,
-              "speedup_high": base_high / low}  # fmt: skip
-    for name, value in list(ratios.items()):
-        ratios[name.replace("speedup", "efficiency")] = base.ranks / case.ranks * value
-    return {**row, "step_seconds_median": case.median, "baseline": base.id, **ratios}
+    best = min(same, key=lambda other: other.median)
+    speedup, rate = base.median / case.median, model.flops(case.batch) / case.median
+    row.update({"step_seconds_median": case.median, "baseline": base.id, "speedup": speedup,
+                "efficiency": base.ranks / case.ranks * speedup, **compared(base, case, "corrected_speedup"),
+                "gemm_peak_flops_per_second": model.GEMM_PEAK * case.ranks,
+                "mfu": rate / (model.GEMM_PEAK * case.ranks)})  # fmt: skip
+    if case is best:
+        return {**row, "standing": "fastest"}
+    behind = compared(case, best, "over_fastest")
+    return {**row, "standing": "tied" if behind["over_fastest_low"] < 1.03 else None, **behind}
 
 
 def summary(cases):
-    best = max((case for case in cases if case.ok), key=lambda case: case.batch / case.median)
-    ties = [case.id for case in cases if case.ok and case is not best and case.batch == best.batch
-            and case.median < 1.025 * best.median]  # fmt: skip
-    return {"schema_version": 1, "study": "fixture", "result": "INVALID", "best": best.id, "ties": ties,
+    return {"schema_version": 1, "study": "fixture", "result": "INVALID",
             "machine": {"drift": 0.04, "resolution": 0.03, "rounds": 10},
             "cases": [summary_row(case, cases) for case in cases]}  # fmt: skip

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appended to a copy of the page by test_browser.py: finds texts of a figure that lie on each other or outside of it,
-// in the fonts of the browser, and a page that is wider than the window, and writes them to the end of the body.
+// in the fonts of the browser, and a page that is wider than the screen, and writes them to the end of the body.
+// On paper, nothing scrolls, so that tables and figures must fit, too.
+const paper = document.documentElement.dataset.paper === "yes";
+for (const folded of paper ? document.querySelectorAll("details") : []) folded.open = true;
 const found = [];
 for (const figure of document.querySelectorAll("figure")) {
   const name = figure.querySelector("h3").textContent;
@@ -21,7 +24,20 @@ for (const figure of document.querySelectorAll("figure")) {
     }
   });
 }
-if (document.documentElement.scrollWidth > window.innerWidth) found.push("the page is wider than the window");
+const width = document.documentElement.getBoundingClientRect().width;
+for (const part of document.body.querySelectorAll("*")) {
+  const scrolls = part.closest(".wide");
+  if (!(scrolls && scrolls !== part) && part.getBoundingClientRect().right > width + 1) {
+    found.push(`the page is wider than the screen: ${part.tagName} ${part.textContent.trim().slice(0, 40)}`);
+  }
+}
+for (const block of paper ? document.querySelectorAll(".wide") : []) {
+  if (block.scrollWidth > block.clientWidth + 1) found.push(`'${block.textContent.trim().slice(0, 40)}' is cut off`);
+}
+// A sheet is 186 mm high without its margins. Two headings may stand above a figure.
+for (const figure of paper ? document.querySelectorAll("figure") : []) {
+  if (figure.getBoundingClientRect().height > 640) found.push(`'${figure.querySelector("h3").textContent}' is cut off`);
+}
 const list = document.createElement("pre");
 list.id = "found";
 list.textContent = [`${document.querySelectorAll("svg text").length} texts`, ...found].join("\n");

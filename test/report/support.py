@@ -125,6 +125,12 @@ def results_of(directory):
     return {file.parent.name: read_json(file) for file in files}
 
 
+def fastest(directory):
+    """Returns the id of the fastest case of the largest batch."""
+    rows = read_json(Path(directory) / "summary.json")["cases"]
+    return [row["id"] for row in rows if row.get("standing") == "fastest"][-1]
+
+
 def keep_only(directory, names):
     """Makes a study of these cases alone."""
     for folder in (Path(directory) / "cases").iterdir():

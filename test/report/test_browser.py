@@ -15,6 +15,8 @@ from pathlib import Path
 import make_fixture
 from support import WithDirectory, change_json, read_json, results_of, run_report
 
+# A laptop, a tablet, a phone and a sheet of A4 with its margins (273 mm), in CSS pixels, and whether it is paper.
+SCREENS = ((1300, False), (800, False), (390, False), (1032, True))
 BROWSER = os.environ.get("TESSERA_BROWSER", "")
 
 
@@ -38,14 +40,17 @@ class InABrowser(WithDirectory):
         assert done.returncode == 0, done.stderr
         return output / "report.html"
 
-    def examined(self, page, width=1200):
-        """Returns the number of texts in figures and what is wrong with them, from a copy that examines itself."""
+    def examined(self, page, width=1200, paper=False):
+        """Returns the number of texts in figures and what is wrong with them, from a copy that examines itself. On
+        paper, the rules for printing apply."""
         script = (Path(__file__).parent / "overlaps.js").read_text(encoding="utf-8")
-        source = page.read_text(encoding="utf-8")
+        # A window of the browser is at least 500 wide, so the page is narrowed.
+        source = page.read_text(encoding="utf-8").replace(
+            "<html ", f'<html style="width: {width}px" data-paper="{"yes" if paper else "no"}" ', 1)  # fmt: skip
+        source = source.replace("@media print", "@media screen" if paper else "@media print")
         copy = page.with_name(f"{page.stem}-examined.html")
         copy.write_text(source.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-        # A window of the browser is at least 500 wide.
-        dom, complaints = browse(copy, f"--window-size={width},900")
+        dom, complaints = browse(copy, f"--window-size={max(500, width)},900")
         self.assertEqual(complaints, [])
         texts, *found = html.unescape(re.search(r'<pre id="found">(.*?)</pre>', dom, re.DOTALL)[1]).splitlines()
         return int(texts.split()[0]), found
@@ -56,10 +61,10 @@ class InABrowser(WithDirectory):
         self.assertNotEqual(browse(page)[1], [])
 
     def test_no_text_lies_on_another(self):
-        for width in (1400, 1000, 500):
-            number, found = self.examined(self.page, width)
+        for width, paper in SCREENS:
+            number, found = self.examined(self.page, width, paper)
             self.assertGreater(number, 100)
-            self.assertEqual(found, [], f"in a window of {width}")
+            self.assertEqual(found, [], f"in a width of {width}")
 
     def test_long_names_of_many_settings_do_not_overlap(self):
         results = self.copy()
@@ -71,7 +76,9 @@ class InABrowser(WithDirectory):
             result = {**result, "factors": {**result["factors"], **factors}, "pipeline": bubble}
             make_fixture.write(results / "cases" / name / "result.json", result)
         change_json(results / "study.json", lambda study: study.update(cases=[]))
-        self.assertEqual(self.examined(self.written(results, results.parent / "report"))[1], [])
+        page = self.written(results, results.parent / "report")
+        for width, paper in SCREENS:
+            self.assertEqual(self.examined(page, width, paper)[1], [], f"in a width of {width}")
 
     def test_overlapping_and_wide_contents_are_seen(self):
         source = self.page.read_text(encoding="utf-8")
@@ -81,7 +88,8 @@ class InABrowser(WithDirectory):
         page.write_text(wide, encoding="utf-8")
         found = "".join(self.examined(page)[1])
         self.assertIn("'one' on 'other'", found)
-        self.assertIn("the page is wider than the window", found)
+        self.assertIn("the page is wider than the screen", found)
+        self.assertIn("is cut off", "".join(self.examined(self.page.with_name("report.html"), 300, paper=True)[1]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections import Counter
 
 from support import Page, WithDirectory, read_json, results_of, run_report
 
-FIGURES = ("breakdown", "choices", "losses", "scaling")
+FIGURES = ("breakdown", "choice-1", "choice-2", "losses", "pareto", "scaling")
 
 
 class ThePage(WithDirectory):
@@ -53,6 +53,10 @@ class ThePage(WithDirectory):
         rows = self.page.table("strategy", "mesh", "work", "samples/s")
         return {(row["strategy"], row["mesh"], row["work"]): row for row in rows}
 
+    def rates(self):
+        """Returns the rows of the table of FLOP rates by case and work."""
+        return {(row["case"], row["work"]): row for row in self.page.table("case", "work", "MFU", "GFLOP/s")}
+
     def test_results_are_those_of_the_fixture(self):
         ok = {name: r for name, r in self.results.items() if r["status"] == "ok"}
         rows = self.found()
@@ -72,11 +76,12 @@ class ThePage(WithDirectory):
             speed = float(row["samples/s"].replace(",", ""))
             self.assertAlmostEqual(speed / result["samples_per_second"], 1, delta=6e-4)
             corrected = float(row["corrected speed-up [95 % CI]"].split()[0])
-            self.assertAlmostEqual(corrected / self.summary[name]["speedup"], 1, delta=6e-3)
+            self.assertAlmostEqual(corrected / self.summary[name]["corrected_speedup"], 1, delta=6e-3)
             breakdown = result["breakdown"]
             share = breakdown["products"]["mean_rank_seconds"] / breakdown["step_seconds"]
-            self.assertEqual(row["GEMM share"], f"{100 * share:.0f} %")
-            self.assertAlmostEqual(float(row["GFLOP/s"]) / compute["flops_per_second"] * 1e9, 1, delta=6e-3)
+            rates = self.rates()[f"{factors['strategy']} on {factors['mesh']}", row["work"]]
+            self.assertEqual(rates["GEMM share"], f"{100 * share:.0f} %")
+            self.assertAlmostEqual(float(rates["GFLOP/s"]) / compute["flops_per_second"] * 1e9, 1, delta=6e-3)
             memory = result["memory"]["measured_bytes"] / 2**20
             self.assertAlmostEqual(float(row["memory"].split()[0]) / memory, 1, delta=6e-3)
 
@@ -93,10 +98,33 @@ class ThePage(WithDirectory):
             self.assertAlmostEqual(value(row, "speed-up"), speedup, delta=0.006 * speedup)
             efficiency = 100 * speedup * value(base, "ranks") / value(row, "ranks")
             self.assertAlmostEqual(value(row, "efficiency"), efficiency, delta=0.7)
-            utilisation = 100 * value(row, "GFLOP/s") / value(row, "GEMM peak, GFLOP/s")
-            self.assertAlmostEqual(value(row, "MFU"), utilisation, delta=0.7)
             ends = [float(end) for end in re.findall(r"[\d.]+", row["corrected speed-up [95 % CI]"])]
             self.assertTrue(ends[1] <= ends[0] <= ends[2], row)
+        for key, row in self.rates().items():
+            utilisation = 100 * value(row, "GFLOP/s") / value(row, "GEMM peak, GFLOP/s")
+            self.assertAlmostEqual(value(row, "MFU"), utilisation, delta=0.7)
+            self.assertEqual(row["MFU"], named[key]["MFU"])
+
+    def test_shares_and_differences_in_sentences_follow_from_the_numbers_beside_them(self):
+        number = r"([\d,]+(?:\.\d+)?)"
+        fewer = re.findall(rf"{number} samples/s(?: \([^)]*\))?, ([\d.]+) % fewer", self.page.text)
+        self.assertGreater(len(fewer), 7)
+        fastest = [row["samples/s"] for row in self.found().values() if row["standing"] == "fastest"]
+        best = [float(text.replace(",", "")) for text in fastest]
+        for own, percent in fewer:
+            own, percent = float(own.replace(",", "")), float(percent)
+            self.assertTrue(any(abs(100 * (1 - own / one) - percent) < 0.06 for one in best), (own, percent))
+        predicted = rf"{number} (ms|s) a step is predicted.*?the prediction is {number} (ms|s), {number} × as long"
+        times = re.findall(predicted, self.page.text)
+        self.assertEqual(len(times), 2)
+        for own, unit, fastest, other, ratio in times:
+            scale = {"s": 1, "ms": 1e-3}
+            self.assertAlmostEqual(float(ratio), float(fastest) * scale[other] / (float(own) * scale[unit]), delta=0.02)
+
+    def test_questions_are_answered_in_order(self):
+        titles = [title for title in re.findall(r"<h2>(.*?)</h2>", self.source)]
+        self.assertEqual(titles[:4], ["How certain this is", "Why", "What to try next", "Choices"])
+        self.assertEqual(titles[-1], "Method")
 
     def test_every_case_is_listed_with_its_status(self):
         rows = {row["case"]: row for row in self.page.table("case", "status", "reason")}

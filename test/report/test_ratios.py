@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ratios are printed only for cases that can be compared, and lines join only points of one series."""
 
+import io
 import re
 import unittest
 from types import SimpleNamespace
 
 import make_fixture
-from support import WithDirectory, change_json, quietly, read_json, small
+from support import WithDirectory, change_json, fastest, quietly, read_json, small
 
 # isort: split
 from report.case import Case
-from report.figures import comparisons
+from report.figures import choice, comparisons
 from report.study import Study
 from report.works import lines_of, works_of
 
@@ -45,7 +46,7 @@ class Mixed(WithDirectory):
     def has_ratios(self, page):
         columns = {title for table in page.tables for title in table[0]}
         text = page.text
-        drawn = {(self.output / "figures" / f"{name}.svg").exists() for name in ("scaling", "choices")}
+        drawn = {(self.output / "figures" / f"{name}.svg").exists() for name in ("scaling", "choice-1")}
         ratios = {"speed-up" in columns, "serial fraction s" in columns, bool(re.search(r"\d ×", text)), *drawn}
         self.assertEqual(len(ratios), 1, columns)
         return "speed-up" in columns
@@ -84,7 +85,7 @@ class Mixed(WithDirectory):
 
     def test_old_summaries_give_no_ratios(self):
         results = self.copy(with_a_series)
-        name = read_json(results / "summary.json")["best"]
+        name = fastest(results)
         file = results / "cases" / name / "result.json"
         change_json(file, lambda result: result["step_seconds"].update({"median": 9.5}))
         page = self.report(results)
@@ -158,6 +159,19 @@ class Choices(WithDirectory):
     def test_cases_that_differ_in_two_factors_are_not_compared(self):
         cases = [case("data=2", 2, microbatches=n, **{"distributed.prefetch": n == 2}) for n in (1, 2)]
         self.assertEqual(self.compared(cases, "distributed.prefetch"), {})
+
+    def test_ticks_do_not_overlap(self):
+        one = case("data=2", 2)
+        for largest in (1.02, 1.3, 1.9, 2.5, 4, 5.5, 7, 9, 40, 900):
+            figure = choice("choice-1", "microbatches", {"4": [(one, 1, 1)], "8": [(one, largest, largest)]}).figure
+            figure.savefig(io.BytesIO())
+            for panel in figure.axes:
+                low, high = panel.get_xlim()
+                labels = [label.get_window_extent() for label in panel.get_xticklabels()
+                          if low <= label.get_position()[0] <= high]  # fmt: skip
+                self.assertGreater(len(labels), 1, largest)
+                for left, right in zip(labels, labels[1:]):
+                    self.assertLess(left.x1, right.x0, largest)
 
     def test_strategies_compete_on_their_fastest_mesh_and_not_on_one_rank(self):
         with quietly():

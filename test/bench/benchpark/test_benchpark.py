@@ -127,7 +127,7 @@ class Figures(unittest.TestCase):
         summary = json.loads((self.run_dir / "results/summary.json").read_text())
         wanted = {(None, "cases_ok"): summary["counts"]["ok"]}
         for case in summary["cases"]:
-            if case["id"] == summary["best"]:
+            if [one["standing"] for one in summary["cases"]].count("fastest") == 1 and case["standing"] == "fastest":
                 wanted[None, "best_samples_per_second"] = case["samples_per_second"]
             for key in ["samples_per_second", "efficiency", "mfu"]:
                 wanted[case["id"], f"case_{key}"] = case[key]

@@ -116,5 +116,17 @@ TEST(Lists, ShowWhatCasesNeed) {
       << list;
 }
 
+TEST(Lists, ShowFactorsThatIdsHide) {
+  Study study;
+  study.base.model.mlp.widths = {4, 8, 8, 1};
+  study.grids = {{{"mesh", {"pipeline=2"}},
+                  {"distributed.schedule", {"gpipe", "1f1b"}},
+                  {"global_batch", {32}}}};
+  const std::string list = case_list(study, make_cases(study));
+  EXPECT_NE(list.find(" schedule "), std::string::npos) << list;
+  EXPECT_NE(list.find(" gpipe "), std::string::npos) << list;
+  EXPECT_EQ(list.find("global batch"), std::string::npos) << "is part of the id: " << list;
+}
+
 }  // namespace
 }  // namespace tessera::bench

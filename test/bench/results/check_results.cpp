@@ -87,8 +87,9 @@ void check_launch(const Json& launch) {
 }
 
 void check_ok(const CaseResult& r, const ResultsDirectory& directory, const Results& results) {
-  if (!r.loss || !r.traffic || !r.breakdown || !r.memory || !r.compute || !r.compute->mfu ||
-      !r.prediction || r.explanation.empty() || r.rounds.empty() || !r.launches)
+  if (!r.loss || !r.traffic || !r.breakdown || !r.memory || !r.compute ||
+      !r.compute->flops_per_second || !r.prediction || r.explanation.empty() || r.rounds.empty() ||
+      !r.launches)
     return expect(false, r.id, "lacks a part: " + Json(r).dump());
   check_step(r);
   check_breakdown(r);
@@ -129,8 +130,13 @@ int main(int argc, char** argv) {
     const auto base =
         std::find_if(summary.cases.begin(), summary.cases.end(),
                      [&](const SummaryRow& other) { return other.result.id == row.baseline; });
+    expect(is_near(*row.speedup, *row.result.samples_per_second / *base->result.samples_per_second),
+           row.result.id, "speed-up is not the ratio of samples per second");
     expect(is_near(*row.speedup / *row.efficiency, cores_of(row.result) / cores_of(base->result)),
            row.result.id, "speed-up over efficiency is not the ratio of cores");
+    expect(
+        is_near(*row.mfu, *row.result.compute->flops_per_second / *row.gemm_peak_flops_per_second),
+        row.result.id, "MFU is not the FLOP rate over the peak");
   }
   if (failures == 0) std::printf("%zu cases as described\n", results.cases.size());
   return failures == 0 ? 0 : 1;

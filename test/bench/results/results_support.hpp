@@ -55,7 +55,7 @@ inline CaseResult fake_result(const FakeCase& fake) {
   ComputeResult& compute = result.compute.emplace();
   compute.flops_per_second = 1e9;
   compute.flops_per_second_per_rank = 1e9 / static_cast<double>(fake.ranks);
-  compute.mfu = 0.5;
+  compute.gemm_peak_flops_per_second = 2e9;
   return result;
 }
 

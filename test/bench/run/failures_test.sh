@@ -203,7 +203,7 @@ attempt=0
 begun_cases() { find "$here/results/cases" -name result.json 2> /dev/null | wc -l; }
 # Ranks of a killed launch may live for a moment longer and hold the lock of their case.
 finished() {
-  [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -c '  keep ')" -eq 4 ]
+  [ "$(cd "$here" && "$program" run study.toml -o results "${longer[@]}" --dry-run 2> /dev/null | grep -cE ' keep( |$)')" -eq 4 ]
 }
 until finished; do
   attempt=$((attempt + 1))

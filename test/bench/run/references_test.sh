@@ -60,7 +60,7 @@ study_run --set verify=false
 expect_code 0
 expect_result 'UNVERIFIED 4 unverified'
 [ ! -e "$here/results/references" ] || fail "references were made"
-grep -q '^FOM: .*samples_per_second' "$out" || fail "no speed"
+grep -q "^FOM: .*samples_per_second" "$here"/*/figures_of_merit.txt || fail "no speed"
 study_run --resume --set verify=false
 expect_result 'UNVERIFIED 4 unverified'
 launch run study.toml -o other --set verify=perhaps

@@ -20,7 +20,7 @@ launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
 expect_code 0
 grep -qE '^[0-9.e+]+ rank-hours of steps, and [0-9.e+]+ for references' "$out" || fail "no word of references"
 grep -q '^Simulated on machine gpu_cluster: nothing was measured$' "$out" || fail "stdout does not say what it is"
-grep -q '^FOM' "$out" && fail "figures of merit of nothing"
+[ ! -e "$here/results/figures_of_merit.txt" ] || fail "figures of merit of nothing"
 tail -1 "$out" | grep -qE '^RESULT: PASS 30 ok ' || fail "ended with '$(tail -1 "$out")'"
 count=0
 for result in "$here"/results/cases/*/result.json; do
@@ -65,6 +65,21 @@ for study in batch_sizes strong_scaling weak_scaling strategies; do
     grep -qE 'unexpected|out of memory: std' "$err" && fail "says $(head -c 300 "$err")"
   done
 done
+
+# What to try next is the configuration with the shortest predicted step that no case has.
+begin untried
+cp "$inputs/large.toml" "$here"
+cp "$inputs/strong_scaling.toml" "$here/study.toml"
+launch simulate study.toml --machine "$machine" -o one
+expect_code 0
+next=$(sed -n 's/^not tried: \(.*\) on \(.*\), microbatches 1: predicted .*/\1 \2/p' "$out")
+[ -n "$next" ] || fail "nothing to try: $(cat "$out")"
+[ "$("$json_get" "$here"/one/launches/*.json /untried/0/strategy)" = "${next% *}" ] || fail "the launch has another"
+printf '\n[[grid]]\nstrategy = "%s"\nmesh = "%s"\n' $next >> "$here/study.toml"
+launch simulate study.toml --machine "$machine" -o two
+expect_code 0
+grep -q "^\* ${next% *} .*${next#* } " "$out" || fail "$next is not the fastest: $(cat "$out")"
+grep -q "^not tried: $(printf '%s on %s,' $next)" "$out" && fail "$next is tried"
 
 begin wrong
 launch simulate "$inputs/simulated.toml" --machine missing.toml -o results

@@ -21,7 +21,7 @@ class Tessera(ExecutableApplication):
         use_mpi=True,
     )
     executable(
-        "study", "tessera-bench run {study} -o {experiment_run_dir}/results --resume {options}", use_mpi=True
+        "study", "tessera-bench run {study} -o {experiment_run_dir}/results --resume --fom {options}", use_mpi=True
     )
     workload("train", executables=["train"])
     workload("study", executables=["study"])
@@ -58,7 +58,7 @@ class Tessera(ExecutableApplication):
             units=units,
         )
 
-    # The lines "FOM: <case>.<key> <value> <units>" of `tessera-bench run`.
+    # The lines "FOM: <case>.<key> <value> <units>" of `tessera-bench run --fom`.
     figure_of_merit_context("case", regex=r"FOM: (?P<case>\S+)\.samples_per_second ", output_format="{case}")
     for key, units in {"samples_per_second": "samples/s", "step_seconds": "s", "efficiency": "1", "mfu": "1"}.items():
         figure_of_merit(
