@@ -48,12 +48,8 @@ void for_pipelines(const Experiment& base, const F& f) {
             train_test::with_options_that_act(train_test::on_mesh(base, mesh.axes(), strategy));
         DistributedConfig& distributed = setup.training.distributed;
         distributed.schedule = *value_named<PipelineSchedule>(schedule);
-        if (schedule == "interleaved") {
-          // Five layers allow two chunks on each of two stages.
-          if (stages == 2) distributed.virtual_stages = 2;
-          setup.training.microbatches = stages * ((setup.training.microbatches + 1) / 2);
-          if (setup.training.microbatches > setup.training.batch_size) continue;
-        }
+        // Five layers allow two chunks on each of two stages.
+        if (schedule == "interleaved" && stages == 2) distributed.virtual_stages = 2;
         f(setup, std::string(strategy) + " on " + name + ", " + std::string(schedule));
       }
 }
@@ -69,6 +65,24 @@ TEST(Pipelines, TrainLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
       expect_trains_like_one_rank<double>(setup, 1e-11);
     });
   }
+}
+
+/// The stages are as many as the ranks, the chunks of one layer each.
+TEST(Pipelines, InterleaveAnyNumberOfMicrobatchesLikeOneRank) {
+  const Size p = Communicator::world().size();
+  for (const Size v : {2, 3})
+    for (const Size m : {Size{1}, p - 1, p + 1, 2 * p - 1, 2 * p + 1}) {
+      if (m == 0) continue;
+      Experiment setup = train_test::on_mesh(primes(2 * p + 3), {{"pipeline", p}}, "data");
+      std::vector<Size>& widths = setup.model.mlp.widths = {3};
+      for (Size l = 1; l <= p * v; ++l) widths.push_back(2 + l % 5);
+      setup.training.optimizer.kind = OptimizerKind::sgd;
+      setup.training.microbatches = m;
+      setup.training.distributed.schedule = PipelineSchedule::interleaved;
+      setup.training.distributed.virtual_stages = v;
+      SCOPED_TRACE(testing::Message() << v << " chunks, " << m << " microbatches");
+      expect_trains_like_one_rank<double>(setup, 1e-11);
+    }
 }
 
 TEST(Pipelines, OptionsChangeNothing) {

@@ -105,6 +105,8 @@ TEST(ModelSpec, AppendRejectsLayersThatDoNotFit) {
   LayerSpec bad = pointwise("y", "u", h, 5, Activation::relu, "embed");
   bad.parameters[0].shape = {4};
   EXPECT_EQ(error(bad), "model: y cannot turn 5 columns into 5 with its parameters");
+  EXPECT_EQ(error(linear("y", "u", LayerSpec::data, kernel)),
+            "model: y has a second parameter u/kernel");
   EXPECT_EQ(model.append(pointwise("y", "u", h, 5, Activation::relu)), 1);
   EXPECT_EQ(model.output_positions(), 4);
 }

@@ -87,12 +87,14 @@ TEST(Stages, SendAsOftenAsTheClosedFormsSay) {
     for (Size k = 0; k < p; ++k)
       EXPECT_EQ(traffic(plan, k, "pipeline", Operation::send).first, m * ((k < p - 1) + (k > 0)));
   }
-  PlanInput input = deep({{"pipeline", p}}, PipelineSchedule::interleaved, m);
-  input.virtual_stages = 2;
-  const Plan plan = make_plan(input);
-  Size messages = 0;
-  for (Size k = 0; k < p; ++k) messages += traffic(plan, k, "pipeline", Operation::send).first;
-  EXPECT_EQ(messages, 2 * m * (p * 2 - 1));
+  for (const Size any : {1, 6, 8}) {
+    PlanInput input = deep({{"pipeline", p}}, PipelineSchedule::interleaved, any);
+    input.virtual_stages = 2;
+    const Plan plan = make_plan(input);
+    Size messages = 0;
+    for (Size k = 0; k < p; ++k) messages += traffic(plan, k, "pipeline", Operation::send).first;
+    EXPECT_EQ(messages, 2 * any * (p * 2 - 1));
+  }
 }
 
 // A cut inside a residual block is crossed by the input of the block as well.

@@ -233,7 +233,7 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
                                          {PipelineSchedule::one_f_one_b, Size{1}},
                                          {PipelineSchedule::interleaved, Size{2}}})
     for (const Size stages : {2, 4})
-      for (const Size m : {4, 8}) {
+      for (const Size m : {4, 5, 8}) {
         SCOPED_TRACE(testing::Message() << name_of(schedule) << " " << stages << " " << m);
         const PlanInput input = eight_layers(schedule, stages, m, chunks);
         const double of_stage = 3 * 8 / static_cast<double>(stages);

@@ -42,9 +42,11 @@ std::optional<Measure> measure_of(const Config& config) {
                        [best](const Validation& v) { return 100 * (v.loss / *best - 1); }};
       return Measure{"perplexity", "Perplexity:", "{:.3f}, on unseen samples",
                      [](const Validation& v) { return std::exp(v.loss); }};
-    default:
+    case LossKind::mse:
+    case LossKind::mae:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -109,9 +109,13 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
         return fmt::format("tag {} is outside 0..{}", call.tag, max_tag);
       }
       return {};
-    default:
+    case Operation::all_reduce:
+    case Operation::barrier:
+    case Operation::split:
+    case Operation::agree:
       return {};
   }
+  return {};
 }
 
 std::string describe(const Call& call, std::string_view axis) {

@@ -24,9 +24,14 @@ Size packed_elements(Placement before, Placement after, const Shape& group, Size
     case Transition::all_to_all:
       return cut(part_of(group, before.dim(), ranks, rank), after.dim()) +
              cut(part_of(group, after.dim(), ranks, rank), before.dim());
-    default:
+    case Transition::keep:
+    case Transition::all_reduce:
+    case Transition::slice:
+    case Transition::mask:
+    case Transition::embed:
       return 0;
   }
+  return 0;
 }
 
 }  // namespace tessera

@@ -46,9 +46,13 @@ constexpr std::optional<Operation> operation_of(Transition t) {
       return Operation::all_gather;
     case Transition::all_to_all:
       return Operation::all_to_all;
-    default:
+    case Transition::keep:
+    case Transition::slice:
+    case Transition::mask:
+    case Transition::embed:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }

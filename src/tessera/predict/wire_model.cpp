@@ -16,9 +16,15 @@ double circulations(Operation operation) {
     case Operation::reduce_scatter:
     case Operation::all_to_all:
       return 1;
-    default:
+    case Operation::broadcast:
+    case Operation::send:
+    case Operation::receive:
+    case Operation::barrier:
+    case Operation::split:
+    case Operation::agree:
       return 0;
   }
+  return 0;
 }
 
 }  // namespace

@@ -184,7 +184,11 @@ class NcclTransport final : public Transport {
         return all_gather(call, type);
       case Operation::all_to_all:
         return all_to_all(call, type);
-      default:
+      case Operation::send:  // takes() rejects these
+      case Operation::receive:
+      case Operation::barrier:
+      case Operation::split:
+      case Operation::agree:
         return;
     }
   }

@@ -25,6 +25,14 @@ Tensor tensor(const ModelSpec& model, Size input, const std::string& reader) {
   return {layer.name, layer.out, layer.positions};
 }
 
+bool has_parameter(const ModelSpec& model, std::string_view unit, std::string_view name) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [&](const LayerSpec& layer) {
+    return layer.unit == unit &&
+           std::any_of(layer.parameters.begin(), layer.parameters.end(),
+                       [&](const ParameterSpec& parameter) { return parameter.name == name; });
+  });
+}
+
 double sum(const std::vector<GemmShape>& products) {
   double flops = 0;
   for (const GemmShape& product : products) flops += product.flops();
@@ -53,6 +61,10 @@ Size ModelSpec::append(LayerSpec layer) {
     expect(made.columns, layer.in, "columns");
     expect(made.positions, layer.in_positions, "positions of a sample");
   }
+  for (const ParameterSpec& parameter : layer.parameters)
+    if (has_parameter(*this, layer.unit, parameter.name))
+      throw Error(ExitCode::usage, "model: {} has a second parameter {}", layer.name,
+                  path_of(layer, parameter));
   if (!row_of(layer).fits(layer))
     throw Error(ExitCode::usage, "model: {} cannot turn {} columns into {} with its parameters",
                 layer.name, layer.in, layer.out);

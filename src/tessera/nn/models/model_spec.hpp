@@ -36,8 +36,8 @@ struct ModelSpec {
 
   /// Appends a layer and returns its number, for the inputs of later layers. A layer with one
   /// position takes as many as its first input has. Throws Error (usage) for an input that does not
-  /// precede the layer or has other columns or positions than the layer reads, and for parameters
-  /// that do not fit.
+  /// precede the layer or has other columns or positions than the layer reads, for parameters that
+  /// do not fit, and for a parameter with the path of another one.
   Size append(LayerSpec layer);
 };
 

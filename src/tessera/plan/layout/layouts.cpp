@@ -111,9 +111,12 @@ int feeding_cost(Placement from, Placement to) {
       return 2;
     case Transition::all_gather:
       return 3;
-    default:
+    case Transition::all_reduce:
+    case Transition::mask:
+    case Transition::embed:
       return 4;
   }
+  return 4;
 }
 
 bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }

@@ -142,6 +142,39 @@ class ScheduleCheck {
   std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, the number of microbatches done
 };
 
+/// The position at which each receive starts.
+class ReceiveOrder {
+ public:
+  ReceiveOrder(const PassLists& passes, const PipelineShape& shape)
+      : shape_(shape), positions_(passes.size()) {
+    for (std::size_t k = 0; k < passes.size(); ++k)
+      for (std::size_t i = 0; i < passes[k].size(); ++i) {
+        std::vector<std::size_t>& alike = positions_[k][passes[k][i].kind];
+        numbers_[{static_cast<Size>(k), passes[k][i]}] = static_cast<Size>(alike.size());
+        alike.push_back(i);
+      }
+  }
+
+  /// Returns the position of the pass on its stage before which the receive of its input starts:
+  /// one pass before the input is needed, or earlier if it is sent earlier. Of p stages, stage k
+  /// runs forward pass n in turn n + k, and backward pass n in turn n + p - 1 - k after its first
+  /// turn.
+  std::size_t start(const PlacedPass& pass) const {
+    const PlacedPass before = producer_of(pass, shape_).value();
+    const Size number = numbers_.at(pass),
+               earliest = numbers_.at(before) + 1 -
+                          direction(pass.pass.kind) * (pass.stage - before.stage);
+    const std::size_t needed =
+        positions_[pass.stage].at(pass.pass.kind)[std::min(number, earliest)];
+    return needed == 0 ? 0 : needed - 1;
+  }
+
+ private:
+  const PipelineShape& shape_;
+  std::map<PlacedPass, Size> numbers_;  ///< among the passes of the same kind on the stage
+  std::vector<std::map<PassKind, std::vector<std::size_t>>> positions_;  ///< by stage and number
+};
+
 }  // namespace
 
 std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape& shape) {
@@ -155,6 +188,7 @@ std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape&
 }
 
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
+  const ReceiveOrder order(passes, shape);
   ActionLists lists;
   for (Size stage = 0; stage < static_cast<Size>(passes.size()); ++stage) {
     const std::vector<StagePass>& own = passes[stage];
@@ -162,13 +196,12 @@ ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
     const auto travels = [&](const std::optional<PlacedPass>& other) {
       return other && other->stage != stage;
     };
-    const auto receive = [&](std::size_t i) {
-      if (i < own.size() && travels(producer_of({stage, own[i]}, shape)))
-        list.push_back({PipelineStep::start_receive, own[i]});
-    };
-    receive(0);
+    std::vector<std::vector<StagePass>> receives(own.size());  // by the pass that they precede
+    for (const StagePass& pass : own)
+      if (travels(producer_of({stage, pass}, shape)))
+        receives[order.start({stage, pass})].push_back(pass);
     for (std::size_t i = 0; i < own.size(); ++i) {
-      receive(i + 1);
+      for (const StagePass& pass : receives[i]) list.push_back({PipelineStep::start_receive, pass});
       if (travels(producer_of({stage, own[i]}, shape)))
         list.push_back({PipelineStep::finish_receive, own[i]});
       list.push_back({PipelineStep::compute, own[i]});

@@ -44,7 +44,8 @@ std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape&
 std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape& shape);
 
 /// Adds messages to the passes of each stage. A receive is started one pass before the pass that
-/// needs it, and a send is finished one pass later, so messages travel while a stage computes.
+/// needs it, or earlier if its message is sent earlier; a send is finished one pass later. So
+/// messages travel while a stage computes, and a send does not wait for its receive.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
 /// Simulates the execution of the lists. Each send waits until the matching receive is started, as

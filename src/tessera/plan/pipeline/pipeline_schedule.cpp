@@ -45,18 +45,31 @@ Passes order_1f1b(const PipelineShape& shape, Size stage) {
       });
 }
 
-/// 1F1B in which a group of `stages` microbatches passes all chunks before the next group begins.
+/// Returns the number of groups of microbatches: as many as possible with at least `stages`
+/// microbatches each, or one group if there are fewer than `stages`.
+Size interleaved_groups(const PipelineShape& shape) {
+  return std::max<Size>(1, shape.microbatches / shape.stages);
+}
+
+/// 1F1B in which a group of microbatches passes all chunks before the next group begins. In a group
+/// of at least `stages` microbatches, no stage waits for the first one to come back for the next
+/// chunk. The first groups may have one microbatch more.
 Passes order_interleaved(const PipelineShape& shape, Size stage) {
-  const Size p = shape.stages, v = shape.virtual_stages, count = shape.microbatches * v;
-  const auto pass = [=](PassKind kind, Size i) {
-    const Size chunk = i % (p * v) / p;
-    return StagePass{kind, i / (p * v) * p + i % p,
-                     kind == PassKind::forward ? chunk : v - 1 - chunk};
-  };
+  const Size p = shape.stages, v = shape.virtual_stages, groups = interleaved_groups(shape);
+  Passes forward, backward;
+  for (Size g = 0; g < groups; ++g) {
+    const Range group = balanced_split(shape.microbatches, groups, g);
+    for (Size chunk = 0; chunk < v; ++chunk)
+      for (Size m = group.begin; m < group.end(); ++m) {
+        forward.push_back({PassKind::forward, m, chunk});
+        backward.push_back({PassKind::backward, m, v - 1 - chunk});
+      }
+  }
+  const Size largest = balanced_split(shape.microbatches, groups, 0).count;
+  const Size count = shape.microbatches * v;
   return one_in_turn(
-      count, std::min(2 * (p - stage - 1) + (v - 1) * p, count),
-      [&](Size i) { return pass(PassKind::forward, i); },
-      [&](Size i) { return pass(PassKind::backward, i); });
+      count, std::min(2 * (p - stage - 1) + (v - 1) * largest, count),
+      [&](Size i) { return forward[i]; }, [&](Size i) { return backward[i]; });
 }
 
 /// 1F1B in which stage k computes gradients of weights k microbatches later than gradients of
@@ -100,15 +113,10 @@ const PipelineRow& row_of(PipelineSchedule schedule) {
 }  // namespace
 
 void check_shape(const PipelineShape& shape) {
-  const std::string_view name = name_of(shape.schedule);
-  const bool has_chunks = row_of(shape.schedule).has_chunks;
-  if (!has_chunks && shape.virtual_stages != 1)
+  if (!row_of(shape.schedule).has_chunks && shape.virtual_stages != 1)
     throw ConfigError("distributed.virtual_stages", std::to_string(shape.virtual_stages),
-                      "must be 1 with schedule {}; only interleaved allows more", name);
-  if (has_chunks && shape.microbatches % shape.stages != 0)
-    throw ConfigError("training.microbatches", std::to_string(shape.microbatches),
-                      "must be a multiple of the {} pipeline stages with schedule {}", shape.stages,
-                      name);
+                      "must be 1 with schedule {}; only interleaved allows more",
+                      name_of(shape.schedule));
 }
 
 std::string to_string(const StagePass& pass, const PipelineShape& shape) {

@@ -73,8 +73,7 @@ std::string to_string(const StagePass& pass, const PipelineShape& shape);
 /// forward, input_gradients and weight_gradients.
 std::span<const PassKind> kinds_of(PipelineSchedule schedule);
 
-/// Throws ConfigError if the schedule does not allow several chunks, or if it needs a multiple of
-/// `stages` microbatches.
+/// Throws ConfigError if the schedule does not allow several chunks.
 void check_shape(const PipelineShape& shape);
 
 /// Returns the passes of every stage in their order. Throws ConfigError as check_shape() does.
