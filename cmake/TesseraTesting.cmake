@@ -15,10 +15,10 @@ option(TESSERA_TEST_HEADERS "Compile every header alone" ON)
 
 # Kernels of any size use all threads of a rank. Threads and ranks that wait yield their core. When a rank ends a
 # launch, the others end at once. Leaks are not reported, because MPI libraries keep memory until the process ends. Tests
-# read stderr, so threads may share cores without a warning.
+# read stderr, so nothing shows progress, and threads may share cores without a warning.
 set(TESSERA_TEST_THREADS 1 CACHE STRING "Threads of a rank in tests that do not choose them")
 set(tessera_test_environment OMP_NUM_THREADS=${TESSERA_TEST_THREADS} TESSERA_SERIAL_BELOW=0
-  TESSERA_ALLOW_SHARED_CORES=1 OMP_WAIT_POLICY=passive OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_odls_base_sigkill_timeout=0
+  TESSERA_PROGRESS=none TESSERA_ALLOW_SHARED_CORES=1 OMP_WAIT_POLICY=passive OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_odls_base_sigkill_timeout=0
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
 execute_process(COMMAND id -u OUTPUT_VARIABLE tessera_user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(tessera_user STREQUAL "0")

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training that stops and resumes equals one that never stopped.
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/resume_support.hpp"
 
@@ -21,6 +24,7 @@ using train_test::error_everywhere;
 using train_test::Experiment;
 using train_test::on_mesh;
 using train_test::primes;
+using train_test::relative_difference;
 
 TEST(Resume, EveryStepOfReplicasShuffledValidatedInMicrobatches) {
   Experiment setup = primes();
@@ -101,6 +105,42 @@ TEST(Resume, ASignalOnOneRankStopsAllAtTheSameStep) {
   const End whole = run<float>(primes(), {});
   EXPECT_FALSE(whole.metrics.stopped);
   expect_same_end(run<float>(primes(), {}, file_of(directory, 3)), whole);
+}
+
+// Records after the checkpoint are written anew, and the loss of an epoch is that of all its
+// batches.
+TEST(Resume, MetricsContinueWithoutGapsOrDoubles) {
+  const SharedDirectory directory;
+  const auto records = [&](const std::string& name, const Checkpointing& checkpointing,
+                           const std::string& from) {
+    const std::string file = directory.file(name);
+    Experiment setup = primes();
+    setup.model.dtype = DType::float64;
+    Trainer<double> trainer(setup.model, setup.training, {}, checkpointing,
+                            {.output = {.metrics = file}});
+    if (!from.empty()) trainer.resume(from);
+    EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");
+    std::vector<double> numbers;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      for (const char* key : {"step", "epoch", "loss", "gradient_norm", "learning_rate"})
+        numbers.push_back(record[key]);
+    }
+    return numbers;
+  };
+  const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
+  const std::vector<double> whole = records("whole.jsonl", {.config = every_step}, "");
+  ASSERT_EQ(whole.size(), 10U);
+  // The file has records of later steps, as after a crash, and a line that was not completed.
+  for (const Size step : {5, 4, 3, 2}) {
+    SCOPED_TRACE(step);
+    if (Communicator::world().rank() == 0)
+      std::ofstream(directory.file("whole.jsonl"), std::ios::app) << "{\"step\": 1";
+    const std::vector<double> resumed = records("whole.jsonl", {}, file_of(directory, step));
+    ASSERT_EQ(resumed.size(), whole.size());
+    EXPECT_LE(relative_difference(resumed, whole), 1e-14);
+  }
 }
 
 TEST(Resume, ASecondFitUsesTheSameDirectory) {

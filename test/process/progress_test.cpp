@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/timer.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/progress.hpp>
+
+#include "expect_error.hpp"
+
+namespace tessera {
+namespace {
+
+class ProgressTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    set_log_rank(rank_before_);
+    set_progress_mode("none");
+  }
+  int rank_before_ = log_rank();
+};
+
+void wait(double seconds) {
+  const Timer timer;
+  while (timer.seconds() < seconds) {
+  }
+}
+
+TEST_F(ProgressTest, ALineIsRewrittenAndGivesWayToMessages) {
+  set_log_rank(0);
+  set_progress_mode("line");
+  testing::internal::CaptureStderr();
+  {
+    Activity activity("training");
+    activity.update("too early");
+    wait(0.35);
+    activity.update("step 1\nof 2");
+    log_note("a note");
+    wait(0.6);
+    activity.update("step 2 of 2");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "\rstep 1 of 2\x1b[K\r\x1b[Ktessera: a note\n\rstep 2 of 2\x1b[K\r\x1b[K");
+}
+
+TEST_F(ProgressTest, AThreadShowsAnActivityWithoutUpdates) {
+  set_log_rank(0);
+  set_progress_mode("line");
+  testing::internal::CaptureStderr();
+  {
+    const Activity outer("training");
+    const Activity inner("reading samples");
+    wait(0.6);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "\rreading samples (0 s)\x1b[K\r\x1b[K");
+}
+
+TEST_F(ProgressTest, ALogHasItsFirstLineAfterTwoSecondsAndFewerLater) {
+  set_log_rank(0);
+  set_progress_mode("log");
+  testing::internal::CaptureStderr();
+  Activity activity("training");
+  EXPECT_NEAR(activity.seconds_until_due(), 2, 0.2);
+  activity.update("too early");
+  wait(2.01);
+  EXPECT_EQ(activity.seconds_until_due(), 0);
+  activity.update("step 1");
+  EXPECT_NEAR(activity.seconds_until_due(), 2, 0.2);
+  activity.update("not yet");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "tessera: step 1\n");
+}
+
+TEST_F(ProgressTest, OnlyRankZeroShowsAndNothingIfNotWanted) {
+  set_progress_mode("log");
+  set_log_rank(1);
+  {
+    const Activity activity("hidden");
+    EXPECT_TRUE(std::isinf(activity.seconds_until_due()));
+  }
+  set_log_rank(0);
+  set_progress_mode("none");
+  const Activity activity("hidden");
+  EXPECT_TRUE(std::isinf(activity.seconds_until_due()));
+}
+
+TEST_F(ProgressTest, UnknownModesAreRejected) {
+  EXPECT_EQ(test::error_of([] { set_progress_mode("lines"); }),
+            "--progress = lines: must be one of auto, line, log, none; did you mean line?");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports while a training runs: metrics in files, and progress for a person.
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint_support.hpp"
+#include "engine/error_everywhere.hpp"
+#include "engine/strategy_support.hpp"
+
+namespace tessera {
+namespace {
+
+using checkpoint_test::SharedDirectory;
+using train_test::error_everywhere;
+using train_test::Experiment;
+using train_test::for_strategies;
+using train_test::primes;
+using train_test::relative_difference;
+
+/// Returns the records of a file.
+std::vector<nlohmann::json> records_of(const std::string& file) {
+  std::vector<nlohmann::json> records;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) records.push_back(nlohmann::json::parse(line));
+  return records;
+}
+
+/// Returns the values of a key of the records that have it.
+std::vector<double> values_of(const std::vector<nlohmann::json>& records, const std::string& key) {
+  std::vector<double> values;
+  for (const nlohmann::json& record : records)
+    if (record.contains(key)) values.push_back(record[key]);
+  return values;
+}
+
+struct WithMetrics {
+  TrainingMetrics metrics;
+  std::vector<nlohmann::json> records;
+};
+
+template <class T>
+WithMetrics run_with_metrics(Experiment setup, const OutputConfig& output,
+                             const Checkpointing& checkpointing = {},
+                             const std::string& from = "") {
+  setup.model.dtype = dtype_of<StateOf<T>>();
+  Trainer<T> trainer(setup.model, setup.training, {}, checkpointing, {.output = output});
+  if (!from.empty()) trainer.resume(from);
+  const TrainingMetrics metrics = trainer.fit(setup.data);
+  EXPECT_EQ(plan_violation(metrics), "");
+  EXPECT_EQ(metrics.metrics_not_written, "");
+  return {metrics, records_of(output.metrics)};
+}
+
+TEST(Metrics, OfEpochsEqualThoseOfOneRankOnEveryMesh) {
+  Experiment base = primes();
+  base.data.samples = 2 * base.training.batch_size;  // equal batches: their means are the epoch's
+  base.training.optimizer.kind = OptimizerKind::sgd;
+  const train_test::Samples<double> all = train_test::samples_of<double>(base);
+  train_test::Reference reference = train_test::reference_of(base);
+  const std::vector<double> losses =
+      reference.fit(train_test::to_table(all.x), train_test::to_table(all.y));
+  double squares = 0;
+  for (const double element : reference.gradients()) squares += element * element;
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    const SharedDirectory directory;
+    const WithMetrics made =
+        run_with_metrics<double>(setup, {.metrics = directory.file("metrics.jsonl")});
+    ASSERT_EQ(made.records.size(), 2U);
+    EXPECT_LE(relative_difference(values_of(made.records, "loss"), losses), 1e-12);
+    EXPECT_NEAR(made.records.back()["gradient_norm"].get<double>(), std::sqrt(squares), 1e-11);
+    EXPECT_EQ(made.records.back()["learning_rate"], 0.01);
+    EXPECT_EQ(made.records.back()["step"], 4);
+    EXPECT_EQ(made.records.back()["epoch"], 2);
+    EXPECT_GT(made.records.back()["samples_per_second"], 0);
+  });
+}
+
+TEST(Metrics, RecordsAreMeansOverTheirSteps) {
+  Experiment setup = primes();
+  setup.training.num_epochs = 3;
+  setup.data.validation_samples = 5;
+  const SharedDirectory directory;
+  const WithMetrics every =
+      run_with_metrics<double>(setup, {.metrics = directory.file("every.jsonl"), .every_steps = 1});
+  const WithMetrics some =
+      run_with_metrics<double>(setup, {.metrics = directory.file("some.jsonl"), .every_steps = 4});
+  const std::vector<double> losses = values_of(every.records, "loss");
+  ASSERT_EQ(losses.size(), 9U);
+  const std::vector<double> samples{13, 13, 7};  // of the batches of an epoch
+  std::vector<double> means;
+  for (const std::size_t first : {0U, 4U}) {
+    double sum = 0, count = 0;
+    for (std::size_t s = first; s < first + 4; ++s) {
+      sum += losses[s] * samples[s % 3];
+      count += samples[s % 3];
+    }
+    means.push_back(sum / count);
+  }
+  EXPECT_LE(relative_difference(values_of(some.records, "loss"), means), 1e-13);
+  EXPECT_EQ(values_of(some.records, "step"), (std::vector<double>{3, 4, 6, 8, 9}));
+  std::vector<double> validations;
+  for (const EpochValidation& one : some.metrics.validations)
+    validations.push_back(one.result.loss);
+  EXPECT_EQ(values_of(some.records, "validation_loss"), validations);
+}
+
+TEST(Metrics, ATrainingThatBeginsAgainReplacesThem) {
+  const SharedDirectory directory;
+  const OutputConfig output{.metrics = directory.file("metrics.jsonl"),
+                            .tensorboard = directory.file("tensorboard")};
+  EXPECT_EQ(run_with_metrics<float>(primes(), output).records.size(), 2U);
+  EXPECT_EQ(run_with_metrics<float>(primes(), output).records.size(), 2U);
+}
+
+TEST(Metrics, FilesThatCannotBeOpenedStopAllRanks) {
+  const SharedDirectory directory;
+  const std::string file = directory.file("missing/metrics.jsonl");
+  EXPECT_EQ(error_everywhere([&] { run_with_metrics<float>(primes(), {.metrics = file}); }),
+            file + ": cannot open it: No such file or directory");
+}
+
+// Rank 0 chooses the steps of progress; the calls of the reports are planned.
+TEST(Progress, AddsNoOtherCallsAndCountsAllSteps) {
+  for_strategies(primes(), [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    Experiment longer = setup;
+    longer.training.num_epochs = 400;
+    Size shown = 0, last = 0;
+    Trainer<float> trainer(longer.model, longer.training, {}, {},
+                           {.line = [&](const TrainingProgress& now) {
+                             ++shown;
+                             last = now.report.step;
+                             EXPECT_EQ(now.steps, 1200);
+                             return std::string("line");
+                           }});
+    EXPECT_EQ(plan_violation(trainer.fit(longer.data)), "");
+    EXPECT_LE(last, 1200);
+  });
+}
+
+}  // namespace
+}  // namespace tessera
