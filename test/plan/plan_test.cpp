@@ -31,8 +31,8 @@ TEST(Plan, OnlyDataAxesSplitTheBatch) {
     EXPECT_EQ(plan.batch_samples(rank), balanced_split(32, 3, rank / 2)) << rank;
   std::vector<std::string> axes;
   for (const CollectivePlan& c : plan.collectives(0)) axes.push_back(c.axis + ": " + c.what);
-  EXPECT_EQ(axes,
-            (std::vector<std::string>{"model: activations", "data: gradients", "data: loss sums"}));
+  EXPECT_EQ(axes, (std::vector<std::string>{"model: activations", "data: gradients",
+                                            "data: loss sums", "data+model: loss and norm"}));
 }
 
 // Batches, ranks and microbatches that divide each other evenly and that do not.

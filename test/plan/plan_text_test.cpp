@@ -125,7 +125,9 @@ TEST(PlanJson, HasTheFieldsOfTheText) {
     {"ranks": "0-2", "axis": "data", "operation": "all_reduce", "calls": 2, "payload_bytes": 1540,
      "cadence": "step", "what": "gradients"},
     {"ranks": "0-2", "axis": "data", "operation": "all_reduce", "calls": 1, "payload_bytes": 64,
-     "cadence": "epoch", "what": "loss sums"}])"));
+     "cadence": "epoch", "what": "loss sums"},
+    {"ranks": "0-2", "axis": "data", "operation": "all_reduce", "calls": 1, "payload_bytes": 24,
+     "cadence": "report", "what": "loss and norm"}])"));
   ASSERT_EQ(plan["actions"].size(), 12u);
   EXPECT_EQ(plan["actions"][5], (json{{"kind", "backward"},
                                       {"text", "backward(layer2/output)"},

@@ -85,9 +85,9 @@ CLI::Option* add_file(CLI::App& command, const char* flag, std::string& file,
 void add_progress(CLI::App& command, std::string& mode) {
   command
       .add_option("--progress", mode,
-                  "Lines on stderr that tell what is being done: " + join(names_of<ProgressMode>) +
-                      "; default: the variable TESSERA_PROGRESS, or auto")
-      ->type_name("MODE");
+                  "Lines on stderr that tell what is being done; default: the variable "
+                  "TESSERA_PROGRESS, or auto")
+      ->type_name(choices<ProgressMode>());
 }
 
 void add_run(CLI::App& app, TrainOptions& options) {

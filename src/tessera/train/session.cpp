@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -17,6 +18,17 @@ Size peak_of(const F& f) {
   const AllocationScope allocations("tessera::", MemSpace::name());
   f();
   return allocations.peak_bytes();
+}
+
+/// Returns true if `rank` is the first of the ranks that hold the same term of a sum over `ranks`.
+bool adds_term(const PlanInput& input, RankSet ranks, Size rank) {
+  const std::vector<std::string> added_over = axes_of(ranks, input);
+  const std::vector<Size> coordinates = input.mesh.coordinates(rank);
+  for (std::size_t a = 0; a < coordinates.size(); ++a)
+    if (coordinates[a] > 0 && std::find(added_over.begin(), added_over.end(),
+                                        input.mesh.axes()[a].name) == added_over.end())
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -113,10 +125,9 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   for (Size b = batches.begin; b < batches.end(); ++b)
     report.loss_count += plan_.input.loss_count(global_samples_[b]);
   reported_batches_ = next_batch_;
-  // Ranks along `model` hold the same sums of losses.
-  const bool adds_losses = plan_.model_coordinate(mesh_.rank()) == 0;
-  report_sums_(0) = adds_losses ? engine_->sums().own_losses(batches) : 0;
-  report_sums_(1) = engine_->own_squared_norm();
+  const auto adds = [&](RankSet ranks) { return adds_term(plan_.input, ranks, mesh_.rank()); };
+  report_sums_(0) = adds(RankSet::loss) ? engine_->sums().own_losses(batches) : 0;
+  report_sums_(1) = adds(RankSet::split) ? engine_->own_squared_norm() : 0;
   report_sums_(2) = wish;
   engine_->communicators()[RankSet::mesh].all_reduce(report_sums_);
   report.loss_sum += report_sums_(0);

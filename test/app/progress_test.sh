@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a run shows and writes while it trains.
+# usage: progress_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+program=$1 json_get=$2 inputs=$3
+shift 4
+launcher=("$@")
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+
+# Long enough for a line, which comes after 0.3 s.
+begin line
+launch run "$inputs/tutorial.toml" --set training.num_epochs=40000 --progress line
+expect_code 0
+tr '\r' '\n' < "$err" | grep -qE "^step [0-9,]+/320,000 \([0-9:]+ left\)  epoch [0-9,]+/40,000  loss [0-9.e-]+  gradient [0-9.e-]+  lr 0.001  [0-9,]+ samples/s  [0-9.]+ GFLOP/s  [0-9.]+ KiB" ||
+  fail "no line of progress"
+
+begin none
+launch run "$inputs/tutorial.toml"
+expect_code 0
+[ ! -s "$err" ] || fail "wrote to stderr with TESSERA_PROGRESS=none"
+
+begin unknown
+launch run "$inputs/tutorial.toml" --progress dots
+expect_code 1
+grep -qF -- "--progress = dots: must be one of auto, line, log, none" "$err" || fail "another error"
+[ "$(wc -l < "$err")" -eq 1 ] || fail "more than one line"
+
+begin metrics
+launch run "$inputs/tutorial.toml" --set output.metrics=m.jsonl --set output.tensorboard=events
+expect_code 0
+[ "$(wc -l < "$here/m.jsonl")" -eq 20 ] || fail "not one record per epoch"
+ls "$here"/events/events.out.tfevents.* > /dev/null || fail "no event file"
+
+begin no-place
+launch run "$inputs/tutorial.toml" --set output.metrics=/dev/full
+expect_code 1
+grep -qF "/dev/full: is not a regular file" "$err" || fail "another error"
+
+begin no-file
+launch run "$inputs/tutorial.toml" --set output.every_steps=5
+expect_code 1
+grep -qF "output.every_steps = 5: needs output.metrics or output.tensorboard" "$err" || fail "another error"
+
+# A disk that becomes full does not stop the training, but the exit code tells.
+begin full
+(ulimit -f 1 && launch run "$inputs/tutorial.toml" --set training.num_epochs=40 --set output.metrics=m.jsonl; exit "$code")
+code=$?
+expect_code 1
+grep -q "Final loss" "$out" || fail "no results"
+grep -q "warning: m.jsonl: cannot write to it: .*; training continues without metrics" "$err" || fail "no warning"
+
+conclude
