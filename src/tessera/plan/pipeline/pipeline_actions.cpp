@@ -156,9 +156,10 @@ class ReceiveOrder {
   }
 
   /// Returns the position of the pass on its stage before which the receive of its input starts:
-  /// one pass before the input is needed, or earlier if it is sent earlier. Of p stages, stage k
-  /// runs forward pass n in turn n + k, and backward pass n in turn n + p - 1 - k after its first
-  /// turn.
+  /// one pass before the input is needed, or earlier if it is sent earlier. Each stage runs the
+  /// passes of a kind one turn later than the stage before it in the direction of the messages:
+  /// with p stages, stage k runs forward pass n in turn n + k, and backward pass n in turn
+  /// n + p - 1 - k.
   std::size_t start(const PlacedPass& pass) const {
     const PlacedPass before = producer_of(pass, shape_).value();
     const Size number = numbers_.at(pass),

@@ -45,7 +45,8 @@ std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape&
 
 /// Adds messages to the passes of each stage. A receive is started one pass before the pass that
 /// needs it, or earlier if its message is sent earlier; a send is finished one pass later. So
-/// messages travel while a stage computes, and a send does not wait for its receive.
+/// messages travel while a stage computes, and a step takes no longer where sends wait for their
+/// receives.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
 /// Simulates the execution of the lists. Each send waits until the matching receive is started, as
