@@ -10,9 +10,10 @@ source "$(dirname "$0")/script_support.sh"
 
 # Long enough for a line, which comes after 0.3 s.
 begin line
-launch run "$inputs/tutorial.toml" --set training.num_epochs=40000 --progress line
+launch run "$inputs/tutorial.toml" --set training.num_epochs=20000 --progress line
 expect_code 0
-tr '\r' '\n' < "$err" | grep -qE "^step [0-9,]+/320,000 \([0-9:]+ left\)  epoch [0-9,]+/40,000  loss [0-9.e-]+  gradient [0-9.e-]+  lr 0.001  [0-9,]+ samples/s  [0-9.]+ GFLOP/s  [0-9.]+ KiB" ||
+# The width is that of a terminal of 80 columns.
+tr '\r' '\n' < "$err" | grep -qE "^step [0-9,]+/160,000 \([0-9:]+ left\)  epoch [0-9,]+/20,000  loss [0-9.e-]+  gr" ||
   fail "no line of progress"
 
 begin none
@@ -24,7 +25,7 @@ begin unknown
 launch run "$inputs/tutorial.toml" --progress dots
 expect_code 1
 grep -qF -- "--progress = dots: must be one of auto, line, log, none" "$err" || fail "another error"
-[ "$(wc -l < "$err")" -eq 1 ] || fail "more than one line"
+[ "$(grep -c "tessera: error" "$err")" -eq 1 ] || fail "not one line"
 
 begin metrics
 launch run "$inputs/tutorial.toml" --set output.metrics=m.jsonl --set output.tensorboard=events
@@ -41,13 +42,5 @@ begin no-file
 launch run "$inputs/tutorial.toml" --set output.every_steps=5
 expect_code 1
 grep -qF "output.every_steps = 5: needs output.metrics or output.tensorboard" "$err" || fail "another error"
-
-# A disk that becomes full does not stop the training, but the exit code tells.
-begin full
-(ulimit -f 1 && launch run "$inputs/tutorial.toml" --set training.num_epochs=40 --set output.metrics=m.jsonl; exit "$code")
-code=$?
-expect_code 1
-grep -q "Final loss" "$out" || fail "no results"
-grep -q "warning: m.jsonl: cannot write to it: .*; training continues without metrics" "$err" || fail "no warning"
 
 conclude

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports while a training runs: metrics in files, and progress for a person.
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -123,6 +125,32 @@ TEST(Metrics, FilesThatCannotBeOpenedStopAllRanks) {
   const std::string file = directory.file("missing/metrics.jsonl");
   EXPECT_EQ(error_everywhere([&] { run_with_metrics<float>(primes(), {.metrics = file}); }),
             file + ": cannot open it: No such file or directory");
+}
+
+// The limit on the size of files stands for a full disk.
+TEST(Metrics, AFullDiskDoesNotStopTheTraining) {
+  const SharedDirectory directory;
+  const std::string file = directory.file("metrics.jsonl");
+  Experiment setup = primes();
+  setup.training.num_epochs = 9;
+  Trainer<float> trainer(setup.model, setup.training, {}, {}, {.output = {.metrics = file}});
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{600, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  testing::internal::CaptureStderr();
+  const TrainingMetrics metrics = trainer.fit(setup.data);
+  const std::string warning = testing::internal::GetCapturedStderr();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  EXPECT_EQ(metrics.epoch_losses.size(), 9U);
+  const bool is_first = Communicator::world().rank() == 0;
+  const std::string reason = file + ": cannot write to it: No space left on device";
+  EXPECT_EQ(metrics.metrics_not_written, is_first ? reason : "");
+  EXPECT_EQ(warning, is_first
+                         ? "tessera: warning: " + reason + "; training continues without metrics\n"
+                         : "");
 }
 
 // Rank 0 chooses the steps of progress; the calls of the reports are planned.
