@@ -10,6 +10,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/kokkos_start.hpp>
+#include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 
 #include "cli/whole_number.hpp"
@@ -200,6 +201,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       ->type_name("FILE")
       ->excludes(&itself);
   app.footer(help_footer(examples, "", note));
+  std::string progress;
+  for (const char* command : {"run", "simulate", "calibrate"})
+    app.get_subcommand(command)
+        ->add_option("--progress", progress,
+                     "Lines on stderr that tell what is being done; default: the variable "
+                     "TESSERA_PROGRESS, or auto")
+        ->type_name(fmt::format("NAME:{{{}}}", join(names_of<ProgressMode>, ",")));
   for (CLI::App* command : app.get_subcommands({}))
     command->footer(help_footer(examples, command->get_name(), note));
 
@@ -210,6 +218,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
     throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
   }
+  set_progress_mode(progress);
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("simulate")) return simulate;

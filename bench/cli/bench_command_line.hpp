@@ -25,7 +25,8 @@ using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions,
                              JobsOptions, CompareOptions>;
 
 /// The command that the arguments after the program's name ask for; `list` is its study alone.
-/// Arguments that begin with --kokkos- are left to Kokkos. Throws Error with exit code usage.
+/// Sets the mode of progress. Arguments that begin with --kokkos- are left to Kokkos. Throws Error
+/// with exit code usage.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace tessera::bench

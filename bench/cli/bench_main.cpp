@@ -3,7 +3,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/process/progress.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/standard_streams.hpp>
 
@@ -62,7 +61,6 @@ Task task_for(const RunOptions& options) {
 }
 
 Task task_of(const std::vector<std::string>& arguments) {
-  set_progress_mode();
   return std::visit([](const auto& command) { return task_for(command); },
                     parse_command_line(arguments));
 }

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the page together, from the answer to the provenance."""
 
+import os
+import sys
 from collections import Counter
+from time import monotonic
 
 from . import answer, caveats, figures, predictions, provenance, tables
 from .contents import Figure, Points, Table, Text
@@ -31,8 +34,10 @@ def build(study, allow_mixed=False):
     differing = provenance.mixed(study)
     if allow_mixed or not differing:
         study.compare()
-    sections, left_out = {"": answer.blocks(study)}, []
+    begin, sections, left_out = monotonic(), {"": answer.blocks(study)}, []
     for title, makers in SECTIONS.items():
+        if monotonic() - begin > 2 and os.environ.get("TESSERA_PROGRESS") != "none":
+            print(f"report.py: {title}", file=sys.stderr)
         sections[title] = []
         for maker in makers:
             try:
