@@ -62,16 +62,19 @@ class TypedCaseRun final : public CaseRun {
     Verification result;
     LossCurve& curve = result.losses;
     session_.begin_traffic();
-    const Timer timer;
+    double stepping_seconds = 0;
     Reporter<T> reporter({.output = config_.output}, session_, config_.training.num_epochs,
                          config_.training.num_epochs);
     Size left = most_steps.value_or(std::numeric_limits<Size>::max());
     while (result.epochs < config_.training.num_epochs && left > 0) {
+      const Timer stepping;
       const std::vector<double> losses = session_.run_epoch([&] {
-        if (reporter.is_due()) reporter.report(result.epochs + 1, timer.seconds());
+        if (reporter.is_due())
+          reporter.report(result.epochs + 1, stepping_seconds + stepping.seconds());
         check_time();
         return --left > 0;
       });
+      stepping_seconds += stepping.seconds();
       if (session_.batches_done() > 0) break;
       curve.steps.insert(curve.steps.end(), losses.begin(), losses.end());
       ++result.epochs;

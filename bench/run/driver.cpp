@@ -239,14 +239,18 @@ ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
                   const std::vector<Case>& cases, LaunchState& launch,
                   const std::string& references) {
   Summary summary = write_summary(results);
-  const std::vector<Untried> next = untried(summary, cases, [&](const Case& point) {
-    return launch.has_run(point) ? launch.machine(point) : nullptr;
-  });
+  const std::string figures = figures_of_merit(summary);
+  write_text(results.path() / "figures_of_merit.txt", figures);
+  std::vector<Untried> next;
+  {
+    const Activity activity("searching for a faster configuration");
+    next = untried(summary, cases, [&](const Case& point) {
+      return launch.has_run(point) ? launch.machine(point) : nullptr;
+    });
+  }
   launch.set("untried", next);
   launch.write(results);
   if (!options.only.empty()) narrow(summary, options.only, results);
-  const std::string figures = figures_of_merit(summary);
-  write_text(results.path() / "figures_of_merit.txt", figures);
   print_output(summary_table(summary) + untried_text(next) + references + "\n" +
                (options.figures_of_merit ? figures : ""));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());

@@ -2,6 +2,8 @@
 #include "run/untried.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +22,7 @@ constexpr Size most_ranks = 32;
 std::vector<Candidate> candidates(const Case& point, const Machine& machine) {
   try {
     return advise(point.config, point.ranks(), machine).fits;
-  } catch (const ConfigError&) {
+  } catch (const Error&) {
     return {};
   }
 }
@@ -32,11 +34,24 @@ std::optional<double> predicted_step(const CaseResult& result) {
   return result.prediction->step_seconds;
 }
 
+/// Returns the axes that split something, whatever their order, and how they split the batch.
+/// `tensor` is `data` without an axis that splits the batch.
+std::pair<std::string, std::set<std::string>> split_of(const std::string& strategy,
+                                                       const std::string& mesh) {
+  std::set<std::string> axes;
+  for (const std::string& axis : split_text(mesh, ','))
+    if (!axis.ends_with("=1")) axes.insert(axis);
+  return {strategy == name_of(Strategy::tensor) ? std::string(name_of(Strategy::data)) : strategy,
+          axes};
+}
+
 bool is_tried(const Untried& one, const Summary& summary) {
   return std::any_of(summary.cases.begin(), summary.cases.end(), [&](const SummaryRow& row) {
     const nlohmann::json& factors = row.result.factors;
-    return row.result.status != "pending" && factors.at("strategy") == one.strategy &&
-           factors.at("mesh") == one.mesh && factors.at("microbatches") == one.microbatches;
+    return row.result.status != "pending" &&
+           split_of(factors.at("strategy"), factors.at("mesh")) ==
+               split_of(one.strategy, one.mesh) &&
+           factors.at("microbatches") == one.microbatches;
   });
 }
 
@@ -72,11 +87,15 @@ std::vector<Untried> untried(const Summary& summary, const std::vector<Case>& ca
 
 std::string untried_text(const std::vector<Untried>& list) {
   std::string text;
+  const std::string none = setting_types::as_json(TrainingConfig{}.activation_checkpointing);
   for (const Untried& one : list)
-    text +=
-        fmt::format("not tried: {} on {}, microbatches {}: predicted {} a step,\n  and {} for {}\n",
-                    one.strategy, one.mesh, one.microbatches, human_seconds(one.step_seconds),
-                    human_seconds(one.fastest_step_seconds), one.fastest);
+    text += fmt::format(
+        "not tried: {} on {}, microbatches {}{}: predicted {} a step,\n  and {} for {}\n",
+        one.strategy, one.mesh, one.microbatches,
+        one.activation_checkpointing == none
+            ? ""
+            : ", activation_checkpointing " + one.activation_checkpointing,
+        human_seconds(one.step_seconds), human_seconds(one.fastest_step_seconds), one.fastest);
   return text;
 }
 

@@ -153,6 +153,43 @@ TEST(Metrics, AFullDiskDoesNotStopTheTraining) {
                          : "");
 }
 
+TEST(Progress, RanksMustAgreeOnIt) {
+  const Communicator world = Communicator::world();
+  if (world.size() == 1) return;
+  Reporting reporting;
+  if (world.rank() == 0) reporting.line = [](const TrainingProgress&) { return std::string(); };
+  const Experiment setup = primes();
+  Trainer<float> trainer(setup.model, setup.training, {}, {}, reporting);
+  EXPECT_EQ(error_everywhere([&] { trainer.fit(setup.data); }),
+            "reporting.line = 0: on rank 1; must be the same on every rank, but rank 0 has 1");
+}
+
+// A second training continues the steps, and its first record has its own losses only.
+TEST(Metrics, OfASecondFitBeginAnew) {
+  const SharedDirectory directory;
+  const std::string file = directory.file("metrics.jsonl");
+  Experiment setup = primes();
+  setup.model.dtype = DType::float64;
+  Trainer<double> trainer(setup.model, setup.training, {}, {},
+                          {.output = {.metrics = file, .every_steps = 5}});
+  trainer.fit(setup.data);
+  setup.data.seed += 1;
+  const TrainingMetrics second = trainer.fit(setup.data);
+  const std::vector<nlohmann::json> records = records_of(file);
+  EXPECT_EQ(values_of(records, "step"), (std::vector<double>{5, 10}));
+  EXPECT_EQ(plan_violation(second), "");
+  Trainer<double> alone(setup.model, setup.training, {}, {},
+                        {.output = {.metrics = directory.file("alone.jsonl"), .every_steps = 1}});
+  alone.fit(primes().data);
+  alone.fit(setup.data);
+  const std::vector<double> losses =
+      values_of(records_of(directory.file("alone.jsonl")), "loss");  // of steps 1 to 12
+  ASSERT_EQ(losses.size(), 12U);
+  const double samples = 13 + 13 + 7 + 13;
+  const double mean = (13 * losses[6] + 13 * losses[7] + 7 * losses[8] + 13 * losses[9]) / samples;
+  EXPECT_NEAR(records[1]["loss"].get<double>(), mean, 1e-13);
+}
+
 // Rank 0 chooses the steps of progress; the calls of the reports are planned.
 TEST(Progress, AddsNoOtherCallsAndCountsAllSteps) {
   for_strategies(primes(), [&](const Experiment& setup, const std::string& what) {

@@ -201,6 +201,7 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     if (world.rank() != 0) return;
     if (!options.json.empty()) check_writable("--json", options.json);
     if (!options.trace.empty()) check_writable("--trace", options.trace);
+    if (!config.output.metrics.empty()) check_writable("output.metrics", config.output.metrics);
     if (!options.export_to.empty()) check_export(options.export_to);
   });
   if (options.print_config) {

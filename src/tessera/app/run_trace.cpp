@@ -22,10 +22,10 @@ void warn_of_missing_steps(const std::string& file, const std::vector<RankTrace>
   Size left_out = 0;
   for (const RankTrace& rank : ranks) left_out += rank.left_out;
   if (left_out > 0)
-    log_warning(
-        fmt::format("{}: has the first {} regions and calls; {} are left out. Trace fewer "
-                    "steps with --trace-steps.",
-                    file, most_traced_events, left_out));
+    log_warning(fmt::format(
+        "{}: has the first {} regions and calls of each rank; {} are left out. Trace fewer "
+        "steps with --trace-steps.",
+        file, most_traced_events / static_cast<Size>(ranks.size()), left_out));
   else if (std::all_of(ranks.begin(), ranks.end(),
                        [](const RankTrace& rank) { return rank.regions.empty(); }))
     log_warning(

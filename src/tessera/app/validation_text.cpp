@@ -20,8 +20,8 @@ struct Measure {
 };
 
 std::optional<double> best_loss(const Config& config) {
-  const auto of = row_of(config.data.kind).best_loss;
-  return of ? of(make_model(config.model)) : std::nullopt;
+  const auto of = row_of(config.data.kind).best_loss;  // over all targets
+  return of && !config.training.ignore_index ? of(make_model(config.model)) : std::nullopt;
 }
 
 std::optional<Measure> measure_of(const Config& config) {

@@ -15,6 +15,7 @@
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/config/config_agreement.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -190,7 +191,9 @@ void check_initial_weights(const std::string& path, const Communicator& ranks,
 template <class T>
 Size read_initial_weights(const std::string& path, const Communicator& ranks, Engine<T>& engine) {
   Size bytes = 0;
-  if (collectively(ranks, [&] { return is_hdf5(path); })) {
+  const bool is_checkpoint = collectively(ranks, [&] { return is_hdf5(path); });
+  check_same_everywhere(ranks, weights_key, is_checkpoint ? 1 : 0);
+  if (is_checkpoint) {
     const StoredArrays arrays = collectively(ranks, [&] {
       const StoredArrays stored = arrays_of_checkpoint(path);
       check_arrays_fit(path, stored, engine.plan().input.model);

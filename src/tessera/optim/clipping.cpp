@@ -51,6 +51,7 @@ template <class T>
 double sum_of_squares(const Vector<const T>& v) {
   double sum = 0;
   add_squares(v, Kokkos::View<double, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(&sum));
+  ExecSpace().fence("tessera::sum_of_squares");
   return sum;
 }
 

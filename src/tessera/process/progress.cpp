@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <sys/ioctl.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -73,13 +74,14 @@ class Screen {
     if (mode() == ProgressMode::none) return;
     activities_.back().due = first_due();
     activities_.back().reminder = 1.5 * first_due();  // an update may be about to come
-    if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
+    start_thread();
     wakes_.notify_all();
   }
 
   void pop() {
     const std::lock_guard lock(mutex_);
     activities_.pop_back();
+    wakes_.notify_all();
     if (!is_shown_) return;
     erase();
     if (!activities_.empty() && activities_.back().has_updates)
@@ -113,6 +115,15 @@ class Screen {
     return terminal() >= 0 ? ProgressMode::line : ProgressMode::log;
   }
 
+  /// Without a further thread, only updates are shown.
+  void start_thread() {
+    if (thread_.joinable()) return;
+    try {
+      thread_ = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {
+    }
+  }
+
   static double first_due() { return mode() == ProgressMode::line ? 0.3 : 2; }
 
   /// Returns the clock time at which to show the activity again.
@@ -123,16 +134,20 @@ class Screen {
       return now + std::clamp(now / 2, 2.0, 60.0);
     }
     const std::string line = one_line(text).substr(0, columns_of(terminal()) - 1);
-    fmt::print(stderr, "\r{}\x1b[K", line);
-    std::fflush(stderr);
+    print("\r" + line + "\x1b[K");
     is_shown_ = true;
     return now + 0.5;
   }
 
+  /// A terminal that has gone is no reason to stop.
+  static void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+
   void erase() {
     if (!is_shown_) return;
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    print("\r\x1b[K");
     is_shown_ = false;
   }
 

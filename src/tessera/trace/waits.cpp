@@ -40,20 +40,25 @@ void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
       const std::vector<Size> group = group_of(mesh, kind.first, static_cast<Size>(r));
       if (is_point_to_point(kind.second)) {
         double shortest = mine.front()->seconds;
-        for (const Size member : group)
-          for (const TracedCall* call : calls[member][kind])
+        for (const Size member : group) {
+          const auto theirs = calls[member].find(kind);  // a shortened trace may lack the kind
+          if (theirs == calls[member].end()) continue;
+          for (const TracedCall* call : theirs->second)
             shortest = std::min(shortest, call->seconds);
+        }
         for (TracedCall* call : mine) call->waiting = call->seconds - shortest;
         continue;
       }
       const std::size_t n = mine.size();
-      if (!std::all_of(group.begin(), group.end(),
-                       [&, &kind = kind](Size member) { return calls[member][kind].size() == n; }))
+      if (!std::all_of(group.begin(), group.end(), [&, &kind = kind](Size member) {
+            const auto theirs = calls[member].find(kind);
+            return theirs != calls[member].end() && theirs->second.size() == n;
+          }))
         continue;
       for (std::size_t i = 0; i < n; ++i) {
         double shortest = mine[i]->seconds;
         for (const Size member : group)
-          shortest = std::min(shortest, calls[member][kind][i]->seconds);
+          shortest = std::min(shortest, calls[member].at(kind)[i]->seconds);
         mine[i]->waiting = mine[i]->seconds - shortest;
       }
     }

@@ -41,6 +41,7 @@ MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
     if (failed)
       throw Error(ExitCode::usage, "output.tensorboard = {}: cannot be created: {}",
                   output.tensorboard, failed.message());
+    lock_.emplace(std::filesystem::path(output.tensorboard) / ".lock");
     events_.emplace(new_event_file(output.tensorboard, now));
     events_->append(event_version(now));
     events_->append(event_restart(now, steps + 1));

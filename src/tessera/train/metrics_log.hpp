@@ -26,6 +26,7 @@ class MetricsLog {
 
  private:
   std::optional<AppendFile> lines_, events_;
+  std::optional<AppendFile> lock_;  ///< an empty file, locked as long as events are written
   std::string failure_;
 };
 

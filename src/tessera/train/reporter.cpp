@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <tessera/comm/agree.hpp>
+#include <tessera/config/config_agreement.hpp>
 #include <tessera/train/reporter.hpp>
 
 namespace tessera {
@@ -43,6 +44,8 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
       last_step_(session.steps() - session.batches_done() +
                  epochs_left * session.data().num_batches()),
       epochs_(epochs) {
+  check_same_everywhere(session.world(), "reporting.line", reporting.line ? 1 : 0);
+  if (reporting.line) activity_.emplace("training: first steps");
   if (reporting.output.enabled()) {
     collectively(session.world(), [&] {
       if (is_first_rank_) log_.emplace(reporting.output, first_step_);
@@ -71,7 +74,7 @@ double Reporter<T>::steps_until_shown() const {
   constexpr double shortest = 1;  // second
   const double rate =
       static_cast<double>(session_.steps() - first_step_) / std::max(clock_.seconds(), 1e-9);
-  return std::max(1.0, std::floor(rate * std::max(shortest, activity_.seconds_until_due())));
+  return std::max(1.0, std::floor(rate * std::max(shortest, activity_->seconds_until_due())));
 }
 
 template <class T>
@@ -86,7 +89,7 @@ void Reporter<T>::report(Size epoch, double stepping_seconds) {
     next_shown_ = steps_until_next < static_cast<double>(last_step_)
                       ? step + static_cast<Size>(steps_until_next)
                       : never;
-    if (is_first_rank_ && activity_.seconds_until_due() <= 0) show(epoch, stepping_seconds);
+    if (is_first_rank_ && activity_->seconds_until_due() <= 0) show(epoch, stepping_seconds);
   }
   if (for_files) {
     next_record_ = next_record();
@@ -100,7 +103,7 @@ void Reporter<T>::show(Size epoch, double stepping_seconds) {
   const double rate = shown_.samples_per_second(stepping_seconds);
   const Plan& plan = session_.plan();
   const double batches_per_second = rate / static_cast<double>(plan.input.batch_size);
-  activity_.update(reporting_.line(
+  activity_->update(reporting_.line(
       {.report = shown_.take(stepping_seconds),
        .epoch = epoch,
        .epochs = epochs_,

@@ -76,7 +76,7 @@ class Reporter {
   Size first_step_, last_step_, epochs_;
   std::optional<MetricsLog> log_;  ///< on rank 0
   Timer clock_;
-  Activity activity_{"training: first steps"};
+  std::optional<Activity> activity_;  ///< with a line
   Window shown_, recorded_;
   Size next_shown_ = never, next_record_ = never;
 };

@@ -188,7 +188,8 @@ template <class T>
 void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
   since_ = {};
-  last_steps_since_ = samples_since_ = reported_samples_ = 0;
+  last_steps_since_ = samples_since_ = reported_samples_ = finished_loss_count_ = 0;
+  finished_losses_ = 0;
 }
 
 template <class T>

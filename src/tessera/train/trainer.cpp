@@ -17,6 +17,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/sample_checksums.hpp>
+#include <tessera/engine/replicas.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/train/trainer.hpp>
@@ -215,7 +216,13 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
 
   if (!path.empty()) read_checkpoint(path, state, metrics);
   if (reads_weights) {
-    read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
+    try {
+      read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
+      ReplicaCheck<T>(session_->plan(), mesh_, session_->engine())(0);  // nodes may differ in files
+    } catch (const Error&) {
+      session_.reset();  // it has a part of the weights
+      throw;
+    }
     metrics.init_from = weights;
   }
   const LossScale before = engine().loss_scale();
