@@ -36,7 +36,7 @@ ls "$here"/events/events.out.tfevents.* > /dev/null || fail "no event file"
 begin no-place
 launch run "$inputs/tutorial.toml" --set output.metrics=/dev/full
 expect_code 1
-grep -qF "/dev/full: is not a regular file" "$err" || fail "another error"
+grep -qF "output.metrics = /dev/full: must be a regular file, not a device" "$err" || fail "another error"
 
 begin no-file
 launch run "$inputs/tutorial.toml" --set output.every_steps=5

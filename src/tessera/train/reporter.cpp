@@ -71,7 +71,7 @@ Size Reporter<T>::next_record() const {
 /// Returns the number of steps until rank 0 wants to show progress again.
 template <class T>
 double Reporter<T>::steps_until_shown() const {
-  constexpr double shortest = 1;  // second
+  constexpr double shortest = 0.1;  // seconds
   const double rate =
       static_cast<double>(session_.steps() - first_step_) / std::max(clock_.seconds(), 1e-9);
   return std::max(1.0, std::floor(rate * std::max(shortest, activity_->seconds_until_due())));
