@@ -9,7 +9,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/append_file.hpp>
-#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 

@@ -23,7 +23,7 @@ struct TrainingProgress {
   double seconds_left = 0;
 };
 
-/// What a training tells while it runs. All ranks must agree on it.
+/// The files and the line that a training reports to. All ranks must agree on it.
 struct Reporting {
   OutputConfig output{};  ///< files, which rank 0 writes
   /// Returns the line that shows progress; none: nothing is shown.

@@ -23,7 +23,7 @@ struct Validation {
   std::optional<double> solution_error{};
 };
 
-/// What a training measured since its previous report, over all ranks.
+/// The measurements of the steps since the previous report, over all ranks.
 struct StepReport {
   Size step = 0;  ///< steps made, with those before a resumption
   double loss_sum = 0;
