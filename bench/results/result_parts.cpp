@@ -21,7 +21,7 @@ Json case_json(const Case& point) {
   Json axes = Json::array();
   for (const Axis& axis : point.mesh.axes())
     axes.push_back({{"name", axis.name}, {"size", axis.size}});
-  const auto products = half_products(compute_type(config), config.model.matmul_precision);
+  const auto products = half_products(config);
   // The model of a skipped case may be invalid.
   const Json parameters =
       point.skip_reason ? Json() : Json(make_model(config.model).num_parameters());

@@ -99,7 +99,7 @@ TEST(CommandLine, HelpAndVersion) {
 
 TEST(CommandLine, UsageErrorsAreOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "run, plan, checkpoint or info"},
+      {{}, "run, plan, checkpoint, diff or info"},
       {{"fly"}, "fly"},
       {{"run"}, "FILE"},
       {{"run", "a.toml", "b.toml"}, "b.toml"},

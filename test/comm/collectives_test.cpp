@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/split.hpp>
 
 #include "comm/comm_test_support.hpp"
@@ -228,6 +229,64 @@ TYPED_TEST(Collectives, SeveralRequestsAreInFlightAtOnce) {
     }
     for (const auto& v : views) {
       EXPECT_EQ(to_host(v), this->reduced(static_cast<Size>(v.size()), comm.size(), ReduceOp::sum));
+    }
+  }
+}
+
+/// Terms whose sum depends on the order.
+template <class T>
+T rounding_term(Size i, int rank) {
+  return T(1) / static_cast<T>(3 + 7 * i + 11 * rank) * static_cast<T>(rank % 3 == 0 ? 1000 : 1);
+}
+
+/// The sum over ranks [first, first + count) as a tree.
+template <class T>
+T tree_sum(Size i, int first, int count) {
+  if (count == 1) return rounding_term<T>(i, first);
+  return tree_sum<T>(i, first, count / 2) + tree_sum<T>(i, first + count / 2, count / 2);
+}
+
+TYPED_TEST(Collectives, SumsInATreeOverTheRanks) {
+  using T = TypeParam;
+  if constexpr (std::is_floating_point_v<T>) {
+    for (const CommOptions& way : all_ways()) {
+      const Communicator world = Communicator::world(way);
+      if (!is_power_of_two(world.size())) {
+        EXPECT_NE(test::message_of([&] { world.sum_in_tree(); }).find("power of two"),
+                  std::string::npos);
+        continue;
+      }
+      world.sum_in_tree();
+      const int size = world.size(), rank = world.rank();
+      bool is_chain = true;
+      for (const Size n : {0, 1, 5, 64, 4099}) {
+        const auto terms = [&] {
+          return make_vector<T>(n, [&](Size i) { return rounding_term<T>(i, rank); });
+        };
+        std::vector<T> expected;
+        for (Size i = 0; i < n; ++i) {
+          expected.push_back(tree_sum<T>(i, 0, size));
+          T chain = 0;
+          for (int r = 0; r < size; ++r) chain += rounding_term<T>(i, r);
+          is_chain = is_chain && chain == expected.back();
+        }
+        const Vector<T> all = terms(), started = terms(), part = terms();
+        world.all_reduce(all);
+        EXPECT_EQ(to_host(all), expected) << n;
+        Request request = world.iall_reduce(started);
+        while (!request.test()) continue;
+        EXPECT_EQ(to_host(started), expected) << n;
+        world.reduce_scatter(part);
+        const Range own = balanced_split(n, size, rank);
+        const std::vector<T> values = to_host(part);
+        EXPECT_TRUE(std::equal(expected.begin() + own.begin, expected.begin() + own.end(),
+                               values.begin() + own.begin))
+            << n;
+      }
+      // Other orders give other bits, so they would be found.
+      if (size > 2) {
+        EXPECT_FALSE(is_chain);
+      }
     }
   }
 }

@@ -37,6 +37,9 @@ constexpr CommandExamples examples[] = {
     {"checkpoint",
      R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays
 )"},
+    {"diff",
+     R"(  tessera diff one.hashes four.hashes               the first step and tensor that differ
+)"},
     {"info", R"(  mpirun -n 4 tessera info                          what a job on 4 ranks finds
 )"},
 };
@@ -198,6 +201,13 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
       ->type_name("FILE");
 }
 
+void add_diff(CLI::App& app, DiffOptions& options) {
+  CLI::App& diff = *app.add_subcommand(
+      "diff", "Compare two trainings by their hashes or checkpoints, without MPI");
+  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.h5)")->required();
+  diff.add_option("B", options.b, "The same of the other training")->required();
+}
+
 const std::string hint = "; see tessera --help";
 
 }  // namespace
@@ -213,6 +223,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_inspect(app, plan);
   CheckpointOptions checkpoint;
   add_checkpoint(app, checkpoint);
+  DiffOptions diff;
+  add_diff(app, diff);
   app.add_subcommand("info", "Show what this program was built with and what it runs on");
   app.footer(help_footer(examples, "", note));
   for (CLI::App* command : app.get_subcommands({}))
@@ -228,9 +240,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
     throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
   }
-  const bool plans = app.got_subcommand("plan"), checks = app.got_subcommand("checkpoint");
-  if (for_kokkos && ((plans && !plan.live) || checks))
-    throw Error(ExitCode::usage, std::string(plans ? "plan" : "checkpoint") +
+  const bool plans = app.got_subcommand("plan"), checks = app.got_subcommand("checkpoint"),
+             compares = app.got_subcommand("diff");
+  if (for_kokkos && ((plans && !plan.live) || checks || compares))
+    throw Error(ExitCode::usage, std::string(plans    ? "plan"
+                                             : checks ? "checkpoint"
+                                                      : "diff") +
                                      " does not start Kokkos and takes no --kokkos- arguments" +
                                      hint);
   if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty()))
@@ -245,8 +260,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (app.got_subcommand("run")) return run;
   if (plans || app.got_subcommand("inspect")) return plan;
   if (checks) return checkpoint;
+  if (compares) return diff;
   if (app.got_subcommand("info")) return InfoOptions{};
-  throw Error(ExitCode::usage, "a command is required: run, plan, checkpoint or info" + hint);
+  throw Error(ExitCode::usage, "a command is required: run, plan, checkpoint, diff or info" + hint);
 }
 
 }  // namespace tessera

@@ -83,7 +83,17 @@ struct CheckpointOptions {
 /// complete checkpoint.
 ExitCode checkpoint_command(const CheckpointOptions& options);
 
-using Command = std::variant<ShowText, TrainOptions, PlanOptions, CheckpointOptions, InfoOptions>;
+struct DiffOptions {
+  std::string a{}, b{};  ///< two files of output.hashes, or two checkpoints
+};
+
+/// `tessera diff`: prints the first step and the tensor whose hashes differ, or how far the arrays
+/// of two checkpoints differ. Starts neither MPI nor a device. Returns ExitCode::wrong_result if
+/// they differ. Throws Error (usage) for files that cannot be compared.
+ExitCode diff_command(const DiffOptions& options);
+
+using Command =
+    std::variant<ShowText, TrainOptions, PlanOptions, CheckpointOptions, DiffOptions, InfoOptions>;
 
 /// Parses the arguments after the program's name. Needs neither MPI nor a device. Leaves arguments
 /// that begin with --kokkos- to Kokkos. Throws Error (usage).

@@ -17,6 +17,10 @@ Task task_for(const CheckpointOptions& options) {
   return SingleTask([options](Size) { return checkpoint_command(options); });
 }
 
+Task task_for(const DiffOptions& options) {
+  return SingleTask([options](Size) { return diff_command(options); });
+}
+
 Task task_for(const TrainOptions& options) {
   return ParallelTask([options](Runtime& runtime) {
     // A closed pipe must not end a run whose results also go to a file.

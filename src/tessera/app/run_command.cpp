@@ -58,7 +58,7 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
   document["provenance"] = provenance;
-  if (const auto products = half_products(compute_type(config), config.model.matmul_precision))
+  if (const auto products = half_products(config))
     document["provenance"]["products"] = name_of(*products);
   document["provenance"]["placement"] = placement_json(ranks);
   return document;

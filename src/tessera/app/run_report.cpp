@@ -73,7 +73,7 @@ std::string data_shape(Size samples, Size positions, Size columns) {
 
 std::string precision_text(const Config& config) {
   const MatmulPrecision precision = config.model.matmul_precision;
-  const auto products = half_products(compute_type(config), precision);
+  const auto products = half_products(config);
   if (!products) return "";
   return fmt::format("Precision:    {} (products: {})\n",
                      precision == MatmulPrecision::tf32

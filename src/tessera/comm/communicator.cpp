@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/process/wait_limit.hpp>
@@ -23,7 +25,8 @@ std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const detail:
                       : has_nccl                 ? Unfit::out_of_reach
                                                  : unfit_for_mpi();
   std::unique_ptr<Transport> transport = make_mpi_transport(comm, options, site);
-  if (unfit != Unfit::none) transport = make_host_staging(std::move(transport), rank, unfit);
+  if (unfit != Unfit::none || !on_host)
+    transport = make_host_staging(std::move(transport), rank, unfit);
   if (has_nccl) transport = make_nccl_transport(std::move(transport), comm, options, site);
   return transport;
 }
@@ -60,6 +63,15 @@ void prepare(CommunicatorState& state, const Call& call) {
   check_call(state, call);
   if (state.size == 1) return copy(call.in, call.out);
   (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
+}
+
+/// Returns the call with the order of its sum. Two ranks have only one order.
+Call in_order(const CommunicatorState& state, const Call& call) {
+  Call ordered = call;
+  ordered.in_tree = state.sums_in_tree && state.size > 2 && is_reduction(call.operation) &&
+                    call.op == ReduceOp::sum &&
+                    (call.in.type == DType::float32 || call.in.type == DType::float64);
+  return ordered;
 }
 
 /// Takes over `control`. A communicator of one rank keeps nothing of MPI.
@@ -135,12 +147,21 @@ void Communicator::barrier(Site site) const {
   run({.operation = Operation::barrier, .site = site});
 }
 
+void Communicator::sum_in_tree() const {
+  CommunicatorState& state = checked(state_);
+  if (!is_power_of_two(state.size))
+    throw Error(ExitCode::communication,
+                "axis {}: a tree of sums over {} ranks needs a power of two", state.axis,
+                state.size);
+  state.sums_in_tree = true;
+}
+
 void Communicator::run(const Call& call) const {
   CommunicatorState& state = checked(state_);
   if (state.size == 1) return prepare(state, call);
   const detail::CallScope scope(state, call);
   prepare(state, call);
-  state.transport->run(call);
+  state.transport->run(in_order(state, call));
 }
 
 Request Communicator::start_call(const Call& call, std::any views) const {
@@ -155,7 +176,7 @@ Request Communicator::start_call(const Call& call, std::any views) const {
   flight->comm = state_;
   flight->views = std::move(views);
   flight->watched = scope.waited_for();
-  flight->pending = state.transport->start(call);
+  flight->pending = state.transport->start(in_order(state, call));
   return Request(std::move(flight));
 }
 

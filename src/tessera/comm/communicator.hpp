@@ -69,6 +69,11 @@ class Communicator {
   /// The library that was chosen for device Views, and the reason.
   const BackendChoice& backend() const;
 
+  /// From now on, sums of floating-point numbers are added in a tree over the ranks, so that the
+  /// order of additions depends neither on the library nor on the transport. Throws Error
+  /// (communication) unless the number of ranks is a power of two. The same on all ranks.
+  void sum_in_tree() const;
+
   /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
   template <class V>
   void all_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {

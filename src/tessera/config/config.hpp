@@ -123,6 +123,8 @@ struct OutputConfig {
   std::string metrics{};      ///< file of JSON lines; empty: none
   std::string tensorboard{};  ///< directory for TensorBoard's event files; empty: none
   Size every_steps = 0;       ///< steps between records; 0: one at the end of each epoch
+  std::string hashes{};       ///< file of hashes, JSON lines; empty: none
+  Size hash_every_steps = 1;  ///< steps between hashes
 
   bool enabled() const { return !metrics.empty() || !tensorboard.empty(); }
 };
@@ -139,5 +141,10 @@ struct Config {
 
 /// Returns the type that layers compute with.
 DType compute_type(const Config& config);
+
+/// Returns the implementation of products whose operands have fewer bits than their sums; none for
+/// others. In a fixed order of sums 16-bit products are emulated, because the bits of native ones
+/// depend on the strides of operands, which depend on the mesh.
+std::optional<HalfProducts> half_products(const Config& config);
 
 }  // namespace tessera

@@ -127,6 +127,12 @@ void check_training(const Config& config) {
   if (training.microbatches > training.batch_size)
     reject("training.microbatches", training.microbatches,
            "must be at most training.batch_size = {}", training.batch_size);
+  const Numerics defaults;
+  for (const auto& [key, value, standard] :
+       {std::tuple{"numerics.grains", training.numerics.grains, defaults.grains},
+        std::tuple{"numerics.model_grains", training.numerics.model_grains, defaults.model_grains}})
+    if (!training.numerics.reproducible && value != standard)
+      reject(key, value, "needs numerics.reproducible = true");
   validate(training.optimizer);
   validate(training.schedule);
   validate(training.clip);
@@ -153,6 +159,8 @@ void check_checkpoint(const Config& config) {
 void check_output(const OutputConfig& output) {
   if (!output.enabled() && output.every_steps > 0)
     reject("output.every_steps", output.every_steps, "needs output.metrics or output.tensorboard");
+  if (output.hashes.empty() && output.hash_every_steps != OutputConfig{}.hash_every_steps)
+    reject("output.hash_every_steps", output.hash_every_steps, "needs output.hashes");
 }
 
 /// Checks that the sizes of the configuration are those of the launch.
@@ -308,6 +316,12 @@ DType compute_type(const Config& config) {
       break;
   }
   return config.model.dtype;
+}
+
+std::optional<HalfProducts> half_products(const Config& config) {
+  if (config.training.numerics.reproducible && is_half(compute_type(config)))
+    return HalfProducts::emulated;
+  return half_products(compute_type(config), config.model.matmul_precision);
 }
 
 Size planned_ranks(const Config& config) {

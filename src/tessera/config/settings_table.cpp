@@ -69,6 +69,7 @@ auto& model(auto& c) { return c.model; }
 auto& network(auto& c) { return c.model.mlp; }
 auto& data(auto& c) { return c.data; }
 auto& training(auto& c) { return c.training; }
+auto& numerics(auto& c) { return c.training.numerics; }
 auto& optimizer(auto& c) { return c.training.optimizer; }
 auto& schedule(auto& c) { return c.training.schedule; }
 auto& clip(auto& c) { return c.training.clip; }
@@ -168,6 +169,17 @@ std::vector<Setting> make_settings() {
           "the number of layers per segment, of which only the inputs are kept"),
       TESSERA_SETTING(training, check_replicas_every, "steps between replica checks; 0: never",
                       not_negative),
+
+      TESSERA_SETTING(numerics, reproducible,
+                      "sum in an order that is the same on every mesh, so that all of them compute "
+                      "the same bits"),
+      TESSERA_SETTING(numerics, grains,
+                      "parts of a batch that are summed first, a power of two; every rank and "
+                      "microbatch gets whole grains",
+                      positive),
+      TESSERA_SETTING(numerics, model_grains,
+                      "parts of the dimensions that the axis model may split, a power of two",
+                      positive),
 
       TESSERA_SETTING(optimizer, kind, "update rule"),
       TESSERA_SETTING(optimizer, momentum, "momentum of sgd, below 1"),
@@ -270,6 +282,10 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(output, every_steps,
                       "steps between records of metrics; 0: one at the end of each epoch",
                       not_negative),
+      TESSERA_SETTING(output, hashes,
+                      "file of hashes of loss, gradients and parameters, one JSON object per line, "
+                      "for tessera diff; empty: none"),
+      TESSERA_SETTING(output, hash_every_steps, "steps between hashes", positive),
   };
 }
 #undef TESSERA_SETTING

@@ -19,8 +19,10 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.threads = distributed.threads.value_or(0);
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
+  // The bits of native products depend on the strides of operands, which depend on the mesh.
   input.emulates_products =
-      is_half(input.compute_type) && half_products(input.compute_type) == HalfProducts::emulated;
+      is_half(input.compute_type) &&
+      (half_products(input.compute_type) == HalfProducts::emulated || input.numerics.reproducible);
   input.precision = config.model.matmul_precision;
   input.rounds_natively = has_native_tf32();
   input.samples = config.data.samples;
@@ -34,6 +36,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.clips_by_value = training.clip.value.has_value();
   input.clips_by_norm = training.clip.global_norm.has_value();
   input.writes_checkpoints = config.checkpoint.enabled();
+  input.hashes_steps = !config.output.hashes.empty();
   return input;
 }
 

@@ -10,12 +10,15 @@ namespace tessera {
 
 template <class T>
 BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunicators& communicators,
-                                const StateArena<T>& used, const StateArena<State>& gradients)
+                                const StateArena<T>& used, const StateArena<State>& gradients,
+                                const GradientTree<State>& tree)
     : stage_(plan.stage(rank)),
       state_(plan.state(rank)),
       communicators_(communicators),
       used_(used),
       gradients_(gradients),
+      tree_(tree),
+      in_fixed_order_(plan.input.numerics.reproducible),
       incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
       scatter_scratch_(
           allocate_vector<State>("tessera::reduce_scatter_scratch", state_.scatter_scratch)),
@@ -72,8 +75,12 @@ void BucketTraffic<T>::reduce(const Action& action) {
 }
 
 template <class T>
-void BucketTraffic<T>::reduce_rows(const Action& action) const {
+void BucketTraffic<T>::reduce_rows(const Action& action, Size microbatch) const {
   const UnitPlan& unit = stage_.parameters.units[action.index];
+  if (in_fixed_order_) {
+    ranks_of(action).all_reduce(tree_.part(microbatch, unit.bucket, unit.partial_gradients));
+    return tree_.complete(microbatch, unit.bucket, unit.partial_gradients);
+  }
   const Range own = state_.owned_gradients(unit.bucket, unit.partial_gradients);
   if (own.count > 0) ranks_of(action).all_reduce(gradients_.range(own));
 }

@@ -6,6 +6,7 @@
 #include <tessera/base/view.hpp>
 #include <tessera/comm/request.hpp>
 #include <tessera/engine/arenas.hpp>
+#include <tessera/engine/gradient_tree.hpp>
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -22,7 +23,8 @@ class BucketTraffic {
   /// `used` are the parameters that layers read and that ranks gather. Allocates the buffers of
   /// reductions.
   BucketTraffic(const Plan& plan, Size rank, const PlanCommunicators& communicators,
-                const StateArena<T>& used, const StateArena<State>& gradients);
+                const StateArena<T>& used, const StateArena<State>& gradients,
+                const GradientTree<State>& tree);
 
   /// Gathers a bucket's parameters from the shares of all ranks.
   void gather(const Action& action);
@@ -31,8 +33,9 @@ class BucketTraffic {
   void reduce_scatter(const Action& action, Size microbatch);
   /// Sums a bucket's gradient, or the rank's share of it, over the replicas.
   void reduce(const Action& action);
-  /// Sums UnitPlan::partial_gradients over `model`.
-  void reduce_rows(const Action& action) const;
+  /// Sums UnitPlan::partial_gradients over `model`: the rank's share of them, at the end of a step,
+  /// or all of them in one microbatch, if sums have a fixed order.
+  void reduce_rows(const Action& action, Size microbatch) const;
 
   /// Returns the number of calls that are started and not yet finished.
   Size in_flight() const { return in_flight_; }
@@ -55,6 +58,8 @@ class BucketTraffic {
   const PlanCommunicators& communicators_;
   StateArena<T> used_;
   StateArena<State> gradients_;
+  const GradientTree<State>& tree_;
+  bool in_fixed_order_;
   Vector<State> incoming_;         ///< StatePlan::incoming
   Vector<State> scatter_scratch_;  ///< StatePlan::scatter_scratch
   std::vector<std::vector<Range>>

@@ -8,6 +8,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/engine/dataset.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/random/permutation.hpp>
 
 namespace tessera {
@@ -44,7 +45,7 @@ void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions,
 
 template <class T>
 Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
-    : mesh_(plan.input.mesh),
+    : input_(plan.input),
       rank_(rank),
       samples_(samples),
       batch_size_(plan.input.batch_size),
@@ -112,7 +113,7 @@ void Dataset<T>::fill(const DataConfig& config, const ModelSpec& model, Size fir
   if (!compact_) add_rows({0, samples_}, first);
   Size done = 0;
   for (Size k = 0; compact_ && k < num_batches(); ++k) {
-    const Range share = batch_share(mesh_, batch_samples(k), rank_);
+    const Range share = batch_share(input_, batch_samples(k), rank_);
     add_rows({done, share.count}, first + k * batch_size_ + share.begin);
     done += share.count;
   }
@@ -128,8 +129,8 @@ Size Dataset<T>::batch_samples(Size k) const {
 template <class T>
 Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
   const Size samples = batch_samples(k);
-  const Range share = batch_share(mesh_, samples, rank_);
-  const Size full_share = batch_share(mesh_, batch_size_, rank_).count;
+  const Range share = batch_share(input_, samples, rank_);
+  const Size full_share = batch_share(input_, batch_size_, rank_).count;
   const Size begin = compact_ ? k * full_share : k * batch_size_ + share.begin;
   const auto rows = [&](Size first, Size positions) {
     return Range{first * positions, share.count * positions};

@@ -57,7 +57,7 @@ class Dataset {
   void fill(const DataConfig& config, const ModelSpec& model, Size first);
   Size batch_samples(Size k) const;  ///< samples of batch k over all ranks
 
-  MeshShape mesh_;
+  PlanInput input_;
   Size rank_ = 0;
   Size samples_ = 0;
   Size batch_size_ = 0;

@@ -7,6 +7,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
+#include <tessera/plan/grains.hpp>
 
 namespace tessera {
 namespace {
@@ -53,15 +54,20 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       parameters_(StateArena<State>::parameters(state_)),
       used_(used_parameters<Compute>(state_, parameters_)),
       gradients_(StateArena<State>::gradients(state_)),
+      gradient_tree_(state_, gradients_),
       frame_(plan_, mesh.rank()),
-      operands_(plan_, mesh.rank(), frame_, used_, gradients_),
-      buckets_(plan_, mesh.rank(), communicators_, used_, gradients_),
+      operands_(plan_, mesh.rank(), frame_, used_, gradient_tree_),
+      grains_(plan_, mesh.rank()),
+      buckets_(plan_, mesh.rank(), communicators_, used_, gradients_, gradient_tree_),
       messages_(stage_),
       sums_(plan_.input, stage_, communicators_),
       optimizer_step_(plan_, mesh.rank(), state_, options.optimizer, options.clip, communicators_,
                       sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
-      evaluation_calls_(stage_.evaluation.size()) {
+      evaluation_calls_(stage_.evaluation.size()),
+      first_loss_grain_(plan.input.numerics.reproducible
+                            ? batch_coordinate(plan.input, mesh.rank()) * plan.input.rank_grains()
+                            : 0) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
@@ -108,7 +114,8 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
 
 template <class T>
 auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> Microbatch<State> {
-  const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
+  const Range part =
+      split_in_grains(batch.samples, plan_.input.rank_grains(), plan_.input.microbatches, number);
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
@@ -148,7 +155,7 @@ void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& cal
     case StepOperation::reduce:
       return buckets_.reduce(action);
     case StepOperation::reduce_rows:
-      return buckets_.reduce_rows(action);
+      return buckets_.reduce_rows(action, now.microbatch.number);
     default:
       return optimizer_step_.act(action, now.learning_rate);
   }
@@ -162,10 +169,22 @@ void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& m
   const Region region((is_forward ? names.forward : names.backward).c_str());
   LayerCall<Compute>& call = operands_.of(action, made, now.microbatch);
   if (row_of(call.layer).reads_batch) call.batch = facts_of(action, now);
-  MemoryGuard guard;
-  close_arenas(guard);
-  for_each_operand(call, [&](const auto& view) { guard.open(view); });
-  is_forward ? forward(call) : backward(call);
+  {
+    MemoryGuard guard;
+    close_arenas(guard);
+    for_each_operand(call, [&](const auto& view) { guard.open(view); });
+    is_forward ? grains_.forward(action.index, call) : grains_.backward(action.index, call);
+  }
+  if (!is_forward && action.gradients != Gradients::of_inputs)
+    operands_.complete_gradients(action.index, now.microbatch.number);
+}
+
+/// Returns the position of the loss sum of a grain of the microbatch.
+template <class T>
+Size Engine<T>::loss_slot(const Now& now, Size grain) const {
+  return sums_.at(
+      now.batch_number,
+      first_loss_grain_ + now.microbatch.number * plan_.input.microbatch_grains() + grain);
 }
 
 template <class T>
@@ -174,7 +193,7 @@ auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFac
   facts.from_prior = now.microbatch.from_prior;
   if (action.is(StepOperation::forward) && !action.recomputes &&
       row_of(operands_.layer(action.index)).adds_loss)
-    facts.loss = sums_.all().data() + sums_.at(now.batch_number, now.microbatch.number) + 1;
+    facts.loss = sums_.all().data() + loss_slot(now, 0) + 1;
   facts.gradient_scale =
       static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.microbatch));
   return facts;

@@ -13,6 +13,7 @@
 #include <tessera/engine/bucket_traffic.hpp>
 #include <tessera/engine/dataset.hpp>
 #include <tessera/engine/frame.hpp>
+#include <tessera/engine/layer_grains.hpp>
 #include <tessera/engine/layer_operands.hpp>
 #include <tessera/engine/optimizer_step.hpp>
 #include <tessera/engine/plan_communicators.hpp>
@@ -71,6 +72,7 @@ class Engine {
 
   /// Returns the sums of losses and errors.
   StepSums& sums() { return sums_; }
+  const StepSums& sums() const { return sums_; }
 
   /// Continues after `steps` steps, when parameters and moments are already set. `first_loss_sums`
   /// are those that StepSums returned at that step. Collective over the mesh.
@@ -116,9 +118,10 @@ class Engine {
   void loss_terms(const Action& action, const Microbatch<State>& batch) const;
   void loss(const Action& action, const Now& now, bool wants_gradient) const;
   void add_error(const Action& action, const Microbatch<State>& batch) const;
+  Size loss_slot(const Now& now, Size grain) const;
   Size loss_divisor(const Microbatch<State>& batch) const;
   template <class E>
-  Matrix<const E> in_loss_shape(const Matrix<const E>& all, const Microbatch<State>& batch) const;
+  Matrix<const E> in_loss_shape(const Matrix<const E>& all, Size samples) const;
   void close_arenas(MemoryGuard& guard) const;
 
   Plan plan_;
@@ -129,8 +132,10 @@ class Engine {
   StateArena<State> parameters_;
   StateArena<Compute> used_;  ///< the parameters that layers read: the same memory, or copies
   StateArena<State> gradients_;
+  GradientTree<State> gradient_tree_;
   Frame<Compute> frame_;
   LayerOperands<Compute> operands_;
+  LayerGrains<Compute> grains_;
   BucketTraffic<Compute> buckets_;
   StageMessages messages_;
   StepSums sums_;
@@ -143,6 +148,7 @@ class Engine {
   };
   std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
+  Size first_loss_grain_;  ///< number of the rank's first loss sum in a batch
 };
 
 }  // namespace tessera

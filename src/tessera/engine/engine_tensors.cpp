@@ -77,10 +77,9 @@ void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
 /// Returns a prediction or targets in the shape in which the loss counts rows (LossShape).
 template <class T>
 template <class E>
-Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all,
-                                         const Microbatch<State>& batch) const {
+Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all, Size samples) const {
   const LossShape shape =
-      loss_shape(plan_.input.loss, batch.samples, plan_.input.model.output_positions(),
+      loss_shape(plan_.input.loss, samples, plan_.input.model.output_positions(),
                  static_cast<Size>(all.extent(1)));
   return alias_matrix(all.data(), shape.rows, shape.cols);
 }
@@ -124,34 +123,44 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   const Region region("tessera::loss");
   const Operands& operands = action.operands;
   const Microbatch<State>& batch = now.microbatch;
-  const auto prediction = in_loss_shape(frame_.read(operands.inputs[0], batch), batch);
+  const auto prediction = frame_.read(operands.inputs[0], batch);
   LossDetails<State> details{loss_scale().value(), options_.boundary_weight};
-  if (operands.terms != no_slot) {
-    details.first_class = operands_.layers().back().out_begin;
-    details.classes = plan_.input.model.output_width();
-    details.terms = frame_.in_state_type(operands.terms, batch);
-  }
   if (const auto& ignored = plan_.input.model.ignore_index) {
     details.ignored = static_cast<double>(*ignored);
     if (wants_gradient) details.counted = sums_.all().data() + sums_.places().first_count();
     details.targets = plan_.input.loss_count(batch.global_samples);
     details.averages = !options_.sum_gradients;
   }
+  Matrix<const State> terms;
+  if (operands.terms != no_slot) {
+    details.first_class = operands_.layers().back().out_begin;
+    details.classes = plan_.input.model.output_width();
+    terms = frame_.in_state_type(operands.terms, batch);
+  }
   const Matrix<Compute> gradient =
       wants_gradient ? frame_(operands.output_gradient, batch) : Matrix<Compute>();
   MemoryGuard guard;
   close_arenas(guard);
-  guard.open(prediction), guard.open(details.terms), guard.open(gradient);
-  loss_and_gradient<Compute>(plan_.input.loss, prediction, in_loss_shape(batch.y, batch),
-                             loss_divisor(batch), sums_.all(),
-                             sums_.at(now.batch_number, batch.number), gradient, details);
+  guard.open(prediction), guard.open(terms), guard.open(gradient);
+  const Size grains = plan_.input.microbatch_grains();
+  for (Size g = 0; g < grains; ++g) {
+    const Range samples = balanced_split(batch.samples, grains, g);
+    const auto of_grain = [&](const auto& all) {
+      const Size unit = batch.samples == 0 ? 0 : static_cast<Size>(all.extent(0)) / batch.samples;
+      return rows_of(all, {samples.begin * unit, samples.count * unit});
+    };
+    details.terms = of_grain(terms);
+    loss_and_gradient<Compute>(plan_.input.loss, in_loss_shape(of_grain(prediction), samples.count),
+                               in_loss_shape(of_grain(batch.y), samples.count), loss_divisor(batch),
+                               sums_.all(), loss_slot(now, g), of_grain(gradient), details);
+  }
 }
 
 template <class T>
 void Engine<T>::add_error(const Action& action, const Microbatch<State>& batch) const {
-  add_solution_error<Compute>(in_loss_shape(frame_.read(action.operands.inputs[0], batch), batch),
-                              in_loss_shape(batch.y, batch), sums_.all(),
-                              sums_.places().first_error());
+  add_solution_error<Compute>(
+      in_loss_shape(frame_.read(action.operands.inputs[0], batch), batch.samples),
+      in_loss_shape(batch.y, batch.samples), sums_.all(), sums_.places().first_error());
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

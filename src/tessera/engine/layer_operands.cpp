@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/layer_operands.hpp>
+#include <tessera/plan/grains.hpp>
 
 namespace tessera {
+namespace {
+
+HalfProducts half_products_of(const PlanInput& input) {
+  return input.emulates_products ? HalfProducts::emulated : half_products(input.compute_type);
+}
+
+}  // namespace
 
 template <class T>
 LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame,
-                                const StateArena<T>& used, const StateArena<State>& gradients)
+                                const StateArena<T>& used, const GradientTree<State>& gradients)
     : stage_(plan.stage(rank)),
       frame_(frame),
       used_(used),
@@ -14,20 +22,27 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
       layers_(plan.local_layers(rank)),
       adds_microbatches_(!plan.state(rank).reduces_every_microbatch),
       views_(layers_.size()),
-      gemm_(plan.input.precision, matmul_scratch(plan, rank)),
+      gemm_(plan.input.precision, matmul_scratch(plan, rank), half_products_of(plan.input),
+            plan.input.numerics.reproducible),
       scratch_(allocate_vector<State>("tessera::layer_scratch", layer_scratch(plan, rank))) {
   for (const ParameterPlan& parameter : stage_.parameters.parameters)
     views_[parameter.layer].push_back(
         {parameter.bucket,
-         {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)}});
+         {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)},
+         parameter.partial_gradient && plan.input.mesh.size_of("model") > 1});
+  for (std::size_t l = 0; l < layers_.size(); ++l)
+    blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.layouts[l]));
 }
 
 template <class T>
 LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall<T>>& call,
                                    const Microbatch<State>& batch) const {
   if (!call || call->samples != batch.samples) call.emplace(make(action, batch));
-  if (action.is(StepOperation::backward))
-    call->add_parameter_gradients = batch.number > 0 && adds_microbatches_;
+  if (action.is(StepOperation::backward)) {
+    call->add_parameter_gradients =
+        batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
+    if (gradients_.sums_in_tree()) set_parameter_gradients(*call, action, batch.number);
+  }
   // The batch has another address in every step and microbatch.
   const std::vector<SlotId>& inputs = action.operands.inputs;
   if constexpr (std::is_same_v<State, T>)
@@ -38,7 +53,7 @@ LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall
 
 template <class T>
 LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State>& batch) const {
-  LayerCall<T> call{layers_[action.index], gemm_, batch.samples};
+  LayerCall<T> call{layers_[action.index], gemm_, batch.samples, blocks_[action.index]};
   call.scratch = scratch_;
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size(); ++p)
@@ -83,10 +98,22 @@ void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Action& action,
       call.input_gradient_terms[i] = frame_.in_state_type(gradient, batch);
   }
   call.add_input_gradients = action.adds;
+  set_parameter_gradients(call, action, batch.number);
+}
+
+template <class T>
+void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Action& action,
+                                               Size microbatch) const {
   if (action.gradients == Gradients::of_inputs) return;
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size(); ++p)
-    call.parameter_gradients[p] = gradients_.part(views[p].bucket, views[p].elements);
+    call.parameter_gradients[p] = gradients_.part(microbatch, views[p].bucket, views[p].elements);
+}
+
+template <class T>
+void LayerOperands<T>::complete_gradients(Size layer, Size microbatch) const {
+  for (const ParameterView& view : views_[layer])
+    if (!view.is_partial) gradients_.complete(microbatch, view.bucket, view.elements);
 }
 
 TESSERA_INSTANTIATE_CLASS(LayerOperands);

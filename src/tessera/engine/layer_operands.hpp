@@ -7,6 +7,7 @@
 #include <tessera/base/view.hpp>
 #include <tessera/engine/arenas.hpp>
 #include <tessera/engine/frame.hpp>
+#include <tessera/engine/gradient_tree.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/plan/plan.hpp>
@@ -23,12 +24,16 @@ class LayerOperands {
 
   /// `used` are the parameters that layers read. Allocates the scratch memory of layers.
   LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame, const StateArena<T>& used,
-                const StateArena<State>& gradients);
+                const GradientTree<State>& gradients);
 
   /// Returns the operands of a layer for an action. `call` is the action's own cache: the operands
   /// are made again only if the number of samples changes. The caller sets LayerCall::batch.
   LayerCall<T>& of(const Action& action, std::optional<LayerCall<T>>& call,
                    const Microbatch<State>& batch) const;
+
+  /// Sums the gradients of a layer's parameters over the microbatches up to this one, unless ranks
+  /// of `model` must sum them first. Does nothing if microbatches add to one memory.
+  void complete_gradients(Size layer, Size microbatch) const;
 
   const LayerSpec& layer(Size index) const { return layers_[index]; }
   const std::vector<LayerSpec>& layers() const { return layers_; }
@@ -39,20 +44,23 @@ class LayerOperands {
   /// The place of a parameter in the arenas.
   struct ParameterView {
     Size bucket;
-    Range elements;  ///< elements of the bucket, without padding
+    Range elements;   ///< elements of the bucket, without padding
+    bool is_partial;  ///< ranks of `model` sum the gradient
   };
 
   LayerCall<T> make(const Action& action, const Microbatch<State>& batch) const;
   void add_outputs(LayerCall<T>& call, const Action& action, const Microbatch<State>& batch) const;
   void add_gradients(LayerCall<T>& call, const Action& action,
                      const Microbatch<State>& batch) const;
+  void set_parameter_gradients(LayerCall<T>& call, const Action& action, Size microbatch) const;
 
   const StagePlan& stage_;
   const Frame<T>& frame_;
   const StateArena<T>& used_;
-  const StateArena<State>& gradients_;
-  std::vector<LayerSpec> layers_;  ///< layers with this rank's extents
-  bool adds_microbatches_;         ///< later microbatches add to the gradients of earlier ones
+  const GradientTree<State>& gradients_;
+  std::vector<LayerSpec> layers_;    ///< layers with this rank's extents
+  bool adds_microbatches_;           ///< later microbatches add to the gradients of earlier ones
+  std::vector<LayerBlocks> blocks_;  ///< by layer
   std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter
   Gemm<T> gemm_;
   Vector<State> scratch_;

@@ -31,6 +31,8 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       gradients_(gradients),
       optimizer_(optimizer, state.moments()),
       unique_(plan.unique_gradients(rank)),
+      in_fixed_order_(plan.input.numerics.reproducible),
+      squares_(plan.input.model.num_parameters()),
       loss_scale_(plan.input.scales_loss()) {
   for (const ParameterPlan& parameter : plan.stage(rank).parameters.parameters) {
     const Range share = state.buckets[parameter.bucket].share;
@@ -95,21 +97,46 @@ struct OptimizerStep<T>::Operations {
   void clip(const Action& action) const {
     const Region region("tessera::clip");
     const ClipConfig& clip = step.clip_;
-    const StepSums& sums = step.sums_;
     const double scale = step.scale_;
     if (clip.value)
       clip_by_value<State>(step.gradients_.flat(), static_cast<State>(*clip.value * scale));
     if (!clip.global_norm) return;
+    const double squared_norm =
+        step.in_fixed_order_ ? exact_squared_norm(action) : squared_norm_of(action);
+    step.gradient_scale_ =
+        static_cast<State>(clip_scale(clip, squared_norm / (scale * scale)) / scale);
+  }
+
+  double squared_norm_of(const Action& action) const {
+    const StepSums& sums = step.sums_;
     const Size first = sums.places().first_norm();
     Size next = first;
     for (const Range& range : step.unique_)
       sum_of_squares<State>(step.gradients_.range(range), sums.all(), next++);
     if (step.unique_.empty()) sum_of_squares<State>(Vector<State>(), sums.all(), next++);
     if (next > first + 1) add_up(sums.all(), first, next - first);
-    const double squared_norm =
-        sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::sum);
-    step.gradient_scale_ =
-        static_cast<State>(clip_scale(clip, squared_norm / (scale * scale)) / scale);
+    return sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::sum);
+  }
+
+  void find_largest(const Action& action) const {
+    const Region region("tessera::find_largest");
+    const StepSums& sums = step.sums_;
+    const Size first = sums.places().first_norm();
+    sums.clear(first, 1);
+    for (const Range& range : step.unique_)
+      ExactSquares::raise_to_largest<State>(step.gradients_.range(range), sums.all(), first);
+    step.largest_ = sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::max);
+  }
+
+  double exact_squared_norm(const Action& action) const {
+    const StepSums& sums = step.sums_;
+    const Size first = sums.places().first_norm();
+    sums.clear(first, square_limbs);
+    for (const Range& range : step.unique_)
+      step.squares_.add<State>(step.gradients_.range(range), step.largest_, sums.all(), first);
+    const auto limbs =
+        sums.reduce<square_limbs>(step.communicators_[action.call->ranks], first, ReduceOp::sum);
+    return step.squares_.total(limbs, step.largest_);
   }
 
   /// A step whose gradients overflow leaves parameters, moments and their count unchanged.
@@ -128,6 +155,8 @@ void OptimizerStep<T>::act(const Action& action, double learning_rate) {
   switch (action.operation) {
     case StepOperation::check_finite:
       return operations.check_finite(action);
+    case StepOperation::find_largest:
+      return operations.find_largest(action);
     case StepOperation::clip:
       return operations.clip(action);
     case StepOperation::update:

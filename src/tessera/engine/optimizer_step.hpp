@@ -9,6 +9,7 @@
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/engine/step_sums.hpp>
 #include <tessera/optim/clipping.hpp>
+#include <tessera/optim/exact_squares.hpp>
 #include <tessera/optim/loss_scale.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/plan/plan.hpp>
@@ -61,6 +62,9 @@ class OptimizerStep {
   std::vector<ParameterRun<State>> runs_;  ///< the elements that the optimizer updates
   std::vector<Vector<T>> copies_;          ///< copies of each run, if layers read copies
   std::vector<Range> unique_;              ///< elements of the gradients in the norm
+  bool in_fixed_order_;                    ///< Numerics::reproducible
+  ExactSquares squares_;
+  double largest_ = 0;  ///< largest magnitude of the gradient, in a fixed order
   LossScale loss_scale_;
   bool overflows_ = false;    ///< the gradient of this step is not finite on some rank
   double scale_ = 1;          ///< loss scale of this step

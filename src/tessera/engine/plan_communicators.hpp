@@ -15,6 +15,9 @@ class PlanCommunicators {
   PlanCommunicators(const PlanInput& input, const Mesh& mesh) {
     for (const RankSet ranks : rank_sets)
       communicators_.push_back(mesh.over(axes_of(ranks, input)));
+    if (!input.numerics.reproducible) return;
+    for (const RankSet ranks : {RankSet::shard, RankSet::replica, RankSet::model})
+      (*this)[ranks].sum_in_tree();
   }
   const Communicator& operator[](RankSet ranks) const {
     return communicators_[static_cast<std::size_t>(ranks)];

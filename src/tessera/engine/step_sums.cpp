@@ -96,11 +96,4 @@ double StepSums::take_weight(Size samples) {
   return counted > 0 ? static_cast<double>(input_.loss_count(samples)) / counted : 1;
 }
 
-double StepSums::reduce(const Communicator& ranks, Size position, ReduceOp op) const {
-  ranks.all_reduce(run(position, 1), op);
-  double value = 0;
-  Kokkos::deep_copy(value, Kokkos::subview(sums_, position));
-  return value;
-}
-
 }  // namespace tessera

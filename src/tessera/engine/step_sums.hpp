@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include <tessera/base/view.hpp>
@@ -20,10 +21,10 @@ class StepSums {
   const Vector<double>& all() const { return sums_; }
   /// Returns the sections of all().
   const SumsPlan& places() const { return places_; }
-  /// Returns the position of a microbatch's first loss sum in all(). `batch` is the number of the
-  /// batch in its epoch; the batches of a validation follow.
-  Size at(Size batch, Size microbatch) const {
-    return (batch * input_.microbatches + microbatch) * input_.loss_terms();
+  /// Returns the position of the first loss sum of a microbatch or grain in all(). `batch` is the
+  /// number of the batch in its epoch; the batches of a validation follow.
+  Size at(Size batch, Size grain) const {
+    return (batch * input_.loss_grains() + grain) * input_.loss_terms();
   }
 
   /// Allocates the sums for the numbers of samples that `input` has now, set to zero, if their
@@ -52,8 +53,21 @@ class StepSums {
   /// over RankSet::loss.
   double take_weight(Size samples);
 
-  /// Reduces the element at `position` over `ranks` and returns it. Waits for the device.
-  double reduce(const Communicator& ranks, Size position, ReduceOp op) const;
+  /// Reduces the elements from `position` on over `ranks` and returns them. Waits for the device.
+  template <std::size_t count>
+  std::array<double, count> reduce(const Communicator& ranks, Size position, ReduceOp op) const {
+    ranks.all_reduce(run(position, count), op);
+    std::array<double, count> values;
+    Kokkos::deep_copy(
+        Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(values.data(), count),
+        run(position, count));
+    return values;
+  }
+  double reduce(const Communicator& ranks, Size position, ReduceOp op) const {
+    return reduce<1>(ranks, position, op)[0];
+  }
+  /// Sets `count` sums from `position` on to zero.
+  void clear(Size position, Size count) const { clear(run(position, count)); }
 
  private:
   /// Returns the number of loss sums of a batch.

@@ -4,6 +4,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/split.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
 
@@ -121,13 +122,12 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
 /// A team per row of logits. A rank may have only some of the columns.
 template <class T>
 struct CrossEntropy {
-  using value_type = double;  // Kokkos cannot deduce it from a template operator()
   using Math = StateOf<T>;
   const T* logits = nullptr;
   const Math* target = nullptr;
   Size cols = 0, first = 0, classes = 0;
-  const Math* terms = nullptr;  ///< (rows, 3 ranks), or null if the rank has all columns
-  Size ranks = 0;
+  const Math* terms = nullptr;  ///< (rows, 3 blocks) of all columns, or null
+  Size blocks = 0;
   Math scale = 0;
   T* gradient = nullptr;
   Math ignored =
@@ -141,27 +141,27 @@ struct CrossEntropy {
   };
 
   template <class Team>
-  KOKKOS_INLINE_FUNCTION Terms of_columns(const Team& team, Size i) const {
-    const T* const row = logits + i * cols;
+  KOKKOS_INLINE_FUNCTION Terms of_columns(const Team& team, Size i, Range columns) const {
+    const T* const row = logits + i * cols + columns.begin;
     Math largest, sum = 0;
     Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols),
+        Kokkos::TeamVectorRange(team, columns.count),
         [=](Size j, Math& most) { most = row[j] > most ? Math(row[j]) : most; },
         Kokkos::Max<Math>(largest));
     Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, cols),
+        Kokkos::TeamVectorRange(team, columns.count),
         [=](Size j, Math& part) { part += detail::exp_of_nonpositive(Math(row[j]) - largest); },
         sum);
-    const Size right = static_cast<Size>(target[i]) - first;
-    return {largest, sum, right >= 0 && right < cols ? Math(row[right]) : Math(0)};
+    const Size right = static_cast<Size>(target[i]) - first - columns.begin;
+    return {largest, sum, right >= 0 && right < columns.count ? Math(row[right]) : Math(0)};
   }
 
-  KOKKOS_INLINE_FUNCTION Terms of_ranks(Size i) const {
-    const Math* const given = terms + i * 3 * ranks;
+  KOKKOS_INLINE_FUNCTION Terms of_blocks(Size i) const {
+    const Math* const given = terms + i * 3 * blocks;
     Terms all{given[0], 0, 0};
-    for (Size r = 1; r < ranks; ++r)
+    for (Size r = 1; r < blocks; ++r)
       all.largest = given[3 * r] > all.largest ? given[3 * r] : all.largest;
-    for (Size r = 0; r < ranks; ++r) {
+    for (Size r = 0; r < blocks; ++r) {
       all.sum += given[3 * r + 1] * detail::exp_of_nonpositive(given[3 * r] - all.largest);
       all.right += given[3 * r + 2];
     }
@@ -169,9 +169,8 @@ struct CrossEntropy {
   }
 
   template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, double& s) const {
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, Size i, double& s) const {
     using std::log;
-    const Size i = team.league_rank();
     const Math wanted = target[i];
     if (wanted == ignored) {
       T* const all = gradient;
@@ -180,7 +179,7 @@ struct CrossEntropy {
                              [=, width = cols](Size j) { all[i * width + j] = Math(0); });
       return;
     }
-    const Terms t = terms ? of_ranks(i) : of_columns(team, i);
+    const Terms t = terms ? of_blocks(i) : of_columns(team, i, {0, cols});
     const double weight = counted ? targets / (*counted > 1 ? *counted : 1) : 1;
     const bool is_class = wanted >= Math(0) && wanted < static_cast<Math>(classes);
     const double right = is_class ? t.right : Kokkos::Experimental::quiet_NaN_v<double>;
@@ -199,7 +198,7 @@ struct CrossEntropy {
   }
 };
 
-/// Computes the terms that ranks exchange.
+/// Computes the terms that ranks exchange, of `of.blocks` balanced blocks of their columns.
 template <class T>
 struct CrossEntropyTerms {
   CrossEntropy<T> of;
@@ -208,13 +207,15 @@ struct CrossEntropyTerms {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const Size i = team.league_rank();
-    const auto t = of.of_columns(team, i);
-    StateOf<T>* const out = terms + 3 * i;
-    Kokkos::single(Kokkos::PerTeam(team), [=]() {
-      out[0] = t.largest;
-      out[1] = t.sum;
-      out[2] = t.right;
-    });
+    for (Size b = 0; b < of.blocks; ++b) {
+      const auto t = of.of_columns(team, i, balanced_split(of.cols, of.blocks, b));
+      StateOf<T>* const out = terms + 3 * (of.blocks * i + b);
+      Kokkos::single(Kokkos::PerTeam(team), [=]() {
+        out[0] = t.largest;
+        out[1] = t.sum;
+        out[2] = t.right;
+      });
+    }
   }
 };
 
@@ -224,8 +225,11 @@ template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms) {
   const Size rows = logits.extent(0), cols = logits.extent(1);
-  const CrossEntropy<T> of{
-      .logits = logits.data(), .target = target.data(), .cols = cols, .first = first_class};
+  const CrossEntropy<T> of{.logits = logits.data(),
+                           .target = target.data(),
+                           .cols = cols,
+                           .first = first_class,
+                           .blocks = static_cast<Size>(terms.extent(1)) / 3};
   for_each_row(cross_entropy_terms_label, rows, cols, CrossEntropyTerms<T>{of, terms.data()});
 }
 
@@ -292,7 +296,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                                           .first = details.first_class,
                                           .classes = details.classes < 0 ? cols : details.classes,
                                           .terms = details.terms.data(),
-                                          .ranks = static_cast<Size>(details.terms.extent(1)) / 3,
+                                          .blocks = static_cast<Size>(details.terms.extent(1)) / 3,
                                           .scale = scale,
                                           .gradient = g,
                                           .ignored = static_cast<StateOf<T>>(details.ignored),

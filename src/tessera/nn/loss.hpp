@@ -13,10 +13,10 @@ template <class State>
 struct LossDetails {
   double scale = 1;            ///< multiplies the derivative before it is rounded
   double boundary_weight = 1;  ///< LossKind::poisson: weight of the boundary
-  // For cross_entropy when the columns are split over ranks.
+  // For cross_entropy when the columns are split over ranks or into blocks.
   Size first_class = 0;            ///< class of the first column
   Size classes = -1;               ///< number of all classes; -1 if the rank has all
-  Matrix<const State> terms = {};  ///< (rows, 3 ranks): cross_entropy_terms() of every rank
+  Matrix<const State> terms = {};  ///< (rows, 3 blocks): cross_entropy_terms() of all ranks
   // For cross_entropy when some targets do not count.
   double ignored = std::numeric_limits<double>::quiet_NaN();  ///< the number of these targets
   /// Device memory with the number of targets of the whole batch that count. The sum of the losses,
@@ -58,8 +58,8 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
                         const Vector<double>& sums, Size slot);
 
 /// Writes the terms of cross_entropy from a rank's columns, which begin at class `first_class`, to
-/// `terms` (rows, 3): the largest logit, the sum of exp(logit - largest), and the logit of the
-/// target (0 if another rank has it).
+/// `terms` (rows, 3 blocks), for each of the balanced blocks of these columns: the largest logit,
+/// the sum of exp(logit - largest), and the logit of the target (0 if another block has it).
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms);

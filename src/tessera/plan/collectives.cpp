@@ -2,6 +2,7 @@
 #include <iterator>
 #include <set>
 
+#include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
@@ -51,13 +52,17 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank), plan.batch_samples(rank).count, plan.input.microbatches,
-          plan.model_coordinate(rank), plan.stage_number(rank)};
+  return {plan.state(rank),         plan.batch_samples(rank).count, plan.input.microbatches,
+          plan.input.rank_grains(), plan.model_coordinate(rank),    plan.stage_number(rank)};
 }
 
-std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples) {
+std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
+                                      const std::vector<Size>& samples) {
   std::set<Size> begins{0, 1, n};
-  for (const Size all : samples) begins.insert(all % microbatches);
+  const Size each = grains / microbatches;
+  // A microbatch may have larger and smaller grains.
+  for (const Size all : samples)
+    for (const Size last : {Size{0}, each - 1}) begins.insert((all % grains + last) / each);
   std::vector<Range> runs;
   for (auto begin = begins.begin(); *begin < n; ++begin)
     runs.push_back({*begin, *std::next(begin) - *begin});
@@ -84,6 +89,7 @@ Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
       return sizes.state.gradient(action.index).count;
     case Payload::partial_gradients: {
       const UnitPlan& unit = stage.parameters.units[action.index];
+      if (plan.input.numerics.reproducible) return unit.partial_gradients.count;
       return sizes.state.owned_gradients(unit.bucket, unit.partial_gradients).count;
     }
     case Payload::tensor: {
@@ -96,6 +102,8 @@ Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
     }
     case Payload::scalar:
       return 1;
+    case Payload::limbs:
+      return square_limbs;
   }
   return 0;
 }
@@ -138,15 +146,25 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
   collector.add(RankSet::mesh, Operation::all_reduce, report_values * size_of(DType::float64),
                 "loss and norm", Cadence::report);
+  if (plan.input.hashes_steps)
+    collector.add(RankSet::mesh, Operation::all_reduce,
+                  num_hashes(plan.input.model) * size_of(DType::int64), "hashes", Cadence::hash);
   return collector.rows();
+}
+
+Size num_hashes(const ModelSpec& model) {
+  Size parameters = 0;
+  for (const LayerSpec& layer : model.layers)
+    parameters += static_cast<Size>(layer.parameters.size());
+  return 1 + 2 * parameters;
 }
 
 std::vector<LedgerRow> planned_traffic(const std::vector<PlannedRun>& runs, Size rank) {
   Ledger ledger;
   for (const PlannedRun& run : runs) {
     const std::array<Size, names_of<Cadence>.size()> times{
-        run.steps,       run.epochs,      run.checks, run.evaluated_batches,
-        run.validations, run.checkpoints, run.reports};
+        run.steps,       run.epochs,      run.checks,  run.evaluated_batches,
+        run.validations, run.checkpoints, run.reports, run.hashes};
     for (const CollectivePlan& collective : run.plan->collectives(rank)) {
       const Size n = times[static_cast<std::size_t>(collective.cadence)];
       Ledger::Count& count =

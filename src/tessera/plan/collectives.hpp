@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/units.hpp>
@@ -27,11 +28,12 @@ enum class Cadence : std::uint8_t {
   evaluated_batch,
   validation,
   checkpoint,
-  report
+  report,
+  hash
 };
 template <>
-inline constexpr std::array<std::string_view, 7> names_of<Cadence>{
-    "step", "epoch", "check", "evaluated batch", "validation", "checkpoint", "report"};
+inline constexpr std::array<std::string_view, 8> names_of<Cadence>{
+    "step", "epoch", "check", "evaluated batch", "validation", "checkpoint", "report", "hash"};
 
 /// The calls of a rank with the same axis, operation, cadence and purpose.
 struct CollectivePlan {
@@ -49,11 +51,12 @@ struct CallSizes {
   StatePlan state;
   Size samples = 0;  ///< samples of the rank in all microbatches together
   Size microbatches = 1;
+  Size grains = 1;  ///< PlanInput::rank_grains()
   Size model_coordinate = 0;
   Size stage = 0;  ///< number of the rank's pipeline stage
   /// Returns the number of the rank's samples in a microbatch.
   Size samples_of(Size microbatch) const {
-    return balanced_split(samples, microbatches, microbatch).count;
+    return split_in_grains(samples, grains, microbatches, microbatch).count;
   }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
@@ -69,7 +72,9 @@ Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Si
 /// Splits the first `n` of `microbatches` microbatches into runs. In each run, a rank with one of
 /// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for
 /// the run. Microbatch 0 is a run of its own, because later microbatches add to its gradients.
-std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples);
+/// `grains` are those of a rank in all microbatches together.
+std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
+                                      const std::vector<Size>& samples);
 
 /// Calls act(action, microbatch, times) for each action of a list. Each repeated action is visited
 /// once per run of equal_microbatches(), with the first microbatch of the run and its length
@@ -82,7 +87,8 @@ void for_each_distinct(const std::vector<Action>& list, const Repetition& repeat
     for (auto action = begin; action != end; ++action) act(*action, action->microbatch, Size{1});
   };
   once(list.begin(), first);
-  for (const Range& run : equal_microbatches(repeated.times, sizes.microbatches, {sizes.samples}))
+  for (const Range& run :
+       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, {sizes.samples}))
     for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
   once(rest, list.end());
 }
@@ -100,11 +106,15 @@ struct PlannedRun {
   Size validations = 0;
   Size checkpoints = 0;
   Size reports = 0;
+  Size hashes = 0;  ///< steps that are hashed
 };
 
 /// The values that ranks add up for a report: the sum of losses, the squared norm of the gradient,
 /// and the step of the next report, which rank 0 chooses.
 inline constexpr Size report_values = 3;
+
+/// Returns the number of hashes of a step: of the loss, of gradients and of parameters.
+Size num_hashes(const ModelSpec& model);
 
 /// Returns the traffic of `rank` in all these runs together, in the order of Ledger::rows(). The
 /// measured traffic must equal it.

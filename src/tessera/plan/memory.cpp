@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -17,16 +18,50 @@ Size layer_scratch(const Plan& plan, Size rank) {
   return most;
 }
 
+Size gradient_nodes(const Plan& plan, Size rank) {
+  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  Size most = 0;
+  for (const Range& chunk : plan.stage(rank).chunks)
+    for (Size l = chunk.begin; l < chunk.end(); ++l)
+      most = std::max(most, tree_levels(gradient_places(plan.input, plan.input.model.layers[l])) *
+                                layers[l].num_parameters());
+  return most;
+}
+
+namespace {
+
+/// Returns the elements of the open nodes of a layer's products, each as large as the largest block
+/// of a result, and one more for the sum itself.
+Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& blocks) {
+  Size most = 0;
+  const auto largest = [](Size n, Size parts) { return balanced_split(n, parts, 0).count; };
+  const Size rows = largest(samples, blocks.grains) * std::max(layer.positions, layer.in_positions),
+             in = largest(layer.in, blocks.in), out = largest(layer.out, blocks.out);
+  for (const auto& [places, elements] :
+       {std::pair{blocks.in, rows * out}, {blocks.out, rows * in}, {blocks.grains, in * out}})
+    if (places > 1) most = std::max(most, (tree_levels(places) + 1) * elements);
+  return most;
+}
+
+}  // namespace
+
 MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   MatmulScratch scratch;
-  const bool rounds =
-      plan.input.precision != MatmulPrecision::strict && !plan.input.rounds_natively;
-  if (!rounds && !plan.input.emulates_products) return scratch;
+  const PlanInput& input = plan.input;
+  const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
+  const bool copies = rounds || input.emulates_products;
+  if (!copies && !input.numerics.reproducible) return scratch;
   // The first rank of a stage has the most samples and the largest layers.
   const Size samples = plan.microbatch_samples(0, 0).count;
   const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
   for (const Range& chunk : plan.stage(rank).chunks)
-    for (Size l = chunk.begin; l < chunk.end(); ++l)
+    for (Size l = chunk.begin; l < chunk.end(); ++l) {
+      if (input.numerics.reproducible && row_of(layers[l]).sums_in_blocks)
+        scratch.nodes =
+            std::max(scratch.nodes,
+                     product_nodes(layers[l], samples,
+                                   layer_blocks(input, input.model.layers[l], plan.layouts[l])));
+      if (!copies) continue;
       for (const GemmShape& product : products_of(layers[l], samples)) {
         const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
         if (rounds && is_vector) continue;
@@ -34,6 +69,7 @@ MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
         scratch.right = std::max(scratch.right, product.k * product.n);
         if (!rounds) scratch.result = std::max(scratch.result, product.m * product.n);
       }
+    }
   return scratch;
 }
 
@@ -49,7 +85,8 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   const MatmulScratch scratch = matmul_scratch(plan, rank);
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
-  memory.gradients = in_state_type(state.gradients());
+  memory.gradients =
+      in_state_type(state.gradients()) + in_state_type(state.gradient_levels * state.whole);
   memory.moments = in_state_type(input.moments * state.moments());
   memory.copies = in_compute_type(state.copies());
   memory.gathered_units = in_compute_type(state.gathered);
@@ -57,10 +94,13 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
                           in_state_type(state.scatter_scratch);
   memory.activations = allocated_bytes(stage.frame_bytes, 1);
   memory.scratch = in_state_type(scratch.left) + in_state_type(scratch.right) +
-                   in_state_type(scratch.result) + in_state_type(layer_scratch(plan, rank));
+                   in_state_type(scratch.result) + in_state_type(scratch.nodes) +
+                   in_state_type(layer_scratch(plan, rank)) +
+                   in_state_type(gradient_nodes(plan, rank));
   memory.sums = allocated_bytes(plan_sums(input, stage).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
   const ModelSpec& model = input.model;
+  if (input.hashes_steps) memory.sums += allocated_bytes(num_hashes(model), size_of(DType::int64));
   const auto data = [&](Size samples) {
     return in_state_type(samples * model.input_positions * model.input_width) +
            in_state_type(samples * model.output_positions() * model.target_width());

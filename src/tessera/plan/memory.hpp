@@ -63,6 +63,10 @@ MatmulScratch matmul_scratch(const Plan& plan, Size rank);
 /// of the stage of `rank`.
 Size layer_scratch(const Plan& plan, Size rank);
 
+/// Returns the elements of the open nodes of the trees in which layers sum gradients of parameters
+/// over grains: the maximum, as for layer_scratch().
+Size gradient_nodes(const Plan& plan, Size rank);
+
 /// Returns the bytes of one View's allocation. Kokkos rounds up to a multiple of 8.
 Size allocated_bytes(Size elements, Size element_bytes);
 

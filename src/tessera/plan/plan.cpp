@@ -5,6 +5,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/optim/square_limbs.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
@@ -103,28 +105,16 @@ StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts,
 
 }  // namespace
 
-Range batch_share(const MeshShape& mesh, Size batch, Size rank) {
-  const std::vector<Size> at = mesh.coordinates(rank);
-  Range rows{0, batch};
-  for (const std::string& name : batch_axes(mesh)) {
-    const Range part = balanced_split(rows.count, mesh.size_of(name), at[*mesh.find(name)]);
-    rows = {rows.begin + part.begin, part.count};
-  }
-  return rows;
-}
-
-Range Plan::batch_samples(Size rank) const {
-  return batch_share(input.mesh, input.batch_size, rank);
-}
+Range Plan::batch_samples(Size rank) const { return batch_share(input, input.batch_size, rank); }
 
 Range Plan::microbatch_samples(Size rank, Size microbatch) const {
-  return balanced_split(batch_samples(rank).count, input.microbatches, microbatch);
+  return tessera::microbatch_samples(input, rank, microbatch);
 }
 
 Size Plan::data_samples(Size rank, Size samples) const {
   const Size full_batches = samples / input.batch_size;
   const Size remainder = samples % input.batch_size;
-  return full_batches * batch_samples(rank).count + batch_share(input.mesh, remainder, rank).count;
+  return full_batches * batch_samples(rank).count + batch_share(input, remainder, rank).count;
 }
 
 Size Plan::stage_number(Size rank) const {
@@ -207,7 +197,7 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
 }
 
 Size loss_sums(const PlanInput& input, Size batches) {
-  return batches * input.microbatches * input.loss_terms();
+  return batches * input.loss_grains() * input.loss_terms();
 }
 
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
@@ -217,13 +207,17 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   if (input.compares_solutions()) sums.errors = 2;
   if (input.model.ignore_index) sums.counts = 3;
   // At most one partial sum per parameter: Plan::unique_gradients() joins contiguous ranges.
-  if (input.clips_by_norm) sums.norms = static_cast<Size>(stage.parameters.parameters.size());
+  if (input.clips_by_norm)
+    sums.norms = input.numerics.reproducible
+                     ? square_sums
+                     : static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
   return sums;
 }
 
-Plan make_plan(const PlanInput& input) {
-  check(input);
+namespace {
+
+Plan plan_step(const PlanInput& input) {
   Plan plan{input, choose_layouts(input), {}, {}, 0};
   std::vector<std::vector<Range>> chunks = split_into_stages(input);
   const PipelineShape shape = listed_passes(input);
@@ -237,12 +231,22 @@ Plan make_plan(const PlanInput& input) {
   return plan;
 }
 
+}  // namespace
+
+Plan make_plan(const PlanInput& input) {
+  check(input);
+  check_grains(input);
+  Plan plan = plan_step(input);
+  check_grains(input, plan.layouts);
+  return plan;
+}
+
 Plan plan_last_batch(const Plan& plan, Size samples) {
   const Size remainder = samples % plan.input.batch_size;
   if (remainder == 0) return plan;
   PlanInput input = plan.input;
   input.batch_size = remainder;
-  return make_plan(input);
+  return plan_step(input);
 }
 
 }  // namespace tessera

@@ -81,14 +81,11 @@ struct Plan {
 /// microbatches, it names the microbatch: "forward(layer1/output, m0)".
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
-/// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
-/// one batch axis after the other.
-Range batch_share(const MeshShape& mesh, Size batch, Size rank);
-
 /// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
-/// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the errors and
-/// of the exact solutions; the targets that count in the batch of a step, in an evaluation and in
-/// its latest microbatch; the partial sums of the gradient's squared norm; the finite flag.
+/// epoch and of a validation, by (batch, microbatch or grain, term); the sums of squares of the
+/// errors and of the exact solutions; the targets that count in the batch of a step, in an
+/// evaluation and in its latest microbatch; the partial sums of the gradient's squared norm; the
+/// finite flag.
 struct SumsPlan {
   Size losses = 0;
   Size validation = 0;

@@ -14,6 +14,17 @@ struct Recomputation {
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 
+/// Sums in an order that does not depend on the mesh, so that every mesh computes the same bits.
+struct Numerics {
+  bool reproducible = false;
+  /// Parts of a batch whose gradients and losses are summed first; a power of two. Every microbatch
+  /// of a rank has whole grains.
+  Size grains = 8;
+  /// Parts of the dimensions that the mesh axis `model` may split; a power of two.
+  Size model_grains = 4;
+  friend bool operator==(const Numerics&, const Numerics&) = default;
+};
+
 /// The options of a training step. The configuration and the input of a plan both derive from them,
 /// so each option has one declaration and one default.
 struct StepConfig {
@@ -23,6 +34,7 @@ struct StepConfig {
   bool check_finite = false;      ///< stop at the first gradient that is not finite
   Size check_replicas_every = 0;  ///< steps between checks that replicas are equal; 0: never
   Recomputation activation_checkpointing{};
+  Numerics numerics{};
 };
 
 }  // namespace tessera

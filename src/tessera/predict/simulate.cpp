@@ -74,7 +74,8 @@ class Simulator {
     add_once([](const StagePlan& stage) { return stage.actions.begin(); },
              [](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.before; });
     const Size times = plan_.stages.front().repeated.times;
-    for (const Range& run : equal_microbatches(times, plan_.input.microbatches, samples)) {
+    for (const Range& run :
+         equal_microbatches(times, plan_.input.microbatches, plan_.input.rank_grains(), samples)) {
       Part& part = parts.emplace_back(Part{{}, run.count});
       for (const StagePlan& stage : plan_.stages) {
         std::vector<Action> actions(stage.actions.begin() + stage.repeated.before,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/predict/work.hpp>
 
@@ -55,9 +57,14 @@ class WorkLister {
         kernel(1, state().moments());
         call();
         break;
+      case StepOperation::find_largest:
+        kernel(1, sizes_.unique_gradients);
+        call();
+        break;
       case StepOperation::clip:
         if (plan_.input.clips_by_value) kernel(2, state().gradients());
-        if (plan_.input.clips_by_norm) kernel(1, sizes_.unique_gradients);
+        if (plan_.input.clips_by_norm)
+          kernel(plan_.input.numerics.reproducible ? square_limbs : 1, sizes_.unique_gradients);
         call();
         break;
       case StepOperation::update:
@@ -116,6 +123,18 @@ class WorkLister {
                    static_cast<double>(size_of(plan_.input.compute_type));
     }
     works_.push_back(work);
+    if (!forwards && action_.gradients != Gradients::of_inputs) tree_of_gradients(layer);
+  }
+
+  /// Adds the kernels that join nodes of the tree of gradients, over the grains of the microbatch
+  /// and over the microbatches that are complete with it.
+  void tree_of_gradients(const LayerSpec& layer) {
+    const PlanInput& input = plan_.input;
+    if (!input.numerics.reproducible || layer.num_parameters() == 0) return;
+    Size joins = input.microbatch_grains() - 1;
+    if (input.sums_microbatches_in_tree())
+      join_complete_nodes({action_.microbatch, 1}, [&](Size, Size) { ++joins; });
+    kernel(3 * joins, layer.num_parameters());
   }
 
   /// Adds a message: as a started call on the sender, with the bytes, and as its finish on the

@@ -2,8 +2,10 @@
 #include <chrono>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/element_hash.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/train/metrics_log.hpp>
@@ -27,13 +29,16 @@ std::optional<Size> step_of_line(const std::string& line) {
 }  // namespace
 
 MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
-  if (!output.metrics.empty()) {
-    lines_.emplace(output.metrics);
-    lines_->keep_lines([&](const std::string& line) {
+  const auto open = [&](std::optional<AppendFile>& file, const std::string& path) {
+    if (path.empty()) return;
+    file.emplace(path);
+    file->keep_lines([&](const std::string& line) {
       const std::optional<Size> step = step_of_line(line);
       return step && *step <= steps;
     });
-  }
+  };
+  open(lines_, output.metrics);
+  open(hashes_, output.hashes);
   if (!output.tensorboard.empty()) {
     const double now = time_now();
     std::error_code failed;
@@ -48,20 +53,39 @@ MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
   }
 }
 
-void MetricsLog::write(Size step, Size epoch, std::span<const NamedNumber> numbers) {
+void MetricsLog::try_to(const std::function<void()>& append) {
   if (!failure_.empty()) return;
-  const double now = time_now();
   try {
+    append();
+  } catch (const Error& error) {
+    failure_ = error.what();
+    log_warning(failure_ + "; training continues without metrics");
+  }
+}
+
+void MetricsLog::write(Size step, Size epoch, std::span<const NamedNumber> numbers) {
+  const double now = time_now();
+  try_to([&] {
     if (lines_) {
       nlohmann::ordered_json record{{"step", step}, {"epoch", epoch}, {"time", now}};
       for (const auto& [name, number] : numbers) record[std::string(name)] = number;
       lines_->append(record.dump() + "\n");
     }
     if (events_) events_->append(event_numbers(now, step, numbers));
-  } catch (const Error& error) {
-    failure_ = error.what();
-    log_warning(failure_ + "; training continues without metrics");
+  });
+}
+
+void MetricsLog::write_hashes(Size step, const std::vector<std::string>& names,
+                              const std::vector<std::uint64_t>& hashes) {
+  nlohmann::ordered_json record{{"step", step}}, tensors;
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    tensors[names[i]] = fmt::format("{:016x}", hashes[i]);
+    all = mix(all + hashes[i]);
   }
+  record["hash"] = fmt::format("{:016x}", all);
+  record["hashes"] = std::move(tensors);
+  try_to([&] { hashes_->append(record.dump() + "\n"); });
 }
 
 }  // namespace tessera

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tessera/config/config.hpp>
 #include <tessera/io/append_file.hpp>
@@ -21,11 +24,16 @@ class MetricsLog {
 
   /// Writes a record. After a failure it warns and writes nothing more.
   void write(Size step, Size epoch, std::span<const NamedNumber> numbers);
+  /// Writes the hashes of a step. Fails like write().
+  void write_hashes(Size step, const std::vector<std::string>& names,
+                    const std::vector<std::uint64_t>& hashes);
   /// Returns why a record could not be written; "" if all were.
   const std::string& failure() const { return failure_; }
 
  private:
-  std::optional<AppendFile> lines_, events_;
+  std::optional<AppendFile> lines_, events_, hashes_;
+  void try_to(const std::function<void()>& append);
+
   std::optional<AppendFile> lock_;  ///< an empty file, locked as long as events are written
   std::string failure_;
 };

@@ -46,10 +46,11 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
       epochs_(epochs) {
   check_same_everywhere(session.world(), "reporting.line", reporting.line ? 1 : 0);
   if (reporting.line) activity_.emplace("training: first steps");
-  if (reporting.output.enabled()) {
+  if (reporting.output.enabled() || !reporting.output.hashes.empty())
     collectively(session.world(), [&] {
       if (is_first_rank_) log_.emplace(reporting.output, first_step_);
     });
+  if (reporting.output.enabled()) {
     next_record_ = next_record();
     // A resumed training knows the losses of the epoch from its checkpoint, also for the first
     // record.
@@ -81,6 +82,11 @@ template <class T>
 void Reporter<T>::report(Size epoch, double stepping_seconds) {
   const Size step = session_.steps();
   const bool for_person = step >= next_shown_, for_files = step >= next_record_;
+  if (hash_is_due()) {
+    const auto [names, hashes] = session_.hashes();
+    if (log_) log_->write_hashes(step, names, hashes);
+  }
+  if (!for_person && !for_files) return;
   const auto [report, steps_until_next] =
       session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
   shown_.add(report);

@@ -31,7 +31,8 @@ struct Reporting {
 };
 
 /// Makes the reports of a training: after each `output.every_steps` steps for files, and after
-/// steps that rank 0 chooses for a person. A report is one all-reduce, in which rank 0 also
+/// steps that rank 0 chooses for a person; and hashes after each `output.hash_every_steps` steps. A
+/// report is one all-reduce, in which rank 0 also
 /// announces the next one, so that no step communicates more. All functions are collective.
 template <class T>
 class Reporter {
@@ -41,7 +42,7 @@ class Reporter {
 
   /// Returns true if a report is due after the steps that are made.
   bool is_due() const {
-    return session_.steps() >= next_shown_ || session_.steps() >= next_record_;
+    return session_.steps() >= next_shown_ || session_.steps() >= next_record_ || hash_is_due();
   }
   /// Makes a report that is due. `stepping_seconds` is the time in steps so far.
   void report(Size epoch, double stepping_seconds);
@@ -63,6 +64,10 @@ class Reporter {
     }
   };
 
+  bool hash_is_due() const {
+    const OutputConfig& output = reporting_.output;
+    return !output.hashes.empty() && session_.steps() % output.hash_every_steps == 0;
+  }
   double steps_until_shown() const;
   Size next_record() const;
   void show(Size epoch, double stepping_seconds);

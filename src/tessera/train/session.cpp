@@ -6,6 +6,7 @@
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
+#include <tessera/process/blas_check.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/train/session.hpp>
 
@@ -50,12 +51,15 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       last_plan_(plan_last_batch(plan, plan.input.samples)),
       last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
   const Activity activity("setting up the model");
+  // Threads of BLAS split a product into blocks of other shapes.
+  if (plan.input.numerics.reproducible) limit_blas_threads(1);
   // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
     collectively(mesh_.world(), [&] {
       engine_.emplace(plan, mesh_, StepOptions::of(training_));
       if (plan.input.check_replicas_every > 0) replica_check_.emplace(plan, mesh_, *engine_);
+      if (plan.input.hashes_steps) hashes_.emplace(plan, mesh_, *engine_);
     });
   });
   make(make_data);
@@ -134,6 +138,13 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   report.gradient_norm = std::sqrt(report_sums_(1));
   report.learning_rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_ - 1);
   return {report, report_sums_(2)};
+}
+
+template <class T>
+std::pair<std::vector<std::string>, std::vector<std::uint64_t>> TrainingSession<T>::hashes() {
+  ++since_.hashes;
+  const Size batches = data().num_batches();
+  return {hashes_->names(), (*hashes_)((next_batch_ + batches - 1) % batches)};
 }
 
 template <class T>

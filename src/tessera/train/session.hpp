@@ -12,6 +12,7 @@
 #include <tessera/engine/dataset.hpp>
 #include <tessera/engine/engine.hpp>
 #include <tessera/engine/replicas.hpp>
+#include <tessera/engine/state_hashes.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 namespace tessera {
@@ -75,6 +76,8 @@ class TrainingSession {
   /// Returns the report of the steps since the previous report, and the sum over ranks of `wish`.
   /// Waits for the device.
   std::pair<StepReport, double> report(double wish);
+  /// Returns names and hashes of the state after the latest step (StateHashes).
+  std::pair<std::vector<std::string>, std::vector<std::uint64_t>> hashes();
   /// Makes the next report begin with this batch of the epoch.
   void report_from(Size batch) { reported_batches_ = batch; }
   /// Continues from a checkpoint whose tensors are already in the engine.
@@ -115,6 +118,7 @@ class TrainingSession {
   std::optional<TrainingData<StateOf<T>>> data_;
   std::optional<Engine<T>> engine_;
   std::optional<ReplicaCheck<T>> replica_check_;
+  std::optional<StateHashes<T>> hashes_;
   std::vector<Size> global_samples_, validation_samples_;  ///< samples of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0, next_batch_ = 0;

@@ -97,7 +97,8 @@ class HostStaging final : public Transport {
  private:
   bool applies(const Call& call) const {
     if (unfit_ == Unfit::everything) return true;
-    return (unfit_ == Unfit::out_of_reach || is_reduction(call.operation)) &&
+    const bool reduces = is_reduction(call.operation) && unfit_ == Unfit::reductions;
+    return (unfit_ == Unfit::out_of_reach || reduces || call.in_tree) &&
            (!call.in.host_accessible || !call.out.host_accessible);
   }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <utility>
 
 #include <tessera/comm/detail/mpi_modes.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
@@ -29,6 +31,36 @@ MPI_Op mpi_op(ReduceOp op) {
   return ops[static_cast<std::size_t>(op)];
 }
 
+/// An all-reduce whose terms are added in a tree: a reduce-scatter in place, then an all-gather.
+class TreeAllReduce final : public PendingCall {
+ public:
+  using Start = std::function<std::unique_ptr<PendingCall>(const Call&)>;
+
+  /// `start` starts either part.
+  TreeAllReduce(const Call& call, const Range& own, Start start)
+      : call_(call), start_(std::move(start)) {
+    call_.operation = Operation::reduce_scatter;
+    call_.out = call_.in.slice(own.begin, own.count);
+    call_.in_place = call_.balanced = true;
+    part_ = start_(call_);
+  }
+
+  bool advance(bool to_the_end) override {
+    if (!part_->advance(to_the_end)) return false;
+    if (call_.operation == Operation::all_gather) return true;
+    std::swap(call_.in, call_.out);
+    call_.operation = Operation::all_gather;
+    call_.in_place = call_.in_tree = false;
+    part_ = start_(call_);
+    return part_->advance(to_the_end);
+  }
+
+ private:
+  Call call_;
+  Start start_;
+  std::unique_ptr<PendingCall> part_;
+};
+
 class MpiTransport final : public Transport {
  public:
   MpiTransport(MPI_Comm comm, const CommOptions& options, const Site& site)
@@ -41,7 +73,7 @@ class MpiTransport final : public Transport {
 
   void run(const Call& call) override {
     fence(call);
-    if (call.operation == Operation::all_to_all) {
+    if (call.operation == Operation::all_to_all || call.in_tree) {
       start(call)->advance(true);
     } else if (goes_in_pairs(call, cheap_in_pairs)) {
       constexpr Size slots = 4;  // enough to receive while one piece is added
@@ -53,7 +85,10 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
     fence(call);
-    if (goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
+    if (call.in_tree && call.operation == Operation::all_reduce)
+      return std::make_unique<TreeAllReduce>(call, balanced_split(call.in.count, size_, rank_),
+                                             [this](const Call& part) { return start(part); });
+    if (call.in_tree || goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
     issue(call, Mode{pending.get(), pending->ints(), call.site});
     return pending;

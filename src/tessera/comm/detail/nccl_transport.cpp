@@ -120,8 +120,10 @@ class NcclTransport final : public Transport {
  private:
   /// NCCL has no tags, so messages use the other transport.
   static bool takes(const Call& call) {
-    return !is_point_to_point(call.operation) && call.operation != Operation::barrier &&
-           is_device_memory(call.in) && is_device_memory(call.out);
+    // A tree of sums is added on the host.
+    return !call.in_tree && !is_point_to_point(call.operation) &&
+           call.operation != Operation::barrier && is_device_memory(call.in) &&
+           is_device_memory(call.out);
   }
 
   [[noreturn]] void give_up(const char* what, const Site& site, const std::string& why) {

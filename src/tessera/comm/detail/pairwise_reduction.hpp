@@ -11,9 +11,10 @@
 namespace tessera::detail {
 
 /// A reduce_scatter in host memory with pairwise messages. Every rank sends all other ranks their
-/// shares, and adds the messages for its own share, always in the same order. Shares are sent in
-/// pieces of at most `limit` elements, which are still in the cache when they are added. README.md
-/// says why this is faster than the functions of MPI.
+/// shares, and adds the messages for its own share, always in the same order: that of the ranks
+/// from its own one on or, with Call::in_tree, a tree over the ranks. Shares are sent in pieces of
+/// at most `limit` elements, which are still in the cache when they are added. README.md says why
+/// this is faster than the functions of MPI.
 class PairwiseReduction final : public PendingCall {
  public:
   struct Ranks {
@@ -23,7 +24,8 @@ class PairwiseReduction final : public PendingCall {
 
   /// Starts the call. `slots` is the number of pieces for which there is memory; advance() receives
   /// the other pieces later, so the caller must wait before any other call. 0 means memory for all
-  /// pieces: the scratch of the call, if the host can access it.
+  /// pieces: the scratch of the call, if it is large enough and the host can access it. A tree
+  /// needs 0.
   PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Ranks& ranks, Size limit,
                     Size slots, HostBlockPool& pool);
   PairwiseReduction(const PairwiseReduction&) = delete;
@@ -34,6 +36,8 @@ class PairwiseReduction final : public PendingCall {
 
  private:
   void send_shares(const Call& call, Size limit);
+  int receiver(int step) const;
+  int sender(int step) const;
   void receive(Size message);
   void add(Size message);
 
@@ -54,8 +58,9 @@ class PairwiseReduction final : public PendingCall {
   MPI_Op op_;
   Ranks ranks_;
   Buffer own_, out_;  ///< the own share before and after
-  Size pieces_;       ///< of the own share
-  Size messages_;     ///< to receive: all pieces from one rank, then from the next
+  bool in_tree_;
+  Size pieces_;    ///< of the own share
+  Size messages_;  ///< to receive: all pieces from one rank, then from the next
   Size slots_;
   Size largest_;  ///< elements of a slot
   HostBlockPool& pool_;

@@ -21,13 +21,15 @@ detail::FourierModes output_modes(const LayerSpec& layer) {
 
 template <class T>
 void fourier_forward(const LayerCall<T>& call) {
-  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean);
+  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean,
+                                      call.blocks.out);
   transform.to_modes(call.inputs[0], call.output);
 }
 
 template <class T>
 void fourier_backward(const LayerCall<T>& call) {
-  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean);
+  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean,
+                                      call.blocks.out);
   call.with_input_gradient(0, [&](const auto& dx) { transform.to_grid(call.output_gradient, dx); });
 }
 
@@ -43,6 +45,7 @@ constexpr LayerRow fourier_row{
           return LayerProducts{of.products_to_modes(samples), of.products_to_grid(samples)};
         },
     .scratch = [](const LayerSpec& layer) { return output_modes(layer).scratch(); },
+    .sums_in_blocks = true,
     .forward = [](const auto& call) { fourier_forward(call); },
     .backward = [](const auto& call) { fourier_backward(call); }};
 

@@ -12,12 +12,15 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
 namespace tessera::detail {
 
-inline const std::string fourier_matrices_label = "tessera::fourier_matrices";  // made once
+// Made once: launches allocate no memory for labels.
+inline const std::string fourier_matrices_label = "tessera::fourier_matrices";
+inline const std::string fourier_join_label = "tessera::fourier_join";
 
 /// Fields (samples * n * n, width) on a grid and a rank's modes (samples, count * modes * 2 *
 /// width) of them. The columns of the modes are sorted by frequency k1 of the first dimension, then
@@ -46,16 +49,17 @@ struct FourierModes {
   bool is_negative(Size k) const { return first + k >= modes; }
   /// |k1| of the rank's k-th frequency.
   Size magnitude(Size k) const { return is_negative(k) ? 2 * modes - first - k : first + k; }
-  /// The range of the rank's |k1|. The sums for k1 and -k1 are conjugates, so one product makes
-  /// both.
-  Range magnitudes() const {
+  /// The range of |k1| of some of the rank's frequencies. The sums for k1 and -k1 are conjugates,
+  /// so one product makes both.
+  Range magnitudes(Range of) const {
     Size least = modes, most = 0;
-    for (Size k = 0; k < count; ++k) {
+    for (Size k = of.begin; k < of.end(); ++k) {
       least = std::min(least, magnitude(k));
       most = std::max(most, magnitude(k));
     }
     return {least, most - least + 1};
   }
+  Range magnitudes() const { return magnitudes({0, count}); }
 
   /// Elements of the three matrices and of one sample between the two products.
   Size scratch() const {
@@ -126,9 +130,15 @@ struct FourierMatrices {
 template <class T>
 class FourierTransform {
  public:
-  /// Makes the matrices in the scratch memory of the call, in less time than one sample takes.
-  FourierTransform(const LayerCall<T>& call, const FourierModes& of, FourierScale scale)
-      : gemm_(call.gemm), samples_(call.samples), of_(of), magnitudes_(of.magnitudes()) {
+  /// Makes the matrices in the scratch memory of the call, in less time than one sample takes. Sums
+  /// over frequencies are added in a tree over `blocks` balanced blocks of them, a power of two.
+  FourierTransform(const LayerCall<T>& call, const FourierModes& of, FourierScale scale,
+                   Size blocks)
+      : gemm_(call.gemm),
+        samples_(call.samples),
+        of_(of),
+        blocks_(blocks),
+        magnitudes_(of.magnitudes()) {
     StateOf<T>* at = call.scratch.data();
     const auto take = [&](Size rows, Size columns) {
       return alias_matrix(reinterpret_cast<T*>(std::exchange(at, at + rows * columns)), rows,
@@ -144,22 +154,49 @@ class FourierTransform {
   }
 
   void to_modes(const Matrix<const T>& fields, const Matrix<T>& modes) const {
-    for (Size s = 0; s < samples_; ++s) {
-      gemm_(Trans::no, Trans::no, along_first_, field(fields, s), 0, between_);
-      for (Size k = 0; k < of_.count; ++k)
-        gemm_(Trans::no, Trans::no, along_second(k), between(k), 0, frequency(modes, s, k));
-    }
+    for (Size s = 0; s < samples_; ++s)
+      for (Size b = 0; b < blocks_; ++b) {
+        const Range block = balanced_split(of_.count, blocks_, b), rows = rows_of_block(block);
+        gemm_(Trans::no, Trans::no, rows_of(along_first_, rows), field(fields, s), 0,
+              rows_of(between_, rows));
+        for (Size k = block.begin; k < block.end(); ++k)
+          gemm_(Trans::no, Trans::no, along_second(k), between(k), 0, frequency(modes, s, k));
+      }
   }
 
   /// The transpose of to_modes(). Out: T or StateOf<T>.
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     for (Size s = 0; s < samples_; ++s) {
-      for (Size k = 0; k < of_.count; ++k)
-        gemm_(Trans::yes, Trans::no, along_second(k), frequency(modes, s, k),
-              comes_again(k) ? 1 : 0, between(k));
-      gemm_(Trans::yes, Trans::no, along_first_, between_, 0, field(fields, s));
+      if (blocks_ == 1) {
+        block_to_grid(modes, s, {0, of_.count}, field(fields, s));
+        continue;
+      }
+      for (Size b = 0; b < blocks_; ++b) {
+        block_to_grid(modes, s, balanced_split(of_.count, blocks_, b), node(b));
+        join_complete_nodes({b, 1}, [&](Size to, Size from) {
+          StateOf<T>* const sum = node(to).data();
+          const StateOf<T>* const more = node(from).data();
+          for_each(
+              fourier_join_label, node(to).span(), KOKKOS_LAMBDA(Size i) { sum[i] += more[i]; });
+        });
+      }
+      const StateOf<T>* const sum = node(0).data();
+      Out* const out = field(fields, s).data();
+      for_each(
+          fourier_join_label, node(0).span(), KOKKOS_LAMBDA(Size i) { out[i] = sum[i]; });
     }
+  }
+
+  /// Adds the contribution of some frequencies; a kernel of to_grid().
+  template <class Out>
+  void block_to_grid(const Matrix<const T>& modes, Size s, Range block,
+                     const Matrix<Out>& field) const {
+    for (Size k = block.begin; k < block.end(); ++k)
+      gemm_(Trans::yes, Trans::no, along_second(k), frequency(modes, s, k),
+            comes_again(k, block) ? 1 : 0, between(k));
+    const Range rows = rows_of_block(block);
+    gemm_(Trans::yes, Trans::no, rows_of(along_first_, rows), rows_of(between_, rows), 0, field);
   }
 
  private:
@@ -180,15 +217,27 @@ class FourierTransform {
     const Size number = of_.magnitude(k) - magnitudes_.begin;
     return alias_matrix(between_.data() + number * 2 * of_.n * of_.width, 2 * of_.n, of_.width);
   }
-  /// Returns true if an earlier frequency of this rank has the same |k1|.
-  bool comes_again(Size k) const {
+  /// Returns true if an earlier frequency of the block has the same |k1|.
+  bool comes_again(Size k, Range block) const {
     const Size positive = of_.magnitude(k) - of_.first;
-    return of_.is_negative(k) && positive >= 0 && of_.first + positive < of_.modes;
+    return of_.is_negative(k) && positive >= block.begin && of_.first + positive < of_.modes;
+  }
+  /// Returns the rows of `along_first` and `between` that a block of frequencies uses.
+  Range rows_of_block(Range block) const {
+    const Range used = of_.magnitudes(block);
+    return {2 * (used.begin - magnitudes_.begin), 2 * used.count};
+  }
+  /// Returns a node of the tree of sums: a field of one sample.
+  Matrix<StateOf<T>> node(Size place) const {
+    const Size level = place == 0 ? tree_levels(blocks_) : level_of_node(place);
+    return alias_matrix(gemm_.nodes().data() + level * of_.n * of_.n * of_.width, of_.n,
+                        of_.n * of_.width);
   }
 
   const Gemm<T>& gemm_;
   Size samples_;
   FourierModes of_;
+  Size blocks_;
   Range magnitudes_;
   Matrix<T> along_first_, along_second_, between_;
 };

@@ -18,7 +18,7 @@ detail::FourierModes input_modes(const LayerSpec& layer) {
 
 template <class T>
 detail::FourierTransform<T> inverse_transform(const LayerCall<T>& call) {
-  return {call, input_modes(call.layer), detail::FourierScale::mirror};
+  return {call, input_modes(call.layer), detail::FourierScale::mirror, call.blocks.in};
 }
 
 template <class T>
@@ -37,6 +37,7 @@ constexpr LayerRow inverse_fourier_row{
           return LayerProducts{of.products_to_grid(samples), of.products_to_modes(samples)};
         },
     .scratch = [](const LayerSpec& layer) { return input_modes(layer).scratch(); },
+    .sums_in_blocks = true,
     .forward = [](const auto& call) { inverse_fourier_forward(call); },
     .backward =
         [](const auto& call) {

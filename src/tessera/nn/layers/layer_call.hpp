@@ -43,6 +43,7 @@ struct LayerCall {
   const LayerSpec& layer;  ///< with the rank's extents
   const Gemm<T>& gemm;
   Size samples = 0;
+  LayerBlocks blocks{};
   std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, in)
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)

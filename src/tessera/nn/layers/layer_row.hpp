@@ -32,6 +32,12 @@ inline bool same_columns(const LayerSpec& layer) {
          });
 }
 
+/// The parts of a layer's sums on a rank, whose order does not depend on the mesh: grains of the
+/// samples, and blocks of the columns of the inputs and of the output. Powers of two.
+struct LayerBlocks {
+  Size grains = 1, in = 1, out = 1;
+};
+
 /// One kind of layer: what plans must know about it, and its kernels. A kind is one such row and a
 /// function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
@@ -66,6 +72,10 @@ struct LayerRow {
   LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
   /// Returns the elements of LayerCall::scratch; `layer` has a rank's extents.
   Size (*scratch)(const LayerSpec& layer) = no_scratch;
+
+  /// The kernels sum in the blocks of LayerCall::blocks. If sums must have a fixed order, other
+  /// kinds run grain by grain.
+  bool sums_in_blocks = false;
 
   /// Backward reads the inputs, or the output.
   bool (*reads_inputs)(const LayerSpec& layer) = never;

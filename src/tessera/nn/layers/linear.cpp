@@ -41,9 +41,15 @@ Matrix<const T> kernel_of(const LayerCall<T>& call) {
 }
 
 template <class T>
+ProductBlocks::Part rows_of_grains(const LayerCall<T>& call) {
+  return {call.blocks.grains, call.layer.positions};
+}
+
+template <class T>
 void linear_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& y) {
-    call.gemm(Trans::no, Trans::no, call.inputs[0], kernel_of(call), 0, y);
+    call.gemm(Trans::no, Trans::no, call.inputs[0], kernel_of(call), 0, y,
+              {rows_of_grains(call), {call.blocks.out}, {call.blocks.in}});
   });
 }
 
@@ -54,11 +60,13 @@ void linear_backward(const LayerCall<T>& call) {
     const auto gradient =
         alias_matrix(call.parameter_gradients[0].data(), call.layer.in, call.layer.out);
     call.gemm(Trans::yes, Trans::no, call.inputs[0], call.output_gradient,
-              call.add_parameter_gradients ? 1 : 0, gradient);
+              call.add_parameter_gradients ? 1 : 0, gradient,
+              {{call.blocks.in}, {call.blocks.out}, rows_of_grains(call)});
   }
   call.with_input_gradient(0, [&](const auto& dx) {
     call.gemm(Trans::no, Trans::yes, call.output_gradient, kernel_of(call),
-              call.add_input_gradients ? 1 : 0, dx);
+              call.add_input_gradients ? 1 : 0, dx,
+              {rows_of_grains(call), {call.blocks.in}, {call.blocks.out}});
   });
 }
 
@@ -67,6 +75,7 @@ constexpr LayerRow linear_row{.name = "linear",
                               .fits = kernel_fits,
                               .rules_choose = true,
                               .products = linear_products,
+                              .sums_in_blocks = true,
                               .reads_inputs = always,
                               .adds_gradient = true,
                               .forward = [](const auto& call) { linear_forward(call); },

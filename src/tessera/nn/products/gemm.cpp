@@ -11,6 +11,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/nn/columns.hpp>
 #include <tessera/nn/products/gemm.hpp>
@@ -121,9 +122,10 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                    a.data(), b.data(), c.data());
 }
 
+/// `any_stride`: the result must not depend on the strides, which depend on the mesh.
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  T beta, const Matrix<T>& c) {
+                  T beta, const Matrix<T>& c, bool any_stride) {
   // For few results, Kokkos Kernels on GPUs adds parts of the sums in no fixed order. Replicas of a
   // parameter would then get different gradients.
   const bool is_few = c.size() > 0 && c.size() < 100 && a.extent(0) > 0;
@@ -131,37 +133,49 @@ void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const 
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
-  // Kokkos Kernels ignores the stride of an operand with one column.
-  if (is_column && a.extent(1) > 0 && (stride_of(b) > 1 || stride_of(c) > 1))
+  // Kokkos Kernels ignores the stride of an operand with one column, and multiplies columns without
+  // gaps in another order.
+  if (is_column && a.extent(1) > 0 && (any_stride || stride_of(b) > 1 || stride_of(c) > 1))
     KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
                      Kokkos::subview(c, Kokkos::ALL, 0));
   else
     KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
 }
 
-/// c = round(sums + beta c)
+/// c = round(sums + beta c), with beta 0 or 1
 template <class T>
-void round_sums(const Matrix<float>& sums, float beta, const Matrix<T>& c) {
-  const float* const in = sums.data();
+void round_sums(const Matrix<StateOf<T>>& sums, StateOf<T> beta, const Matrix<T>& c) {
+  const StateOf<T>* const in = sums.data();
   T* const out = c.data();
   const Size stride = stride_of(c), cols = static_cast<Size>(c.extent(1));
   for_each_element(
       round_sum_label, c, KOKKOS_LAMBDA(Size i, Size j) {
-        const float sum = in[i * cols + j];
+        const StateOf<T> sum = in[i * cols + j];
         T& to = out[i * stride + j];
-        to = beta == 0 ? sum : sum + beta * static_cast<float>(to);
+        to = beta == 0 ? sum : sum + beta * static_cast<StateOf<T>>(to);
       });
+}
+
+constexpr bool is_matrix_product(Size m, Size n, Size k) { return m > 1 && n > 1 && k > 1; }
+
+/// Returns the block of an operand that holds these rows and columns of op(operand).
+template <class T>
+Matrix<T> operand(Trans trans, const Matrix<T>& of, Range rows, Range cols) {
+  return trans == Trans::no ? block_of(of, rows, cols) : block_of(of, cols, rows);
 }
 
 }  // namespace
 
 template <class T>
-Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProducts products)
+Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProducts products,
+              bool any_stride)
     : precision_(precision),
       products_(products),
+      any_stride_(any_stride),
       left_(allocate_vector<Sum>("tessera::gemm_scratch_a", scratch.left)),
       right_(allocate_vector<Sum>("tessera::gemm_scratch_b", scratch.right)),
-      result_(allocate_vector<Sum>("tessera::gemm_scratch_c", scratch.result)) {
+      result_(allocate_vector<Sum>("tessera::gemm_scratch_c", scratch.result)),
+      nodes_(allocate_vector<Sum>("tessera::gemm_nodes", scratch.nodes)) {
   if (precision == MatmulPrecision::tf32 && !std::is_same_v<T, float>)
     throw ConfigError("model.matmul_precision", name_of(precision), "needs dtype float32");
 }
@@ -169,7 +183,8 @@ Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProdu
 template <class T>
 template <class C>
 void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
-                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c) const {
+                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
+                       const ProductBlocks& blocks) const {
   const Region region("tessera::gemm");
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
@@ -177,31 +192,70 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  if constexpr (!is_half_v<T>) {
-    const bool is_product = out.rows > 1 && out.cols > 1 && op_a.cols > 1;
-    if (precision_ == MatmulPrecision::tf32 && is_product) {
-      if (has_native_tf32()) return native_product(trans_a, trans_b, a, b, beta, c, precision_);
-      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
-    } else {
-      blas_product(trans_a, trans_b, a, b, beta, c);
+  const bool is_native = is_half_v<T> ? products_ != HalfProducts::emulated && op_a.cols > 0
+                                      : precision_ == MatmulPrecision::tf32 && has_native_tf32();
+  const bool copies = is_half_v<T> ? !is_native
+                                   : precision_ == MatmulPrecision::tf32 && !is_native &&
+                                         is_matrix_product(out.rows, out.cols, op_a.cols);
+  if (is_half_v<T> && (out.rows == 0 || out.cols == 0)) return;
+  Matrix<const Sum> left, right;
+  if (copies) left = prepared<T>(a, left_), right = prepared<T>(b, right_);
+
+  // Computes one block of C, or of its sums over a block of k.
+  const auto product = [&](Range m, Range n, Range k, Sum factor, const auto& to) {
+    using To = typename std::decay_t<decltype(to)>::value_type;
+    const auto with = [&](const auto& of_a, const auto& of_b, const auto& f) {
+      f(operand(trans_a, of_a, m, k), operand(trans_b, of_b, k, n));
+    };
+    if (is_native && k.count == 0) return Kokkos::deep_copy(ExecSpace(), to, To(0));
+    if (is_native && (is_half_v<T> || is_matrix_product(m.count, n.count, k.count)))
+      return with(a, b, [&](const auto& x, const auto& y) {
+        native_product(trans_a, trans_b, x, y, factor, to, precision_);
+      });
+    if constexpr (!is_half_v<T>)
+      if (!copies || !is_matrix_product(m.count, n.count, k.count))
+        return with(a, b, [&](const auto& x, const auto& y) {
+          blas_product(trans_a, trans_b, x, y, factor, to, any_stride_);
+        });
+    with(left, right, [&](const auto& x, const auto& y) {
+      if constexpr (std::is_same_v<To, Sum>) {
+        blas_product(trans_a, trans_b, x, y, factor, to, any_stride_);
+      } else {
+        const Matrix<Sum> sums = shaped_like(to, result_);
+        blas_product(trans_a, trans_b, x, y, Sum(0), sums, any_stride_);
+        round_sums(sums, factor, to);
+      }
+    });
+  };
+
+  const Range all_k{0, op_a.cols};
+  if (blocks.is_whole()) return product({0, out.rows}, {0, out.cols}, all_k, beta, c);
+  for (Size j = 0; j < blocks.n.count; ++j)
+    for (Size i = 0; i < blocks.m.count; ++i) {
+      const Range m = blocks.m(out.rows, i), n = blocks.n(out.cols, j);
+      if (m.count == 0 || n.count == 0) continue;
+      const Matrix<C> block = block_of(c, m, n);
+      if (blocks.k.count == 1) {
+        product(m, n, all_k, beta, block);
+        continue;
+      }
+      const auto node = [&](Size place) {
+        const Size level = place == 0 ? tree_levels(blocks.k.count) : level_of_node(place);
+        const Size elements = m.count * n.count;
+        return shaped_like(block, alias_vector(nodes_.data() + level * elements, elements));
+      };
+      for (Size place = 0; place < blocks.k.count; ++place) {
+        product(m, n, blocks.k(op_a.cols, place), 0, node(place));
+        join_complete_nodes({place, 1},
+                            [&](Size to, Size from) { round_sums(node(from), Sum(1), node(to)); });
+      }
+      round_sums(node(0), beta, block);
     }
-  } else {
-    if (out.rows == 0 || out.cols == 0) return;
-    if (products_ != HalfProducts::emulated && op_a.cols > 0)
-      return native_product(trans_a, trans_b, a, b, beta, c, precision_);
-    if constexpr (std::is_same_v<C, Sum>) {
-      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), beta, c);
-    } else {
-      const Matrix<Sum> sums = shaped_like(c, result_);
-      blas_product(trans_a, trans_b, prepared<T>(a, left_), prepared<T>(b, right_), Sum(0), sums);
-      round_sums(sums, beta, c);
-    }
-  }
 }
 
 #define TESSERA_INSTANTIATE(T, C)                                                               \
   template void Gemm<T>::multiply(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
-                                  StateOf<T>, const Matrix<C>&) const;
+                                  StateOf<T>, const Matrix<C>&, const ProductBlocks&) const;
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
 TESSERA_INSTANTIATE(BFloat16, BFloat16)

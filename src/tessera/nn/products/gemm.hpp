@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
@@ -8,6 +9,21 @@
 namespace tessera {
 
 enum class Trans : char { no = 'N', yes = 'T' };
+
+/// Balanced blocks of the dimensions of a product. Each block of C is computed by itself, and each
+/// of its sums over k is the sum of the sums over the blocks of k, added in a tree (pair_tree.hpp).
+struct ProductBlocks {
+  struct Part {
+    Size count = 1;  ///< a power of two along k
+    Size unit = 1;   ///< rows or columns that stay together; divides the extent
+    Range operator()(Size n, Size i) const {
+      const Range units = balanced_split(n / unit, count, i);
+      return {units.begin * unit, units.count * unit};
+    }
+  };
+  Part m{}, n{}, k{};
+  bool is_whole() const { return m.count * n.count * k.count == 1; }
+};
 
 /// C = op(A) op(B) + beta C. KokkosBlas multiplies float and double; half_products() names the
 /// implementation for BFloat16 and Float16.
@@ -18,33 +34,39 @@ class Gemm {
  public:
   using Sum = StateOf<T>;  ///< type of the sums
 
-  /// `scratch` is used in tf32 precision and by emulated half-precision products. Throws
-  /// ConfigError for tf32 with a type other than float.
+  /// `scratch` is used in tf32 precision, by emulated half-precision products, and by products in
+  /// blocks. With `any_stride`, the bits of a result do not depend on the strides of operands.
+  /// Throws ConfigError for tf32 with a type other than float.
   explicit Gemm(MatmulPrecision precision = MatmulPrecision::strict,
                 const MatmulScratch& scratch = {},
-                HalfProducts products = half_products(dtype_of<T>()));
+                HalfProducts products = half_products(dtype_of<T>()), bool any_stride = false);
 
   /// op(A) (m, k), op(B) (k, n), C (m, n); each may be a block of a wider matrix. A and B must not
   /// alias C. k = 0 gives beta C. beta = 0 overwrites C, also NaN. Throws Error (usage) if the
   /// shapes do not match or an operand is larger than the scratch memory.
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<T>& c) const {
-    multiply(trans_a, trans_b, a, b, beta, c);
+                  Sum beta, const Matrix<T>& c, const ProductBlocks& blocks = {}) const {
+    multiply(trans_a, trans_b, a, b, beta, c, blocks);
   }
   /// The same with 16-bit operands and unrounded sums as the result.
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<Sum>& c) const requires is_half_v<T> {
-    multiply(trans_a, trans_b, a, b, beta, c);
+                  Sum beta, const Matrix<Sum>& c,
+                  const ProductBlocks& blocks = {}) const requires is_half_v<T> {
+    multiply(trans_a, trans_b, a, b, beta, c, blocks);
   }
+
+  /// Returns MatmulScratch::nodes elements, which products in blocks overwrite.
+  const Vector<Sum>& nodes() const { return nodes_; }
 
  private:
   template <class C>
   void multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                Sum beta, const Matrix<C>& c) const;
+                Sum beta, const Matrix<C>& c, const ProductBlocks& blocks) const;
 
   MatmulPrecision precision_;
   HalfProducts products_;
-  Vector<Sum> left_, right_, result_;
+  bool any_stride_;
+  Vector<Sum> left_, right_, result_, nodes_;
 };
 
 }  // namespace tessera

@@ -47,6 +47,7 @@ struct MatmulScratch {
   Size left = 0;
   Size right = 0;
   Size result = 0;
+  Size nodes = 0;  ///< open nodes of the trees in which products in blocks are summed
 };
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/split.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
@@ -105,6 +105,9 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
   MeshCuts cuts(mesh);
   if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
   const Axes batch = mesh.effective(batch_axes(mesh));
+  // Shares of whole grains are not a balanced split. There are at most as many ranks as grains.
+  for (const std::size_t axis : batch)
+    if (input.numerics.reproducible) cuts.cut_all(axis);
   for (const Size samples : {input.samples, input.validation_samples})
     cuts.cut_in_turn(batch, samples % input.batch_size);
   const std::set<Size> samples = cuts.cut_in_turn(batch, input.batch_size);
@@ -191,7 +194,9 @@ std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples
   for (const Slot& slot : stage.slots)
     if (slot.parameter < 0)
       for (const Size m : {Size{0}, microbatches - 1})  // with the most and with the fewest samples
-        split({balanced_split(samples, microbatches, m).count * slot.positions, slot.shape[1]},
+        split({split_in_grains(samples, plan_.input.rank_grains(), microbatches, m).count *
+                   slot.positions,
+               slot.shape[1]},
               slot.along_model);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

@@ -3,6 +3,7 @@
 #include <set>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/units.hpp>
@@ -159,6 +160,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
   state.has_copies = input.has_copies();
+  if (input.sums_microbatches_in_tree()) state.gradient_levels = tree_levels(input.microbatches);
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
@@ -182,10 +184,11 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
           state.scatter_scratch,
           reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
   if (state.sharding.gradients) {
-    state.bucket_gradients =
-        input.has_stages() ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
-        : input.overlap    ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
-                           : one_at_a_time(state.buckets);
+    state.bucket_gradients = input.has_stages() || input.sums_microbatches_in_tree()
+                                 ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
+                             : input.overlap
+                                 ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
+                                 : one_at_a_time(state.buckets);
     if (input.microbatches > 1 && state.reduces_every_microbatch) state.incoming = largest_share;
   }
   return state;

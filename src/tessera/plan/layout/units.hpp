@@ -93,6 +93,7 @@ struct StatePlan {
   bool has_copies = false;                ///< PlanInput::has_copies()
   std::vector<BucketPlace> buckets;
   Size whole = 0;             ///< elements of all buckets
+  Size gradient_levels = 0;   ///< further buffers of whole gradients: open nodes of a tree of sums
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients

@@ -34,6 +34,7 @@ enum class StepOperation : std::uint8_t {
   reduce,          ///< sums a bucket's gradient, or the rank's share, over the replicas
   reduce_rows,     ///< sums gradients of a unit over `model`, where each rank added its own rows
   check_finite,    ///< checks on all ranks that the whole gradient is finite
+  find_largest,    ///< finds the largest magnitude of the gradient, for a norm without rounding
   clip,            ///< clips gradients by value or by global norm
   update,          ///< applies the optimizer to the parameters that this rank owns
 };
@@ -50,10 +51,12 @@ enum class ActionSubject : std::uint8_t { step, layer, unit, bucket, tensor };
 enum class Payload : std::uint8_t {
   bucket,             ///< the whole bucket, with padding
   own_gradient,       ///< the part of the bucket's gradient that the rank keeps
-  partial_gradients,  ///< the part of UnitPlan::partial_gradients that the rank keeps
+  partial_gradients,  ///< the part of UnitPlan::partial_gradients that the rank keeps; in a fixed
+                      ///< order of sums, all of it
   tensor,             ///< the block of `from` that the ranks of the call hold together
   own_tensor,         ///< the rank's own block of `from` or, if it has none, of `to`
   scalar,             ///< one element
+  limbs,              ///< the sums of ExactSquares
 };
 
 /// The collective call or message of an action.
@@ -81,7 +84,7 @@ struct StepOperationRow {
 };
 
 /// In the order of the enumerators.
-inline constexpr std::array<StepOperationRow, 16> step_operation_rows{{
+inline constexpr std::array<StepOperationRow, 17> step_operation_rows{{
     {.name = "gather",
      .subject = ActionSubject::bucket,
      .call = [](const PlanInput& input) -> std::optional<ActionCall> {
@@ -123,10 +126,18 @@ inline constexpr std::array<StepOperationRow, 16> step_operation_rows{{
        return ActionCall{.ranks = RankSet::mesh, .what = "finite flag"};
      },
      .ends_step = [](const PlanInput& input) { return input.looks_for_infinities(); }},
+    {.name = "find_largest",
+     .call = [](const PlanInput&) -> std::optional<ActionCall> {
+       return ActionCall{.ranks = RankSet::split, .what = "gradient norm"};
+     },
+     .ends_step =
+         [](const PlanInput& input) { return input.clips_by_norm && input.numerics.reproducible; }},
     {.name = "clip",
      .call = [](const PlanInput& input) -> std::optional<ActionCall> {
        if (!input.clips_by_norm) return std::nullopt;
-       return ActionCall{.ranks = RankSet::split, .what = "gradient norm"};
+       return ActionCall{.ranks = RankSet::split,
+                         .payload = input.numerics.reproducible ? Payload::limbs : Payload::scalar,
+                         .what = "gradient norm"};
      },
      .ends_step =
          [](const PlanInput& input) { return input.clips_by_value || input.clips_by_norm; }},

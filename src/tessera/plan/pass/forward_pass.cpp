@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/forward_pass.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 
@@ -175,7 +176,8 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
   return again;
 }
 
-/// Lowers the loss. If ranks split the columns, each rank computes terms, which are gathered first.
+/// Lowers the loss. If ranks split the columns, or sums over columns have a fixed order, each rank
+/// computes terms of blocks of columns, which are gathered first.
 SlotId ForwardPass::lower_loss() {
   const SlotId prediction = in_placement(size() - 1, of_loss());
   const SlotId gradient =
@@ -183,16 +185,20 @@ SlotId ForwardPass::lower_loss() {
                    PassTensors::extent_of(tensors_.slot(prediction)), of_loss());
   Action action{.operation = StepOperation::loss,
                 .operands = {.inputs = {prediction, slot_of_y}, .output_gradient = gradient}};
-  if (of_loss().is_shard()) {
-    const Extent terms{tensors_.slot(prediction).positions, 3 * input_.mesh.size_of("model")};
+  const Size blocks = softmax_blocks(input_);
+  if (of_loss().is_shard() || blocks > 1) {
+    const Extent terms{
+        tensors_.slot(prediction).positions,
+        3 * std::max(blocks, of_loss().is_shard() ? input_.mesh.size_of("model") : 1)};
     const auto add_terms = [&](Placement placement) {
       return tensors_.add("loss/terms", TensorRole::activation, terms, placement,
                           input_.state_type);
     };
-    const SlotId own = add_terms(Placement::shard(1)), all = add_terms(whole);
+    const SlotId own = add_terms(of_loss());
+    const SlotId all = of_loss().is_shard() ? add_terms(whole) : own;
     tensors_.emit({.operation = StepOperation::loss_terms,
                    .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
-    tensors_.redistribute(own, all, false);
+    if (own != all) tensors_.redistribute(own, all, false);
     action.operands.terms = all;
   }
   tensors_.emit(std::move(action));

@@ -80,10 +80,11 @@ class BackwardPass {
     return nullptr;
   }
 
-  /// Adds a contribution, or accumulates it into the one with the same placement.
+  /// Adds a contribution, or accumulates it into the one with the same placement. In a fixed order,
+  /// contributions are added in the order of their layers, each after its sum over `model`.
   void add_or_accumulate(Size producer, Contribution contribution) {
     Contribution* const held = find(producer, contribution.placement);
-    if (held == nullptr) return add(producer, contribution);
+    if (held == nullptr || input_.numerics.reproducible) return add(producer, contribution);
     held->slot = writable(producer, held->slot, contribution.placement);
     tensors_.accumulate(contribution.slot, held->slot, true);
   }
@@ -193,7 +194,7 @@ class BackwardPass {
     }
     const Placement placement = layouts_[l].input_gradients[i];
     // `adds` is one flag for all inputs, so only layers with one input add.
-    if (row.adds_gradient && layers_[l].inputs.size() == 1)
+    if (row.adds_gradient && layers_[l].inputs.size() == 1 && !input_.numerics.reproducible)
       if (const Contribution* held = find(producer, placement);
           held != nullptr && held->slot != dy && is_only_user(held->slot, producer)) {
         action.adds = true;
@@ -238,17 +239,6 @@ class BackwardPass {
 };
 
 }  // namespace
-
-Size first_microbatch_samples(const PlanInput& input) {
-  Size parts = 1;
-  for (const std::string& axis : batch_axes(input.mesh)) parts *= input.mesh.size_of(axis);
-  // B mod parts of the ranks hold one sample more than the others, and each splits its own samples
-  // into microbatches.
-  const Size extra = input.batch_size % parts;
-  const Size base = input.batch_size / parts;
-  return extra * balanced_split(base + 1, input.microbatches, 0).count +
-         (parts - extra) * balanced_split(base, input.microbatches, 0).count;
-}
 
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks) {

@@ -46,7 +46,4 @@ inline constexpr SlotId slot_of_y = 1;
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks);
 
-/// Returns the samples of the first microbatch, the largest one, over all ranks.
-Size first_microbatch_samples(const PlanInput& input);
-
 }  // namespace tessera

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
 
 namespace tessera::detail {
@@ -58,7 +59,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
 /// Returns the shape of the block that a group of ranks along `model` holds together, on the first
 /// group, which holds the largest.
 Shape PassTensors::group_of(const Slot& slot) const {
-  return {batch_share(input_.mesh, samples_, 0).count * slot.positions, slot.shape[1]};
+  return {microbatch_samples(input_, 0, 0).count * slot.positions, slot.shape[1]};
 }
 
 void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {

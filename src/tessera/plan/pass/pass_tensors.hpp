@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>

@@ -27,6 +27,11 @@ class Scheduler {
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
         if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
+    rows_after_.assign(input.model.layers.size(), none);
+    if (input.mesh.size_of("model") > 1 && input.numerics.reproducible)
+      for (std::size_t p = parameters.parameters.size(); p-- > 0;)
+        if (const ParameterPlan& parameter = parameters.parameters[p]; parameter.partial_gradient)
+          note_partial(parameter, static_cast<Size>(p));
     last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
     for (const ChunkPass& chunk : pass.chunks)
       for (const Action& action : chunk.weights)
@@ -43,7 +48,7 @@ class Scheduler {
     finish_scatter();
     for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
       add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
-    if (input_.mesh.size_of("model") > 1)
+    if (input_.mesh.size_of("model") > 1 && !input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].partial_gradients.count > 0) add(reduce_rows, u);
     for (std::size_t o = 0; o < step_operation_rows.size(); ++o)
@@ -70,6 +75,17 @@ class Scheduler {
 
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
+
+  /// Moves the reduction of the unit's partial gradients behind the layer of this parameter. The
+  /// caller goes through the parameters backwards, like a backward pass.
+  void note_partial(const ParameterPlan& parameter, Size number) {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      const Range& all = units_[u].parameters;
+      if (number < all.begin || number >= all.end()) continue;
+      std::replace(rows_after_.begin(), rows_after_.end(), static_cast<Size>(u), none);
+      rows_after_[parameter.layer] = static_cast<Size>(u);
+    }
+  }
 
   /// Sets the number of the microbatch of the next actions. `listed` is its number among the listed
   /// ones: with a repetition, the second listed one is the last of all.
@@ -173,6 +189,8 @@ class Scheduler {
       if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
       actions_.push_back(planned[i]);
       actions_.back().microbatch = microbatch_;
+      if (planned[i].is(backward) && rows_after_[planned[i].index] != none)
+        add(reduce_rows, rows_after_[planned[i].index]);
     }
     if (!is_backward) return;
     reduce_after(complete, of.kind);
@@ -253,6 +271,9 @@ class Scheduler {
   Sharding sharding_;
   bool has_replicas_;
   std::vector<Size> bucket_of_layer_;
+  /// By layer, the unit whose partial gradients are complete after its backward pass in each
+  /// microbatch. In a fixed order of sums, ranks of `model` add up before microbatches.
+  std::vector<Size> rows_after_;
   std::vector<PassKind> last_kind_;  ///< by bucket, the kind of pass that completes its gradient
   Size microbatch_ = 0;
   Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered

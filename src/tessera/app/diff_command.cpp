@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/app/commands.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/checkpoint/differences.hpp>
+#include <tessera/io/whole_file.hpp>
+#include <tessera/process/standard_streams.hpp>
+
+namespace tessera {
+namespace {
+
+using Hashes = nlohmann::ordered_json;  ///< hashes by name: loss, gradients, parameters
+
+/// Returns the hashes of a file that output.hashes made, by step.
+std::map<Size, Hashes> read_hashes(const std::string& path) {
+  if (const std::string why = why_unreadable(path); !why.empty())
+    throw Error(ExitCode::usage, "{}: {}", path, why);
+  std::map<Size, Hashes> steps;
+  std::ifstream file(path);
+  Size number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    Hashes record = Hashes::parse(line, nullptr, false);
+    if (!record.is_object() || !record.contains("step") || !record.contains("hashes") ||
+        !record["step"].is_number_integer() || !record["hashes"].is_object())
+      throw Error(ExitCode::usage, "{}:{}: is no record of output.hashes, nor a checkpoint", path,
+                  number);
+    steps[record["step"].get<Size>()] = std::move(record["hashes"]);
+  }
+  if (steps.empty()) throw Error(ExitCode::usage, "{}: has no records", path);
+  return steps;
+}
+
+/// Returns the names whose hashes differ, in the order in which a step computes them: the loss, the
+/// gradients from the last layer to the first, the parameters.
+std::vector<std::string> different_names(const Hashes& a, const Hashes& b) {
+  std::vector<std::string> loss, gradients, parameters;
+  for (const auto& [name, hash] : a.items()) {
+    if (b.contains(name) && b[name] == hash) continue;
+    if (name == "loss")
+      loss.push_back(name);
+    else if (name.ends_with(".gradient"))
+      gradients.insert(gradients.begin(), name);
+    else
+      parameters.push_back(name);
+  }
+  for (const auto& [name, hash] : b.items())
+    if (!a.contains(name)) parameters.push_back(name);
+  loss.insert(loss.end(), gradients.begin(), gradients.end());
+  loss.insert(loss.end(), parameters.begin(), parameters.end());
+  return loss;
+}
+
+ExitCode diff_hashes(const DiffOptions& options) {
+  const auto a = read_hashes(options.a), b = read_hashes(options.b);
+  std::vector<Size> common;
+  for (const auto& [step, hashes] : a)
+    if (b.contains(step)) common.push_back(step);
+  if (common.empty())
+    throw Error(ExitCode::usage, "{} and {}: have no step in common", options.a, options.b);
+  std::string compared =
+      fmt::format("{} ({} to {})", counted(static_cast<Size>(common.size()), "step"),
+                  common.front(), common.back());
+  if (const std::size_t alone = a.size() + b.size() - 2 * common.size(); alone > 0)
+    compared += fmt::format("; {} in one file only", counted(static_cast<Size>(alone), "step"));
+  for (std::size_t i = 0; i < common.size(); ++i) {
+    const Hashes& mine = a.at(common[i]);
+    const std::vector<std::string> names = different_names(mine, b.at(common[i]));
+    if (names.empty()) continue;
+    constexpr std::ptrdiff_t most = 8;
+    const auto end = names.begin() + std::min(most, std::ssize(names));
+    print_output(fmt::format(
+        "step {}: {} differs first; {} of {} hashes differ: {}{}\n{}\n", common[i], names.front(),
+        names.size(), mine.size(), join(std::vector(names.begin(), end)),
+        end == names.end() ? "" : ", ...",
+        i == 0 ? "no earlier step was compared"
+               : fmt::format("step {}, the one compared before, is equal", common[i - 1])));
+    return ExitCode::wrong_result;
+  }
+  print_output("the same bits in " + compared + "\n");
+  return ExitCode::ok;
+}
+
+ExitCode diff_checkpoints(const DiffOptions& options) {
+  const std::vector<ArrayDifference> differences = compare_checkpoints(options.a, options.b);
+  for (const ArrayDifference& one : differences)
+    print_output(fmt::format("{}: {} of {} elements differ, by up to {} ulp\n", one.name,
+                             with_thousands(one.different), with_thousands(one.elements),
+                             with_thousands(one.most_ulps)));
+  if (differences.empty()) print_output("the same bits in all arrays\n");
+  return differences.empty() ? ExitCode::ok : ExitCode::wrong_result;
+}
+
+}  // namespace
+
+ExitCode diff_command(const DiffOptions& options) {
+  const auto is_checkpoint = [](const std::string& path) { return path.ends_with(".h5"); };
+  if (is_checkpoint(options.a) != is_checkpoint(options.b))
+    throw Error(ExitCode::usage, "{} and {}: must be two checkpoints or two files of hashes",
+                options.a, options.b);
+  return is_checkpoint(options.a) ? diff_checkpoints(options) : diff_hashes(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/element_hash.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/engine/state_hashes.hpp>
+#include <tessera/mesh/global_index.hpp>
+#include <tessera/plan/grains.hpp>
+
+namespace tessera {
+namespace {
+
+const std::string hash_label = "tessera::hash";  // made once: launches allocate nothing
+
+bool is_first(const PlanInput& input, const std::vector<std::string>& axes, Size rank) {
+  return input.mesh.coordinate(rank, input.mesh.effective(axes)) == 0;
+}
+
+}  // namespace
+
+template <class T>
+StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
+    : mesh_(mesh), engine_(engine), names_{"loss"} {
+  const PlanInput& input = plan.input;
+  std::map<std::string, std::size_t> number;
+  for (const char* suffix : {".gradient", ""})
+    for (const LayerSpec& layer : input.model.layers)
+      for (const ParameterSpec& parameter : layer.parameters) {
+        number[path_of(layer, parameter) + suffix] = names_.size();
+        names_.push_back(path_of(layer, parameter) + suffix);
+      }
+  // Replicas and copies along `model` have the same elements.
+  if (is_first(input, replica_axes(input.strategy, input.mesh), mesh.rank()))
+    for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
+      for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role))
+        if (tensor.counts && tensor.owned.count > 0) {
+          const std::size_t name = number.at(tensor.slot.path);
+          parts_.push_back({std::move(tensor), name});
+        }
+  const Size grains = input.numerics.reproducible ? input.rank_grains() : input.microbatches;
+  if (plan.model_coordinate(mesh.rank()) == 0)
+    losses_ = {input.numerics.reproducible ? batch_coordinate(input, mesh.rank()) * grains : 0,
+               grains};
+  sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
+}
+
+template <class T>
+std::vector<std::uint64_t> StateHashes<T>::operator()(Size batch) const {
+  Kokkos::deep_copy(ExecSpace(), sums_, std::int64_t{0});
+  const auto sum_at = [&](std::size_t name) {
+    return Kokkos::View<std::uint64_t, Kokkos::LayoutRight, MemSpace>(
+        reinterpret_cast<std::uint64_t*>(sums_.data() + name));
+  };
+  const StepSums& losses = engine_.sums();
+  const Size terms = engine_.plan().input.loss_terms(), first = losses_.begin * terms;
+  const double* const own = losses.all().data() + losses.at(batch, losses_.begin);
+  // A stage writes the terms of its own layers; the others are zero.
+  if (losses_.count > 0)
+    sum_each(
+        hash_label, losses_.count * terms,
+        KOKKOS_LAMBDA(Size i, std::uint64_t & hash) {
+          if (own[i] != 0) hash += element_hash(own + i, first + i);
+        },
+        sum_at(0));
+  for (const Part& part : parts_) {
+    const GlobalIndex place(part.tensor.slot.shape, part.tensor.block);
+    const Size begin = part.tensor.owned.begin;
+    const StateOf<T>* const values = part.tensor.values.data() + (begin - part.tensor.kept.begin);
+    sum_each(
+        hash_label, part.tensor.owned.count,
+        KOKKOS_LAMBDA(Size i, std::uint64_t & hash) {
+          hash += element_hash(values + i, place(begin + i));
+        },
+        sum_at(part.name));
+  }
+  engine_.communicators()[RankSet::mesh].all_reduce(sums_);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
+  const auto* const bits = reinterpret_cast<const std::uint64_t*>(host.data());
+  return {bits, bits + host.extent(0)};
+}
+
+TESSERA_INSTANTIATE_CLASS(StateHashes);
+
+}  // namespace tessera

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/plan/grains.hpp>
+
+namespace tessera {
+namespace {
+
+/// Returns true if the rules or a spec let `model` split dimension `d` of a parameter, on any mesh.
+bool may_split(const PlanInput& input, const std::string& path, const ParameterSpec& parameter,
+               std::size_t d) {
+  const auto given = input.parameter_specs.find(path);
+  const PartitionSpec spec = given != input.parameter_specs.end()
+                                 ? given->second
+                                 : partition_spec_for_names(parameter.logical_axes, input.rules,
+                                                            MeshShape({{"model", 2}}));
+  return d < spec.dims.size() && std::count(spec.dims[d].begin(), spec.dims[d].end(), "model") > 0;
+}
+
+/// Returns the blocks of a dimension of the whole layer.
+Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
+  if (layer.groups.columns > 1 && layer.parameters.empty()) {
+    const Size groups = (d == 0 ? layer.in : layer.out) / layer.groups.columns;
+    return nested_blocks(groups, input.numerics.model_grains);
+  }
+  if (layer.parameters.empty() || layer.parameters[0].shape.size() != 2) return 1;
+  const ParameterSpec& kernel = layer.parameters[0];
+  if (!may_split(input, path_of(layer, kernel), kernel, d)) return 1;
+  return nested_blocks(kernel.shape[d], input.numerics.model_grains);
+}
+
+/// Checks that the ranks of `model` get whole blocks of what they split.
+void check_model_axis(const PlanInput& input, const std::vector<Layout>& layouts) {
+  const Size ranks = input.mesh.size_of("model");
+  for (std::size_t l = 0; l < layouts.size(); ++l) {
+    const LayerSpec& layer = input.model.layers[l];
+    const Layout& layout = layouts[l];
+    if (!row_of(layer).sums_in_blocks) continue;
+    for (std::size_t d = 0; d < 2; ++d) {
+      if (!(d == 0 ? layout.inputs[0] : layout.output).is_shard(1)) continue;
+      if (const Size blocks = whole_blocks(input, layer, d); blocks % ranks != 0)
+        throw ConfigError(
+            "numerics.reproducible", "true",
+            "splits the {} {} of {} into {}, which {} ranks of the mesh axis model do not divide; "
+            "use at most {}, or a multiple of {} columns",
+            d == 0 ? layer.in : layer.out, d == 0 ? "inputs" : "columns", layer.name,
+            counted(blocks, "block"), ranks, counted(blocks, "rank"), input.numerics.model_grains);
+    }
+  }
+}
+
+/// Checks that the rows of a grain can be split along `model`.
+void check_split_rows(const PlanInput& input, const std::vector<Layout>& layouts) {
+  const Numerics& numerics = input.numerics;
+  const Size last = input.samples % input.batch_size;
+  for (std::size_t l = 0; l < layouts.size(); ++l) {
+    if (!layouts[l].output.is_shard(0)) continue;
+    const LayerSpec& layer = input.model.layers[l];
+    if (input.batch_size % numerics.grains != 0 || last % numerics.grains != 0)
+      throw ConfigError(
+          "numerics.grains", std::to_string(numerics.grains),
+          "must divide every batch with sequence_parallel; the batches have {} and {} "
+          "samples",
+          input.batch_size, last == 0 ? input.batch_size : last);
+    for (const Size batch : {input.batch_size, last})
+      if (const Size rows = batch / numerics.grains * layer.positions;
+          rows % numerics.model_grains != 0)
+        throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
+                          "must divide the {} rows that a grain has in {} with sequence_parallel",
+                          rows, layer.name);
+  }
+}
+
+}  // namespace
+
+Size batch_coordinate(const PlanInput& input, Size rank) {
+  const MeshShape& mesh = input.mesh;
+  const auto replicas = mesh.effective(replica_axes(input.strategy, mesh)),
+             shards = mesh.effective(shard_axes(input.strategy, mesh));
+  return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
+}
+
+Range batch_share(const PlanInput& input, Size batch, Size rank) {
+  const MeshShape& mesh = input.mesh;
+  if (input.numerics.reproducible)
+    return split_in_grains(batch, input.numerics.grains, input.batch_ranks(),
+                           batch_coordinate(input, rank));
+  const std::vector<Size> at = mesh.coordinates(rank);
+  Range rows{0, batch};
+  for (const std::string& name : batch_axes(mesh)) {
+    const Range part = balanced_split(rows.count, mesh.size_of(name), at[*mesh.find(name)]);
+    rows = {rows.begin + part.begin, part.count};
+  }
+  return rows;
+}
+
+Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch) {
+  return split_in_grains(batch_share(input, input.batch_size, rank).count, input.rank_grains(),
+                         input.microbatches, microbatch);
+}
+
+Size first_microbatch_samples(const PlanInput& input) {
+  const Size parts = input.batch_ranks(), extra = input.batch_size % parts,
+             base = input.batch_size / parts;
+  if (!input.numerics.reproducible)
+    // The first ranks have one sample more, and each splits its own samples into microbatches.
+    return extra * balanced_split(base + 1, input.microbatches, 0).count +
+           (parts - extra) * balanced_split(base, input.microbatches, 0).count;
+  Size sum = 0;
+  for (Size part = 0; part < parts; ++part)
+    sum += split_in_grains(input.batch_size, input.numerics.grains, parts * input.microbatches,
+                           part * input.microbatches)
+               .count;
+  return sum;
+}
+
+LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer, const Layout& layout) {
+  if (!input.numerics.reproducible) return {};
+  const Size ranks = input.mesh.size_of("model");
+  const auto own = [&](std::size_t d, Placement along) {
+    return whole_blocks(input, layer, d) / (along.is_shard(1) ? ranks : 1);
+  };
+  return {input.microbatch_grains(), own(0, layout.inputs[0]), own(1, layout.output)};
+}
+
+Size softmax_blocks(const PlanInput& input) {
+  if (!input.numerics.reproducible || input.loss != LossKind::cross_entropy) return 1;
+  return nested_blocks(input.model.output_width(), input.numerics.model_grains);
+}
+
+bool splits_gradient_rows(const LayerSpec& layer) {
+  const std::vector<Layout> layouts = layouts_of(layer);
+  return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
+    return std::any_of(layout.parameter_gradients.begin(), layout.parameter_gradients.end(),
+                       [](Placement gradient) { return gradient.is_partial(); });
+  });
+}
+
+Size gradient_places(const PlanInput& input, const LayerSpec& layer) {
+  if (!input.numerics.reproducible || layer.parameters.empty() || row_of(layer).sums_in_blocks)
+    return 1;
+  return input.microbatch_grains() *
+         (splits_gradient_rows(layer) ? input.numerics.model_grains : 1);
+}
+
+void check_grains(const PlanInput& input, const std::vector<Layout>& layouts) {
+  if (!input.numerics.reproducible || input.mesh.size_of("model") == 1) return;
+  check_model_axis(input, layouts);
+  check_split_rows(input, layouts);
+}
+
+void check_grains(const PlanInput& input) {
+  const Numerics& numerics = input.numerics;
+  if (!numerics.reproducible) return;
+  for (const auto& [key, value] : {std::pair{"numerics.grains", numerics.grains},
+                                   std::pair{"numerics.model_grains", numerics.model_grains}})
+    if (!is_power_of_two(value))
+      throw ConfigError(key, std::to_string(value), "must be a power of two");
+  const Size parts = input.batch_ranks() * input.microbatches;
+  if (!is_power_of_two(parts))
+    throw ConfigError(
+        "numerics.reproducible", "true",
+        "needs a power of two of parts of the batch, but {} of the batch x {} are {}; "
+        "the nearest are {} and {}",
+        counted(input.batch_ranks(), "rank"), counted(input.microbatches, "microbatch"), parts,
+        Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
+  if (numerics.grains % parts != 0)
+    throw ConfigError("numerics.grains", std::to_string(numerics.grains),
+                      "must be at least {}: {} of the batch x {}", parts,
+                      counted(input.batch_ranks(), "rank"),
+                      counted(input.microbatches, "microbatch"));
+  if (const Size ranks = input.mesh.size_of("model"); numerics.model_grains % ranks != 0)
+    throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
+                      "must be a multiple of the {} of the mesh axis model",
+                      counted(ranks, "rank"));
+}
+
+}  // namespace tessera

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Hashes of trainings on different meshes, and what `tessera diff` says of them.
+# usage: diff_test.sh PROGRAM INPUTS LAUNCHER...
+set -euo pipefail
+tessera=$1 inputs=$2
+shift 2
+launcher=("$@")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# train NAME RANKS OPTION...: trains on another number of ranks than the launcher's.
+train() {
+  local name=$1 i
+  local -a mpi=("${launcher[@]}")
+  for ((i = 0; i + 1 < ${#mpi[@]}; ++i)); do
+    if [[ ${mpi[i]} == -n || ${mpi[i]} == -np ]]; then mpi[i + 1]=$2; fi
+  done
+  shift 2
+  "${mpi[@]}" "$tessera" run "$inputs/transformer.toml" --quiet \
+    --set numerics.reproducible=true --set training.num_epochs=2 --set data.samples=64 \
+    --set training.batch_size=32 --set output.hashes="$name" "$@"
+}
+
+# expect CODE TEXT FILE FILE: runs tessera diff
+expect() {
+  local code=0 text
+  text=$("$tessera" diff "$3" "$4" 2>&1) || code=$?
+  [[ $code == "$1" && $text == *"$2"* ]] || fail "diff $3 $4: exit code $code: $text"
+}
+
+OMP_NUM_THREADS=1 train one 1 --mesh data=1
+[[ $(wc -l <one) == 4 ]] || fail "4 steps must have 4 records"
+OMP_NUM_THREADS=2 train threads 1 --mesh data=1
+expect 0 "the same bits in 4 steps (1 to 4)" one threads
+train tensor 2 --mesh model=2 --set distributed.sequence_parallel=true
+expect 0 "the same bits" one tensor
+train sharded 4 --mesh fsdp=2,model=2 --strategy fsdp --set training.microbatches=2
+expect 0 "the same bits" one sharded
+train pipeline 4 --mesh pipeline=2,data=2 --set training.microbatches=4 \
+  --set distributed.schedule=zero_bubble --set output.hash_every_steps=2
+expect 0 "the same bits in 2 steps (2 to 4); 2 steps in one file only" one pipeline
+
+# A training that moves to another mesh leaves no trace.
+train moved 2 --mesh data=2 --set checkpoint.directory=saves --set training.num_epochs=1
+train moved 4 --mesh fsdp=4 --strategy fsdp --set checkpoint.directory=saves --resume
+expect 0 "the same bits in 4 steps" one moved
+
+# Another rate differs from the first step on, another last bit where it is.
+train faster 1 --mesh data=1 --set training.learning_rate=0.1
+expect 2 "step 1: embedding/table differs first" one faster
+sed '3s/"loss":"./"loss":"x/' one >fault
+expect 2 "step 3: loss differs first; 1 of " one fault
+expect 2 "step 2, the one compared before, is equal" one fault
+train other 1 --mesh data=1 --set checkpoint.directory=others --set training.learning_rate=0.1
+last=$(ls saves/*.h5 | tail -n 1)
+expect 0 "the same bits in all arrays" "$last" "$last"
+expect 2 "elements differ, by up to" "$last" "$(ls others/*.h5 | tail -n 1)"
+
+# Wrong input
+echo text >text
+: >empty
+expect 1 "text:1: is no record of output.hashes" one text
+expect 1 "empty: has no records" one empty
+expect 1 "missing: " one missing
+expect 1 "must be two checkpoints or two files of hashes" one "$last"

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bits of a result depend neither on where it lies in an array nor on strides.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/pair_tree.hpp>
+#include <tessera/nn/activation_math.hpp>
+#include <tessera/nn/columns.hpp>
+#include <tessera/nn/exponential.hpp>
+#include <tessera/nn/products/gemm.hpp>
+#include <tessera/random/fill.hpp>
+
+#include "device_data.hpp"
+
+namespace tessera {
+namespace {
+
+using test::to_host;
+
+template <class T>
+Vector<T> normal_vector(Size n) {
+  const Vector<T> v("v", static_cast<std::size_t>(n));
+  fill_normal(Matrix<T>(v.data(), 1, n), key(3));
+  return v;
+}
+
+/// Computes y[i] = f(x[i]) in one kernel over lanes, as layers do.
+template <class T, class F>
+void apply(const Vector<T>& x, const Vector<T>& y, const F& f) {
+  const T* const in = x.data();
+  T* const out = y.data();
+  const Size n = static_cast<Size>(x.extent(0));
+  for_each_row(
+      "apply", 1, n, KOKKOS_LAMBDA(const auto& team) {
+        detail::for_each_lane(Kokkos::TeamVectorRange(team, n), n,
+                              [=](Size j) { out[j] = f(in[j]); });
+      });
+}
+
+template <class T, class F>
+void expect_any_place(const char* name, const F& f) {
+  constexpr Size most = 48;
+  const Vector<T> x = normal_vector<T>(most), y("y", most);
+  std::vector<T> alone(most);
+  for (Size i = 0; i < most; ++i) {
+    apply<T>(alias_vector(x.data() + i, 1), alias_vector(y.data() + i, 1), f);
+    alone[static_cast<std::size_t>(i)] = to_host(y)[static_cast<std::size_t>(i)];
+  }
+  for (Size begin = 0; begin < 17; ++begin)
+    for (Size n = 0; begin + n <= most; ++n) {
+      apply<T>(alias_vector(x.data() + begin, n), alias_vector(y.data() + begin, n), f);
+      ASSERT_EQ(std::memcmp(to_host(y).data() + begin, alone.data() + begin, n * sizeof(T)), 0)
+          << name << ": " << n << " elements from " << begin;
+    }
+}
+
+template <class T>
+class SameBits : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(SameBits, Scalars);
+
+TYPED_TEST(SameBits, FunctionsAtAnyPlaceOfAnArray) {
+  using T = TypeParam;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (
+        [&] {
+          constexpr auto a = Activation(I);
+          expect_any_place<T>(
+              name_of(a).data(), KOKKOS_LAMBDA(T z) { return detail::value_of<a>(z); });
+          expect_any_place<T>(
+              name_of(a).data(), KOKKOS_LAMBDA(T z) { return z * detail::slope_of<a>(z) + z; });
+        }(),
+        ...);
+  }
+  (std::make_index_sequence<names_of<Activation>.size()>());
+  expect_any_place<T>(
+      "exp", KOKKOS_LAMBDA(T z) { return detail::exp_of_nonpositive(-z * z); });
+  expect_any_place<T>(
+      "1/sqrt", KOKKOS_LAMBDA(T z) {
+        using std::sqrt;
+        return T(1) / sqrt(z * z + T(1e-5));
+      });
+}
+
+/// Returns the product of blocks of matrices with `gap` unused columns.
+template <class T>
+std::vector<T> product(Trans ta, Trans tb, Size m, Size n, Size k, Size gap,
+                       const ProductBlocks& blocks) {
+  const auto wide = [&](Trans trans, Size rows, Size cols, Size seed) {
+    if (trans == Trans::yes) std::swap(rows, cols);
+    const Matrix<T> values("values", rows, cols), room("room", rows, cols + gap);
+    fill_normal(values, key(seed));
+    const Matrix<T> block = block_of(room, {0, rows}, {0, cols});
+    Kokkos::deep_copy(block, values);
+    return Matrix<const T>(block);
+  };
+  const Gemm<T> gemm(MatmulPrecision::strict, {.nodes = 4 * m * n}, half_products(dtype_of<T>()),
+                     true);
+  const Matrix<T> room("c", m, n + gap), result("result", m, n);
+  const Matrix<T> c = block_of(room, {0, m}, {0, n});
+  gemm(ta, tb, wide(ta, m, k, 1), wide(tb, k, n, 2), 0, c, blocks);
+  Kokkos::deep_copy(result, c);
+  return to_host(Vector<T>(result.data(), result.span()));
+}
+
+TYPED_TEST(SameBits, ProductsWithAnyStrides) {
+  using T = TypeParam;
+  for (const Trans ta : {Trans::no, Trans::yes})
+    for (const Trans tb : {Trans::no, Trans::yes})
+      for (const Size m : {1, 4, 13})
+        for (const Size n : {1, 3, 16})
+          for (const Size k : {1, 5, 40})
+            for (const Size gap : {1, 3, 16})
+              ASSERT_EQ(product<T>(ta, tb, m, n, k, gap, {}), product<T>(ta, tb, m, n, k, 0, {}))
+                  << m << " x " << n << " x " << k << ", gap " << gap;
+}
+
+/// The blocks of a whole product are those of its halves, which two ranks would compute.
+TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfTheirHalves) {
+  using T = TypeParam;
+  constexpr Size m = 6, n = 5, k = 22;
+  const std::vector<T> whole = product<T>(Trans::no, Trans::no, m, n, k, 0, {{2}, {1}, {4}});
+  const Matrix<T> a("a", m, k), b("b", k, n), sum("sum", m, n), more("more", m, n);
+  fill_normal(a, key(1));
+  fill_normal(b, key(2));
+  const Gemm<T> gemm(MatmulPrecision::strict, {.nodes = 4 * m * n}, half_products(dtype_of<T>()),
+                     true);
+  const Range halves[] = {balanced_split(k, 2, 0), balanced_split(k, 2, 1)};
+  ASSERT_EQ(nested_blocks(k, 4), 2);
+  const std::vector<T> nested = product<T>(Trans::no, Trans::no, m, n, k, 0, {{2}, {1}, {2}});
+  for (const Range& half : halves)
+    gemm(Trans::no, Trans::no, block_of(Matrix<const T>(a), {0, m}, half),
+         block_of(Matrix<const T>(b), half, {0, n}), 0, half.begin == 0 ? sum : more,
+         {{2}, {1}, {1}});
+  std::vector<T> added = to_host(Vector<T>(sum.data(), sum.span()));
+  const std::vector<T> rest = to_host(Vector<T>(more.data(), more.span()));
+  for (std::size_t i = 0; i < added.size(); ++i) added[i] += rest[i];
+  EXPECT_EQ(added, nested);
+  EXPECT_NE(nested, whole);  // another tree gives other bits
+}
+
+}  // namespace
+}  // namespace tessera
