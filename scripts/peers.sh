@@ -6,7 +6,7 @@ usage() {
 usage: scripts/peers.sh [options of bench/peers/peers.py]
 
 Builds tessera and tessera-bench in build/release, installs PyTorch and JAX in their own Python environment, build/peers,
-and measures the same training step of each model in each of them, in turn, on the same cores. Prints medians and ratios.
+and measures the same training steps in each of them, in turn, on the same cores. Prints medians and ratios.
 With --device cuda it builds in build/cuda instead, for TESSERA_CUDA_ARCH (HOPPER90), and compares with PyTorch alone.
 
 TEXT

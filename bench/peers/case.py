@@ -12,7 +12,8 @@ import types
 
 import numpy as np
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "scripts"), str(ROOT)]  # in the sources, and where they are installed
 from npz import arrays_in  # noqa: E402
 
 CHECKED = 2  # steps whose losses are compared

@@ -57,7 +57,7 @@ def parse(arguments=None):
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks (1 2)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX (cpu)")
     parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs; all without this option")
-    parser.add_argument("--models", nargs="+", choices=list(SMALL), default=list(SMALL), help="models to train (all)")
+    parser.add_argument("--models", nargs="+", choices=list(SMALL), default=["mlp"], help="models to train (mlp)")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the model's file")
     parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries; all without this option")
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds (3)")
@@ -138,7 +138,7 @@ def our_step(row, options, file):
         raise SystemExit(f"error: {row.model}, {row.name}: {result['reason']}")
     products = result["case"]["short_products"]
     return {
-        "library": "Tessera" + (f", {products} products" if products else ""),
+        "library": f"Tessera {provenance['version']}" + (f", {products} products" if products else ""),
         "device": node["gpus"][0] or node["cpu_model"],
         "step_seconds": [result["step_seconds"]["median"]],
         "losses": result["loss"]["step_losses"],
