@@ -5,8 +5,8 @@ usage() {
   cat <<'TEXT'
 usage: scripts/peers.sh [options of bench/peers/peers.py]
 
-Builds tessera-bench in build/release, installs PyTorch and JAX in their own Python environment, build/peers, and
-measures the same training step in each of them, in turn, on the same cores. Prints medians and ratios.
+Builds tessera and tessera-bench in build/release, installs PyTorch and JAX in their own Python environment, build/peers,
+and measures the same training steps in each of them, in turn, on the same cores. Prints medians and ratios.
 With --device cuda it builds in build/cuda instead, for TESSERA_CUDA_ARCH (HOPPER90), and compares with PyTorch alone.
 
 TEXT
@@ -25,7 +25,7 @@ if [[ " $* " == *" --device cuda "* || " $* " == *" --device=cuda "* ]]; then
   preset=cuda
   use_cuda_kokkos || exit
 fi
-build "$preset" tessera_bench_cli
+build "$preset" tessera_cli tessera_bench_cli
 peers=$root/build/peers
 if [[ ! -x $peers/bin/python ]]; then
   say "Installing PyTorch and JAX in build/peers"

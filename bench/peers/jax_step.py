@@ -1,93 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of a multilayer perceptron in JAX, on one device or with the batch sharded over several. Prints the
-seconds of each timed step as JSON."""
+"""Training steps of a model in JAX, on one device or with the batch sharded over several. Prints the seconds of each
+timed step as JSON."""
 
-import argparse
-import json
 import os
 import time
+import types
+
+import case
+import jax
+import jax.numpy as jnp
+import models
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--widths", type=int, nargs="+", required=True)
-    parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--warm-up", type=int, default=2)
-    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
+    parser = case.parser(__doc__, ["float32", "bf16"])
     parser.add_argument("--devices", type=int, default=1)
     return parser.parse_args()
 
 
-def make_step(jax, jnp, precision):
+OPERATIONS = types.SimpleNamespace(
+    xp=jnp, complex=jax.lax.complex, relu=jax.nn.relu, tanh=jnp.tanh, gelu=jax.nn.gelu,
+    exact=lambda x: x.astype(jnp.float32),
+    embedding=lambda numbers, table: table[numbers],
+    layer_norm=lambda x, scale, bias: jax.nn.standardize(x, epsilon=1e-5) * scale + bias,
+    causal_attention=lambda *qkv: jax.nn.dot_product_attention(*qkv, is_causal=True),
+    mse=lambda p, y: ((p - y) ** 2).mean(),
+    cross_entropy=lambda p, y: -jnp.take_along_axis(jax.nn.log_softmax(p), y[..., None], -1).mean(),
+    bce=lambda p, y: (jax.nn.softplus(p) - p * y).sum(),
+)  # fmt: skip
+
+
+class Net:
+    """A model of models.py."""
+
+    def __init__(self, weights, settings, compute):
+        self.ops, self.settings, self.names = OPERATIONS, settings, list(weights)
+        self.weights, self.compute = weights, compute
+
+    def parameter(self, name):
+        return self.weights[name].astype(self.compute)
+
+    def dense(self, unit, x):
+        y = x.astype(self.compute) @ self.parameter(f"{unit}/weight")
+        has_bias = f"{unit}/bias" in self.names and self.settings["kind"] != "pinn"
+        return y + self.parameter(f"{unit}/bias") if has_bias else y
+
+
+def make_step(settings, precision):
     """Adam by hand: the optimizer's state is a pytree of (parameter, m, v), and a count."""
     compute = jnp.bfloat16 if precision == "bf16" else jnp.float32
-    rate, beta1, beta2, epsilon = 1e-4, 0.9, 0.999, 1e-8
+    rate, beta1, beta2, epsilon = settings["learning_rate"], 0.9, 0.999, 1e-8
+    predict, loss_of = models.MODELS[settings["kind"]]
 
-    def loss(parameters, x, y):
-        h = x.astype(compute)
-        for number, (kernel, bias) in enumerate(parameters):
-            h = h @ kernel.astype(compute) + bias.astype(compute)
-            if number + 1 < len(parameters):
-                h = jax.nn.relu(h)
-        return jnp.mean((h.astype(jnp.float32) - y) ** 2)
+    def loss(parameters, x, y, noise):
+        net = Net(parameters, settings, compute)
+        return loss_of(net, predict(net, x, noise), y)
 
-    def step(state, x, y):
+    def step(state, x, y, noise):
         parameters, m, v, count = state
-        gradients = jax.grad(loss)(parameters, x, y)
+        value, gradients = jax.value_and_grad(loss)(parameters, x, y, noise)
         count = count + 1
         m = jax.tree.map(lambda a, g: beta1 * a + (1 - beta1) * g, m, gradients)
         v = jax.tree.map(lambda a, g: beta2 * a + (1 - beta2) * g * g, v, gradients)
-        parameters = jax.tree.map(
-            lambda p, a, b: p
-            - rate * (a / (1 - beta1**count)) / (jnp.sqrt(b / (1 - beta2**count)) + epsilon),
-            parameters,
-            m,
-            v,
-        )
-        return parameters, m, v, count
+        scale = rate * jnp.sqrt(1 - beta2**count) / (1 - beta1**count)
+        root = epsilon * jnp.sqrt(1 - beta2**count)
+        parameters = jax.tree.map(lambda p, a, b: p - scale * a / (jnp.sqrt(b) + root), parameters, m, v)
+        return (parameters, m, v, count), value
 
     return jax.jit(step, donate_argnums=0)
 
 
 def time_steps(options):
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-    from jax.sharding import NamedSharding, PartitionSpec
-
-    mesh = jax.make_mesh((options.devices,), ("data",))
+    mesh = Mesh(jax.devices(), ("data",))
     everywhere, by_rows = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("data",)))
-    draw = np.random.default_rng(0)
-
-    def normal(*shape):
-        return draw.standard_normal(shape, np.float32)
-
-    parameters = [
-        (normal(a, b) / np.sqrt(a), np.zeros(b, np.float32))
-        for a, b in zip(options.widths, options.widths[1:])
-    ]
+    given = case.load(options.case)
+    # Matrices as (in, out).
+    parameters = {name: array.T if name.endswith("/weight") and name != "embedding/weight" else array
+                  for name, array in given.weights.items()}  # fmt: skip
     zeros = jax.tree.map(np.zeros_like, parameters)
     state = jax.device_put((parameters, zeros, zeros, np.float32(0)), everywhere)
-    x = jax.device_put(normal(options.batch, options.widths[0]), by_rows)
-    y = jax.device_put(normal(options.batch, options.widths[-1]), by_rows)
-    step = make_step(jax, jnp, options.precision)
-    seconds = []
-    for _ in range(options.warm_up + options.steps):
+    numbers = np.int32 if given.settings["loss"] == "cross_entropy" else np.float32
+    x, y = (jax.device_put(array.astype(numbers), by_rows) for array in (given.x, given.y))
+    noise = None if given.noise is None else [jax.device_put(one, by_rows) for one in given.noise]
+    draw = jax.jit(lambda number: jax.random.normal(jax.random.key(number), noise[0].shape), out_shardings=by_rows)
+    step = make_step(given.settings, options.precision)
+    seconds, losses = [], []
+    for number in range(options.warm_up + options.steps):
         begin = time.perf_counter()
-        state = jax.block_until_ready(step(state, x, y))
+        drawn = None if noise is None else noise[number] if number < len(noise) else draw(number)
+        state, loss = jax.block_until_ready(step(state, x, y, drawn))
         seconds.append(time.perf_counter() - begin)
-    return {"library": f"JAX {jax.__version__}", "step_seconds": seconds[options.warm_up :]}
+        losses.append(float(loss))
+    count = sum(array.size for array in parameters.values())
+    return f"JAX {jax.__version__}", given, count, seconds[options.warm_up :], losses
 
 
 def main():
     options = parse()
-    # Before JAX is imported: devices of one thread each.
-    os.environ["XLA_FLAGS"] = (
-        f"--xla_force_host_platform_device_count={options.devices} --xla_cpu_multi_thread_eigen=false"
-    )
-    os.environ["JAX_PLATFORMS"] = "cpu"
-    print(json.dumps(time_steps(options)))
+    # JAX reads this when it starts its devices, of one thread each.
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={options.devices} --xla_cpu_multi_thread_eigen=false"
+    jax.config.update("jax_platforms", "cpu")
+    case.print_result(*time_steps(options))
 
 
 if __name__ == "__main__":

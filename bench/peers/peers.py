@@ -3,22 +3,29 @@
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-WIDTHS, BATCH = [1024, 4096, 4096, 1024], 1024
+# A setting of each tiny model.
+SMALL = {"mlp": "model.widths=[16,32,16]", "transformer": "model.transformer.width=8", "fno": "model.fno.width=4",
+         "vae": "model.vae.hidden=[16,8]", "pinn": "model.pinn.width=8"}  # fmt: skip
+# Relative differences from our losses that are rounding. The second step's loss also tests gradients and optimizer.
+TOLERANCE = {"float32": 1e-5, "tf32": 2e-3, "bf16": 2e-2}
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A library, its options and the number of ranks for one measured step."""
+    """A library, its options, the model and the number of ranks for one measured step."""
 
+    model: str
     name: str
     library: str
     ranks: int
@@ -26,20 +33,20 @@ class Row:
     options: tuple = ()
 
 
-def rows_of(ranks, precision):
+def rows_of(model, ranks, precision):
     if ranks == 1:
         return [
-            Row("Tessera", "tessera", 1, precision, ("data",)),
-            Row("PyTorch eager", "torch", 1, precision),
-            Row("PyTorch compiled", "torch", 1, precision, ("--compiled",)),
-            Row("JAX jit", "jax", 1, precision),
+            Row(model, "Tessera", "tessera", 1, precision, ("data",)),
+            Row(model, "PyTorch eager", "torch", 1, precision),
+            Row(model, "PyTorch compiled", "torch", 1, precision, ("--compiled",)),
+            Row(model, "JAX jit", "jax", 1, precision),
         ]
     return [
-        Row("Tessera data", "tessera", ranks, precision, ("data",)),
-        Row("Tessera fsdp", "tessera", ranks, precision, ("fsdp",)),
-        Row("PyTorch DDP", "torch", ranks, precision, ("--strategy", "ddp")),
-        Row("PyTorch FSDP2", "torch", ranks, precision, ("--strategy", "fsdp2")),
-        Row("JAX sharded", "jax", ranks, precision),
+        Row(model, "Tessera data", "tessera", ranks, precision, ("data",)),
+        Row(model, "Tessera fsdp", "tessera", ranks, precision, ("fsdp",)),
+        Row(model, "PyTorch DDP", "torch", ranks, precision, ("--strategy", "ddp")),
+        Row(model, "PyTorch FSDP2", "torch", ranks, precision, ("--strategy", "fsdp2")),
+        Row(model, "JAX sharded", "jax", ranks, precision),
     ]
 
 
@@ -50,10 +57,12 @@ def parse(arguments=None):
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks (1 2)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX (cpu)")
     parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs; all without this option")
+    parser.add_argument("--models", nargs="+", choices=list(SMALL), default=["mlp"], help="models to train (mlp)")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the model's file")
     parser.add_argument("--only", nargs="+", choices=["tessera", "torch", "jax"], help="these libraries; all without this option")
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these rounds (3)")
     parser.add_argument("--steps", type=int, default=5, help="timed steps in a round (5)")
-    parser.add_argument("--small", action="store_true", help="a tiny model, to see that everything runs")
+    parser.add_argument("--small", action="store_true", help="tiny models, to see that everything runs")
     parser.add_argument("--json", help="write all figures to this file")
     options = parser.parse_args(arguments)
     counts = {"--ranks": options.ranks, "--rounds": [options.rounds], "--steps": [options.steps]}
@@ -62,14 +71,36 @@ def parse(arguments=None):
             if value < 1:
                 raise SystemExit(f"error: {name} {value}: must be a positive number")
     on_gpus = ["tf32"] if options.device == "cuda" else []
+    options.only = options.only or ["tessera", "torch"] + ([] if options.device == "cuda" else ["jax"])
     options.precision = options.precision or ["float32", *on_gpus, "bf16"]
     if "tf32" in options.precision and not on_gpus:
         raise SystemExit("error: --precision tf32: needs --device cuda")
-    if "jax" in (options.only or []) and on_gpus:
+    if "jax" in options.only and on_gpus:
         raise SystemExit("error: --only jax: is measured on CPUs only")
     if options.json and os.path.exists(options.json) and not os.path.isfile(options.json):
         raise SystemExit(f"error: --json {options.json}: must be a regular file")
+    for library in options.only:
+        if library != "tessera" and not importlib.util.find_spec(library):
+            raise SystemExit(f"error: {sys.executable} has no {library}: scripts/peers.sh installs it; --only measures without it")
     return options
+
+
+def file_and_settings(model, options):
+    file = HERE.parents[1] / "inputs" / f"{'large' if model == 'mlp' else model}.toml"
+    settings = ([SMALL[model], "training.batch_size=4"] if options.small else []) + options.set
+    # The data are one batch.
+    batch = re.findall(r"^(?:training\.)?batch_size *= *(\d+)", "\n".join([file.read_text(encoding="utf-8"), *settings]), re.M)[-1]
+    return file, [*settings, f"data.samples={batch}"]
+
+
+def make_case(model, options, folder):
+    """Trains one step of ours with a learning rate of 0. Leaves its settings, its batch and its weights in the folder."""
+    file, settings = file_and_settings(model, options)
+    settings = [*settings, "data.validation_samples=0", "training.validate_every=1", "training.num_epochs=1",
+                "training.learning_rate=0", f"checkpoint.directory={folder}/saves"]  # fmt: skip
+    tessera = pathlib.Path(options.tessera_bench).with_name("tessera")
+    run([tessera, "run", file, "--export", folder, *(word for one in settings for word in ("--set", one))])
+    run([tessera, "checkpoint", "export", *folder.glob("saves/*.h5"), "--names", "pytorch", "-o", folder / "weights"])
 
 
 def run(command):
@@ -82,34 +113,40 @@ def run(command):
     return done.stdout
 
 
-def our_seconds(row, options):
+def our_step(row, options, file):
+    """Returns what the programs of other libraries print."""
     mixed = "bf16" if row.precision == "bf16" else "no"
     products = "tf32" if row.precision == "tf32" else "strict"
+    base, ours = file_and_settings(row.model, options)
     with tempfile.TemporaryDirectory() as results:
         run(
             [*options.mpirun.split(), "-n", str(row.ranks), options.tessera_bench, "run", HERE / "step.toml"]
-            + (["--small"] if options.small else [])
+            + [word for one in [*ours, f'study.base="{base}"'] for word in ("--set", one)]
             + ["--set", f'grid=[{{strategy=["{row.options[0]}"],mesh=["data={row.ranks}"]}}]']
             + ["--set", f"distributed.mixed_precision={mixed}", "--set", f"model.matmul_precision={products}"]
             + ["--set", f"measure.steps={options.steps}"]
             + ["-o", pathlib.Path(results) / "study"]
         )
-        (case,) = pathlib.Path(results).glob("study/cases/*/result.json")
-        result = json.loads(case.read_text(encoding="utf-8"))
+        (found,) = pathlib.Path(results).glob("study/cases/*/result.json")
+        result = json.loads(found.read_text(encoding="utf-8"))
         (launch,) = pathlib.Path(results).glob("study/launches/*.json")
-        backend = json.loads(launch.read_text(encoding="utf-8"))["provenance"]["kokkos"]["backend"]
+        provenance = json.loads(launch.read_text(encoding="utf-8"))["provenance"]
+    backend, node = provenance["kokkos"]["backend"], provenance["placement"][0]
     if (backend == "Cuda") != (options.device == "cuda"):
         raise SystemExit(f"error: --device {options.device}: {options.tessera_bench} computes with {backend}")
     if result["status"] != "ok":
-        raise SystemExit(f"error: {row.name}: {result['reason']}")
+        raise SystemExit(f"error: {row.model}, {row.name}: {result['reason']}")
     products = result["case"]["short_products"]
-    return "Tessera" + (f", {products} products" if products else ""), result["step_seconds"]["median"]
+    return {
+        "library": f"Tessera {provenance['version']}" + (f", {products} products" if products else ""),
+        "device": node["gpus"][0] or node["cpu_model"],
+        "step_seconds": [result["step_seconds"]["median"]],
+        "losses": result["loss"]["step_losses"],
+    }
 
 
-def their_seconds(row, options):
-    widths, batch = ([16, 32, 16], 32) if options.small else (WIDTHS, BATCH)
-    step = ["--widths", *map(str, widths), "--batch", str(batch), "--steps", str(options.steps)]
-    step += ["--precision", row.precision, *row.options]
+def their_step(row, options, file):
+    step = ["--case", file, "--steps", str(options.steps), "--precision", row.precision, *row.options]
     command = [sys.executable, HERE / f"{row.library}_step.py"]
     if row.library == "jax":
         step += ["--devices", str(row.ranks)]
@@ -120,55 +157,75 @@ def their_seconds(row, options):
     # One core for each rank, as ours have.
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[: row.ranks]))
     lines = run(["taskset", "-c", cores, *command, *step]).splitlines()
-    seen = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
-    return seen["library"], statistics.median(seen["step_seconds"])
+    return json.loads(next(line for line in reversed(lines) if line.startswith("{")))
 
 
-def measure(options):
-    rows = [row for n in options.ranks for p in options.precision for row in rows_of(n, p)]
-    libraries = options.only or ["tessera", "torch"] + (["jax"] if options.device == "cpu" else [])
-    rows = [row for row in rows if row.library in libraries]
+def check_losses(row, seen, ours):
+    tolerance = TOLERANCE[row.precision]
+    if not all(abs(a - b) <= tolerance * abs(b) for a, b in zip(seen["losses"], ours["losses"])):
+        raise SystemExit(f"error: {row.model}, {row.name}, {row.precision}: has losses {seen['losses']}, ours {ours['losses']}"
+                         f" (tolerance {tolerance:g})")  # fmt: skip
+
+
+def measure(options, folder):
+    rows = [row for m in options.models for n in options.ranks for p in options.precision for row in rows_of(m, n, p)]
+    rows = [row for row in rows if row.library in options.only]
     figures = {row: {**dataclasses.asdict(row), "device": options.device, "rounds": []} for row in rows}
+    for model in options.models if options.only != ["tessera"] else []:
+        make_case(model, options, folder / model)
+    device = None
     for number in range(options.rounds):
+        first = {}
         for row in rows:
-            print(f"-- round {number + 1} of {options.rounds}: {row.name}, {row.ranks} ranks, {row.precision}", file=sys.stderr)
-            version, seconds = (our_seconds if row.library == "tessera" else their_seconds)(row, options)
-            figures[row]["version"] = version
-            figures[row]["rounds"].append(seconds)
+            title = f"{row.model}, {row.name}, {row.ranks} ranks, {row.precision}"
+            print(f"-- round {number + 1} of {options.rounds}: {title}", file=sys.stderr)
+            seen = (our_step if row.library == "tessera" else their_step)(row, options, folder / row.model)
+            if "tessera" in options.only:
+                check_losses(row, seen, first.setdefault(work_of(vars(row)), seen))
+            figures[row].update(version=seen["library"], losses=seen["losses"])
+            device = seen.get("device", device)
+            figures[row]["rounds"].append(statistics.median(seen["step_seconds"]))
     for figure in figures.values():
         figure["step_seconds"] = statistics.median(figure["rounds"])
-    return list(figures.values())
+    return {"schema_version": 1, "device_name": device, "threads_per_rank": 1, "peers": list(figures.values())}
+
+
+def work_of(figure):
+    return figure["model"], figure["ranks"], figure["precision"]
 
 
 def add_ratios(figures):
-    """Adds to each figure its ratio to our first one with as many ranks and the same precision."""
+    """Adds to each figure its ratio to our first one of the same work: median, least and largest over rounds."""
     ours = {}
     for figure in figures:
         if figure["library"] == "tessera":
-            ours.setdefault((figure["ranks"], figure["precision"]), figure["step_seconds"])
+            ours.setdefault(work_of(figure), figure["rounds"])
     for figure in figures:
-        base = ours.get((figure["ranks"], figure["precision"]))
-        figure["ratio_to_tessera"] = figure["step_seconds"] / base if base else None
+        ratios = [a / b for a, b in zip(figure["rounds"], ours.get(work_of(figure), []))]
+        figure["ratio_to_tessera"] = statistics.median(ratios) if ratios else None
+        figure["ratio_in_rounds"] = [min(ratios), max(ratios)] if ratios else None
 
 
 def table_text(figures):
-    lines = [f"{'':<18} {'ranks':>5} {'type':<8} {'step':>10} {'over ours':>9}  version"]
+    lines = [f"{'':<11} {'':<18} {'ranks':>5} {'type':<8} {'step':>11} {'over ours':>9} {'in rounds':>12}  version"]
     for figure in figures:
-        ratio = figure["ratio_to_tessera"]
+        ratio, ends = figure["ratio_to_tessera"], figure["ratio_in_rounds"]
         lines.append(
-            f"{figure['name']:<18} {figure['ranks']:>5} {figure['precision']:<8} "
-            f"{1000 * figure['step_seconds']:>7.1f} ms {f'{ratio:.2f}' if ratio else '-':>9}  {figure['version']}"
+            f"{figure['model']:<11} {figure['name']:<18} {figure['ranks']:>5} {figure['precision']:<8} "
+            f"{1000 * figure['step_seconds']:>8.2f} ms {f'{ratio:.2f}' if ratio else '-':>9} "
+            f"{f'{ends[0]:.2f} - {ends[1]:.2f}' if ends else '-':>12}  {figure['version']}"
         )
     return "\n".join(lines)
 
 
 def main():
     options = parse()
-    figures = measure(options)
-    add_ratios(figures)
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(options, pathlib.Path(folder))
+    add_ratios(found["peers"])
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({"schema_version": 1, "peers": figures}, indent=2) + "\n", encoding="utf-8")
-    print(table_text(figures))
+        pathlib.Path(options.json).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(table_text(found["peers"]))
 
 
 if __name__ == "__main__":

@@ -1,53 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of a multilayer perceptron in PyTorch. Run by torchrun; rank 0 prints the seconds of each timed step on
-the slowest rank, as JSON."""
+"""Training steps of a model in PyTorch. Run by torchrun; rank 0 prints the seconds of each timed step on the slowest
+rank, as JSON."""
 
-import argparse
-import json
 import os
 import time
+import types
 
+import case
+import models
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn import functional
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--widths", type=int, nargs="+", required=True)
-    parser.add_argument("--batch", type=int, required=True, help="rows of all ranks together")
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--warm-up", type=int, default=2)
-    parser.add_argument("--precision", choices=["float32", "tf32", "bf16"], default="float32")
+    parser = case.parser(__doc__, ["float32", "tf32", "bf16"])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank")
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--strategy", choices=["alone", "ddp", "fsdp2"], default="alone")
     return parser.parse_args()
 
 
-def make_model(widths):
-    layers = []
-    for fan_in, fan_out in zip(widths, widths[1:]):
-        layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+OPERATIONS = types.SimpleNamespace(
+    xp=torch, complex=torch.complex, relu=functional.relu, tanh=torch.tanh, mse=functional.mse_loss,
+    gelu=lambda x: functional.gelu(x, approximate="tanh"),
+    exact=lambda x: x.float(),
+    embedding=functional.embedding,
+    layer_norm=lambda x, scale, bias: functional.layer_norm(x, x.shape[-1:], scale, bias),
+    causal_attention=lambda *qkv: functional.scaled_dot_product_attention(
+        *(one.transpose(1, 2) for one in qkv), is_causal=True).transpose(1, 2),
+    cross_entropy=lambda p, y: functional.cross_entropy(p.flatten(0, 1), y.flatten()),
+    bce=lambda p, y: functional.binary_cross_entropy_with_logits(p, y, reduction="sum"),
+)  # fmt: skip
 
 
-def spread(model, options):
+class Net(nn.Module):
+    """A model of models.py. Layers with a matrix are modules, which FSDP2 shards."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.ops, self.settings, self.names = OPERATIONS, given.settings, list(given.weights)
+        self.predict, self.loss = models.MODELS[given.settings["kind"]]
+        self.layers, self.others = nn.ModuleDict(), nn.ParameterDict()
+        for name, values in sorted(given.weights.items(), reverse=True):  # a weight comes before its bias
+            unit, part = name.rsplit("/", 1)
+            values = nn.Parameter(torch.from_numpy(values.copy()))
+            if part == "weight" and values.ndim == 2 and unit != "embedding":
+                self.layers[unit] = nn.Linear(*values.shape[::-1], bias=False)
+                self.layers[unit].weight = values
+            elif part == "bias" and unit in self.layers and self.settings["kind"] != "pinn":
+                self.layers[unit].bias = values
+            else:
+                self.others[name] = values
+
+    def forward(self, x, noise):
+        return self.predict(self, x, noise)
+
+    def dense(self, unit, x):
+        return self.layers[unit](x)
+
+    def parameter(self, name):
+        return self.others[name]
+
+
+def spread(net, options):
     """The model as a strategy trains it, and whether autocast has to shorten its operands."""
     shortens = options.precision == "bf16"
     if options.strategy == "ddp":
-        return nn.parallel.DistributedDataParallel(model), shortens
+        return nn.parallel.DistributedDataParallel(net), shortens
     if options.strategy == "fsdp2":
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-        policy = MixedPrecisionPolicy(
-            param_dtype=torch.bfloat16 if shortens else None, reduce_dtype=torch.float32
-        )
-        for layer in model:
-            if isinstance(layer, nn.Linear):
-                fully_shard(layer, mp_policy=policy)
-        return fully_shard(model, mp_policy=policy), False
-    return model, shortens
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16 if shortens else None, reduce_dtype=torch.float32)
+        for layer in net.layers.values():
+            fully_shard(layer, mp_policy=policy)
+        return fully_shard(net, mp_policy=policy), False
+    return net, shortens
 
 
 def choose_device(options):
@@ -67,32 +96,45 @@ def seconds_now(device):
 
 
 def time_steps(options, ranks, rank, device):
+    """Returns the case, its number of parameters, the seconds of timed steps, and the losses of all."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
+    torch.manual_seed(rank)
     torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
-    model, autocasts = spread(make_model(options.widths).to(device), options)
+    given = case.load(options.case)
+    net = Net(given).to(device)
+    parameters = sum(one.numel() for one in net.parameters())
+    model, autocasts = spread(net, options)
+
+    def loss_of(x, y, noise):
+        with torch.autocast(device.type, torch.bfloat16, enabled=autocasts):
+            outputs = model(x, noise)
+        return net.loss(net, outputs, y)
+
     if options.compiled:
-        model = torch.compile(model)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    rows = options.batch // ranks + (rank < options.batch % ranks)
-    x, y = (torch.randn(rows, width, device=device) for width in (options.widths[0], options.widths[-1]))
-    if options.precision == "bf16" and options.strategy == "fsdp2":
-        x = x.bfloat16()
-    seconds = []
-    for _ in range(options.warm_up + options.steps):
+        loss_of = torch.compile(loss_of)
+    optimizer = torch.optim.Adam(model.parameters(), lr=given.settings["learning_rate"])
+    rows = slice(rank * len(given.x) // ranks, (rank + 1) * len(given.x) // ranks)
+    x, y = (torch.from_numpy(array[rows]).to(device) for array in (given.x, given.y))
+    if given.settings["loss"] == "cross_entropy":
+        x, y = x.long(), y.long()
+    noise = None if given.noise is None else torch.from_numpy(given.noise[:, rows]).to(device)
+    seconds, losses = [], []
+    for step in range(options.warm_up + options.steps):
         if ranks > 1:
             dist.barrier()
         begin = seconds_now(device)
+        drawn = None if noise is None else noise[step] if step < len(noise) else torch.randn_like(noise[0])
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device.type, torch.bfloat16, enabled=autocasts):
-            prediction = model(x)
-        nn.functional.mse_loss(prediction.float(), y).backward()
+        loss = loss_of(x, y, drawn)
+        loss.backward()
         optimizer.step()
         seconds.append(seconds_now(device) - begin)
-    seconds = torch.tensor(seconds[options.warm_up :], device=device)
+        losses.append(loss.detach())
+    seconds, losses = torch.tensor(seconds[options.warm_up :], device=device), torch.stack(losses)
     if ranks > 1:
         dist.all_reduce(seconds, dist.ReduceOp.MAX)
-    return seconds.tolist()
+        dist.all_reduce(losses, dist.ReduceOp.SUM)
+    return given, parameters, seconds.tolist(), (losses / ranks).tolist()
 
 
 def main():
@@ -101,11 +143,13 @@ def main():
     device = choose_device(options)
     if options.strategy != "alone":
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    seconds = time_steps(options, ranks, rank, device)
+    measured = time_steps(options, ranks, rank, device)
     if rank == 0:
-        print(json.dumps({"library": f"PyTorch {torch.__version__}", "step_seconds": seconds}))
+        case.print_result(f"PyTorch {torch.__version__}", *measured)
     if options.strategy != "alone":
-        dist.destroy_process_group()
+        dist.barrier()
+        # The threads of FSDP2 over gloo would end the process with an error (PyTorch 2.15).
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from time import monotonic
 
-from . import answer, caveats, figures, predictions, provenance, tables
+from . import answer, caveats, figures, peers, predictions, provenance, tables
 from .contents import Figure, Points, Table, Text
 from .drawing import NothingToShow
 from .fields import text
@@ -20,6 +20,7 @@ SECTIONS = {
     "Choices": [figures.choices, figures.scaling, figures.pareto],
     "Pipelines": [figures.bubbles, tables.pipelines],
     "Results": [tables.results, tables.rates],
+    "Other libraries": [peers.peers],
     "Checkpoints": [tables.checkpoints],
     "Correctness": [figures.losses, tables.traffic],
     "Predictions": [predictions.predictions],

@@ -25,6 +25,7 @@ class Study:
             raise ReportError(f"{directory}: is not a directory")
         self.study = self._read("study.json")
         self.summary = self._read("summary.json", required=False)
+        self.peers = self._read("peers.json", required=False)
         launches = {f.stem: self._read(f"launches/{f.name}") for f in sorted(self.directory.glob("launches/*.json"))}
         self.launches = {text(one, "name") or stem: one for stem, one in launches.items() if one}
         results = self._results()

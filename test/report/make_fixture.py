@@ -62,6 +62,17 @@ def launch(name, cases, time):
             "provenance": {**PROVENANCE, "time": time, "placement": placement}, "calibration": calibration}  # fmt: skip
 
 
+def peers():
+    """What scripts/peers.sh writes, with ratios 1, 1.5, 2 and 2.5."""
+    names = (("Tessera", "tessera"), ("PyTorch eager", "torch"), ("PyTorch compiled", "torch"), ("JAX jit", "jax"))
+    rows = [{"model": kind, "name": name, "library": library, "ranks": 1, "precision": "float32", "version": name.split()[0],
+             "rounds": [0.02 * ratio] * 3, "step_seconds": 0.02 * ratio, "ratio_to_tessera": ratio,
+             "ratio_in_rounds": [0.9 * ratio, 1.1 * ratio]}
+            for kind in ("mlp", "transformer", "vae", "fno", "pinn")
+            for ratio, (name, library) in zip((1, 1.5, 2, 2.5), names)]  # fmt: skip
+    return {"schema_version": 1, "device_name": "Made-up CPU 8 cores", "threads_per_rank": 1, "peers": rows}
+
+
 def asked_for():
     """Yields (strategy, mesh, global batch, reason to skip)."""
     for batch in (256, 2048):
@@ -96,6 +107,7 @@ def main(directory):
     for name, time in ((FIRST, "2026-11-20T14:03:10Z"), (SECOND, "2026-11-20T15:19:02Z")):
         order = [case.id for case in written if case.result(name)["launch"] == name]
         write(root / "launches" / f"{name}.json", launch(name, order, time))
+    write(root / "peers.json", peers())
     write(root / "study.json", fixture_case.study(entries))
     write(root / "summary.json", fixture_case.summary(results))
 

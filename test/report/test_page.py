@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page, its tables and its figures show the numbers of the fixture."""
 
+import json
 import re
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -47,6 +48,23 @@ class ThePage(WithDirectory):
         self.assertNotIn("@import", self.source)
         self.assertNotIn("script", self.page.tags)
         self.assertEqual(set(re.findall(r"url\((.)", self.source)), {"#"})
+
+    def test_other_libraries_have_a_row_for_each_model(self):
+        rows = self.page.table("model", "our step", "PyTorch eager", "JAX jit")
+        self.assertEqual([row["model"] for row in rows], ["mlp", "transformer", "vae", "fno", "pinn"])
+        for row in rows:
+            self.assertEqual([row[key] for key in ("our step", "PyTorch eager", "PyTorch compiled", "JAX jit")],
+                             ["20.0 ms", "1.50 × [1.35, 1.65]", "2.00 × [1.80, 2.20]", "2.50 × [2.25, 2.75]"])  # fmt: skip
+        self.assertIn("the median of 3 rounds", self.source)
+        self.assertIn("JAX, PyTorch, Tessera, on Made-up CPU 8 cores with 1 thread per rank.", self.markdown)
+
+    def test_spoiled_files_of_other_libraries_are_reported(self):
+        for wrong in ({"peers": 3}, {"peers": [{}, {"ratio_to_tessera": 2}, {"ratio_to_tessera": 2, "rounds": 1, "name": []}]}):
+            results = self.copy()
+            (results / "peers.json").write_text(json.dumps({"schema_version": 1, **wrong}), encoding="utf-8")
+            done = run_report(results, "-o", results / "report")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("peers.json: peers", done.stderr)
 
     def found(self):
         """Returns the rows of the table of results by strategy, mesh and work."""
