@@ -52,24 +52,6 @@ std::string spread(const std::optional<StepTimes>& step) {
   return percent((*step->ci95_high - *step->ci95_low) / 2 / step->median);
 }
 
-/// Lists each reason with the first of its cases.
-std::string reasons_text(const std::vector<SummaryRow>& rows) {
-  constexpr std::size_t named = 3;
-  std::map<std::string, std::vector<std::string>> cases;
-  for (const SummaryRow& row : rows)
-    if (!row.result.reason.empty())
-      cases[fmt::format("{}: {}", row.result.status, row.result.reason)].push_back(row.result.id);
-  std::string text;
-  for (auto& [reason, ids] : cases) {
-    const std::size_t more = ids.size() - std::min(ids.size(), named);
-    ids.resize(ids.size() - more);
-    text += wrapped(split_text(reason, ' '), " ", "  ");
-    if (more > 0) ids.push_back(fmt::format("and {} more", more));
-    text += wrapped(ids, ", ", "    ");
-  }
-  return text;
-}
-
 struct ValueColumn {
   const char* title;
   std::string (*cell)(const SummaryRow& row);
@@ -153,8 +135,11 @@ std::string summary_table(const Summary& summary) {
   std::string text = table_text(std::move(columns)) + standing_text(summary.cases);
   if (!baselines.empty()) text += "\nspeed and eff: samples/s over those of\n";
   for (const std::string& baseline : baselines) text += baseline;
-  const std::string reasons = reasons_text(summary.cases);
-  if (!reasons.empty()) text += "\nnot measured, with the reason\n" + reasons;
+  Reasons reasons;
+  for (const SummaryRow& row : summary.cases)
+    if (!row.result.reason.empty())
+      reasons[fmt::format("{}: {}", row.result.status, row.result.reason)].push_back(row.result.id);
+  if (!reasons.empty()) text += "\nnot measured, with the reason\n" + reasons_text(reasons);
   const bool is_simulated = std::any_of(summary.cases.begin(), summary.cases.end(),
                                         [](auto& row) { return !row.result.simulated.empty(); });
   return text + machine_text(summary.machine, is_simulated);

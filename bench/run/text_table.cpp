@@ -117,7 +117,20 @@ std::string wrapped(const std::vector<std::string>& parts, const std::string& se
   return text + line + "\n";
 }
 
-std::string table_text(std::vector<TextColumn> columns, std::size_t width) {
+std::string reasons_text(Reasons reasons) {
+  constexpr std::size_t named = 3;
+  std::string text;
+  for (auto& [reason, names] : reasons) {
+    const std::size_t more = names.size() - std::min(names.size(), named);
+    names.resize(names.size() - more);
+    text += wrapped(split_text(reason, ' '), " ", "  ");
+    if (more > 0) names.push_back(fmt::format("and {} more", more));
+    text += wrapped(names, ", ", "    ");
+  }
+  return text;
+}
+
+std::string table_text(std::vector<TextColumn> columns) {
   std::vector<std::string> above;
   const std::size_t rows = columns.front().cells.size();
   std::erase_if(columns, [&](const TextColumn& column) {
@@ -128,12 +141,12 @@ std::string table_text(std::vector<TextColumn> columns, std::size_t width) {
                       column.cells.front());
     return column.may_fold;
   });
-  while (width_of(columns) > width) {
+  while (width_of(columns) > table_width) {
     const auto most = std::max_element(columns.begin(), columns.end(), [](auto& a, auto& b) {
       return std::pair(a.spare, a.is_text ? width_of(a) : 0) <
              std::pair(b.spare, b.is_text ? width_of(b) : 0);
     });
-    const std::size_t too_wide = width_of(columns) - width, own = width_of(*most);
+    const std::size_t too_wide = width_of(columns) - table_width, own = width_of(*most);
     if (most->spare > 0) {
       columns.erase(most);
       continue;
@@ -141,7 +154,7 @@ std::string table_text(std::vector<TextColumn> columns, std::size_t width) {
     shorten(*most, std::max<std::size_t>(8, own - std::min(own, too_wide)));
     if (width_of(*most) == own) break;  // a title is as wide
   }
-  std::string text = wrapped(above, ", ", "", std::min(width, table_width));
+  std::string text = wrapped(above, ", ", "");
   if (!text.empty()) text += "\n";
   const auto add = [&](auto cell) {
     std::string line;

@@ -10,29 +10,16 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/setting_types.hpp>
 #include <tessera/predict/advice.hpp>
+#include <tessera/predict/simulate.hpp>
+#include <tessera/process/outcome.hpp>
+
+#include "run/text_table.hpp"
 
 namespace tessera::bench {
 namespace {
 
 /// A search on more ranks takes minutes.
 constexpr Size most_ranks = 32;
-
-/// Returns nothing if the search has no mesh for this configuration, as for one with a context
-/// axis.
-std::vector<Candidate> candidates(const Case& point, const Machine& machine) {
-  try {
-    return advise(point.config, point.ranks(), machine).fits;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-/// Returns the predicted step of a case; none where ranks share processors.
-std::optional<double> predicted_step(const CaseResult& result) {
-  if (!result.simulated.empty()) return member_of(result.step_seconds, &StepTimes::median);
-  if (!result.prediction || result.prediction->oversubscribed) return std::nullopt;
-  return result.prediction->step_seconds;
-}
 
 /// Returns the axes that split something, whatever their order, and how they split the batch.
 /// `tensor` is `data` without an axis that splits the batch.
@@ -55,48 +42,76 @@ bool is_tried(const Untried& one, const Summary& summary) {
   });
 }
 
+/// Returns why nothing is predicted for a case; "" if something is.
+std::string unknown_because(const CaseResult& result, const Machine* machine) {
+  if (machine == nullptr) return "no machine of this launch predicts it";
+  if (result.prediction && result.prediction->oversubscribed) return "its ranks share processors";
+  if (result.ranks() > most_ranks)
+    return fmt::format("a search on more than {} ranks takes too long", most_ranks);
+  return "";
+}
+
+/// Searches for a shorter step. Both steps are predicted on this machine: the prediction in a
+/// result may be that of an earlier launch.
+Untried search(const Case& fastest, const Machine& machine, const Summary& summary) {
+  const Plan plan = plan_of(fastest.config, fastest.ranks());
+  const double own = simulate(plan, cost_on(machine, plan)).step_seconds;
+  for (const Candidate& one : advise(fastest.config, fastest.ranks(), machine).fits) {
+    const TrainingConfig& training = one.config.training;
+    Untried next{fastest.id,
+                 "",
+                 std::string(name_of(training.distributed.strategy)),
+                 one.mesh.to_string(),
+                 setting_types::as_json(training.activation_checkpointing),
+                 training.microbatches,
+                 one.step.step_seconds,
+                 own};
+    if (own < (1 + smallest_effect) * next.step_seconds) break;  // the shortest come first
+    if (!is_tried(next, summary)) return next;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Untried> untried(const Summary& summary, const std::vector<Case>& cases,
                              const std::function<const Machine*(const Case&)>& machine) {
   std::vector<Untried> found;
   for (const SummaryRow& row : summary.cases) {
-    const std::optional<double> fastest = predicted_step(row.result);
-    if (row.standing != "fastest" || !fastest || row.result.ranks() > most_ranks) continue;
     const auto point = std::find_if(cases.begin(), cases.end(),
                                     [&](const Case& one) { return one.id == row.result.id; });
-    const Machine* known = point == cases.end() ? nullptr : machine(*point);
-    if (known == nullptr) continue;
-    for (const Candidate& one : candidates(*point, *known)) {
-      const TrainingConfig& training = one.config.training;
-      Untried next{row.result.id,
-                   std::string(name_of(training.distributed.strategy)),
-                   one.mesh.to_string(),
-                   setting_types::as_json(training.activation_checkpointing),
-                   training.microbatches,
-                   one.step.step_seconds,
-                   *fastest};
-      if (*fastest < (1 + smallest_effect) * next.step_seconds) break;  // the shortest come first
-      if (is_tried(next, summary)) continue;
-      found.push_back(std::move(next));
-      break;
+    if (row.standing != "fastest" || point == cases.end()) continue;
+    const Machine* const known = machine(*point);
+    Untried next;
+    next.unknown = unknown_because(row.result, known);
+    // The search has no mesh for some configurations, as for one with a context axis.
+    if (next.unknown.empty()) {
+      const Outcome outcome = outcome_of([&] { next = search(*point, *known, summary); });
+      if (outcome.failed()) next.unknown = outcome.message;
     }
+    if (!next.unknown.empty()) next.fastest = row.result.id;
+    if (!next.fastest.empty()) found.push_back(std::move(next));
   }
   return found;
 }
 
 std::string untried_text(const std::vector<Untried>& list) {
   std::string text;
+  Reasons unknown;
   const std::string none = setting_types::as_json(TrainingConfig{}.activation_checkpointing);
   for (const Untried& one : list)
-    text += fmt::format(
-        "not tried: {} on {}, microbatches {}{}: predicted {} a step,\n  and {} for {}\n",
-        one.strategy, one.mesh, one.microbatches,
-        one.activation_checkpointing == none
-            ? ""
-            : ", activation_checkpointing " + one.activation_checkpointing,
-        human_seconds(one.step_seconds), human_seconds(one.fastest_step_seconds), one.fastest);
-  return text;
+    if (!one.unknown.empty())
+      unknown[one.unknown].push_back(one.fastest);
+    else
+      text += fmt::format(
+          "not tried: {} on {}, microbatches {}{}: predicted {} a step,\n  and {} for {}\n",
+          one.strategy, one.mesh, one.microbatches,
+          one.activation_checkpointing == none
+              ? ""
+              : ", activation_checkpointing " + one.activation_checkpointing,
+          human_seconds(one.step_seconds), human_seconds(one.fastest_step_seconds), one.fastest);
+  if (!unknown.empty()) text += "no suggestion, with the reason\n" + reasons_text(unknown);
+  return text.empty() ? text : "\n" + text;
 }
 
 }  // namespace tessera::bench

@@ -15,21 +15,22 @@ namespace tessera::bench {
 /// ranks, and its predicted step is shorter.
 struct Untried {
   std::string fastest;  ///< id of the fastest case
+  std::string unknown;  ///< why nothing is predicted for it; then the rest is empty
   std::string strategy, mesh, activation_checkpointing;
   Size microbatches = 1;
-  double step_seconds = 0, fastest_step_seconds = 0;  ///< both predicted
+  double step_seconds = 0, fastest_step_seconds = 0;  ///< both predicted, on one machine
 
-  TESSERA_FIELDS(fastest, strategy, mesh, activation_checkpointing, microbatches, step_seconds,
-                 fastest_step_seconds);
+  TESSERA_FIELDS(fastest, unknown, strategy, mesh, activation_checkpointing, microbatches,
+                 step_seconds, fastest_step_seconds);
 };
 
-/// Returns the configuration with the shortest predicted step for each fastest case of the summary
-/// that was predicted, on up to 32 ranks, if it gains at least smallest_effect. `machine` returns
-/// the machine that predicted a case, or null.
+/// Returns the configuration with the shortest predicted step for each fastest case of the summary,
+/// on up to 32 ranks, if it gains at least smallest_effect. `machine` returns the machine that
+/// predicts a case in this launch, or null.
 std::vector<Untried> untried(const Summary& summary, const std::vector<Case>& cases,
                              const std::function<const Machine*(const Case&)>& machine);
 
-/// Returns a line for each.
+/// Returns a line for each configuration, and the reasons why there is none.
 std::string untried_text(const std::vector<Untried>& list);
 
 }  // namespace tessera::bench

@@ -61,6 +61,8 @@ def _fastest(study, work):
     if not study.ratios:
         return said
     rivals = sorted((case for case in work.measured if case is not best), key=lambda case: -case.samples_per_second)
+    if tied := [case for case in rivals if case.tied]:
+        said += f" {plural(len(tied), 'case')} cannot be told apart from it."
     behind = next((case for case in rivals if not case.tied), None)
     if behind:
         next_one = "The next that is slower beyond doubt is " if behind.behind[1] else "Next: "
@@ -116,7 +118,7 @@ def _reasons(study, work):
         rival = max((case for case in own if case.ok), key=lambda case: case.samples_per_second, default=None)
         if rival and not rival.tied:
             found.append(f"{rival.name}: {_compared(rival, work.best)}")
-        elif own and not rival:
+        elif own and not rival and strategy != work.best.strategy:
             # A failure says more than a case that was left out.
             first = min(own, key=lambda case: (not case.reason, case.status == "skipped"))
             reason = f": {first.reason}" if first.reason else ""
@@ -141,9 +143,11 @@ def _compared(rival, best):
 
 def untried(study):
     """Names the configurations that launches predict to be faster than the fastest case and that no case has."""
-    said, by_id = [], {work.best.id: work for work in study.works if work.best and study.ratios}
+    said, unknown, by_id = [], {}, {work.best.id: work for work in study.works if work.best and study.ratios}
     for one in [row for launch in study.launches.values() for row in table(launch, "untried")]:
         work = by_id.get(text(one, "fastest"))
+        if work and text(one, "unknown"):
+            unknown.setdefault(text(one, "unknown"), []).append(work.title or work.best.name)
         own, fastest = number(one, "step_seconds"), number(one, "fastest_step_seconds")
         keys = ("strategy", "mesh", "microbatches")
         if work and own and fastest and not any(
@@ -158,5 +162,7 @@ def untried(study):
                 + f", the prediction is {seconds(fastest)}, {times(fastest / own)} as long."
             )
     if not said:
-        raise NothingToShow("no configuration on as many ranks is predicted to be 3 % faster than the fastest case")
+        none = "no configuration on as many ranks is predicted to be 3 % faster than the fastest case"
+        found = [f"{why} ({', '.join(dict.fromkeys(works))})" for why, works in sorted(unknown.items())]
+        raise NothingToShow("; ".join(found) or none)
     return Points("", list(dict.fromkeys(said)))

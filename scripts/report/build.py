@@ -45,7 +45,7 @@ def build(study, allow_mixed=False):
                 made = maker(study)
                 sections[title] += made if isinstance(made, list) else [made]
             except NothingToShow as reason:
-                left_out.append(f"{maker.__name__}: {reason}")
+                left_out.append(f"{title}: {reason}")
     sections["Left out"] = [Points("", left_out)] if left_out else []
     # Reading may have noted problems until here.
     sections[""][:0] = [*_subtitle(study), *_warnings(study, differing)]

@@ -38,7 +38,7 @@ def caveats(study):
                 items.append(f"{sentence.format(plural(len(cases), 'case'))}: {names}{more}.")
     items = [said for said in (_drift(study), _one_rank_spread(study)) if said] + items
     if not items:
-        raise NothingToShow("there are none")
+        raise NothingToShow("nothing speaks against the results")
     return Points("", items)
 
 

@@ -54,7 +54,7 @@ class Table:
             if len(values) > 1 or len(rows) < 2 or (column.kind in ("number", "status") and values != {UNKNOWN}):
                 keep.append(index)
             elif values != {UNKNOWN}:
-                same.append(f"{column.title} {rows[0][index]}")
+                same.append(f"{column.title}{':' if column.kind == 'text' else ''} {rows[0][index]}")
         if same:
             self.caption = f"{self.caption} The same for all: {', '.join(same)}."
         self.columns = [self.columns[index] for index in keep]

@@ -33,10 +33,10 @@ def log_axis(axis, which, show, ticks=None):
     own = getattr(axis, f"{which}axis")
     low, high = sorted(own.get_view_interval())
     subs = (1,) if high > 300 * low else (1, 2, 5) if high > 6 * low else (1, 1.5, 2, 3, 5, 7)
-    if not ticks and high < 1.5 * low:
-        ticks = MaxNLocator(5).tick_values(low, high)
+    if not ticks and high < 3 * low:
+        ticks = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high)
     own.set_major_locator(FixedLocator(ticks) if ticks is not None else LogLocator(subs=subs))
-    own.set_major_formatter(lambda value, _: show(value))
+    own.set_major_formatter(lambda value, _: show(float(value)))  # NumPy makes integers of its own
     own.set_minor_locator(NullLocator())
 
 

@@ -13,6 +13,7 @@ from . import drawing, style
 from .contents import Figure, Text
 from .fields import located, number, numbers, text, texts
 from .files import read
+from .numbers import percent
 from .study import ReportError
 
 ARRAYS = ("x", "y", "prediction")
@@ -69,7 +70,7 @@ def build_export(export):
 
 
 def _relative_error(predicted, true):
-    return numpy.linalg.norm(predicted - true) / numpy.linalg.norm(true)
+    return float(numpy.linalg.norm(predicted - true) / numpy.linalg.norm(true))
 
 
 def _images(rows, height, bars=True):
@@ -92,7 +93,7 @@ def _operator(export):
     rows = []
     for a, true, predicted in list(zip(*(values[..., 0] for values in (export.x, export.y, export.prediction))))[:3]:
         limits = (true.min(), true.max())
-        title = f"error: {_relative_error(predicted, true):.1%}"
+        title = f"error: {percent(_relative_error(predicted, true), 1)}"
         rows.append([(a, "coefficient a", "Greys", None), (true, "solution u", "viridis", limits),
                      (predicted, "predicted", "viridis", limits), (abs(predicted - true), title, "magma", None)])
     caption = (
@@ -108,7 +109,7 @@ def _solution(export):
     x, y = export.x[:, 0, 0], export.x[:, 0, 1]
     predicted, true = export.prediction[:, 0, 0], export.y[:, 1, 0]
     figure, axes = drawing.panels(2, 3.6)
-    error = f"error: {_relative_error(predicted, true):.2%}"
+    error = f"error: {percent(_relative_error(predicted, true), 2)}"
     for axis, values, title, colours in ((axes[0], predicted, "solution u", "viridis"),
                                          (axes[1], abs(predicted - true), error, "magma")):  # fmt: skip
         field = axis.tripcolor(x, y, values, shading="gouraud", cmap=colours, rasterized=True)
@@ -143,7 +144,7 @@ def _curves(export):
         axis.axhline(best, label="best possible", **style.DASHED)
     if None not in losses and min(losses) > 0 and max(losses) / min(losses) > 30:
         drawing.log_axis(axis, "y", "{:g}".format)
-    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axis.set(xlabel="epoch", ylabel=export.needed(text, "config", "training", "loss"))
+    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    axis.set(xlabel="epoch", ylabel="loss, " + export.needed(text, "config", "training", "loss"))
     axis.legend()
     return Figure("losses", "Losses", "The mean loss of each epoch.", figure)

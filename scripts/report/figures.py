@@ -20,7 +20,7 @@ FLOOR = 1e-9  # smaller differences are drawn here
 
 def _contenders(work):
     """Returns the fastest case, the baselines, and the fastest of each strategy on the ranks that are explained."""
-    best = {case.strategy: case for case in sorted(work.measured, key=lambda case: case.samples_per_second)
+    best = {case.strategy: case for case in sorted(work.measured[::-1], key=lambda case: case.samples_per_second)
             if case.ranks == work.ranks}  # fmt: skip
     found = {case.id: case for case in [work.best, *(case.baseline for case in work.measured), *best.values()] if case}
     return sorted((case for case in found.values() if case.phases and case.ranks), key=lambda case: case.order())
@@ -54,8 +54,9 @@ def breakdown(study):
     drawing.legend(figure, [Patch(facecolor=colour, label=words) for words, colour in style.PHASES.values()])
     caption = (
         "The baseline, and the fastest case of each strategy on as many ranks as the fastest of all, or on the most "
-        "ranks if that is the baseline, with their steps. A bar of 200 % is an efficiency of 50 %. A case without a "
-        "baseline is its own. The parts are those of the instrumented steps, scaled to the measured step."
+        "ranks if the baseline has as many, with their steps. A bar of 200 % is an efficiency of 50 %. A case without a "
+        f"baseline is its own. The parts are those of the {study.parted} steps"
+        + (", scaled to the measured step." if not study.machine else ".")
     )
     return Figure("breakdown", "Where the time goes", caption, figure)
 
@@ -94,11 +95,11 @@ def scaling(study):
     drawing.log_axis(panels[0], "x", count, ticks=sorted({case.ranks for case in every}))
     drawing.log_axis(panels[0], "y", percent)
     drawing.legend(figure, drawing.marks(every))
+    bars = "" if study.machine else " Bars: the 95 % confidence interval of its step."
     kind = "T(p₀) ÷ T(p), of one batch per rank" if study.scaling == "weak" else "p₀·T(p₀) ÷ (p·T(p))"
     caption = (
         f"Efficiency {kind}, both axes logarithmic; the dashed line is ideal. A mark is the fastest case of its "
-        "strategy on as many ranks. Bars: the 95 % confidence interval of its step. Marks are joined where only the "
-        "size of one axis differs."
+        f"strategy on as many ranks.{bars} Marks are joined where only the size of one axis differs."
     )
     return Figure("scaling", f"{study.scaling.capitalize()} scaling", caption, figure)
 
@@ -163,13 +164,11 @@ def choice(name, key, values):
     cases = [case for own in values.values() for case, *_ in own]
     if len({case.strategy for case in cases}) > 1 and key != "strategy":
         drawing.legend(figure, drawing.marks(cases))
-    wins = {value: sum(step == 1 for _, step, _ in own) for value, own in values.items()}
-    groups = sum(wins.values())
-    counted = ", ".join(f"{value} ({wins[value]} of {len(values[value])})" for value in values)
+    wins = [f"{value}: {sum(step == 1 for _, step, _ in own)} of {len(own)}" for value, own in values.items()]
     also = " Each strategy is on its fastest mesh." if key == "strategy" else ""
     caption = (
         f"Each mark is a case; 1.00 × is the smallest among the cases that differ in this factor only.{also} Memory is "
-        f"planned. The shortest step in {plural(groups, 'comparison')}: {counted}."
+        f"planned. How often each has the shortest step, also as one of several: {'; '.join(wins)}."
     )
     return Figure(name, factor_name(key).capitalize(), caption, figure)
 
@@ -198,12 +197,14 @@ def pareto(study):
         panel.set(xlabel=f"memory of a rank, {unit}", ylabel="step", title=work.title)
         drawing.log_axis(panel, "x", "{:g}".format)
         drawing.log_axis(panel, "y", seconds)
-        names = "; ".join(f"{case.name} ({seconds(case.step())}, {bytes_(case.memory)})" for case in front[:6])
+        names = "; ".join(f"{case.name} ({seconds(case.step())}, {bytes_(case.memory)})"
+                          for case in (front[:6] if len(found) == 1 else [front[0], *front[1:][-1:]]))  # fmt: skip
         said.append(f"{work.title}: {names}" if work.title else names)
     drawing.legend(figure, drawing.marks([case for _, cases in found for case in cases]))
     caption = (
-        "Cases on as many ranks as the fastest, or on the most ranks if that is the baseline. Filled marks are on the "
-        f"front: no other case is faster with as little memory. The front, from the fastest on: {'. '.join(said)}."
+        "Cases on as many ranks as the fastest, or on the most ranks if the baseline has as many. Filled marks are on "
+        "the front: no other case is faster with as little memory. "
+        f"{'The front, from the fastest on' if len(said) == 1 else 'Its ends'}: {'. '.join(said)}."
     )
     return Figure("pareto", "Time against memory", caption, figure)
 
@@ -230,14 +231,15 @@ def bubbles(study):
     drawing.rows_of(panel, lines, lambda case: alone.get(case.id, "")
                     + f"{_schedule(case)}, m = {case.number('pipeline', 'microbatches') or 0:g}")  # fmt: skip
     panel.set_xlim(0, 1.05 * panel.get_xlim()[1])
+    panel.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     panel.xaxis.set_major_formatter(lambda value, _: percent(value))
     panel.set_xlabel("part of the step in which a stage waits")
     caption = (
         "Hollow marks show the bubble that is planned: of the schedule with m microbatches, if backward passes take "
-        "twice as long as forward passes and messages no time. Filled marks show the idle time of the instrumented "
+        f"twice as long as forward passes and messages no time. Filled marks show the idle time of the {study.parted} "
         "steps, the mean over ranks."
     )
-    return Figure("bubbles", "Bubble, planned and measured", caption, figure)
+    return Figure("bubbles", f"Bubble, planned and {study.made}", caption, figure)
 
 
 def _schedule(case):
@@ -260,18 +262,19 @@ def losses(study):
         bad = case.verdict not in ("equal", None)
         width, size = (1.8, 5) if bad else (0.7, 3)
         panel.plot(*zip(*_differences(case)), linewidth=width, **style.mark(case.strategy, size))
-    tolerance = max(case.number("loss", "tolerance") or 0 for case in cases)
-    if tolerance > 0:
+    # Types of less precision have a larger one.
+    tolerances = sorted({case.number("loss", "tolerance") or 0 for case in cases} - {0}) or [0]
+    for tolerance in filter(None, tolerances):
         panel.axhline(tolerance, **{**style.DASHED, "color": style.BAD})
-    panel.set_ylim(FLOOR / 1.5, 10 * max(tolerance, *(value for case in cases for _, value in _differences(case))))
+    panel.set_ylim(FLOOR / 1.5, 10 * max(tolerances[-1], *(value for case in cases for _, value in _differences(case))))
     drawing.log_axis(panel, "y", lambda value: "0" if value <= FLOOR else f"{value:g}")
-    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    panel.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
     panel.set(xlabel="step", ylabel="relative difference")
     drawing.legend(figure, drawing.marks(cases))
     equal = sum(case.verdict == "equal" for case in cases)
     caption = (
         f"Difference of the loss from that of the reference, over the latter. {equal} of {plural(len(cases), 'case')} "
-        f"are equal within the tolerance of {tolerance:g} (dashed). Thick lines are cases that are not; a "
-        "line ends where the loss is no longer finite."
+        f"are equal within the tolerance of {' or '.join(f'{one:.3g}' for one in tolerances)} (dashed). Thick lines "
+        "are cases that are not; a line ends where the loss is no longer finite."
     )
     return Figure("losses", "Losses against the reference", caption, figure)

@@ -4,7 +4,7 @@
 import re
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, FileSystemLoader, pass_eval_context
 
 from . import drawing, numbers, style
 from .contents import Figure
@@ -14,6 +14,15 @@ from .study import ReportError
 
 # Patterns of the names of all figures.
 NAMES = ("breakdown", "choice-*", "scaling", "pareto", "bubbles", "losses", "predictions")
+
+
+UNIT = re.compile(r"(?<=[\d,]) (?=([%×]|[nmµ]?s|[kKMGT]?i?B(/s)?|[kMGTP]?FLOP/s|samples/s)(?!\w)|[\d.,]+\])")
+
+
+@pass_eval_context
+def _bound(context, value):
+    """Keeps numbers of the page on one line with their units, and the ends of an interval."""
+    return UNIT.sub("\u00a0", value) if context.autoescape and type(value) is str else value
 
 
 def _markdown(cell):
@@ -29,7 +38,8 @@ def write(directory, title, sections, study=None):
         files[f"figures/{figure.name}.svg"] = figure.svg
         files[f"figures/{figure.name}.png"] = figure.png
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), trim_blocks=True,
-                            lstrip_blocks=True, autoescape=lambda name: name.endswith(".html"))  # fmt: skip
+                            lstrip_blocks=True, finalize=_bound,
+                            autoescape=lambda name: name.endswith(".html"))  # fmt: skip
     templates.filters["markdown"] = _markdown
     templates.filters["setting"] = lambda path: number(study.study, *path.split("."))
     values = {"title": title, "sections": sections, "study": study, "style": style, "numbers": numbers}

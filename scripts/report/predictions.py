@@ -38,11 +38,11 @@ def predictions(study):
             )
         found = advice(cases) if study.ratios else []
         if found:
-            worst = max(found, key=lambda one: one.regret)
+            worst, middle = max(found, key=lambda one: one.regret), median(one.regret for one in found)
+            also = f", and {percent(middle, 1)} in the median of {len(found)} choices," if len(found) > 1 else ""
             said.append(
-                f"The case that is predicted to be the fastest takes at most {percent(worst.regret, 1)} longer than "
-                f"the fastest, and {percent(median(one.regret for one in found), 1)} in the median of "
-                f"{plural(len(found), 'choice')} among cases {which}. At most: {worst.advised.name} "
+                f"The case that is predicted to be the fastest takes{' at most' if also else ''} "
+                f"{percent(worst.regret, 1)} longer than the fastest{also} among cases {which}: {worst.advised.name} "
                 f"({seconds(worst.advised.step(), 4)}), where {worst.fastest.name} "
                 f"({seconds(worst.fastest.step(), 4)}) is the fastest."
             )

@@ -21,7 +21,7 @@ def flatten(content, prefix=""):
     for key, value in content.items():
         if isinstance(value, dict):
             flat.update(flatten(value, f"{prefix}{key}."))
-        elif value is not None:
+        elif value not in (None, ""):
             flat[prefix + key] = value if isinstance(value, str) else json.dumps(value)
     return flat
 

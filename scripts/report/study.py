@@ -39,6 +39,7 @@ class Study:
         # The machine of `tessera-bench simulate`, which runs nothing.
         self.machine = next(filter(None, (text(result, "simulated") for result in results.values())), None)
         self.made = "simulated" if self.machine else "measured"
+        self.parted = "simulated" if self.machine else "instrumented"  # steps whose parts are known
         cases = self._cases(results)
         self.choices = [key for key in varied([case.other_factors() for case in cases]) if is_choice(key)]
         self.works = works_of(cases, self.scaling)

@@ -32,7 +32,8 @@ def results(study):
         Column("global batch", lambda case: None if "batch" in case.work else numbers.count(case.global_batch), "word"),
         *(Column(factor_name(key), lambda case, key=key: factor_value(case.factors.get(key)), "word")
           for key in study.choices),
-        Column("step: median [95 % CI]", lambda case: numbers.between(case.step(), *map(case.step, INTERVAL))),
+        Column("step" if study.machine else "step: median [95 % CI]",
+               lambda case: numbers.between(case.step(), *map(case.step, INTERVAL))),  # fmt: skip
         SPEED,
         Column("baseline", lambda case: case.baseline and case.baseline.name, "text"),
         Column("speed-up", lambda case: numbers.times(case.speedup)),
@@ -46,7 +47,7 @@ def results(study):
     ]
     caption = (
         f"All {study.made} cases; the fastest of each amount of work is marked. Communication and idle time are those "
-        "of the instrumented steps. Memory is that of the rank that uses most."
+        f"of the {study.parted} steps. Memory is that of the rank that uses most."
     )
     if study.ratios and not study.machine:
         caption += (
@@ -76,8 +77,8 @@ def rates(study):
     ]
     caption = (
         "FLOPs of the model's matrix products, of all ranks together. The GEMM peak is the best that was measured on "
-        "as many ranks for the type, and MFU the rate over it. The GEMM share is the part of the instrumented step in "
-        "matrix products."
+        "as many ranks for the type, and MFU the rate over it. The GEMM share is the part of the "
+        f"{study.parted} step in matrix products."
     )
     return Table(study.measured, columns, caption, folded="FLOP rates")
 
@@ -128,7 +129,7 @@ def pipelines(study):
     cases = [case for case in study.measured if number(case.result, "pipeline", "stages")]
     caption = (
         "The bubble is the part of a step in which a stage waits if backward passes take twice as long as forward "
-        "passes and messages take no time. Idle is that part in the instrumented run, the mean over ranks. Live "
+        f"passes and messages take no time. Idle is that part in the {study.parted} steps, the mean over ranks. Live "
         "microbatches are listed by stage. Activations are those of the rank that needs most memory."
     )
     return Table(cases, columns, caption)
@@ -150,8 +151,8 @@ def traffic(study):
     ]
     rows = [{**row, "case": case.id} for case in study.cases for row in case.traffic]
     caption = (
-        "Calls and payload are those of the verification. Times are those of the instrumented run, without the wait "
-        "for late ranks."
+        f"Calls and payload are those of {'a step' if study.machine else 'the verification'}. Times are those of the "
+        f"{study.parted} steps, without the wait for late ranks."
     )
     return Table(rows, columns, caption, folded="Traffic by axis and operation")
 

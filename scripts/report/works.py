@@ -53,8 +53,8 @@ class Work:
 
     @property
     def ranks(self):
-        """The ranks on which cases are explained: as many as the fastest has, or the most if that is the baseline."""
-        if self.best.baseline not in (None, self.best):
+        """The ranks on which cases are explained: as many as the fastest has, or the most if the baseline has as many."""
+        if self.best.baseline and self.best.baseline.ranks != self.best.ranks:
             return self.best.ranks
         return max((case.ranks for case in self.measured if case.ranks), default=None)
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appended to a copy of the page by test_browser.py: finds texts of a figure that lie on each other or outside of it,
 // in the fonts of the browser, and a page that is wider than the screen, and writes them to the end of the body.
-// On paper, nothing scrolls, so that tables and figures must fit, too.
+// On paper, nothing scrolls, so that tables and figures must fit, too, and nothing opens, so that sentences are shown.
 const paper = document.documentElement.dataset.paper === "yes";
-for (const folded of paper ? document.querySelectorAll("details") : []) folded.open = true;
 const found = [];
+for (const folded of paper ? document.querySelectorAll("details") : []) {
+  const item = folded.querySelector("li");
+  if (item && !item.checkVisibility({contentVisibilityAuto: true})) found.push(`'${folded.innerText}' is folded`);
+  folded.open = true;
+}
 for (const figure of document.querySelectorAll("figure")) {
   const name = figure.querySelector("h3").textContent;
   const frame = figure.querySelector("svg").getBoundingClientRect();

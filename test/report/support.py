@@ -53,7 +53,7 @@ class Page:
     """Fails on tags that do not match. Gathers tables, ids, references and text."""
 
     def __init__(self, source):
-        root = ElementTree.fromstring(source)
+        root = ElementTree.fromstring(source.replace("\u00a0", " "))
         self.tags = [element.tag.rpartition("}")[2] for element in root.iter()]
         self.ids = [element.get("id") for element in root.iter() if element.get("id")]
         self.references = [value for element in root.iter() for name, value in element.attrib.items()

@@ -8,8 +8,9 @@ from support import WithDirectory, change_json, quietly, read_json
 
 # isort: split
 import make_fixture
-from report import answer, caveats, numbers
+from report import answer, caveats, figures, numbers
 from report.contents import Points
+from report.drawing import NothingToShow
 from report.study import Study
 
 FIRST = f"launches/{make_fixture.FIRST}.json"
@@ -62,6 +63,7 @@ class Sentences(WithDirectory):
                         key=lambda case: case.samples_per_second)  # fmt: skip
             (first,) = [one for one in sentences(answer.blocks(study)) if one.startswith(f"{work.title}: ")]
             self.assertIn(f"The next that is slower beyond doubt is {rival.name}: ", first)
+            self.assertEqual("2 cases cannot be told apart from it." in first, work.title == "global batch 2,048")
 
     def test_what_to_try_next_has_not_been_tried(self):
         results = self.copy()
@@ -75,6 +77,14 @@ class Sentences(WithDirectory):
                     lambda result: result["factors"].update(mesh))  # fmt: skip
         change_json(results / "study.json", lambda study: study.update(cases=[]))
         self.assertEqual(len(sentences([answer.untried(self.study(results))])), 1)
+
+    def test_the_reason_is_said_if_nothing_is_predicted(self):
+        results = self.copy()
+        for launch in results.glob("launches/*.json"):
+            change_json(launch, lambda content: content.update(
+                untried=[{"fastest": one["fastest"], "unknown": "it is busy"} for one in content["untried"]]))  # fmt: skip
+        with self.assertRaisesRegex(NothingToShow, "^it is busy .global batch 256, global batch 2,048.$"):
+            answer.untried(self.study(results))
 
     def test_ratios_follow_from_the_numbers_beside_them(self):
         for said in sentences(answer.blocks(self.study()))[1:3]:
@@ -111,6 +121,13 @@ class Sentences(WithDirectory):
             change_json(file, lambda r: r.update({"status": "failed", "reason": "it broke"}))
         said = sentences([answer.reasons(self.study(results))])
         self.assertIn("global batch 256: hybrid was not measured on 8 ranks (2 failed): it broke.", said)
+        self.assertNotIn("256: tensor was not measured", "".join(said), "it is the fastest; another of its cases is skipped")
+
+    def test_types_have_their_own_tolerance(self):
+        results = self.copy()
+        one = self.case_file(results, strategy="data", mesh="data=8", global_batch=256)
+        change_json(one, lambda result: result["loss"].update(tolerance=2**-8))
+        self.assertIn("within the tolerance of 1e-05 or 0.00391 (dashed)", figures.losses(self.study(results)).caption)
 
     def test_sound_results_have_few_caveats(self):
         said = sentences([caveats.caveats(self.study())])

@@ -67,7 +67,7 @@ class Export(unittest.TestCase):
                 for name in filter(None, ("Losses", title)):
                     self.assertIn(f"<h3>{name}</h3>", text)
                 if kind == "fno":
-                    self.assertIn("error: 50.0%", text)
+                    self.assertIn("error: 50.0 %", text)
 
     def test_free_samples_are_drawn_if_a_model_has_them(self):
         for has, rows in ((True, 3), (False, 2)):

@@ -52,7 +52,7 @@ class Predictions(WithDirectory):
         worst = max(found, key=lambda one: one.regret)
         said = " ".join(predictions(study).points)
         self.assertIn(f"predicted to be the fastest takes at most {100 * worst.regret:.1f} % longer", said)
-        self.assertIn(f"At most: {worst.advised.name} (", said)
+        self.assertIn(f": {worst.advised.name} (", said)
 
     def test_errors_are_stated(self):
         said = predictions(self.predict(lambda result: right(result, 1.1))).points

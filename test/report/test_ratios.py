@@ -13,7 +13,7 @@ from support import WithDirectory, change_json, fastest, quietly, read_json, sma
 from report.case import Case
 from report.figures import choice, comparisons
 from report.study import Study
-from report.works import lines_of, works_of
+from report.works import Work, lines_of, works_of
 
 SECOND = f"launches/{make_fixture.SECOND}.json"
 
@@ -137,6 +137,13 @@ class Lines(WithDirectory):
         held = [one.id for work in self.study.works for one in work.cases]
         self.assertEqual(sorted(held), sorted(one.id for one in self.study.cases))
         self.assertEqual({work.title for work in self.study.works}, {"global batch 256", "global batch 2,048"})
+
+    def test_the_most_ranks_are_explained_unless_the_fastest_has_more_than_the_baseline(self):
+        base, most = case("data=1", 1), case("data=8", 8, 3)
+        for ranks, explained in ((1, 8), (2, 2)):
+            best = case(f"data={ranks}", ranks, 0.5, microbatches=2)
+            best.baseline = base
+            self.assertEqual(Work("", [base, best, most]).ranks, explained)
 
     def test_settings_leave_the_work_as_it_is_and_models_do_not(self):
         cases = [case("data=1", 1, **{"model.kind": kind, "training.loss": loss, "distributed.prefetch": on})

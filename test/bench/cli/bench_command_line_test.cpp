@@ -111,7 +111,8 @@ TEST(Lists, ShowWhatCasesNeed) {
   study.exclusions = {{"too odd", {{"ranks", {3}}}}};
   const std::string list = case_list(study, make_cases(study));
   EXPECT_NE(list.find("exceeds limits.memory_bytes"), std::string::npos) << list;
-  EXPECT_NE(list.find("skipped: too odd"), std::string::npos) << list;
+  EXPECT_NE(list.find("\nskipped, with the reason\n  too odd\n    data-data3-"), std::string::npos)
+      << list;
   EXPECT_NE(list.find("3 cases, 1 of them skipped; the others need 2 ranks"), std::string::npos)
       << list;
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
@@ -16,6 +17,7 @@
 #include "run/attempt.hpp"
 #include "run/console.hpp"
 #include "run/reference_plan.hpp"
+#include "run/text_table.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -103,7 +105,10 @@ void decide(const StudySource& source, Tally& tally) {
     ++tally.refused;
     return;
   }
-  EXPECT_NE(case_list(study, cases).find("cases, "), std::string::npos);
+  const std::string list = case_list(study, cases);
+  EXPECT_NE(list.find("cases, "), std::string::npos);
+  for (const std::string& line : split_text(list, '\n'))
+    EXPECT_LE(line.size(), table_width) << line;
   for (const Case& point : cases) {
     SCOPED_TRACE(point.id);
     expect_same_decision(study, point);

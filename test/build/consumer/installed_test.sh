@@ -17,7 +17,7 @@ expect() { [[ $1 == *"$2"* ]] || fail "lacks '$2': $1"; }
 expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)" "Memory per rank"
 # Without its packages it names them.
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
-[[ -x $share/tessera/npz.py ]] || fail "no npz.py"
+for script in npz.py thicket.py; do [[ -x $share/tessera/$script ]] || fail "no $script"; done
 [[ -f $share/tessera/report/templates/report.html ]] || fail "the template of the report is missing"
 
 if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
