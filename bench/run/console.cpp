@@ -43,6 +43,7 @@ char mark_of(const SummaryRow& row) {
 
 std::string verdict(const std::optional<LossResult>& loss) {
   if (!loss || loss->verdict.empty()) return "";
+  if (loss->verdict == "equal" && loss->tolerance == 0) return "≡";
   return loss->verdict == "equal" ? "equal" : loss->verdict == "no_reference" ? "?" : "off";
 }
 

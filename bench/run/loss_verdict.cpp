@@ -37,6 +37,7 @@ double relative_difference(double value, double wanted) {
 }
 
 double loss_tolerance(const Config& config, double asked) {
+  if (config.training.numerics.reproducible) return asked;
   switch (compute_type(config)) {
     case DType::bfloat16:
       return std::max(asked, 0x1p-8);

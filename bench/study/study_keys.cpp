@@ -56,7 +56,7 @@ std::vector<OwnKey> own_keys(Study& s) {
       {"limits.memory_bytes", &s.limits.memory_bytes},
       {"limits.vendor_peak_flops_per_second", &s.limits.vendor_peak_flops_per_second},
       {"verify", &s.verify.enabled},
-      {"verify.tolerance", &s.verify.tolerance},
+      {"verify.tolerance", &s.verify.tolerance, true},
       {"verify.steps", &s.verify.steps},
       {"verify.ranks", &s.verify.ranks},
   };

@@ -161,18 +161,17 @@ void check_grains(const PlanInput& input) {
     if (!is_power_of_two(value))
       throw ConfigError(key, std::to_string(value), "must be a power of two");
   const Size parts = input.batch_ranks() * input.microbatches;
+  const std::string product = fmt::format("{} of the batch x training.microbatches = {}",
+                                          counted(input.batch_ranks(), "rank"), input.microbatches);
   if (!is_power_of_two(parts))
     throw ConfigError(
         "numerics.reproducible", "true",
-        "needs a power of two of parts of the batch, but {} of the batch x {} are {}; "
-        "the nearest are {} and {}",
-        counted(input.batch_ranks(), "rank"), counted(input.microbatches, "microbatch"), parts,
-        Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
+        "needs a power of two of parts of the batch, but {} are {}; the nearest are {} "
+        "and {}",
+        product, parts, Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
   if (numerics.grains % parts != 0)
-    throw ConfigError("numerics.grains", std::to_string(numerics.grains),
-                      "must be at least {}: {} of the batch x {}", parts,
-                      counted(input.batch_ranks(), "rank"),
-                      counted(input.microbatches, "microbatch"));
+    throw ConfigError("numerics.grains", std::to_string(numerics.grains), "must be at least {}: {}",
+                      parts, product);
   if (const Size ranks = input.mesh.size_of("model"); numerics.model_grains % ranks != 0)
     throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
                       "must be a multiple of the {} of the mesh axis model",

@@ -131,6 +131,20 @@ void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
   }
 }
 
+/// Writes what a fixed order of sums adds to the step of the first rank.
+void write_numerics(std::string& out, const Plan& plan) {
+  const Numerics& numerics = plan.input.numerics;
+  if (!numerics.reproducible) return;
+  PlanInput input = plan.input;
+  input.numerics.reproducible = false;
+  const Plan ordinary = make_plan(input);
+  out += fmt::format(
+      "\nSums in a fixed order: {} of the batch, {} of what model may split\n"
+      "  rank 0 needs {:+} B of memory and sends {:+} B per step, compared with any order\n",
+      counted(numerics.grains, "grain"), counted(numerics.model_grains, "grain"),
+      plan.memory(0).total() - ordinary.memory(0).total(), step_bytes(plan) - step_bytes(ordinary));
+}
+
 /// Returns true if a call is known to cross nodes.
 bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& call) {
   return topology.is_known() && !topology.stays_inside(plan.input.mesh, call.axis);
@@ -222,6 +236,7 @@ std::string to_text(const Plan& plan, const Topology& topology) {
   write_mesh(out, plan, topology);
   write_tensors(out, plan);
   write_memory(out, plan, alike);
+  write_numerics(out, plan);
   write_collectives(out, plan, topology, alike);
   write_checkpoint_bytes(out, plan);
   write_pipeline(out, plan);
