@@ -135,7 +135,7 @@ void pointwise_backward(const LayerCall<T>& call) {
             saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
             decltype(a)::value == Activation::identity ? nullptr : call.input_gradients[0].data(),
             cols},
-        dbias, call.add_parameter_gradients);
+        {dbias}, call.add_parameter_gradients);
   });
 }
 
