@@ -92,9 +92,10 @@ class Kit:
             self.log.write(f"$ {' '.join(command)}\n{said}[{code}]\n\n")
             self.log.flush()
         if code not in allowed:
-            last = " | ".join(said.strip().splitlines()[-4:])
+            lines = said.strip().splitlines()
+            why = " | ".join([line for line in lines if "error" in line.lower()][:3] or lines[-4:])
             status = "timeout" if code == "out of time" else "failed"
-            raise parts.Ended(f"{pathlib.Path(command[0]).name} ended with {code}: {last[-600:]}", parts.tests_in(said), status)
+            raise parts.Ended(f"{pathlib.Path(command[0]).name} ended with {code}: {why[:600]}", parts.tests_in(said), status)
         return said
 
 

@@ -101,7 +101,8 @@ def launches(kit):
         train(kit, model, "counted", env=tool)
         one = json.loads(file.read_text(encoding="utf-8"))
         found[model] = {key: sum(one[key].values()) / one["steps"] for key in ("kernels", "products", "copies", "fences")}
-        waits.update({f"{model}: {name}": number for name, number in one["fences"].items()})
+        # Kokkos may allocate scratch memory in the first step.
+        waits.update({f"{model}: {name}": number for name, number in one["fences"].items() if number >= one["steps"]})
     epochs = "training.num_epochs=2" if kit.small else "training.num_epochs=4000"
     found["tutorial_step_seconds"] = train(kit, "tutorial", "timed", epochs)[1]["seconds_per_step"]
     if waits:
