@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -56,12 +55,10 @@ Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
 
 KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
   // The bits, as an integer, grow with the magnitude: adds half a unit and clears the 13 low bits.
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
+  auto bits = Kokkos::bit_cast<std::uint32_t>(x);
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
   bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
-  std::memcpy(&x, &bits, sizeof bits);
-  return x;
+  return Kokkos::bit_cast<float>(bits);
 }
 
 template <class F>
