@@ -19,9 +19,10 @@ set(tessera_data_dir ${CMAKE_INSTALL_DATADIR}/tessera)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/inputs ${PROJECT_SOURCE_DIR}/src/examples
   DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/jobs DESTINATION ${tessera_data_dir} FILES_MATCHING PATTERN "*.template")
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/report.py ${PROJECT_SOURCE_DIR}/scripts/npz.py
-  ${PROJECT_SOURCE_DIR}/scripts/thicket.py DESTINATION ${tessera_data_dir})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/report DESTINATION ${tessera_data_dir}
+set(scripts ${PROJECT_SOURCE_DIR}/scripts)
+install(PROGRAMS ${scripts}/report.py ${scripts}/npz.py ${scripts}/thicket.py ${scripts}/gpu_check.sh DESTINATION ${tessera_data_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/peers DESTINATION ${tessera_data_dir}/bench FILES_MATCHING PATTERN "*.py" PATTERN "*.toml")
+install(DIRECTORY ${scripts}/report ${scripts}/gpu_check DESTINATION ${tessera_data_dir}
   FILES_MATCHING PATTERN "*.py" REGEX "/templates/.*")
 file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/install)

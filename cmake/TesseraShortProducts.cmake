@@ -9,7 +9,7 @@ if("CUDA" IN_LIST Kokkos_DEVICES)
   endif()
   find_package(CUDAToolkit REQUIRED)
   set(TESSERA_SHORT_PRODUCTS cublas)
-elseif(NOT TESSERA_ENABLE_ONEDNN STREQUAL OFF)
+elseif(NOT TESSERA_ENABLE_ONEDNN STREQUAL OFF AND NOT Kokkos_DEVICES MATCHES "HIP|SYCL")
   find_package(dnnl 2.6 QUIET)
   if(NOT dnnl_FOUND)
     find_package(dnnl 3 QUIET)  # a version is compatible with its own major only

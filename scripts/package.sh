@@ -3,7 +3,7 @@
 # shellcheck source-path=SCRIPTDIR
 usage() {
   cat <<'TEXT'
-usage: scripts/package.sh [--preset release|cuda] [--build DIR] [--with-mpi] [--xz] [-o DIR]
+usage: scripts/package.sh [--preset release|cuda] [--build DIR] [--with-mpi] [--with-tests] [--xz] [-o DIR]
 
 Makes tessera-VERSION-SYSTEM-PROCESSOR-BACKENDS.tar.gz, which can be unpacked anywhere: programs, the libraries that they
 load, inputs, examples, manual pages and documentation. The machine that runs them needs the MPI library, and CUDA and
@@ -13,6 +13,7 @@ MPI: source env.sh in the unpacked folder, then mpirun starts ranks on that one 
   --preset NAME   what to build, in build/package-NAME, for any processor of this kind (release)
   --build DIR     pack the programs that this build has made, and build nothing
   --with-mpi      include this machine's Open MPI 4, without its components for fast networks
+  --with-tests    include the test programs, for scripts/gpu_check.sh
   --xz            make a .tar.xz, which is 40 % smaller, takes a minute, and needs xz on the other machine
   -o DIR          where to put the package (build)
 TEXT
@@ -22,12 +23,13 @@ TEXT
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 take_package_arguments() {
-  preset=release build='' format=TGZ with_mpi=OFF output=$root/build
+  preset=release build='' format=TGZ with_mpi=OFF with_tests=OFF output=$root/build
   while (($# > 0)); do
     case $1 in
       -h | --help) usage; exit 0 ;;
       --xz) format=TXZ; shift ;;
       --with-mpi) with_mpi=ON; shift ;;
+      --with-tests) with_tests=ON; shift ;;
       --preset | --build | -o)
         [[ -n ${2:-} ]] || die "$1 needs a value"
         case $1 in
@@ -47,14 +49,15 @@ take_package_arguments() {
 
 # build_package: builds the programs in $build. Only a build for CUDA uses NCCL.
 build_package() {
-  local -a options=(-D TESSERA_NATIVE=OFF -D TESSERA_BUILD_TESTS=OFF)
+  local -a options=(-D TESSERA_NATIVE=OFF -D "TESSERA_BUILD_TESTS=$with_tests") targets=(tessera_install)
+  if [[ $with_tests == ON ]]; then targets+=(tessera_serial_tests tessera_mpi_tests); fi
   install_missing dnnl ParallelHDF5 Help2man Patchelf
   if [[ $preset == cuda ]]; then use_cuda_kokkos; else options+=(-D TESSERA_ENABLE_NCCL=OFF); fi
   if ((jobs <= 4)); then options+=(-D CMAKE_UNITY_BUILD=ON); fi
   build=$root/build/package-$preset
   say "Configuring and building in $build ($jobs jobs)"
   (cd "$root" && cmake --preset "$preset" -B "$build" "${options[@]}" &&
-    cmake --build "$build" -j "$jobs" --target tessera_install)
+    cmake --build "$build" -j "$jobs" --target "${targets[@]}")
 }
 
 take_package_arguments "$@"
@@ -63,7 +66,10 @@ if [[ -z $build ]]; then build_package; fi
 build=$(cd "$build" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cpack --config "$build/CPackConfig.cmake" -G "$format" -D CPACK_TESSERA_MPI=$with_mpi -B "$work"
+parts="$build;tessera;Unspecified;/"
+if [[ $with_tests == ON ]]; then parts+=";$build;tessera;tests;/"; fi
+cpack --config "$build/CPackConfig.cmake" -G "$format" -D CPACK_TESSERA_MPI=$with_mpi \
+  -D "CPACK_INSTALL_CMAKE_PROJECTS=$parts" -B "$work"
 for file in "$work"/*.tar.*; do
   mv "$file" "$output"
   say "Package: $output/$(basename "$file")"

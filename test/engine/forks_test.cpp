@@ -25,8 +25,9 @@ using train_test::TrainedAlone;
 /// Compares one step of the engine on any list of layers with one rank in double.
 template <class T>
 void expect_gradient_of_layers(const ModelSpec& model, Experiment setup, double tolerance) {
-  setup.model = {.mlp = {.widths = {model.input_width, model.output_width()}},
-                 .dtype = dtype_of<StateOf<T>>()};
+  setup.model = {};  // by members: nvcc mistranslates nested designators in templates
+  setup.model.mlp.widths = {model.input_width, model.output_width()};
+  setup.model.dtype = dtype_of<StateOf<T>>();
   if (is_half_v<T>) setup.training.distributed.mixed_precision = MixedPrecision::bf16;
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;

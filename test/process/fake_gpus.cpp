@@ -37,5 +37,7 @@ std::optional<Gpu> own_gpu() {
 }
 
 void use_own_gpu() {}
+bool pin(void*, Size) { return false; }
+void unpin(void*) {}
 
 }  // namespace tessera

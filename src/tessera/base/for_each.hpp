@@ -47,11 +47,14 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   });
 }
 
-/// A policy with a team for each row. On a host, a team is one thread.
+/// A policy with a team for each row of `cols` columns. On a host, a team is one thread. On a
+/// device, it is a warp for every 128 columns, at most 8: the order of sums then depends on the
+/// columns alone, and short rows do not occupy the threads that Kokkos would choose.
 template <class Space>
-TeamPolicy<Space> row_policy(const Space& space, Size rows) {
-  using Policy = TeamPolicy<Space>;
-  return on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 32);
+TeamPolicy<Space> row_policy(const Space& space, Size rows, Size cols) {
+  int warps = 1;
+  while (!on_host && warps < 8 && 128 * warps < cols) warps *= 2;
+  return TeamPolicy<Space>(space, static_cast<int>(rows), warps, on_host ? 1 : 32);
 }
 
 /// Calls kernel(team) with a team for each of `rows` rows of `cols` columns.
@@ -59,7 +62,7 @@ template <class Kernel>
 void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel) {
   if (rows == 0) return;
   with_space_for(rows * cols, [&](const auto& space) {
-    Kokkos::parallel_for(label, row_policy(space, rows), kernel);
+    Kokkos::parallel_for(label, row_policy(space, rows, cols), kernel);
   });
 }
 
@@ -100,14 +103,14 @@ void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& 
     return detail::sum_in_parts(
         rows, rows * cols, sum, [&](const auto& space, Size parts, const auto& add_part) {
           using Team = typename TeamPolicy<std::decay_t<decltype(space)>>::member_type;
-          Kokkos::parallel_for(label, row_policy(space, parts), [=](const Team& team) {
+          Kokkos::parallel_for(label, row_policy(space, parts, cols), [=](const Team& team) {
             add_part(team.league_rank(), [&](Size i, auto& own) { kernel(team, i, own); });
           });
         });
   using Team = typename TeamPolicy<ExecSpace>::member_type;
   using Value = typename Sum::non_const_value_type;
   Kokkos::parallel_reduce(
-      label, row_policy(ExecSpace(), rows),
+      label, row_policy(ExecSpace(), rows, cols),
       KOKKOS_LAMBDA(const Team& team, Value& own) { kernel(team, team.league_rank(), own); }, sum);
 }
 

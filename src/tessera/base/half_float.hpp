@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_BitManipulation.hpp>
 
 #include <tessera/base/types.hpp>
 
@@ -12,14 +11,10 @@ namespace tessera {
 namespace detail {
 
 KOKKOS_INLINE_FUNCTION float float_of_bits(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+  return Kokkos::bit_cast<float>(bits);
 }
 KOKKOS_INLINE_FUNCTION std::uint32_t bits_of_float(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+  return Kokkos::bit_cast<std::uint32_t>(value);
 }
 
 }  // namespace detail

@@ -61,10 +61,10 @@ using PartialSums = Kokkos::View<Math*, typename Space::scratch_memory_space,
 
 /// A team has a block of columns. Its threads take rows in turn, each with partial sums in a row of
 /// scratch memory, which are added in the order of the threads.
-template <class Math, class Rows>
+template <class Math, int kinds, class Rows>
 struct ColumnSums {
   Rows each;
-  Math* sums;
+  Kokkos::Array<Math*, kinds> sums;
   Size rows, cols, block;
   bool add;
 
@@ -72,21 +72,25 @@ struct ColumnSums {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const Size first = team.league_rank() * block;
     const Size width = first + block < cols ? block : cols - first;
-    const Size threads = team.team_size(), stride = block;
+    const Size threads = team.team_size(), stride = kinds * block;
     using Space = typename Team::execution_space;
     Math* const partial = PartialSums<Math, Space>(team.team_scratch(0), threads * stride).data();
     Math* const mine = partial + team.team_rank() * stride;
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [=](Size j) { mine[j] = 0; });
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, kinds * width),
+                         [=](Size j) { mine[j] = 0; });
     for (Size i = team.team_rank(); i < rows; i += threads) each(team, i, first, width, mine);
     team.team_barrier();
-    if (sums == nullptr) return;
-    Math* const out = sums + first;
-    const bool adds = add;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
-      Math sum = adds ? out[j] : Math(0);
-      for (Size t = 0; t < threads; ++t) sum += partial[t * stride + j];
-      out[j] = sum;
-    });
+    for (int kind = 0; kind < kinds; ++kind) {
+      if (sums[kind] == nullptr) continue;
+      Math* const out = sums[kind] + first;
+      const Math* const parts = partial + kind * width;
+      const bool adds = add;
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
+        Math sum = adds ? out[j] : Math(0);
+        for (Size t = 0; t < threads; ++t) sum += parts[t * stride + j];
+        out[j] = sum;
+      });
+    }
   }
 };
 
@@ -98,22 +102,24 @@ inline Size column_block(Size cols, Size threads) {
 }
 
 /// Makes one pass over rows and columns: each(team, i, first, width, partial) does row i of the
-/// columns [first, first + width) on the vector lanes of a thread and adds to `partial` (width).
-/// Stores the sums over the rows in `sums` (cols), or adds them if `add`; no sums if it is null.
-/// `work`: number of elements, which chooses the execution space.
-template <class Math, class Rows>
+/// columns [first, first + width) on the vector lanes of a thread and adds to `partial` (kinds,
+/// width). Stores the sums over the rows in `sums`, (cols) for each kind, or adds them if `add`; no
+/// sums if it is null. `work`: number of elements, which chooses the execution space.
+template <class Math, int kinds, class Rows>
 void for_each_with_column_sums(const std::string& label, Size rows, Size cols, Size work,
-                               const Rows& each, Math* sums, bool add) {
+                               const Rows& each, Math* const (&sums)[kinds], bool add) {
   if (cols == 0) return;
   with_space_for(work, [&](const auto& space) {
     using Space = std::decay_t<decltype(space)>;
     const Size block = column_block(cols, space.concurrency());
     const int threads = on_host ? 1 : 8;
-    const Size scratch = PartialSums<Math, Space>::shmem_size(threads * block);
+    const Size scratch = PartialSums<Math, Space>::shmem_size(threads * kinds * block);
     const auto policy =
         TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
             .set_scratch_size(0, Kokkos::PerTeam(scratch));
-    Kokkos::parallel_for(label, policy, ColumnSums<Math, Rows>{each, sums, rows, cols, block, add});
+    ColumnSums<Math, kinds, Rows> kernel{each, {}, rows, cols, block, add};
+    for (int kind = 0; kind < kinds; ++kind) kernel.sums[kind] = sums[kind];
+    Kokkos::parallel_for(label, policy, kernel);
   });
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include <Kokkos_Core.hpp>
 
@@ -49,12 +48,8 @@ KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;
   T sum = 1;
   for (int k = Traits::degree; k > 1; --k) sum = sum * r * (T(1) / T(k)) + T(1);
-  Bits bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits + Traits::bias) << Traits::mantissa_bits;
-  T power;
-  std::memcpy(&power, &bits, sizeof power);
-  return {power, sum * r};
+  const Bits bits = (Kokkos::bit_cast<Bits>(shifted) + Traits::bias) << Traits::mantissa_bits;
+  return {Kokkos::bit_cast<T>(bits), sum * r};
 }
 
 /// exp(y) - 1, without cancellation near zero.

@@ -57,6 +57,15 @@ std::optional<Gpu> own_gpu() {
 
 void use_own_gpu() { static_cast<void>(cudaSetDevice(Kokkos::device_id())); }
 
+bool pin(void* memory, Size bytes) {
+  const bool is_pinned = cudaHostRegister(memory, static_cast<std::size_t>(bytes),
+                                          cudaHostRegisterDefault) == cudaSuccess;
+  // Otherwise the next launch of a kernel would report the error.
+  static_cast<void>(cudaGetLastError());
+  return is_pinned;
+}
+void unpin(void* memory) { static_cast<void>(cudaHostUnregister(memory)); }
+
 }  // namespace tessera
 
 #else
@@ -66,6 +75,8 @@ namespace tessera {
 std::optional<int> visible_gpus() { return std::nullopt; }
 std::optional<Gpu> own_gpu() { return std::nullopt; }
 void use_own_gpu() {}
+bool pin(void*, Size) { return false; }
+void unpin(void*) {}
 
 }  // namespace tessera
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs the programs of this build, unpacks them elsewhere and runs the tutorial, while the build's folder is hidden if the
-# system allows it.
+# Packs the programs of this build, unpacks them elsewhere, and runs the tutorial and parts of gpu_check.sh, while the
+# build's folder is hidden if the system allows it.
 # usage: package_test.sh PACKAGE_SCRIPT BUILD LAUNCHER...
 set -euo pipefail
 script=$1 build=$2
@@ -15,7 +15,7 @@ fail() {
 
 with_mpi=()
 if command -v orted > /dev/null; then with_mpi=(--with-mpi); fi
-"$script" --build "$build" "${with_mpi[@]}" -o "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+"$script" --build "$build" "${with_mpi[@]}" --with-tests -o "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
 mkdir "$work/unpacked"
 tar -xzf "$work"/tessera-*.tar.gz -C "$work/unpacked" --strip-components=1
 cd "$work/unpacked"
@@ -48,3 +48,5 @@ fi
 "${run[@]}" env -u LD_LIBRARY_PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
   "$@" bin/tessera run share/tessera/inputs/tutorial.toml > out 2> err || fail "$(cat out err)"
 grep -q 'As planned: *yes' out || fail "$(cat out)"
+"${run[@]}" env -u LD_LIBRARY_PATH share/tessera/gpu_check.sh --small --only golden launches tests_2 large > out 2> err || fail "$(cat out err)"
+[[ $(grep -c ' ok ' out) == 5 ]] || fail "not every part has run: $(cat out)"

@@ -4,6 +4,7 @@
 
 #include <tessera/base/huge_pages.hpp>
 #include <tessera/comm/detail/host_blocks.hpp>
+#include <tessera/process/gpu.hpp>
 #include <tessera/process/mpi_error.hpp>
 
 namespace tessera {
@@ -13,10 +14,14 @@ HostBlock::HostBlock(Size bytes, const Site& site) : bytes_(bytes) {
   check_mpi(MPI_Alloc_mem(bytes, MPI_INFO_NULL, &memory), "MPI_Alloc_mem", site);
   memory_.reset(static_cast<char*>(memory));
   advise_huge_pages(memory, bytes);
+  // Smaller blocks may share their pages with others.
+  memory_.get_deleter().is_pinned = bytes >= Size{1} << 20 && pin(memory, bytes);
 }
 
 void HostBlock::Free::operator()(char* memory) const noexcept {
-  if (mpi_is_running()) MPI_Free_mem(memory);
+  if (!mpi_is_running()) return;
+  if (is_pinned) unpin(memory);
+  MPI_Free_mem(memory);
 }
 
 HostBlock HostBlockPool::take(Size bytes, const Site& site) {

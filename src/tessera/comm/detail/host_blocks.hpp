@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Host memory from MPI_Alloc_mem, in huge pages if it is large.
+/// Host memory from MPI_Alloc_mem, in huge pages and pinned for the GPU if it is large.
 class HostBlock {
  public:
   HostBlock() = default;  ///< empty
@@ -22,6 +22,7 @@ class HostBlock {
 
  private:
   struct Free {
+    bool is_pinned;
     void operator()(char* memory) const noexcept;
   };
   std::unique_ptr<char[], Free> memory_;

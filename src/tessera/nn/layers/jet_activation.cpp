@@ -134,7 +134,7 @@ void jet_backward(const LayerCall<T>& call) {
         JetGradient<T, decltype(a)::value>{call.inputs[0].data(), call.output.data(),
                                            call.output_gradient.data(),
                                            call.input_gradients[0].data(), cols},
-        data_or_null(call.parameter_gradients[0]), call.add_parameter_gradients);
+        {data_or_null(call.parameter_gradients[0])}, call.add_parameter_gradients);
   });
 }
 

@@ -86,34 +86,24 @@ struct InputGradient {
   }
 };
 
-/// dscale = sum over rows of dy n, dbias = sum over rows of dy. An index is a block of columns, so
-/// that every sum adds the rows in order, for any number of threads.
+/// Terms of dscale = sum over rows of dy n, and of dbias = sum over rows of dy.
 template <class T>
 struct ParameterGradients {
-  static constexpr Size block = on_host ? 64 : 1;
   using Math = StateOf<T>;
   const T* x;
   const Math* saved;
   const T* dy;
-  Math *dscale, *dbias;
-  Size rows, cols;
-  bool add;
+  Size cols;
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size number) const {
-    const Size first = number * block, width = first + block < cols ? block : cols - first;
-    Math scale[block] = {}, bias[block] = {};
-    for (Size i = 0; i < rows; ++i) {
-      const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
-      const Math mean = saved[2 * i], inverse = saved[2 * i + 1];
-      for (Size j = 0; j < width; ++j) {
-        scale[j] += d[j] * (in[j] - mean) * inverse;
-        bias[j] += d[j];
-      }
-    }
-    for (Size j = 0; j < width; ++j) {
-      dscale[first + j] = scale[j] + (add ? dscale[first + j] : Math(0));
-      dbias[first + j] = bias[j] + (add ? dbias[first + j] : Math(0));
-    }
+  template <class Thread>
+  KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
+                                         Math* sums) const {
+    const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
+    const Math mean = saved[2 * i], inverse = saved[2 * i + 1];
+    detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
+      sums[j] += d[j] * (in[j] - mean) * inverse;
+      sums[width + j] += d[j];
+    });
   }
 };
 
@@ -131,11 +121,11 @@ void layer_norm_backward(const LayerCall<T>& call) {
   const T* const x = call.inputs[0].data();
   const StateOf<T>* const saved = call.saved.data();
   const T* const dy = call.output_gradient.data();
-  using Gradients = ParameterGradients<T>;
-  for_each(layer_norm_parameter_label, (cols + Gradients::block - 1) / Gradients::block,
-           Gradients{x, saved, dy, call.parameter_gradients[0].data(),
-                     call.parameter_gradients[1].data(), rows, cols, call.add_parameter_gradients},
-           rows * cols);
+  StateOf<T>* const sums[] = {call.parameter_gradients[0].data(),
+                              call.parameter_gradients[1].data()};
+  detail::for_each_with_column_sums(layer_norm_parameter_label, rows, cols, rows * cols,
+                                    ParameterGradients<T>{x, saved, dy, cols}, sums,
+                                    call.add_parameter_gradients);
   T* const dx = call.input_gradients[0].data();
   if (dx == nullptr) return;
   for_each_row(layer_norm_input_label, rows, cols,

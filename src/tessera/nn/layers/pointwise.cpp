@@ -107,15 +107,9 @@ void pointwise_forward(const LayerCall<T>& call) {
   const bool is_copy_in_place =
       call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
   if (rows == 0 || cols == 0 || is_copy_in_place) return;
-  with_space_for(rows * cols, [&](const auto& space) {
-    using Policy = TeamPolicy<std::decay_t<decltype(space)>>;
-    const Policy policy =
-        on_host ? Policy(space, rows, 1, 1) : Policy(space, rows, Kokkos::AUTO, 1);
-    dispatch(call.layer.activation, [&](auto a) {
-      Kokkos::parallel_for(
-          pointwise_forward_label, policy,
-          BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
-    });
+  dispatch(call.layer.activation, [&](auto a) {
+    for_each_row(pointwise_forward_label, rows, cols,
+                 BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
   });
 }
 
@@ -135,7 +129,7 @@ void pointwise_backward(const LayerCall<T>& call) {
             saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
             decltype(a)::value == Activation::identity ? nullptr : call.input_gradients[0].data(),
             cols},
-        dbias, call.add_parameter_gradients);
+        {dbias}, call.add_parameter_gradients);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on CUDA devices of 16-bit operands, in TF32, and with few results. The only file that
-// includes cuBLAS.
+// Products on CUDA devices. The only file that includes cuBLAS. One handle on one stream: cuBLAS
+// then repeats its results bit by bit, because it allows no atomics by default.
 #include <cublas_v2.h>
 
 #include <Kokkos_Core.hpp>
@@ -22,6 +22,9 @@ cublasHandle_t handle() {
     cublasHandle_t one = nullptr;
     check(cublasCreate(&one), "cublasCreate");
     check(cublasSetStream(one, Kokkos::Cuda().cuda_stream()), "cublasSetStream");
+    // Parts of a split sum stay in float.
+    check(cublasSetMathMode(one, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+          "cublasSetMathMode");
     Kokkos::push_finalize_hook([one] { cublasDestroy(one); });
     return one;
   }();
@@ -52,11 +55,9 @@ bool has_native_tf32() { return true; }
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
   const auto run = [&](auto alpha, auto beta) {
-    check(cublasGemmEx(handle(), operation(p.trans_b), operation(p.trans_a), static_cast<int>(p.n),
-                       static_cast<int>(p.m), static_cast<int>(p.k), &alpha, b, type_of(p.operands),
-                       static_cast<int>(p.ldb), a, type_of(p.operands), static_cast<int>(p.lda),
-                       &beta, c, type_of(p.result), static_cast<int>(p.ldc), sums_of(p),
-                       CUBLAS_GEMM_DEFAULT),
+    check(cublasGemmEx_64(handle(), operation(p.trans_b), operation(p.trans_a), p.n, p.m, p.k,
+                          &alpha, b, type_of(p.operands), p.ldb, a, type_of(p.operands), p.lda,
+                          &beta, c, type_of(p.result), p.ldc, sums_of(p), CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
   };
   if (p.operands == DType::float64)

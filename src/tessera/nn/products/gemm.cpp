@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -56,12 +55,10 @@ Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
 
 KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
   // The bits, as an integer, grow with the magnitude: adds half a unit and clears the 13 low bits.
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
+  auto bits = Kokkos::bit_cast<std::uint32_t>(x);
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
   bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
-  std::memcpy(&x, &bits, sizeof bits);
-  return x;
+  return Kokkos::bit_cast<float>(bits);
 }
 
 template <class F>
@@ -126,13 +123,14 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
                   T beta, const Matrix<T>& c, bool any_stride) {
-  // For few results, Kokkos Kernels on GPUs adds parts of the sums in no fixed order. Replicas of a
-  // parameter would then get different gradients.
-  const bool is_few = c.size() > 0 && c.size() < 100 && a.extent(0) > 0;
-  if (has_native_tf32() && trans_a == Trans::yes && trans_b == Trans::no && is_few)
-    return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
+  // Kokkos Kernels on GPUs adds parts of sums in no fixed order if there are few results: replicas
+  // of a parameter would get different gradients. It also has a cuBLAS handle and workspace of its
+  // own.
+  const bool is_empty = c.size() == 0 || shape_of(trans_a, a).cols == 0;
+  if (has_native_tf32() && !is_empty && !(is_column && any_stride))
+    return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   // Kokkos Kernels ignores the stride of an operand with one column, and multiplies columns without
   // gaps in another order.
   if (is_column && a.extent(1) > 0 && (any_stride || stride_of(b) > 1 || stride_of(c) > 1))

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of check.py. Each returns what the document keeps, or throws."""
+
+import json
+import re
+import shutil
+import textwrap
+from typing import Callable, NamedTuple
+
+GOLDEN = {"strict": (20.304867, 3.199371), "tf32": (20.304531, 3.199348)}
+MODELS = ["tutorial", "residual", "vae", "fno", "pinn", "transformer"]
+
+
+class Ended(Exception):
+    """A part has failed, is out of time ("timeout") or lacks what it needs ("skipped"). The document keeps `partial`."""
+
+    def __init__(self, reason, partial=None, status="failed"):
+        super().__init__(reason)
+        self.partial, self.status = partial, status
+
+
+def tests_in(said):
+    """What GoogleTest has printed so far."""
+    failed = set(re.findall(r"^\[  FAILED  \] ([\w./]+)(?:,| \()", said, re.M))
+    return {"passed": len(re.findall(r"^\[       OK \]", said, re.M)), "failed": sorted(failed)}
+
+
+def train(kit, model, name, *settings, **how):
+    """Trains a model of inputs/ on one rank for one epoch of few samples, and returns the output and the document."""
+    file = kit.out / f"{name}_{model}.json"
+    one_rank = ["--strategy", "data", "--mesh", "data=1", "--set", "training.num_epochs=1", "--set", "data.samples=128"]
+    changes = [word for setting in settings for word in ("--set", setting)]
+    said = kit.mpi(1, "tessera", "run", kit.inputs / f"{model}.toml", *one_rank, *changes, "--json", file, **how)
+    return said, json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def golden(kit):
+    """The digits of the tutorial."""
+    losses = {}
+    for precision, wanted in GOLDEN.items():
+        settings = (f"model.matmul_precision={precision}", "training.num_epochs=20", "data.samples=256")
+        results = train(kit, "tutorial", f"golden_{precision}", *settings)[1]
+        losses[precision] = [results["initial_loss"], results["final_loss"]]
+        if max(abs(a - b) for a, b in zip(losses[precision], wanted)) > 2e-6:
+            raise Ended(f"{precision}: {losses[precision]} where {list(wanted)} is expected", losses)
+    return losses
+
+
+def tests(program, ranks, few, gpu=False):
+    def work(kit):
+        kit.needs(gpu=gpu)
+        # The others read files of the source.
+        chosen = few if kit.small or gpu else "-Inputs.*:Config*:MachineFile.*:OtherNames.*"
+        counts = tests_in(kit.mpi(ranks, program, f"--gtest_filter={chosen}", allowed=(0, 1)))
+        if counts["failed"] or not counts["passed"]:
+            raise Ended(f"{len(counts['failed'])} tests failed: {counts['failed'][:5]}", counts)
+        return counts
+
+    return work
+
+
+def study(name, ranks):
+    """Runs a study of inputs/: losses against one rank, calls and memory against the plan, and times."""
+
+    def work(kit):
+        shutil.rmtree(kit.out / name, ignore_errors=True)  # of an earlier run
+        small = ["--small"] if kit.small else []
+        kit.mpi(ranks, "tessera-bench", "run", kit.inputs / f"{name}.toml", "-o", kit.out / name, *small, allowed=(0, 2, 3, 4))
+        kept = ("label", "status", "reason", "step_seconds_median", "product_share", "predicted_step_seconds")
+        rows = json.loads((kit.out / name / "summary.json").read_text(encoding="utf-8"))["cases"]
+        rows = [{key: row[key] for key in kept} for row in rows]
+        bad = [f"{row['label']}: {row['status']}" for row in rows if row["status"] not in ("ok", "skipped")]
+        if bad:
+            raise Ended(f"{len(bad)} of {len(rows)} cases: {bad[:3]}", rows)
+        return rows
+
+    return work
+
+
+def sanitizer(tool):
+    def work(kit):
+        kit.needs("compute-sanitizer", gpu=True)
+        before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", 86)
+        seen = {}
+        for model in ("tutorial", "transformer", "fno"):
+            said = train(kit, model, tool, "data.validation_samples=0", before=before, allowed=(0, 86))[0]
+            seen[model] = re.findall(r"SUMMARY: (.*)", said)
+        if not all(lines and re.search(r"\b0 (errors|hazards)", lines[-1]) for lines in seen.values()):
+            raise Ended(f"{tool} found {seen}", seen)
+        return seen
+
+    return work
+
+
+def launches(kit):
+    """What a step launches; the host must not wait in it. How long a step of the tutorial takes; the goal is 60 us."""
+    found, waits = {}, {}
+    for model in MODELS:
+        file = kit.out / f"launches_{model}.txt"
+        tool = {"KOKKOS_TOOLS_LIBS": str(kit.bin.parent / "lib/libtessera_launches.so"), "TESSERA_LAUNCHES": str(file)}
+        train(kit, model, "counted", env=tool)
+        one = json.loads(file.read_text(encoding="utf-8"))
+        found[model] = {key: sum(one[key].values()) / one["steps"] for key in ("kernels", "products", "copies", "fences")}
+        # Kokkos may allocate scratch memory in the first step.
+        waits.update({f"{model}: {name}": number for name, number in one["fences"].items() if number >= one["steps"]})
+    epochs = "training.num_epochs=2" if kit.small else "training.num_epochs=4000"
+    found["tutorial_step_seconds"] = train(kit, "tutorial", "timed", epochs)[1]["seconds_per_step"]
+    if waits:
+        raise Ended(f"the host waits in steps: {waits}", found)
+    return found
+
+
+def large(kit):
+    """The large step beside PyTorch's."""
+    options = ["--device", "cuda" if kit.on_gpu else "cpu", "--steps", 20, *(["--small"] if kit.small else [])]
+    options += [] if kit.has_torch() else ["--only", "tessera"]
+    file = kit.out / "peers.json"
+    kit.run("python3", "-B", kit.peers, "--tessera-bench", kit.bin / "tessera-bench", "--mpirun", "mpirun", "--ranks", 1, "--rounds", 1,
+            "--json", file, *options)  # fmt: skip
+    return json.loads(file.read_text(encoding="utf-8"))["peers"]
+
+
+def cublas(kit):
+    """FLOP/s of the products of the large step in cuBLAS by itself, and bytes/s of a copy, both through PyTorch."""
+    kit.needs(gpu=True)
+    if not kit.has_torch():
+        raise Ended("python3 has no PyTorch that sees a GPU", status="skipped")
+    program = """
+        import json, torch
+        def seconds(f):
+            a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            [f() for _ in range(5)]; a.record(); [f() for _ in range(20)]; b.record(); b.synchronize()
+            return a.elapsed_time(b) / 20e3
+        v = torch.empty(1 << 28, device="cuda"); u = torch.empty_like(v)
+        found = {"copy": 8 * v.numel() / seconds(lambda: u.copy_(v))}
+        for name, dtype in (("float32", torch.float32), ("tf32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
+            torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+            for k, n in ((1024, 4096), (4096, 4096), (4096, 1024)):
+                x, w, y = (torch.randn(s, device="cuda", dtype=dtype) for s in ((1024, k), (k, n), (1024, n)))
+                for label, f in (("forward", lambda: x @ w), ("input", lambda: y @ w.T), ("weight", lambda: x.T @ y)):
+                    found[f"{name}/{label}/k:{k}/n:{n}"] = 2048 * k * n / seconds(f)
+        print(json.dumps(found))"""
+    return json.loads(kit.run("python3", "-c", textwrap.dedent(program)).splitlines()[-1])
+
+
+def micro(kit):
+    """Rates of our products, kernels and layers."""
+    file = kit.out / "micro.json"
+    small = ["--iterations", 1, "--widths", "8,16,4", "--batch", 4] if kit.small else []
+    kit.mpi(1, "tessera-micro", f"--benchmark_out={file}", "--benchmark_out_format=json", *small)
+    return json.loads(file.read_text(encoding="utf-8"))["benchmarks"]
+
+
+class Part(NamedTuple):
+    name: str
+    seconds: float  # limit
+    work: Callable
+    measures: bool = False  # alone on the GPU, after all other parts, which run at once
+
+
+PARTS = [
+    Part("machine", 60, lambda kit: kit.describe(), True),
+    Part("golden", 100, golden),
+    Part("nccl", 60, tests("tessera_mpi_tests", 1, "NcclAlone*", gpu=True)),
+    Part("models", 180, study("every_model", 2)),
+    Part("tests", 180, tests("tessera_serial_tests", 1, "Gemm*")),
+    Part("tests_1", 180, tests("tessera_mpi_tests", 1, "Golden.*")),
+    Part("tests_2", 180, tests("tessera_mpi_tests", 2, "Golden.*")),
+    Part("memcheck", 150, sanitizer("memcheck")),
+    Part("racecheck", 150, sanitizer("racecheck")),
+    Part("launches", 60, launches, True),
+    Part("large", 150, large, True),
+    Part("steps", 90, study("gpu_steps", 1), True),
+    Part("cublas", 40, cublas, True),
+    Part("micro", 60, micro, True),
+]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the whole of scripts/gpu_check.sh with tiny sizes and one planted failure, and reads its document and log.
+usage: test_gpu_check.py SOURCE_DIR BIN_DIR"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT, BIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+NEEDS_GPU = ["nccl", "memcheck", "racecheck", "cublas"]
+
+
+def check(folder, *options):
+    """Runs the script; returns its exit code, its document and its log."""
+    command = [ROOT / "scripts/gpu_check.sh", "--bin", BIN, "-o", folder, "--small", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    document = pathlib.Path(folder) / "gpu_check.json"
+    if not document.exists():
+        return done.returncode, None, done.stdout + done.stderr
+    return done.returncode, json.loads(document.read_text()), (pathlib.Path(folder) / "gpu_check.log").read_text()
+
+
+class GpuCheck(unittest.TestCase):
+    def test_every_part_is_recorded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, document, log = check(folder, "--inject", "micro")
+        parts = {part["name"]: part for part in document["parts"]}
+        on_gpu = any("Kokkos: " in line and "(Cuda;" in line for line in parts["machine"]["result"]["info"])
+        wanted = {name: "ok" for name in ("machine", "golden", "models", "tests", "tests_1", "tests_2", "launches", "large", "steps")}
+        for name in NEEDS_GPU:
+            wanted[name] = parts[name]["status"] if on_gpu else "skipped"
+        wanted["micro"] = "failed"
+        self.assertEqual({name: part["status"] for name, part in parts.items()}, wanted, log)
+        self.assertEqual((code, document["passed"]), (1, False))
+        self.assertIn("planted by --inject", parts["micro"]["reason"])
+        if not on_gpu:
+            self.assertIn("not on a GPU", parts["nccl"]["reason"])
+        self.assertAlmostEqual(parts["golden"]["result"]["tf32"][0], 20.304531, delta=2e-6)
+        self.assertAlmostEqual(parts["golden"]["result"]["strict"][1], 3.199371, delta=2e-6)
+        self.assertGreater(parts["tests"]["result"]["passed"], 5)
+        self.assertEqual(parts["tests_2"]["result"]["failed"], [])
+        self.assertTrue(any("mesh=fsdp=2" in case["label"] for case in parts["models"]["result"]))
+        # Two layers: each bias forwards and backwards, the loss and the update; five products, as the input has no gradient.
+        wanted = {"kernels": 6, "products": 5, "copies": 0, "fences": 0}
+        self.assertEqual(parts["launches"]["result"]["tutorial"], wanted)
+        self.assertGreater(parts["launches"]["result"]["tutorial_step_seconds"], 0)
+        self.assertEqual({row["library"] for row in parts["large"]["result"]}, {"tessera"})
+        self.assertEqual(len(parts["steps"]["result"]), 6)
+        self.assertTrue(all(case["step_seconds_median"] > 0 for case in parts["steps"]["result"]))
+        self.assertIn("--set model.matmul_precision=tf32", log)
+
+    def test_without_time_parts_end_or_are_skipped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, document, _ = check(folder, "--seconds", "0", "--only", "golden")
+            self.assertEqual([part["status"] for part in document["parts"]], ["skipped"] * 2)
+            self.assertEqual(code, 0)
+            program = pathlib.Path(folder) / "tessera"
+            program.write_text('#!/bin/sh\n[ "$1" = info ] || exec sleep 99\necho "Kokkos: 4 (Serial; built with Serial)"\n')
+            program.chmod(0o755)
+            code, document, log = check(folder, "--bin", folder, "--seconds", "12", "--only", "golden", "micro")
+        self.assertEqual([part["status"] for part in document["parts"]], ["ok", "timeout", "skipped"])
+        self.assertIn("no time is left", document["parts"][2]["reason"])
+        self.assertEqual((code, document["passed"]), (1, False))
+        self.assertIn("[out of time]", log)
+
+    def test_a_wrong_folder_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, document, said = check(folder, "--bin", folder)
+        self.assertEqual((code, document), (1, None))
+        self.assertIn("has no program tessera", said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
