@@ -2,6 +2,8 @@
 #include "run/reference_plan.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 
 #include <fmt/format.h>
@@ -44,6 +46,15 @@ MemoryPlan memory_of(const PlainRun& run) {
   return largest_memory(plan_of(run.config, run.ranks)).memory;
 }
 
+/// Returns the largest number of parts of a batch, at most `most`, that have whole grains if sums
+/// have a fixed order.
+Size most_parts(const Config& config, Size most) {
+  const Numerics& numerics = config.training.numerics;
+  if (!numerics.reproducible) return most;
+  return static_cast<Size>(
+      std::bit_floor(static_cast<std::uint64_t>(std::min(most, numerics.grains))));
+}
+
 /// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
 /// samples.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
@@ -54,9 +65,11 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   const MemoryPlan memory = memory_of(run);
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
-  const Size most = std::max<Size>(config.training.batch_size / ranks, 1);
+  const Size most = most_parts(config, std::max<Size>(config.training.batch_size, ranks)) / ranks;
   // Starts at a lower bound, because plans of many microbatches are long.
-  const Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
+  Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
+  if (config.training.numerics.reproducible)
+    fewest = static_cast<Size>(std::bit_ceil(static_cast<std::uint64_t>(fewest)));
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, strategy, microbatches);
     if (fits(memory_of(run).total(), limits)) return run;
@@ -102,7 +115,8 @@ std::string reference_name(const Config& config) {
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available) {
-  const Size ranks = std::min({rules.ranks, available, config.training.batch_size});
+  const Size ranks =
+      most_parts(config, std::min({rules.ranks, available, config.training.batch_size}));
   ReferencePlan plan{reference_name(config), fitting_run(config, ranks, limits), {}};
   for (Size fewer = 1; fewer < ranks;) {
     const Size more = std::min(ranks, fewer * trial_factor);

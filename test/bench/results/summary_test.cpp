@@ -289,7 +289,7 @@ TEST(Console, EveryFactorIsNamedOnceAndWhatIsEqualStandsAbove) {
                                   {"training.loss", "bce"}}});
   const std::string table = summary_table(summarize_study(fake_results(cases)));
   EXPECT_TRUE(table.starts_with(
-      "strategy data, global batch 64, microbatches 1, loss bce, status ok, loss equal\n\n"))
+      "strategy data, global batch 64, microbatches 1, loss bce, status ok, loss ≡\n\n"))
       << table;
   EXPECT_NE(table.find("\n  mesh       ranks schedule "), std::string::npos) << table;
   EXPECT_EQ(table.find("virtual"), std::string::npos) << "follows from the schedule";
