@@ -44,7 +44,7 @@ class LayerAlone {
     }
     call_.output = drawn(rows, layer_.out, 5);
     call_.output_gradient = drawn(rows, layer_.out, 6);
-    call_.saved = drawn(rows, row.saved_columns, 7);
+    call_.saved = drawn(rows, row.saved_columns(layer_), 7);
     call_.scratch = allocate_zeros<float>("tessera::bench::scratch", row.scratch(layer_));
   }
   LayerAlone(const LayerAlone&) = delete;

@@ -43,7 +43,7 @@ struct LayerAlone {
     }
     call.output = y;
     call.output_gradient = dy;
-    call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns);
+    call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns(layer));
     call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer));
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)
@@ -58,7 +58,7 @@ struct LayerAlone {
     backward(call);
   }
 
-  static constexpr Size most = 1 << 12;  ///< elements of any operand of a product
+  static constexpr Size most = 1 << 16;  ///< elements of any operand of a product
   LayerSpec layer;
   Gemm<T> gemm;
   std::vector<Matrix<T>> x, dx, parameters;

@@ -39,7 +39,7 @@ class SerialModel {
       scratch_.emplace_back("scratch", row_of(layer).scratch(layer));
       outputs_.emplace_back("output", rows, layer.out);
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
-      saved_.emplace_back("saved", rows, row_of(layer).saved_columns);
+      saved_.emplace_back("saved", rows, row_of(layer).saved_columns(layer));
       for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedding, attention and the loss over classes, by themselves and as a transformer.
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -54,18 +56,87 @@ std::vector<double> attend(const std::vector<double>& x, Size sample, Size head,
   return out;
 }
 
+// 65 and 600 positions have several blocks of queries, 600 several blocks of keys.
+constexpr Size lengths[] = {1, 7, 64, 65, 600};
+
 TEST(Attention, IsTheWeightedMeanOfThisAndEarlierPositions) {
-  const Size samples = 2, positions = 7, heads = 3, width = 5;
-  const LayerAlone<double> alone(attention(positions, heads, width), samples);
+  const Size samples = 2, heads = 3, width = 5;
+  for (const Size positions : lengths) {
+    const LayerAlone<double> alone(attention(positions, heads, width), samples);
+    forward(alone.call);
+    const auto x = to_host(alone.x[0]), y = to_host(alone.y);
+    for (Size s = 0; s < samples; ++s)
+      for (Size h = 0; h < heads; ++h) {
+        const std::vector<double> expected = attend(x, s, h, heads, positions, width);
+        for (Size i = 0; i < positions * width; ++i)
+          ASSERT_NEAR(y[(s * positions + i / width) * heads * width + h * width + i % width],
+                      expected[i], 1e-13);
+      }
+  }
+}
+
+/// Returns the sum of y dy with x moved by `step` along `direction`.
+double moved(const LayerAlone<double>& alone, const std::vector<double>& direction, double step) {
+  auto x = to_host(alone.x[0]);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += step * direction[i];
+  Kokkos::deep_copy(alone.x[0], to_device(x, alone.x[0].extent(0), alone.x[0].extent(1)));
   forward(alone.call);
-  const auto x = to_host(alone.x[0]), y = to_host(alone.y);
-  for (Size s = 0; s < samples; ++s)
-    for (Size h = 0; h < heads; ++h) {
-      const std::vector<double> expected = attend(x, s, h, heads, positions, width);
-      for (Size i = 0; i < positions * width; ++i)
-        EXPECT_NEAR(y[(s * positions + i / width) * heads * width + h * width + i % width],
-                    expected[i], 1e-14);
-    }
+  const auto y = to_host(alone.y), dy = to_host(alone.dy);
+  return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+}
+
+TEST(Attention, GradientsOfManyBlocksAgreeWithFiniteDifferences) {
+  for (const Size positions : lengths) {
+    const LayerAlone<double> alone(attention(positions, 2, 3), 2);
+    alone.run();
+    const auto dx = to_host(alone.dx[0]),
+               direction = to_host(test::normal_matrix<double>(1, dx.size(), 12));
+    const double h = 1e-5, along = moved(alone, direction, h),
+                 against = moved(alone, direction, -2 * h);
+    EXPECT_NEAR((along - against) / (2 * h),
+                std::inner_product(dx.begin(), dx.end(), direction.begin(), 0.0), 1e-6)
+        << positions;
+  }
+}
+
+/// Largest difference between results of 16 bits and of float32.
+template <class T>
+double rounding(const Matrix<T>& narrow, const Matrix<float>& wide) {
+  const auto a = to_host(narrow);
+  const auto b = to_host(wide);
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(static_cast<float>(a[i])) - b[i]));
+  return most;
+}
+
+// Sums over blocks are not rounded, so the error does not grow with the number of blocks.
+TEST(Attention, RoundsToSixteenBitsOnceForAnyNumberOfBlocks) {
+  for (const Size positions : lengths) {
+    const LayerAlone<BFloat16> narrow(attention(positions, 2, 3), 1);
+    const LayerAlone<float> wide(attention(positions, 2, 3), 1);
+    const auto copy = [](const Matrix<BFloat16>& from, const Matrix<float>& to) {
+      std::vector<float> values;
+      for (const BFloat16 value : to_host(from)) values.push_back(static_cast<float>(value));
+      Kokkos::deep_copy(to, to_device(values, from.extent(0), from.extent(1)));
+    };
+    copy(narrow.x[0], wide.x[0]), copy(narrow.dy, wide.dy);
+    narrow.run(), wide.run();
+    EXPECT_LT(rounding(narrow.y, wide.y), 0x1p-6) << positions;
+    EXPECT_LT(rounding(narrow.dx[0], wide.dx[0]), 0x1p-4) << positions;
+  }
+}
+
+TEST(Attention, MemoryAndBlocksGrowLinearlyWithLongSequences) {
+  const auto scratch = [](Size t) {
+    const LayerSpec layer = attention(t, 1, 64);
+    return row_of(layer).scratch(layer);
+  };
+  EXPECT_EQ(scratch(1 << 14) - scratch(1 << 13), 3 * 64 * (1 << 13));
+  // Hidden blocks are left out: half of the scores, and the upper halves of the blocks on the
+  // diagonal.
+  const double all = count_flops({attention(1 << 13, 1, 64)}, 1).total();
+  EXPECT_LT(all, 0.51 * 6 * 2 * 64 * std::pow(2.0, 26) * 1.1);
 }
 
 TEST(Embedding, AddsTheRowsOfTheClassAndOfThePosition) {

@@ -15,7 +15,7 @@ struct ExponentialTraits;
 template <>
 struct ExponentialTraits<float> {
   using Bits = std::uint32_t;
-  static constexpr int mantissa_bits = 23, bias = 127, degree = 8;
+  static constexpr int mantissa_bits = 23, bias = 127, degree = 7;
   static constexpr float lowest = -87.336f;  // exp of less is not a normal number
   static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
 };
@@ -23,10 +23,18 @@ struct ExponentialTraits<float> {
 template <>
 struct ExponentialTraits<double> {
   using Bits = std::uint64_t;
-  static constexpr int mantissa_bits = 52, bias = 1023, degree = 14;
+  static constexpr int mantissa_bits = 52, bias = 1023, degree = 13;
   static constexpr double lowest = -708.39;
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
 };
+
+/// Returns 1 / k!.
+template <class T>
+constexpr T inverse_factorial(int k) {
+  double product = 1;
+  for (; k > 1; --k) product *= k;
+  return static_cast<T>(1 / product);
+}
 
 /// exp(y) = power (1 + rest), power = 2^n.
 template <class T>
@@ -46,8 +54,8 @@ KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   const T shifted = y * T(1.44269504088896340736) + shift;
   const T n = shifted - shift;
   const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;
-  T sum = 1;
-  for (int k = Traits::degree; k > 1; --k) sum = sum * r * (T(1) / T(k)) + T(1);
+  T sum = inverse_factorial<T>(Traits::degree);
+  for (int k = Traits::degree - 1; k > 0; --k) sum = sum * r + inverse_factorial<T>(k);
   const Bits bits = (Kokkos::bit_cast<Bits>(shifted) + Traits::bias) << Traits::mantissa_bits;
   return {Kokkos::bit_cast<T>(bits), sum * r};
 }

@@ -20,6 +20,7 @@ struct LayerProducts {
 inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
 inline Size no_scratch(const LayerSpec&) { return 0; }
+inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
@@ -80,8 +81,9 @@ struct LayerRow {
   /// Backward reads the inputs, or the output.
   bool (*reads_inputs)(const LayerSpec& layer) = never;
   bool (*reads_output)(const LayerSpec& layer) = never;
-  /// Columns of LayerCall::saved, which forward writes and backward reads.
-  Size saved_columns = 0;
+  /// Returns the columns of LayerCall::saved, which forward writes and backward reads. They are
+  /// split along `model` as the output is.
+  Size (*saved_columns)(const LayerSpec& layer) = no_columns;
 
   /// Number of the input that the output may overwrite; -1 if none.
   int in_place_of = -1;

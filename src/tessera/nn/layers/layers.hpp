@@ -42,8 +42,9 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
 /// softmax(q k^T / sqrt(head_width)) v of each head, in which a position sees itself and earlier
 /// ones. Along `model` the heads may be split.
 ///
-/// Backward computes the probabilities of one head at a time again (Dao et al. 2022). Memory for
-/// scores is that of one head of one sample.
+/// Scores are computed in blocks, whose softmaxes are merged by their largest scores and sums
+/// (Milakov and Gimelshein 2018), so that memory is linear in the number of positions. Backward
+/// computes the blocks again from these statistics (Dao et al. 2022).
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width);
 

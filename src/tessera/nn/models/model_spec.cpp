@@ -97,7 +97,7 @@ PassCount count_operands(const LayerSpec& layer, Size samples) {
   const Size inputs =
                  samples * layer.in_positions * layer.in * static_cast<Size>(layer.inputs.size()),
              output = samples * layer.positions * layer.out,
-             saved = samples * layer.positions * row.saved_columns,
+             saved = samples * layer.positions * row.saved_columns(layer),
              parameters = layer.num_parameters();
   const Size read_again =
       (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);

@@ -152,11 +152,9 @@ void ForwardPass::lower_layer(Size l) {
     inputs.push_back(recomputes ? input_again(l, i)
                                 : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
   made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
-  if (row.saved_columns > 0) {
-    const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
+  if (const Size columns = row.saved_columns(layer); columns > 0)
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
-                             {layer.positions, row.saved_columns}, rows, input_.state_type);
-  }
+                             {layer.positions, columns}, layouts_[l].output, input_.state_type);
   tensors_.emit({.operation = StepOperation::forward,
                  .index = l,
                  .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
@@ -206,7 +204,8 @@ SlotId ForwardPass::lower_loss() {
 }
 
 SlotId ForwardPass::saved(Size layer) {
-  if (row_of(layers_[layer]).saved_columns > 0 && saved_[layer] == no_slot) compute_again(layer);
+  if (row_of(layers_[layer]).saved_columns(layers_[layer]) > 0 && saved_[layer] == no_slot)
+    compute_again(layer);
   return saved_[layer];
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels on a block of attention scores: `rows` queries, `cols` keys. One row per query.
+#pragma once
+
+#include <cmath>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
+#include <tessera/nn/exponential.hpp>
+
+namespace tessera::detail {
+
+/// The block: scores s = q k^T, not scaled, and the statistics of its rows.
+template <class Math>
+struct ScoreBlock {
+  Math* s;
+  Size cols;
+  Size seen;         ///< keys of the block that its first query sees; each next query sees one more
+  Math scale;        ///< of the scores in the softmax
+  Math* statistics;  ///< by row: largest scaled score, sum of exp(scaled score - largest)
+  Size stride;       ///< of the statistics
+
+  KOKKOS_INLINE_FUNCTION Size seen_by(Size row) const {
+    const Size n = seen + row;
+    return n < 0 ? 0 : (n < cols ? n : cols);
+  }
+};
+
+/// p = exp(scale s - largest), 0 for hidden keys. Updates the statistics and scales the sums of
+/// earlier blocks, which have another largest score (Milakov and Gimelshein 2018). p may alias s.
+template <class T>
+struct AddToSoftmax {
+  using Math = StateOf<T>;
+  ScoreBlock<Math> block;
+  T* p;
+  Math* sums;  ///< (rows, width) of earlier blocks
+  Size width, sums_stride;
+  bool is_first;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    using std::exp;
+    const Size i = team.league_rank(), n = block.seen_by(i), hidden = block.cols - n;
+    Math *const in = block.s + i * block.cols, *const row = block.statistics + i * block.stride;
+    T* const out = p + i * block.cols;
+    const Math factor = block.scale,
+               before = is_first ? -Kokkos::Experimental::infinity_v<Math> : row[0];
+    const Math here =
+        n == 0 ? before
+               : factor * reduce_lanes<Kokkos::Max, Math>(team, n, [=](Size j) { return in[j]; });
+    const Math largest = here > before ? here : before;
+    for_each_lane(Kokkos::TeamVectorRange(team, n), n,
+                  [=](Size j) { in[j] = exp_of_nonpositive(factor * in[j] - largest); });
+    const Math sum = reduce_lanes<Kokkos::Sum, Math>(team, n, [=](Size j) { return in[j]; });
+    const Math shrink = is_first ? Math(0) : exp(before - largest);
+    const Math total = (is_first ? Math(0) : row[1] * shrink) + sum;
+    team.team_barrier();
+    Kokkos::single(Kokkos::PerTeam(team), [=]() { row[0] = largest, row[1] = total; });
+    if (static_cast<void*>(out) != static_cast<void*>(in))
+      for_each_lane(Kokkos::TeamVectorRange(team, n), n, [=](Size j) { out[j] = in[j]; });
+    for_each_lane(Kokkos::TeamVectorRange(team, hidden), hidden,
+                  [=](Size j) { out[n + j] = Math(0); });
+    if (is_first || shrink == Math(1)) return;
+    Math* const sum_of_row = sums + i * sums_stride;
+    for_each_lane(Kokkos::TeamVectorRange(team, width), width,
+                  [=](Size j) { sum_of_row[j] *= shrink; });
+  }
+};
+
+/// p = softmax(scale s), ds = scale p (dp - sum_j y_j dy_j): Dao et al. 2022, algorithm 4. p may
+/// alias s, and ds may alias dp.
+template <class T>
+struct ScoreGradients {
+  using Math = StateOf<T>;
+  ScoreBlock<Math> block;
+  const Math* dp;
+  T *p, *ds;
+  const T *y, *dy;  ///< rows of the output and of its gradient
+  Size width, y_stride;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    using std::log;
+    const Size i = team.league_rank(), first = i * block.cols;
+    const Size n = block.seen_by(i), hidden = block.cols - n;
+    const T *const made = y + i * y_stride, *const gradient = dy + i * y_stride;
+    const Math mean = reduce_lanes<Kokkos::Sum, Math>(team, width, [=](Size j) {
+      return static_cast<Math>(made[j]) * static_cast<Math>(gradient[j]);
+    });
+    const Math *const row = block.statistics + i * block.stride, *const s = block.s + first;
+    const Math *const in = dp + first, factor = block.scale, shift = row[0] + log(row[1]);
+    T *const out_p = p + first, *const out_ds = ds + first;
+    for_each_lane(Kokkos::TeamVectorRange(team, n), n, [=](Size j) {
+      const Math probability = exp_of_nonpositive(factor * s[j] - shift);
+      const Math score_gradient = factor * probability * (in[j] - mean);
+      out_p[j] = probability;
+      out_ds[j] = score_gradient;
+    });
+    for_each_lane(Kokkos::TeamVectorRange(team, hidden), hidden,
+                  [=](Size j) { out_p[n + j] = out_ds[n + j] = Math(0); });
+  }
+};
+
+/// out = in, divided by the sum in the statistics unless these are null. `out` may alias `in`.
+template <class T>
+struct StoreRows {
+  using Math = StateOf<T>;
+  const Math* in;
+  Size in_stride;
+  const Math* statistics;
+  Size stride;
+  T* out;
+  Size out_stride, width;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const Math factor = statistics == nullptr ? Math(1) : Math(1) / statistics[i * stride + 1];
+    const Math* const from = in + i * in_stride;
+    T* const to = out + i * out_stride;
+    for_each_lane(Kokkos::TeamVectorRange(team, width), width,
+                  [=](Size j) { to[j] = factor * from[j]; });
+  }
+};
+
+}  // namespace tessera::detail
