@@ -250,13 +250,13 @@ TYPED_TEST(Collectives, SumsInATreeOverTheRanks) {
   using T = TypeParam;
   if constexpr (std::is_floating_point_v<T>) {
     for (const CommOptions& way : all_ways()) {
-      const Communicator world = Communicator::world(way);
-      if (!is_power_of_two(world.size())) {
-        EXPECT_NE(test::message_of([&] { world.sum_in_tree(); }).find("power of two"),
+      const Communicator any_order = Communicator::world(way);
+      if (!is_power_of_two(any_order.size())) {
+        EXPECT_NE(test::message_of([&] { any_order.in_tree(); }).find("power of two"),
                   std::string::npos);
         continue;
       }
-      world.sum_in_tree();
+      const Communicator world = any_order.in_tree();
       const int size = world.size(), rank = world.rank();
       bool is_chain = true;
       for (const Size n : {0, 1, 5, 64, 4099}) {
@@ -287,6 +287,33 @@ TYPED_TEST(Collectives, SumsInATreeOverTheRanks) {
       if (size > 2) {
         EXPECT_FALSE(is_chain);
       }
+    }
+  }
+}
+
+/// Every rank completes the calls in another order, so their second parts begin in another order.
+TEST(SumsInATree, StartedCallsMayFinishInAnyOrder) {
+  const Communicator any_order = Communicator::world();
+  if (!is_power_of_two(any_order.size())) GTEST_SKIP() << "needs a power of two of ranks";
+  const Communicator world = any_order.in_tree();
+  constexpr Size calls = 4;
+  for (const Size n : {5, 3000}) {
+    std::vector<Vector<double>> terms;
+    std::vector<Request> requests;
+    for (Size c = 0; c < calls; ++c) {
+      terms.push_back(make_vector<double>(
+          n, [&](Size i) { return rounding_term<double>(i + c, world.rank()); }));
+      requests.push_back(world.iall_reduce(terms.back()));
+    }
+    for (bool all_done = false; !all_done;) {
+      all_done = true;
+      for (Size c = 0; c < calls; ++c)
+        all_done = requests[(c + world.rank()) % calls].test() && all_done;
+    }
+    for (Size c = 0; c < calls; ++c) {
+      const std::vector<double> sums = to_host(terms[c]);
+      for (Size i = 0; i < n; ++i)
+        ASSERT_EQ(sums[i], tree_sum<double>(i + c, 0, world.size())) << c << ", " << i;
     }
   }
 }

@@ -167,6 +167,9 @@ class Reproducible : public testing::TestWithParam<Case> {
     base.data.samples = 29 + 29 + 11;
     base.training.num_epochs = 3;
     base.training.optimizer = {.kind = OptimizerKind::sgd, .momentum = 0.9};
+    // Several reductions are started before the first one ends.
+    base.training.distributed.overlap = true;
+    base.training.distributed.bucket_bytes = 200;
     return base;
   }
 

@@ -96,7 +96,7 @@ ExitCode diff_checkpoints(const DiffOptions& options) {
     print_output(fmt::format("{}: {} of {} elements differ, by up to {} ulp\n", one.name,
                              with_thousands(one.different), with_thousands(one.elements),
                              with_thousands(one.most_ulps)));
-  if (differences.empty()) print_output("the same bits in all arrays\n");
+  if (differences.empty()) print_output("the same bits in all arrays of numbers\n");
   return differences.empty() ? ExitCode::ok : ExitCode::wrong_result;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -14,13 +15,15 @@
 namespace tessera {
 namespace {
 
-/// Returns the number of the value among all values of its type in ascending order; 0 is zero.
+constexpr auto most_size = static_cast<std::uint64_t>(std::numeric_limits<Size>::max());
+
+/// Returns a number that grows with the value, by 1 from one value of the type to the next.
 template <class T>
-std::int64_t rank_of(T value) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+std::uint64_t rank_of(T value) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
   const Bits bits = std::bit_cast<Bits>(value);
-  // Negative numbers are sign and magnitude.
-  return bits < 0 ? -static_cast<std::int64_t>(bits & std::numeric_limits<Bits>::max()) : bits;
+  return bits & sign ? sign - (bits & ~sign) : sign + bits;
 }
 
 template <class T>
@@ -35,10 +38,11 @@ ArrayDifference compare(const Hdf5File& a, const Hdf5File& b, const ArrayFacts& 
   const std::vector<T> left = read(a), right = read(b);
   ArrayDifference difference{facts.name, all};
   for (std::size_t i = 0; i < left.size(); ++i) {
-    const std::int64_t ranks = rank_of(left[i]) - rank_of(right[i]);
-    if (ranks == 0) continue;
+    if (std::memcmp(&left[i], &right[i], sizeof(T)) == 0) continue;
+    const std::uint64_t x = rank_of(left[i]), y = rank_of(right[i]);
+    const std::uint64_t ulps = std::min<std::uint64_t>(x > y ? x - y : y - x, most_size);
     ++difference.different;
-    difference.most_ulps = std::max<Size>(difference.most_ulps, ranks < 0 ? -ranks : ranks);
+    difference.most_ulps = std::max(difference.most_ulps, static_cast<Size>(ulps));
   }
   return difference;
 }

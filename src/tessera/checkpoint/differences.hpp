@@ -12,7 +12,7 @@ namespace tessera {
 struct ArrayDifference {
   std::string name;  ///< "parameters/layer1/kernel"
   Size elements = 0, different = 0;
-  Size most_ulps = 0;  ///< most numbers of the type between two values, plus 1
+  Size most_ulps = 0;  ///< largest distance of two values, in numbers of the type (ulp)
 };
 
 /// Returns the arrays that differ, in the order of their names. Throws Error (usage) if a file is

@@ -65,15 +65,6 @@ void prepare(CommunicatorState& state, const Call& call) {
   (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
 }
 
-/// Returns the call with the order of its sum. Two ranks have only one order.
-Call in_order(const CommunicatorState& state, const Call& call) {
-  Call ordered = call;
-  ordered.in_tree = state.sums_in_tree && state.size > 2 && is_reduction(call.operation) &&
-                    call.op == ReduceOp::sum &&
-                    (call.in.type == DType::float32 || call.in.type == DType::float64);
-  return ordered;
-}
-
 /// Takes over `control`. A communicator of one rank keeps nothing of MPI.
 void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   const MPI_Comm comm = control.get();
@@ -147,13 +138,23 @@ void Communicator::barrier(Site site) const {
   run({.operation = Operation::barrier, .site = site});
 }
 
-void Communicator::sum_in_tree() const {
-  CommunicatorState& state = checked(state_);
+Communicator Communicator::in_tree() const {
+  const CommunicatorState& state = checked(state_);
   if (!is_power_of_two(state.size))
     throw Error(ExitCode::communication,
                 "axis {}: a tree of sums over {} ranks needs a power of two", state.axis,
                 state.size);
-  state.sums_in_tree = true;
+  Communicator ordered = *this;
+  ordered.sums_in_tree_ = true;
+  return ordered;
+}
+
+Call Communicator::in_order(const Call& call) const {
+  Call ordered = call;
+  ordered.in_tree = sums_in_tree_ && size() > 2 && is_reduction(call.operation) &&
+                    call.op == ReduceOp::sum &&
+                    (call.in.type == DType::float32 || call.in.type == DType::float64);
+  return ordered;
 }
 
 void Communicator::run(const Call& call) const {
@@ -161,7 +162,7 @@ void Communicator::run(const Call& call) const {
   if (state.size == 1) return prepare(state, call);
   const detail::CallScope scope(state, call);
   prepare(state, call);
-  state.transport->run(in_order(state, call));
+  state.transport->run(in_order(call));
 }
 
 Request Communicator::start_call(const Call& call, std::any views) const {
@@ -176,7 +177,7 @@ Request Communicator::start_call(const Call& call, std::any views) const {
   flight->comm = state_;
   flight->views = std::move(views);
   flight->watched = scope.waited_for();
-  flight->pending = state.transport->start(in_order(state, call));
+  flight->pending = state.transport->start(in_order(call));
   return Request(std::move(flight));
 }
 

@@ -69,10 +69,11 @@ class Communicator {
   /// The library that was chosen for device Views, and the reason.
   const BackendChoice& backend() const;
 
-  /// From now on, sums of floating-point numbers are added in a tree over the ranks, so that the
-  /// order of additions depends neither on the library nor on the transport. Throws Error
-  /// (communication) unless the number of ranks is a power of two. The same on all ranks.
-  void sum_in_tree() const;
+  /// Returns a handle of the same ranks whose sums of floating-point numbers are added in a tree
+  /// over the ranks, so that the order of additions depends neither on the library nor on the
+  /// transport. Throws Error (communication) unless the number of ranks is a power of two. All
+  /// ranks must use it for the same calls.
+  Communicator in_tree() const;
 
   /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
   template <class V>
@@ -227,7 +228,11 @@ class Communicator {
     return start_call(call, std::tuple<Views...>(views...));
   }
 
+  /// Returns the call with the order of its sum. Two ranks have only one order.
+  Call in_order(const Call& call) const;
+
   std::shared_ptr<detail::CommunicatorState> state_;
+  bool sums_in_tree_ = false;
 };
 
 }  // namespace tessera

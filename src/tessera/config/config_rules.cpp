@@ -127,12 +127,15 @@ void check_training(const Config& config) {
   if (training.microbatches > training.batch_size)
     reject("training.microbatches", training.microbatches,
            "must be at most training.batch_size = {}", training.batch_size);
+  constexpr Size most_grains = 1 << 16;
   const Numerics defaults;
   for (const auto& [key, value, standard] :
        {std::tuple{"numerics.grains", training.numerics.grains, defaults.grains},
         std::tuple{"numerics.model_grains", training.numerics.model_grains, defaults.model_grains}})
     if (!training.numerics.reproducible && value != standard)
       reject(key, value, "needs numerics.reproducible = true");
+    else if (value > most_grains)
+      reject(key, value, "must be at most {}", most_grains);
   validate(training.optimizer);
   validate(training.schedule);
   validate(training.clip);
@@ -319,7 +322,8 @@ DType compute_type(const Config& config) {
 }
 
 std::optional<HalfProducts> half_products(const Config& config) {
-  if (config.training.numerics.reproducible && is_half(compute_type(config)))
+  if (config.training.numerics.reproducible &&
+      (is_half(compute_type(config)) || config.model.matmul_precision == MatmulPrecision::tf32))
     return HalfProducts::emulated;
   return half_products(compute_type(config), config.model.matmul_precision);
 }

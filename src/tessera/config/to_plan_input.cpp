@@ -24,7 +24,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
       is_half(input.compute_type) &&
       (half_products(input.compute_type) == HalfProducts::emulated || input.numerics.reproducible);
   input.precision = config.model.matmul_precision;
-  input.rounds_natively = has_native_tf32();
+  input.rounds_natively = has_native_tf32() && !input.numerics.reproducible;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);

@@ -65,9 +65,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
                       sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()),
-      first_loss_grain_(plan.input.numerics.reproducible
-                            ? batch_coordinate(plan.input, mesh.rank()) * plan.input.rank_grains()
-                            : 0) {
+      first_loss_grain_(first_loss_grain(plan.input, mesh.rank())) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));

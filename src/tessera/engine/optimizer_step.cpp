@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <stdexcept>
 #include <type_traits>
 
@@ -126,6 +127,8 @@ struct OptimizerStep<T>::Operations {
     for (const Range& range : step.unique_)
       ExactSquares::raise_to_largest<State>(step.gradients_.range(range), sums.all(), first);
     step.largest_ = sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::max);
+    if (step.clip_.value)  // clips first
+      step.largest_ = std::min(step.largest_, *step.clip_.value * step.scale_);
   }
 
   double exact_squared_norm(const Action& action) const {

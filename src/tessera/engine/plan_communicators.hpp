@@ -16,8 +16,10 @@ class PlanCommunicators {
     for (const RankSet ranks : rank_sets)
       communicators_.push_back(mesh.over(axes_of(ranks, input)));
     if (!input.numerics.reproducible) return;
-    for (const RankSet ranks : {RankSet::shard, RankSet::replica, RankSet::model})
-      (*this)[ranks].sum_in_tree();
+    for (const RankSet ranks : {RankSet::shard, RankSet::replica, RankSet::model}) {
+      Communicator& one = communicators_[static_cast<std::size_t>(ranks)];
+      one = one.in_tree();
+    }
   }
   const Communicator& operator[](RankSet ranks) const {
     return communicators_[static_cast<std::size_t>(ranks)];

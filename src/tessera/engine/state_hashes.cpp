@@ -38,10 +38,8 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
           const std::size_t name = number.at(tensor.slot.path);
           parts_.push_back({std::move(tensor), name});
         }
-  const Size grains = input.numerics.reproducible ? input.rank_grains() : input.microbatches;
   if (plan.model_coordinate(mesh.rank()) == 0)
-    losses_ = {input.numerics.reproducible ? batch_coordinate(input, mesh.rank()) * grains : 0,
-               grains};
+    losses_ = {first_loss_grain(input, mesh.rank()), input.rank_grains()};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
 }
 

@@ -11,8 +11,7 @@ namespace tessera {
 /// Sums of squares without rounding in the sum, so that the result does not depend on the order or
 /// on how elements are spread over ranks. Each square is cut into three integers of `bits` bits,
 /// relative to the largest magnitude of all elements (pre-rounding: Demmel and Nguyen 2013);
-/// doubles add such integers exactly. What is cut off is below 2^(2 - 3 bits) of the largest
-/// square.
+/// doubles add such integers exactly. The rest is below 2^(2 - 3 bits) of the largest square.
 class ExactSquares {
  public:
   /// `elements`: the most elements that are summed over all ranks.

@@ -84,6 +84,10 @@ Size batch_coordinate(const PlanInput& input, Size rank) {
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 
+Size first_loss_grain(const PlanInput& input, Size rank) {
+  return input.numerics.reproducible ? batch_coordinate(input, rank) * input.rank_grains() : 0;
+}
+
 Range batch_share(const PlanInput& input, Size batch, Size rank) {
   const MeshShape& mesh = input.mesh;
   if (input.numerics.reproducible)

@@ -15,6 +15,9 @@ namespace tessera {
 /// gradients are summed first are neighbours.
 Size batch_coordinate(const PlanInput& input, Size rank);
 
+/// Returns the number of the rank's first loss sum among the PlanInput::loss_grains() of a batch.
+Size first_loss_grain(const PlanInput& input, Size rank);
+
 /// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
 /// one batch axis after the other, or whole grains.
 Range batch_share(const PlanInput& input, Size batch, Size rank);

@@ -138,4 +138,41 @@ int limit_blas_threads(int threads) {
   return get_threads();
 }
 
+namespace {
+
+/// The functions of the BLAS that is loaded; null if it has none.
+struct BlasThreads {
+  int (*get)() = nullptr;
+  void (*set)(int) = nullptr;
+  void (*set_long)(long) = nullptr;
+};
+
+BlasThreads find_blas_threads() {
+  if (auto* set = find_symbol<void(int)>("openblas_set_num_threads"))
+    return {find_symbol<int()>("openblas_get_num_threads"), set};
+  if (auto* set = find_symbol<void(int)>("MKL_Set_Num_Threads"))
+    return {find_symbol<int()>("MKL_Get_Max_Threads"), set};
+  return {nullptr, nullptr, find_symbol<void(long)>("bli_thread_set_num_threads")};
+}
+
+const BlasThreads& blas_threads() {
+  static const BlasThreads found = find_blas_threads();
+  return found;
+}
+
+}  // namespace
+
+OneBlasThread::OneBlasThread(bool applies) {
+  if (!applies) return;
+  const BlasThreads& blas = blas_threads();
+  if (blas.set_long != nullptr) blas.set_long(1);
+  if (blas.get == nullptr || blas.set == nullptr || blas.get() == 1) return;
+  before_ = blas.get();
+  blas.set(1);
+}
+
+OneBlasThread::~OneBlasThread() {
+  if (before_ > 0) blas_threads().set(before_);
+}
+
 }  // namespace tessera

@@ -59,7 +59,7 @@ void MetricsLog::try_to(const std::function<void()>& append) {
     append();
   } catch (const Error& error) {
     failure_ = error.what();
-    log_warning(failure_ + "; training continues without metrics");
+    log_warning(failure_ + "; training continues without metrics and hashes");
   }
 }
 

@@ -51,8 +51,6 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       last_plan_(plan_last_batch(plan, plan.input.samples)),
       last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
   const Activity activity("setting up the model");
-  // Threads of BLAS split a product into blocks of other shapes.
-  if (plan.input.numerics.reproducible) limit_blas_threads(1);
   // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
   engine_bytes_ = peak_of([&] {
@@ -91,6 +89,7 @@ void TrainingSession<T>::make(const MakeData& make) {
 template <class T>
 void TrainingSession<T>::step(Size batch) {
   const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
+  const OneBlasThread one_thread(plan_.input.numerics.reproducible);
   engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
   ++steps_;
   ++(batch + 1 == data().num_batches() ? last_steps_since_ : since_.steps);
@@ -174,6 +173,7 @@ bool TrainingSession<T>::validates_after(Size epoch) const {
 template <class T>
 Validation TrainingSession<T>::validate() {
   const Activity activity("validating");
+  const OneBlasThread one_thread(plan_.input.numerics.reproducible);
   const Size first_slot = plan_.steps_per_epoch();
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});

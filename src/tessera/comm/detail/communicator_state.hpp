@@ -37,7 +37,6 @@ struct CommunicatorState {
   int rank = 0;
   int size = 1;
   int max_tag = 0;
-  bool sums_in_tree = false;
   Ledger::Counts* counts = nullptr;
   MpiHandle control;  ///< for splits and agreements, not for calls of the user
   std::unique_ptr<Transport> transport;

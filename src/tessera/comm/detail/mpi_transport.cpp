@@ -31,34 +31,26 @@ MPI_Op mpi_op(ReduceOp op) {
   return ops[static_cast<std::size_t>(op)];
 }
 
-/// An all-reduce whose terms are added in a tree: a reduce-scatter in place, then an all-gather.
+/// An all-reduce whose terms are added in a tree: a reduce-scatter in place, then every rank sends
+/// its share to all others.
 class TreeAllReduce final : public PendingCall {
  public:
-  using Start = std::function<std::unique_ptr<PendingCall>(const Call&)>;
+  using Gather = std::function<std::unique_ptr<PendingCall>()>;
 
-  /// `start` starts either part.
-  TreeAllReduce(const Call& call, const Range& own, Start start)
-      : call_(call), start_(std::move(start)) {
-    call_.operation = Operation::reduce_scatter;
-    call_.out = call_.in.slice(own.begin, own.count);
-    call_.in_place = call_.balanced = true;
-    part_ = start_(call_);
-  }
+  /// `gather` starts the exchange of shares.
+  TreeAllReduce(std::unique_ptr<PendingCall> reduction, Gather gather)
+      : part_(std::move(reduction)), gather_(std::move(gather)) {}
 
   bool advance(bool to_the_end) override {
     if (!part_->advance(to_the_end)) return false;
-    if (call_.operation == Operation::all_gather) return true;
-    std::swap(call_.in, call_.out);
-    call_.operation = Operation::all_gather;
-    call_.in_place = call_.in_tree = false;
-    part_ = start_(call_);
+    if (!gather_) return true;
+    part_ = std::exchange(gather_, nullptr)();
     return part_->advance(to_the_end);
   }
 
  private:
-  Call call_;
-  Start start_;
   std::unique_ptr<PendingCall> part_;
+  Gather gather_;
 };
 
 class MpiTransport final : public Transport {
@@ -85,9 +77,7 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
     fence(call);
-    if (call.in_tree && call.operation == Operation::all_reduce)
-      return std::make_unique<TreeAllReduce>(call, balanced_split(call.in.count, size_, rank_),
-                                             [this](const Call& part) { return start(part); });
+    if (call.in_tree && call.operation == Operation::all_reduce) return tree_all_reduce(call);
     if (call.in_tree || goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
     issue(call, Mode{pending.get(), pending->ints(), call.site});
@@ -116,6 +106,32 @@ class MpiTransport final : public Transport {
         call, mpi_type(call.in.type), mpi_op(call.op),
         PairwiseReduction::Ranks{collectives_.get(), rank_, size_},
         std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
+  }
+
+  /// The second part begins when the first has ended on this rank, in no common order of started
+  /// calls. So its messages have a tag of their own, the same on all ranks.
+  std::unique_ptr<PendingCall> tree_all_reduce(const Call& whole) {
+    Call call = whole;
+    const Range own = balanced_split(call.in.count, size_, rank_);
+    call.operation = Operation::reduce_scatter;
+    call.out = call.in.slice(own.begin, own.count);
+    call.in_place = call.balanced = true;
+    constexpr int most_tags = 1 << 14;
+    const int tag = 1 + next_tag_;
+    next_tag_ = (next_tag_ + 1) % most_tags;
+    return std::make_unique<TreeAllReduce>(reduction(call, 0), [this, call, tag] {
+      auto pending = std::make_unique<MpiPending>(call.site);
+      const Mode mode{pending.get(), pending->ints(), call.site};
+      for (int step = 1; step < size_; ++step) {
+        const Range share = share_of(call, size_, rank_ ^ step);
+        if (share.count > 0)
+          receive(call.in.slice(share.begin, share.count), rank_ ^ step, tag, collectives_.get(),
+                  mode);
+      }
+      for (int step = 1; call.out.count > 0 && step < size_; ++step)
+        send(call.out, rank_ ^ step, tag, collectives_.get(), mode);
+      return pending;
+    });
   }
 
   /// Calls f(address, count) for each piece of at most `limit` elements. An empty buffer is one
@@ -260,6 +276,7 @@ class MpiTransport final : public Transport {
   Size max_count_;
   int rank_ = 0;
   int size_ = 1;
+  int next_tag_ = 0;
   IntCounts ints_;  ///< of blocking calls
   HostBlockPool scratch_;
 };

@@ -190,8 +190,9 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
                 to_string(op_b), to_string(out));
   }
-  const bool is_native = is_half_v<T> ? products_ != HalfProducts::emulated && op_a.cols > 0
-                                      : precision_ == MatmulPrecision::tf32 && has_native_tf32();
+  const bool is_native =
+      is_half_v<T> ? products_ != HalfProducts::emulated && op_a.cols > 0
+                   : precision_ == MatmulPrecision::tf32 && has_native_tf32() && !any_stride_;
   const bool copies = is_half_v<T> ? !is_native
                                    : precision_ == MatmulPrecision::tf32 && !is_native &&
                                          is_matrix_product(out.rows, out.cols, op_a.cols);
@@ -205,7 +206,7 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     const auto with = [&](const auto& of_a, const auto& of_b, const auto& f) {
       f(operand(trans_a, of_a, m, k), operand(trans_b, of_b, k, n));
     };
-    if (is_native && k.count == 0) return Kokkos::deep_copy(ExecSpace(), to, To(0));
+    if (is_half_v<T> && is_native && k.count == 0) return Kokkos::deep_copy(ExecSpace(), to, To(0));
     if (is_native && (is_half_v<T> || is_matrix_product(m.count, n.count, k.count)))
       return with(a, b, [&](const auto& x, const auto& y) {
         native_product(trans_a, trans_b, x, y, factor, to, precision_);

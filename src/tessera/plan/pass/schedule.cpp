@@ -189,7 +189,8 @@ class Scheduler {
       if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
       actions_.push_back(planned[i]);
       actions_.back().microbatch = microbatch_;
-      if (planned[i].is(backward) && rows_after_[planned[i].index] != none)
+      if (planned[i].is(backward) && planned[i].gradients != Gradients::of_inputs &&
+          rows_after_[planned[i].index] != none)
         add(reduce_rows, rows_after_[planned[i].index]);
     }
     if (!is_backward) return;
