@@ -36,6 +36,17 @@ constexpr T inverse_factorial(int k) {
   return static_cast<T>(1 / product);
 }
 
+/// Returns 1/k! + r/(k + 1)! + ..., up to the degree. Templates, so that coefficients are
+/// constants.
+template <class T, int k>
+KOKKOS_FORCEINLINE_FUNCTION T exponential_series(T r) {
+  constexpr T coefficient = inverse_factorial<T>(k);
+  if constexpr (k == ExponentialTraits<T>::degree)
+    return coefficient;
+  else
+    return exponential_series<T, k + 1>(r) * r + coefficient;
+}
+
 /// exp(y) = power (1 + rest), power = 2^n.
 template <class T>
 struct SplitExponential {
@@ -54,8 +65,7 @@ KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   const T shifted = y * T(1.44269504088896340736) + shift;
   const T n = shifted - shift;
   const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;
-  T sum = inverse_factorial<T>(Traits::degree);
-  for (int k = Traits::degree - 1; k > 0; --k) sum = sum * r + inverse_factorial<T>(k);
+  const T sum = exponential_series<T, 1>(r);
   const Bits bits = (Kokkos::bit_cast<Bits>(shifted) + Traits::bias) << Traits::mantissa_bits;
   return {Kokkos::bit_cast<T>(bits), sum * r};
 }
