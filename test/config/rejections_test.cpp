@@ -159,7 +159,7 @@ TEST(Rejections, Meshes) {
        "distributed.mesh_shape = [2, 2]: axis names must be unique, but 'data' is given twice"},
       {"mesh=batch=4",
        "distributed.mesh_axis_names = [\"batch\"]: \"batch\" must be one of pipeline, data, fsdp, "
-       "model"},
+       "context, model"},
       {"mesh=data=0", "distributed.mesh_shape = [0]: sizes must be positive or one -1"},
       {"mesh=data=3",
        "distributed.mesh_shape = [3]: the sizes multiply to 3, which does not match the 4 ranks"},
@@ -281,7 +281,7 @@ TEST(Rejections, RulesAndSpecs) {
            "mlp, modes, vocab ... did you mean mlp?"},
           {"distributed.mesh_rules.mlp=['modle']",
            "distributed.mesh_rules.mlp = [\"modle\"]: \"modle\" must be one of pipeline, data, "
-           "fsdp, model; did you mean model?"},
+           "fsdp, context, model; did you mean model?"},
           {"distributed.mesh_rules.embed=['']",
            "distributed.mesh_rules.embed = [\"\"]: \"\" must be one of"},
           {"distributed.mesh_rules.mlp=['model', 'fsdp']", "may name only the axis model"},

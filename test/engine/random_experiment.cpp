@@ -22,7 +22,7 @@ Size random_size(Random& random) {
 }
 
 std::vector<Axis> random_mesh(Random& random, Size ranks) {
-  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline"};
+  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline", "context"};
   std::vector<Axis> axes;
   Size left = ranks;
   for (Size count = random.number(1, 4); count > 0; --count) {
@@ -118,7 +118,10 @@ void randomize_model(Random& random, Experiment& setup) {
       randomize_mlp, randomize_residual_mlp, randomize_transformer,
       randomize_vae, randomize_pinn,         randomize_fno};
   setup.model = {.dtype = DType::float64};
-  const Size kind = random.number(0, static_cast<Size>(randomize.size()) - 1);
+  const auto& axes = setup.training.distributed.mesh_axis_names;
+  const bool splits_positions = std::find(axes.begin(), axes.end(), "context") != axes.end();
+  const Size kind = splits_positions ? static_cast<Size>(ModelKind::transformer)
+                                     : random.number(0, static_cast<Size>(randomize.size()) - 1);
   setup.model.kind = static_cast<ModelKind>(kind);
   setup.model.mlp.activation = random.one_of(activations);
   setup.model.mlp.bias = !random.once_in(4);
@@ -198,6 +201,11 @@ void randomize_sharding(Random& random, Experiment& setup) {
     return std::find(axes.begin(), axes.end(), axis) != axes.end();
   };
   if (has("pipeline")) randomize_pipeline(random, config);
+  if (has("context")) {
+    config.context_attention = random.one_of(
+        std::array{ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all});
+    config.zigzag = random.once_in(2);
+  }
   if (!has("model")) return;
   config.sequence_parallel = axes.back() == "model" && !random.once_in(3);
   if (setup.model.kind != ModelKind::mlp) return;
@@ -241,10 +249,11 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 
 Experiment random_experiment(Random& random, Size ranks) {
   // A random configuration may have no row-parallel layer with a successor, heads or frequencies
-  // that `model` does not divide evenly, or fewer units than stages.
+  // that `model` or `context` does not divide evenly, one position, or fewer units than stages.
   const std::vector<std::string_view> may_be_rejected{
       "distributed.sequence_parallel",      "model.transformer.heads",    "model.fno.modes",
-      "distributed.pipeline_parallel_size", "distributed.virtual_stages", "distributed.schedule"};
+      "distributed.pipeline_parallel_size", "distributed.virtual_stages", "distributed.schedule",
+      "distributed.mesh_axis_names"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks);
     Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));

@@ -36,7 +36,11 @@ std::vector<LayerSpec> kinds() {
       layer_norm("layer_norm", "u", 0, 5, "embed"),
       embedding("embedding", "u", 7, 4, 3, 0),
       embedding("rows of a table", "u", 7, 4, 3, 0),
+      embedding("positions of a rank", "u", 7, 5, 3, 0),
       with_positions(4, causal_attention("attention", "u", 0, 2, 3)),
+      with_positions(7, causal_attention("rows of three ranks", "u", 0, 2, 3)),
+      row_of(causal_attention("", "u", 0, 2, 3))
+          .shared_rows(with_positions(4, causal_attention("attention", "u", 0, 2, 3))),
       fourier("fourier", "u", 0, grid),
       fourier("modes of a rank", "u", 0, grid),
       mode_product("mode_product", "u", 0, grid, 0),
@@ -48,6 +52,11 @@ std::vector<LayerSpec> kinds() {
       jet_activation("jets of identity", "u", 0, 5, Activation::identity, "mlp")};
   for (LayerSpec& layer : all) {
     if (row_of(layer).name == "fourier") layer.positions = 1;
+    if (layer.name == "positions of a rank") {
+      layer.share = {5, 2, 1, true};
+      layer = with_positions(layer.share.count(1), layer);
+    }
+    if (layer.name == "rows of three ranks") layer.share = {7, 3, 0, true};
     if (layer.name == "rows of a table")
       layer.parameters[0].begin = 3, layer.parameters[0].shape[0] = 4;
     if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
@@ -319,7 +328,7 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
         ++terms;
       }
     }
-  EXPECT_EQ(terms, 2 + 2 + 2 + 2);  // linear, embedding, fourier, inverse_fourier and their parts
+  EXPECT_EQ(terms, 2 + 3 + 2 + 2);  // linear, embedding, fourier, inverse_fourier and their parts
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.

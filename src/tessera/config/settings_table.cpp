@@ -247,6 +247,11 @@ std::vector<Setting> make_settings() {
                       "PartitionSpec per parameter, overriding the rules", check_parameter_specs),
       TESSERA_SETTING(distributed, sequence_parallel,
                       "reduce-scatter and all-gather instead of all-reduce along model"),
+      TESSERA_SETTING(distributed, context_attention,
+                      "how attention reads the positions of other ranks of context"),
+      TESSERA_SETTING(distributed, zigzag,
+                      "ranks of context have two runs of positions each, which are equal work "
+                      "under a causal mask"),
       TESSERA_SETTING(distributed, schedule, "order of passes on pipeline stages"),
       TESSERA_SETTING(distributed, virtual_stages,
                       "chunks of layers on each pipeline stage; interleaved", positive),

@@ -23,6 +23,7 @@ std::string strategies_that_gather() {
 /// Returns the mesh axis that an option needs; "" if it needs any axis of the batch.
 std::string axis_of(Applies applies) {
   if (applies == Applies::splitting_layers) return "model";
+  if (applies == Applies::splitting_positions) return "context";
   return applies == Applies::staging ? "pipeline" : "";
 }
 
@@ -63,6 +64,8 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.bucket_bytes", Applies::bucketing},
       {"distributed.overlap", Applies::splitting_batch},
       {"distributed.sequence_parallel", Applies::splitting_layers},
+      {"distributed.context_attention", Applies::splitting_positions},
+      {"distributed.zigzag", Applies::splitting_positions},
       {"distributed.schedule", Applies::staging},
       {"distributed.virtual_stages", Applies::staging},
       {"distributed.stage_balance", Applies::staging},
@@ -80,6 +83,7 @@ bool can_apply(Applies applies, Strategy strategy) {
     case Applies::splitting_batch:
       return row.splits_batch;
     case Applies::splitting_layers:
+    case Applies::splitting_positions:
     case Applies::staging:
       return true;
   }
@@ -89,7 +93,7 @@ bool can_apply(Applies applies, Strategy strategy) {
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
   if (!can_apply(applies, strategy)) return false;
   const std::string axis = axis_of(applies);
-  return axis.empty() ? mesh.group_size(batch_axes(mesh)) > 1 : mesh.size_of(axis) > 1;
+  return axis.empty() ? mesh.group_size(replicating_axes(mesh)) > 1 : mesh.size_of(axis) > 1;
 }
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
@@ -102,8 +106,9 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     if (value == standard) continue;
     if (!can_apply(option.applies, config.strategy))
       reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
-    if (option.applies == Applies::staging && !mesh.find("pipeline"))
-      reject(option.key, value, "needs a mesh axis pipeline; the mesh is {}", mesh.to_string());
+    const std::string axis = axis_of(option.applies);
+    if (!axis.empty() && axis != "model" && !mesh.find(axis))
+      reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());
   }
   if (!config.keep_last_unit && !config.reshard_after_forward)
     reject("distributed.keep_last_unit", false,

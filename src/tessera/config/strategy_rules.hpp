@@ -17,11 +17,12 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
 
 /// The strategies or meshes that use an option.
 enum class Applies : std::uint8_t {
-  gathering,         ///< strategies that gather parameters
-  bucketing,         ///< strategies that reduce gradients of several units in one call
-  splitting_batch,   ///< gradients that are reduced
-  splitting_layers,  ///< meshes with an axis `model`
-  staging,           ///< meshes with an axis `pipeline`
+  gathering,            ///< strategies that gather parameters
+  bucketing,            ///< strategies that reduce gradients of several units in one call
+  splitting_batch,      ///< gradients that are reduced
+  splitting_layers,     ///< meshes with an axis `model`
+  splitting_positions,  ///< meshes with an axis `context`
+  staging,              ///< meshes with an axis `pipeline`
 };
 
 /// An option that only some strategies or meshes use.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <tessera/base/alias.hpp>
@@ -14,7 +13,7 @@
 namespace tessera {
 namespace {
 
-const std::string copy_shuffled_label = "tessera::copy_shuffled";  // a step must not allocate it
+const std::string copy_samples_label = "tessera::copy_samples";  // a step must not allocate it
 
 void check_extent(const char* key, Size got, const char* what, Size wanted) {
   if (got != wanted)
@@ -24,21 +23,37 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
 
 constexpr std::uint32_t shuffle_stream = 0x73687566;  // differs from every stream of data
 
-/// Copies samples to a batch. `own` are the samples' positions in the order `order` of `n` samples.
-/// `positions` is the number of rows of a sample.
+/// Samples to copy: those with the numbers `own` or, with an `order` of `n` samples, those that are
+/// there in the order.
+struct CopiedSamples {
+  Range own;
+  Size n;
+  std::optional<Key> order;
+};
+
+/// Copies positions of samples to a batch. `runs` are their first and second run among the
+/// `positions` rows of a sample.
 template <class T>
-void copy_shuffled(const Matrix<T>& all, const Matrix<T>& batch, Size positions, Range own, Size n,
-                   Key order) {
-  const Size elements = positions * static_cast<Size>(all.extent(1));
+void copy_samples(const Matrix<T>& all, const Matrix<T>& batch, Size positions,
+                  const CopiedSamples& samples, Range first, Range second) {
+  const Size columns = static_cast<Size>(all.extent(1)), elements = positions * columns,
+             copied = (first.count + second.count) * columns, in_first = first.count * columns;
   const T* const from = all.data();
   T* const to = batch.data();
+  const bool shuffles = samples.order.has_value();
+  const Key order = samples.order.value_or(Key{});
+  const Size begin = samples.own.begin, n = samples.n;
   for_each(
-      copy_shuffled_label, own.count,
+      copy_samples_label, samples.own.count,
       KOKKOS_LAMBDA(Size i) {
-        const T* const sample = from + permuted(order, n, own.begin + i) * elements;
-        for (Size j = 0; j < elements; ++j) to[i * elements + j] = sample[j];
+        const Size number = shuffles ? permuted(order, n, begin + i) : begin + i;
+        const T* const sample = from + number * elements;
+        T* const out = to + i * copied;
+        for (Size j = 0; j < in_first; ++j) out[j] = sample[first.begin * columns + j];
+        for (Size j = in_first; j < copied; ++j)
+          out[j] = sample[second.begin * columns + j - in_first];
       },
-      own.count * elements);
+      samples.own.count * copied);
 }
 
 }  // namespace
@@ -50,7 +65,9 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
       samples_(samples),
       batch_size_(plan.input.batch_size),
       x_positions_(plan.input.model.input_positions),
-      y_positions_(plan.input.model.output_positions()) {}
+      y_positions_(plan.input.model.output_positions()),
+      share_{x_positions_, plan.along(rank).context_ranks, plan.along(rank).context,
+             plan.input.zigzag} {}
 
 template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {
@@ -65,6 +82,7 @@ Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, con
                model.target_width());
   data.x_ = x;
   data.y_ = y;
+  if (data.share_.ways > 1) data.allocate_batch(plan);
   return data;
 }
 
@@ -84,20 +102,24 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
                             bool shuffles) {
   const ModelSpec& model = plan.input.model;
   Dataset data(plan, rank, numbers.count);
-  const auto allocate = [&](const char* x, const char* y, Size samples) {
-    return std::pair{allocate_matrix<T>(x, samples * data.x_positions_, model.input_width),
-                     allocate_matrix<T>(y, samples * data.y_positions_, model.target_width())};
-  };
   data.compact_ = !shuffles;
-  std::tie(data.x_, data.y_) =
-      allocate("tessera::x", "tessera::y",
-               shuffles ? numbers.count : plan.data_samples(rank, numbers.count));
+  const Size samples = shuffles ? numbers.count : plan.data_samples(rank, numbers.count);
+  data.x_ = allocate_matrix<T>("tessera::x", samples * data.x_positions_, model.input_width);
+  data.y_ = allocate_matrix<T>("tessera::y", samples * data.y_positions_, model.target_width());
   data.fill(config, model, numbers.begin);
-  if (!shuffles) return data;
-  data.shuffle_ = fold_in(key(config.seed), shuffle_stream);
-  std::tie(data.batch_x_, data.batch_y_) =
-      allocate("tessera::batch_x", "tessera::batch_y", plan.batch_samples(rank).count);
+  if (shuffles) data.shuffle_ = fold_in(key(config.seed), shuffle_stream);
+  if (shuffles || data.share_.ways > 1) data.allocate_batch(plan);
   return data;
+}
+
+template <class T>
+void Dataset<T>::allocate_batch(const Plan& plan) {
+  const Size samples = plan.batch_samples(rank_).count;
+  const auto rows = [&](Size positions) {
+    return samples * (share_.ways > 1 ? share_.count(share_.part) : positions);
+  };
+  batch_x_ = allocate_matrix<T>("tessera::batch_x", rows(x_positions_), x_.extent(1));
+  batch_y_ = allocate_matrix<T>("tessera::batch_y", rows(y_positions_), y_.extent(1));
 }
 
 /// Makes the samples. `first` is the number of the first sample of the data set.
@@ -132,18 +154,26 @@ Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
   const Range share = batch_share(input_, samples, rank_);
   const Size full_share = batch_share(input_, batch_size_, rank_).count;
   const Size begin = compact_ ? k * full_share : k * batch_size_ + share.begin;
-  const auto rows = [&](Size first, Size positions) {
-    return Range{first * positions, share.count * positions};
+  const bool is_split = share_.ways > 1;
+  const auto of = [&](const Matrix<T>& x, const Matrix<T>& y, Size first, bool is_copy) {
+    const auto rows = [&](const Matrix<T>& all, Size positions) {
+      if (is_copy && is_split) positions = share_.count(share_.part);
+      return rows_of(all, {first * positions, share.count * positions});
+    };
+    return Batch<T>{rows(x, x_positions_), rows(y, y_positions_), share.count, share.begin,
+                    samples};
   };
-  const auto of = [&](const Matrix<T>& x, const Matrix<T>& y, Size first) {
-    return Batch<T>{rows_of(x, rows(first, x_positions_)), rows_of(y, rows(first, y_positions_)),
-                    share.count, share.begin, samples};
+  if (!shuffle_ && !is_split) return of(x_, y_, begin, false);
+  CopiedSamples copied{{begin, share.count}, samples_, {}};
+  if (shuffle_) copied.order = fold_in(*shuffle_, static_cast<std::uint32_t>(epoch));
+  const auto copy = [&](const Matrix<T>& all, const Matrix<T>& to, Size positions) {
+    copy_samples(all, to, positions, copied,
+                 is_split ? share_.run(share_.part, 0) : Range{0, positions},
+                 is_split ? share_.run(share_.part, 1) : Range{});
   };
-  if (!shuffle_) return of(x_, y_, begin);
-  const Key order = fold_in(*shuffle_, static_cast<std::uint32_t>(epoch));
-  copy_shuffled(x_, batch_x_, x_positions_, {begin, share.count}, samples_, order);
-  copy_shuffled(y_, batch_y_, y_positions_, {begin, share.count}, samples_, order);
-  return of(batch_x_, batch_y_, 0);
+  copy(x_, batch_x_, x_positions_);
+  copy(y_, batch_y_, y_positions_);
+  return of(batch_x_, batch_y_, 0, true);
 }
 
 template class Dataset<float>;

@@ -25,7 +25,8 @@ struct Batch {
 /// The samples of a rank in device memory. In batches of B samples, batch k consists of the samples
 /// k B to (k + 1) B - 1 in the order of the epoch; the last batch may be smaller. Each rank gets
 /// its balanced share of every batch. A sample has one row per position of the model:
-/// input_positions rows of x and output_positions() rows of y. T: the state type.
+/// input_positions rows of x and output_positions() rows of y. Along `context` a rank holds whole
+/// samples and copies its positions of a batch. T: the state type.
 template <class T>
 class Dataset {
  public:
@@ -47,13 +48,14 @@ class Dataset {
   /// Returns true if the data set owns its memory, false if it wraps arrays.
   bool owns_memory() const { return compact_ || shuffle_; }
   /// Returns this rank's samples of batch k. `epoch` determines the order of shuffled samples. A
-  /// shuffled batch is valid until the next call.
+  /// copied batch is valid until the next call.
   Batch<T> batch(Size k, Size epoch = 0) const;
 
  private:
   Dataset(const Plan& plan, Size rank, Size samples);
   static Dataset made(const Plan& plan, Size rank, const DataConfig& config, Range numbers,
                       bool shuffles);
+  void allocate_batch(const Plan& plan);
   void fill(const DataConfig& config, const ModelSpec& model, Size first);
   Size batch_samples(Size k) const;  ///< samples of batch k over all ranks
 
@@ -62,11 +64,12 @@ class Dataset {
   Size samples_ = 0;
   Size batch_size_ = 0;
   Size x_positions_ = 1, y_positions_ = 1;
-  bool compact_ = false;  ///< x_ and y_ hold only this rank's samples, batch after batch
+  PositionShare share_{};  ///< the positions of a sample that this rank copies
+  bool compact_ = false;   ///< x_ and y_ hold only this rank's samples, batch after batch
   Matrix<T> x_;
   Matrix<T> y_;
   std::optional<Key> shuffle_{};  ///< determines the orders of all epochs; none without shuffling
-  Matrix<T> batch_x_, batch_y_;   ///< buffers of a shuffled batch
+  Matrix<T> batch_x_, batch_y_;   ///< buffers of a batch that is copied
 };
 
 }  // namespace tessera

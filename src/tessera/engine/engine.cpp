@@ -49,6 +49,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
     : plan_(plan),
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
+      along_(plan.along(mesh.rank())),
       options_(options),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
@@ -117,9 +118,8 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
-  const ModelSpec& model = plan_.input.model;
-  return {rows_of(batch.x, rows(model.input_positions)),
-          rows_of(batch.y, rows(model.output_positions())),
+  return {rows_of(batch.x, rows(operands_.layers().front().in_positions)),
+          rows_of(batch.y, rows(operands_.layers().back().positions)),
           part.count,
           batch.first + part.begin,
           batch.global_samples,

@@ -127,6 +127,7 @@ class Engine {
   Plan plan_;
   const StagePlan& stage_;
   StatePlan state_;
+  AlongRank along_;
   StepOptions options_;
   PlanCommunicators communicators_;
   StateArena<State> parameters_;

@@ -33,10 +33,10 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
     const Vector<E> data =
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
-    redistribute_along(communicators_[RankSet::model], slot.along_model,
-                       stage_.slots[to].along_model,
-                       {batch.samples * slot.positions, slot.shape[1]}, data, flat(tensor(to)),
-                       scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
+    const RedistributedBlock block =
+        redistributed_block(slot, stage_.slots[to].along(), batch.samples, along_);
+    redistribute_along(communicators_[block.ranks], block.before, block.after, block.shape, data,
+                       flat(tensor(to)), scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
   };
   if (frame_.has_compute_type(from))
     run(frame_.read(from, batch), [&](SlotId id) { return frame_(id, batch); });
@@ -70,17 +70,21 @@ void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>
 template <class T>
 void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
   if (action.phase == Phase::finish) return messages_.finish(action, batch.number);
-  messages_.start(action, batch.number, communicators_[action.call->ranks],
-                  flat(frame_(action.message(), batch)));
+  const auto start = [&](const auto& tensor) {
+    messages_.start(action, batch.number, communicators_[action.call->ranks], flat(tensor));
+  };
+  if (frame_.has_compute_type(action.message()))
+    start(frame_(action.message(), batch));
+  else
+    start(frame_.in_state_type(action.message(), batch));
 }
 
 /// Returns a prediction or targets in the shape in which the loss counts rows (LossShape).
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all, Size samples) const {
-  const LossShape shape =
-      loss_shape(plan_.input.loss, samples, plan_.input.model.output_positions(),
-                 static_cast<Size>(all.extent(1)));
+  const LossShape shape = loss_shape(plan_.input.loss, samples, operands_.layers().back().positions,
+                                     static_cast<Size>(all.extent(1)));
   return alias_matrix(all.data(), shape.rows, shape.cols);
 }
 

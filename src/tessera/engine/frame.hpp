@@ -32,8 +32,7 @@ class Frame {
   Frame(const Plan& plan, Size rank)
       : stage_(plan.stage(rank)),
         memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)),
-        model_ranks_(plan.input.mesh.size_of("model")),
-        coordinate_(plan.model_coordinate(rank)) {}
+        along_(plan.along(rank)) {}
 
   /// Returns true if a slot has the compute type; else it has the state type.
   bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
@@ -70,19 +69,15 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
+    const Shape shape = local_shape(slot, slot.along(), batch.samples, along_);
     return alias_matrix(
-        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
-        share(batch.samples * slot.positions, slot.along_model.is_shard(0)),
-        share(slot.shape[1], slot.along_model.is_shard(1)));
-  }
-
-  Size share(Size extent, bool split) const {
-    return split ? balanced_split(extent, model_ranks_, coordinate_).count : extent;
+        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride), shape[0],
+        shape[1]);
   }
 
   const StagePlan& stage_;
   Vector<char> memory_;
-  Size model_ranks_, coordinate_;
+  AlongRank along_;
 };
 
 }  // namespace tessera

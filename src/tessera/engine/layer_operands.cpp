@@ -20,6 +20,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
       used_(used),
       gradients_(gradients),
       layers_(plan.local_layers(rank)),
+      along_(plan.along(rank)),
       adds_microbatches_(!plan.state(rank).reduces_every_microbatch),
       views_(layers_.size()),
       gemm_(plan.input.precision, matmul_scratch(plan, rank), half_products_of(plan.input),
@@ -55,6 +56,11 @@ template <class T>
 LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State>& batch) const {
   LayerCall<T> call{layers_[action.index], gemm_, batch.samples, blocks_[action.index]};
   call.scratch = scratch_;
+  if (const Size ways = along_.context_ranks; action.part >= 0)
+    call.ring = {(along_.context + ways - action.part) % ways, action.part == 0,
+                 action.part + 1 == ways};
+  if (action.operands.terms != no_slot)
+    call.output_terms = frame_.in_state_type(action.operands.terms, batch);
   const std::vector<ParameterView>& views = views_[action.index];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameters[p] = used_.part(views[p].bucket, views[p].elements);

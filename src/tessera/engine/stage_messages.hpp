@@ -11,13 +11,14 @@
 
 namespace tessera {
 
-/// Messages between neighbouring pipeline stages. A tensor has at most one message in flight per
-/// instance of its memory (Storage::instances). The plan must outlive this object.
+/// Messages between neighbouring pipeline stages or ranks of `context`. A tensor has at most one
+/// message in flight per instance of its memory (Storage::instances). The plan must outlive this
+/// object.
 class StageMessages {
  public:
   explicit StageMessages(const StagePlan& stage) : stage_(stage) {
     for (const Action& action : stage.actions)
-      if (action.peer >= 0)
+      if (action.is(StepOperation::send) || action.is(StepOperation::receive))
         for (Size i = 0; i < instances(action.message()); ++i)
           requests_.try_emplace({action.message(), i});
   }
@@ -26,10 +27,12 @@ class StageMessages {
   template <class T>
   void start(const Action& action, Size microbatch, const Communicator& stages,
              const Vector<T>& tensor) {
-    const int peer = static_cast<int>(action.peer), tag = static_cast<int>(action.tag);
-    request(action, microbatch) = action.is(StepOperation::send)
-                                      ? stages.isend(tensor, peer, tag)
-                                      : stages.ireceive(tensor, peer, tag);
+    const bool sends = action.is(StepOperation::send);
+    const int around = (stages.rank() + (sends ? 1 : stages.size() - 1)) % stages.size(),
+              peer = action.peer < 0 ? around : static_cast<int>(action.peer),
+              tag = static_cast<int>(action.tag);
+    request(action, microbatch) =
+        sends ? stages.isend(tensor, peer, tag) : stages.ireceive(tensor, peer, tag);
     ++in_flight_;
   }
 

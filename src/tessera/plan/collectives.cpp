@@ -52,8 +52,9 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank),         plan.batch_samples(rank).count, plan.input.microbatches,
-          plan.input.rank_grains(), plan.model_coordinate(rank),    plan.stage_number(rank)};
+  return {plan.state(rank),        plan.batch_samples(rank).count,
+          plan.input.microbatches, plan.input.rank_grains(),
+          plan.along(rank),        plan.stage_number(rank)};
 }
 
 std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
@@ -69,11 +70,8 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
   return runs;
 }
 
-Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.samples_of(microbatch) * slot.positions, slot.shape[1]};
-  return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
-                                      sizes.model_coordinate)
-                          .extent);
+Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch) {
+  return num_elements(local_shape(slot, slot.along(), sizes.samples_of(microbatch), sizes.along));
 }
 
 namespace {
@@ -93,12 +91,14 @@ Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
       return sizes.state.owned_gradients(unit.bucket, unit.partial_gradients).count;
     }
     case Payload::tensor: {
-      const Slot& from = stage.slots[operands.from];
-      return sizes.samples_of(microbatch) * from.positions * from.shape[1];
+      Along group = stage.slots[operands.from].along();
+      (action.call->ranks == RankSet::context ? group.context : group.model) = {};
+      return num_elements(local_shape(stage.slots[operands.from], group,
+                                      sizes.samples_of(microbatch), sizes.along));
     }
     case Payload::own_tensor: {
       const SlotId id = operands.from != no_slot ? operands.from : operands.to;
-      return own_elements(stage.slots[id], plan, sizes, microbatch);
+      return own_elements(stage.slots[id], sizes, microbatch);
     }
     case Payload::scalar:
       return 1;

@@ -12,6 +12,7 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/ledger.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
+#include <tessera/plan/layout/slot.hpp>
 #include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/plan_input.hpp>
@@ -52,7 +53,7 @@ struct CallSizes {
   Size samples = 0;  ///< samples of the rank in all microbatches together
   Size microbatches = 1;
   Size grains = 1;  ///< PlanInput::rank_grains()
-  Size model_coordinate = 0;
+  AlongRank along{};
   Size stage = 0;  ///< number of the rank's pipeline stage
   /// Returns the number of the rank's samples in a microbatch.
   Size samples_of(Size microbatch) const {
@@ -67,7 +68,7 @@ std::optional<Size> payload_bytes(const Action& action, Size microbatch, const P
                                   const CallSizes& sizes);
 
 /// Returns the number of elements of the rank's block of a tensor of the microbatch.
-Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
+Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch);
 
 /// Splits the first `n` of `microbatches` microbatches into runs. In each run, a rank with one of
 /// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for

@@ -101,20 +101,30 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
   const ModelSpec& model = input.model;
   if (input.hashes_steps) memory.sums += allocated_bytes(num_hashes(model), size_of(DType::int64));
+  const auto rows = [&](Size samples, Size x_positions, Size y_positions) {
+    return in_state_type(samples * x_positions * model.input_width) +
+           in_state_type(samples * y_positions * model.target_width());
+  };
   const auto data = [&](Size samples) {
-    return in_state_type(samples * model.input_positions * model.input_width) +
-           in_state_type(samples * model.output_positions() * model.target_width());
+    return rows(samples, model.input_positions, model.output_positions());
   };
   // If samples are shuffled, every rank holds the whole data set and copies its samples of a batch
-  // to buffers. Training samples are made before these buffers are allocated, so their scratch does
-  // not add to the peak. Validation samples are made afterwards.
-  const Size batch = data(input.shuffles ? plan.batch_samples(rank).count : 0);
+  // to buffers. With an axis `context` it copies its positions of them. Training samples are made
+  // before these buffers are allocated, so their scratch does not add to the peak. Validation
+  // samples are made afterwards.
+  const AlongRank along = plan.along(rank);
+  const Size positions =
+      balanced_split(model.input_positions, along.context_ranks, along.context).count;
+  const Size batch_samples = plan.batch_samples(rank).count;
+  const Size batch = along.context_ranks > 1 ? rows(batch_samples, positions, positions)
+                     : input.shuffles        ? data(batch_samples)
+                                             : 0;
   const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
-  memory.data =
-      data(input.shuffles ? input.samples : plan.data_samples(rank)) +
-      (input.validation_samples > 0
-           ? batch + data(plan.data_samples(rank, input.validation_samples)) + scratch_bytes
-           : std::max(batch, scratch_bytes));
+  memory.data = data(input.shuffles ? input.samples : plan.data_samples(rank)) +
+                (input.validation_samples > 0
+                     ? batch + data(plan.data_samples(rank, input.validation_samples)) +
+                           std::max(scratch_bytes, along.context_ranks > 1 ? batch : 0)
+                     : std::max(batch, scratch_bytes));
   return memory;
 }
 

@@ -135,8 +135,23 @@ Size Plan::model_coordinate(Size rank) const {
   return model ? input.mesh.coordinate(rank, *model) : 0;
 }
 
+AlongRank Plan::along(Size rank) const {
+  const auto context = input.mesh.find("context");
+  return {input.mesh.size_of("model"), model_coordinate(rank), input.mesh.size_of("context"),
+          context ? input.mesh.coordinate(rank, *context) : 0};
+}
+
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
-  return tessera::local_layers(input, layouts, model_coordinate(rank));
+  return tessera::local_layers(input, layouts, model_coordinate(rank), along(rank).context);
+}
+
+std::vector<PassCount> Plan::flops_along_context() const {
+  std::vector<Layout> whole;
+  for (const LayerSpec& layer : input.model.layers) whole.push_back(layouts_of(layer).front());
+  std::vector<PassCount> flops;
+  for (Size c = 0; c < input.mesh.size_of("context"); ++c)
+    flops.push_back(count_flops(tessera::local_layers(input, whole, 0, c), input.batch_size));
+  return flops;
 }
 
 Block Plan::block(Size rank, const ParameterPlan& parameter) const {
@@ -188,7 +203,8 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
     details.push_back(stage.slots[operands.to != no_slot ? operands.to : operands.from].path);
   if (action.is(StepOperation::redistribute))
     details.emplace_back(name_of(
-        transition(stage.slots[operands.from].along_model, stage.slots[operands.to].along_model)));
+        transition_of(stage.slots[operands.from], stage.slots[operands.to], plan.along(0))));
+  if (action.part >= 0) details.push_back(fmt::format("part {}", action.part));
   if (action.peer >= 0) details.push_back(fmt::format("stage {}", action.peer));
   if (row.of_microbatch && plan.input.microbatches > 1)
     details.push_back(fmt::format("m{}", action.microbatch));
@@ -217,7 +233,9 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
 
 namespace {
 
-Plan plan_step(const PlanInput& input) {
+Plan plan_step(const PlanInput& given) {
+  PlanInput input = given;
+  add_shared_rows(input);
   Plan plan{input, choose_layouts(input), {}, {}, 0};
   std::vector<std::vector<Range>> chunks = split_into_stages(input);
   const PipelineShape shape = listed_passes(input);
@@ -226,7 +244,8 @@ Plan plan_step(const PlanInput& input) {
   for (std::size_t s = 0; s < chunks.size(); ++s)
     plan.stages.push_back(
         make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s]), lists[s]));
-  plan.flops = count_flops(input.model.layers, input.batch_size);
+  for (const PassCount& part : plan.flops_along_context())
+    plan.flops.forward += part.forward, plan.flops.backward += part.backward;
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
   return plan;
 }
@@ -237,7 +256,7 @@ Plan make_plan(const PlanInput& input) {
   check(input);
   check_grains(input);
   Plan plan = plan_step(input);
-  check_grains(input, plan.layouts);
+  check_grains(plan.input, plan.layouts);
   return plan;
 }
 

@@ -60,6 +60,10 @@ struct Plan {
 
   /// Returns the rank's coordinate along `model`; 0 without that axis.
   Size model_coordinate(Size rank) const;
+  /// Returns the sizes of `model` and `context`, and the rank's coordinates along them.
+  AlongRank along(Size rank) const;
+  /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
+  std::vector<PassCount> flops_along_context() const;
   /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
   /// Returns the block of a parameter with which `rank` computes: its part along `model`.

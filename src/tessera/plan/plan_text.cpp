@@ -250,6 +250,11 @@ std::string to_text(const Plan& plan, const Topology& topology) {
       plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
       count_text(plan.flops.backward),
       plan.recomputed == 0 ? "" : fmt::format(", plus {} recomputed", count_text(plan.recomputed)));
+  if (const std::vector<PassCount> flops = plan.flops_along_context(); flops.size() > 1) {
+    out += "FLOPs per step by coordinate of context:";
+    for (const PassCount& part : flops) out += " " + count_text(part.total());
+    out += "\n";
+  }
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/plan/pipeline/pipeline_schedule.hpp>
 
@@ -32,6 +33,8 @@ struct StrategyOptions {
   /// Between a row-parallel and a column-parallel layer, each rank of `model` computes a part of
   /// the rows only (Korthikanti et al. 2022).
   bool sequence_parallel = false;
+  ContextAttention context_attention = ContextAttention::gather;
+  bool zigzag = true;  ///< ranks of `context` have equal work under a causal mask (PositionShare)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
   StageBalance stage_balance = StageBalance::layers;

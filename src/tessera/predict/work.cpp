@@ -27,7 +27,7 @@ class WorkLister {
         kernel(3, elements_of(operands.inputs[0]), plan_.input.compute_type);
         break;
       case StepOperation::count_targets:
-        kernel(1, sizes_.calls.samples * plan_.input.model.output_positions());
+        kernel(1, sizes_.calls.samples * sizes_.layers.back().positions);
         call();
         break;
       case StepOperation::accumulate:
@@ -83,7 +83,7 @@ class WorkLister {
   const StatePlan& state() const { return sizes_.calls.state; }
   const Slot& slot(SlotId id) const { return stage_.slots[id]; }
   Size elements_of(SlotId id) const {
-    return own_elements(slot(id), plan_, sizes_.calls, action_.microbatch);
+    return own_elements(slot(id), sizes_.calls, action_.microbatch);
   }
 
   /// Adds a kernel that reads and writes `n` bytes.
@@ -114,10 +114,12 @@ class WorkLister {
     const bool forwards = action_.is(StepOperation::forward);
     const bool is_half = action_.gradients != Gradients::all && !layer.parameters.empty() &&
                          layer.inputs[0] != LayerSpec::data;
+    const double part =
+        action_.part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
     Work work{.operation = action_.operation,
               .has_products = !row_of(layer).products(layer, 1).forward.empty()};
     if (samples > 0) {
-      const double share = is_half ? 0.5 : 1;
+      const double share = (is_half ? 0.5 : 1) * part;
       work.flops = share * (forwards ? flops.forward : flops.backward);
       work.bytes = share * (forwards ? operands.forward : operands.backward) *
                    static_cast<double>(size_of(plan_.input.compute_type));
@@ -140,6 +142,7 @@ class WorkLister {
   /// Adds a message: as a started call on the sender, with the bytes, and as its finish on the
   /// receiver. Starting a receive and finishing a send take no time.
   void message() {
+    if (action_.call->ranks == RankSet::context) return ring_message();
     const bool sends = action_.is(StepOperation::send);
     if (action_.phase != (sends ? Phase::start : Phase::finish)) return;
     Work work{.operation = action_.operation, .call = action_.call, .phase = action_.phase};
@@ -147,6 +150,17 @@ class WorkLister {
     work.number = action_.tag * plan_.input.microbatches + action_.microbatch;
     work.peer = action_.peer;
     if (sends) work.bytes = payload();
+    works_.push_back(work);
+  }
+
+  /// Adds the message of a ring as a started call of all its ranks: the one that they receive.
+  void ring_message() {
+    if (action_.is(StepOperation::send)) return;
+    Work work{.operation = action_.operation,
+              .call = action_.call,
+              .phase = action_.phase,
+              .number = action_.tag};
+    if (action_.phase == Phase::start) work.bytes = payload();
     works_.push_back(work);
   }
 

@@ -104,11 +104,21 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
   const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().out_begin : 0;
+  const PositionShare share = plan.local_layers(mesh_.rank()).back().share;
   forward(
       x, nothing,
       [&](Size first, const Matrix<const T>& prediction) {
-        const Range taken{first * positions, static_cast<Size>(prediction.extent(0))};
-        copy_columns(prediction, rows_of(all, taken), first_column);
+        const Size rows = static_cast<Size>(prediction.extent(0)), own = share.count(share.part);
+        if (share.ways == 1)
+          return copy_columns(prediction, rows_of(all, {first * positions, rows}), first_column);
+        for (Size s = 0; s * own < rows; ++s)  // the rows of a sample in their places
+          for (const Size number : {0, 1}) {
+            const Range run = share.run(share.part, number);
+            const Size before = number == 0 ? 0 : share.run(share.part, 0).count;
+            copy_columns<T>(rows_of(prediction, {s * own + before, run.count}),
+                            rows_of(all, {(first + s) * positions + run.begin, run.count}),
+                            first_column);
+          }
       },
       from_prior);
   // Each row, or a rank's columns of it, is on ranks of the last stage. Other ranks hold zeros.

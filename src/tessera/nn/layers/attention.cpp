@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/nn/layers/attention_blocks.hpp>
 #include <tessera/nn/layers/attention_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
@@ -17,11 +19,14 @@ const std::string attention_softmax_label = "tessera::attention_softmax";
 const std::string attention_scores_label = "tessera::attention_score_gradients";
 const std::string attention_store_label = "tessera::attention_store";
 
-// Queries and keys of a block of scores: a block and its operands fit the second cache of a core. A
-// device needs larger products.
-constexpr Size query_block = on_host ? 64 : 1024, key_block = on_host ? 512 : 4096;
+const std::string keys_values_label = "tessera::keys_values";
 
-std::vector<Layout> attention_layouts() { return {alike(by_columns)}; }
+using detail::AttentionBlock;
+using detail::AttentionRuns;
+using detail::key_block;
+using detail::query_block;
+
+std::vector<Layout> attention_layouts() { return {alike(by_columns, 2)}; }
 
 /// q, k, v and the output of each head are on one rank.
 bool whole_heads(const LayerSpec& layer) {
@@ -30,26 +35,14 @@ bool whole_heads(const LayerSpec& layer) {
 
 Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
 
-/// A block of scores of a sample, by rows of q and of k, v. Blocks without a visible key are left
-/// out, and so are the keys behind the last visible one.
-struct AttentionBlock {
-  Range queries, keys;
-  Size seen;      ///< ScoreBlock::seen
-  bool is_first;  ///< the first block of these queries
-  bool is_last;
-};
-
-/// Calls f(block) for the blocks of a sample with `t` positions, the last queries first, so that
-/// the first blocks have all keys.
-template <class F>
-void for_each_block(Size t, const F& f) {
-  for (Size q = (t - 1) / query_block * query_block; q >= 0; q -= query_block) {
-    const Range queries{q, std::min(query_block, t - q)};
-    for (Size k = 0; k < queries.end(); k += key_block) {
-      const Size end = std::min(k + key_block, queries.end());
-      f(AttentionBlock{queries, {k, end - k}, q + 1 - k, k == 0, end == queries.end()});
-    }
-  }
+/// The second input has keys and values, which every rank needs whole, at once or in turn.
+Layout attention_along_context(const LayerSpec&, ContextAttention attention) {
+  if (attention == ContextAttention::all_to_all) return alike(by_columns);
+  Layout layout = alike(by_rows, 2);
+  if (attention == ContextAttention::ring) return layout;
+  layout.inputs[1] = {};
+  layout.input_gradients[1] = as_terms;
+  return layout;
 }
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
@@ -61,7 +54,7 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
     });
     same == all.end() ? all.push_back(one) : void(same->times += one.times);
   };
-  for_each_block(layer.positions, [&](const AttentionBlock& block) {
+  const auto add_block = [&](const AttentionBlock& block) {
     const Size m = block.queries.count, n = block.keys.count;
     const GemmShape scores{m, n, d, heads}, values{m, d, n, heads}, keys{n, d, m, 2 * heads};
     for (const GemmShape& one : {scores, values}) {
@@ -69,15 +62,17 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
       add(products.backward, one);
     }
     add(products.backward, keys);
-  });
+  };
+  for_each_block(AttentionRuns(layer, 1), 0, add_block, [](Range) {});
   return products;
 }
 
-/// Returns the elements of a square and of the sums of a head (Attention::square, Attention::sums).
+/// Returns the elements of a square and of the sums of a head (Attention::square,
+/// Attention::key_sums, Attention::query_sums).
 Size square_size(Size t) { return std::min(query_block, t) * std::min(key_block, t); }
 Size attention_scratch(const LayerSpec& layer) {
-  const Size t = layer.positions;
-  return 3 * square_size(t) + 3 * t * layer.groups.columns;
+  const Size t = std::max(layer.positions, layer.share.total);
+  return 3 * square_size(t) + (2 * t + std::min(query_block, t)) * layer.groups.columns;
 }
 
 template <class T>
@@ -88,122 +83,173 @@ class Attention {
 
   explicit Attention(const LayerCall<T>& call)
       : call_(call),
-        t_(call.layer.positions),
+        runs_(call.layer, call.samples, call.ring.keys_of),
+        t_(std::max(call.layer.positions, call.layer.share.total)),
         d_(call.layer.groups.columns),
+        has_keys_(call.layer.inputs.size() > 1),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
   void forward() const {
     for_heads([&](Size sample, Size head) {
-      const Matrix<T> output = columns(call_.output, sample, head);
-      const Matrix<State> sums = sums_of(output, 0);
-      for_each_block(t_, [&](const AttentionBlock& block) {
-        const Scores scores = scores_of(sample, head, block);
-        const Matrix<T> p = probabilities(block);
-        const Matrix<State> sum = rows(sums, block.queries);
-        for_each_row(attention_softmax_label, block.queries.count, block.keys.count,
-                     detail::AddToSoftmax<T>{scores, p.data(), sum.data(), d_, stride_of(sum),
-                                             block.is_first});
-        call_.gemm(Trans::no, Trans::no, p, input(sample, head, 2, block.keys),
-                   block.is_first ? 0 : 1, sum);
-        if (block.is_last) store(sum, rows(output, block.queries), &scores);
-      });
+      const auto output = [&](Range queries) { return part(call_.output, head, queries); };
+      for_each_block(
+          runs_, sample,
+          [&](const AttentionBlock& block) {
+            const Scores scores = scores_of(head, block);
+            const Matrix<T> p = probabilities(block);
+            const Matrix<State> sum = query_sums(head, output(block.queries), block.queries);
+            const bool is_first = block.is_first && call_.ring.is_first;
+            for_each_row(attention_softmax_label, block.queries.count, block.keys.count,
+                         detail::AddToSoftmax<T>{scores, p.data(), sum.data(), d_, stride_of(sum),
+                                                 is_first});
+            call_.gemm(Trans::no, Trans::no, p, value(head, block.keys), is_first ? 0 : 1, sum);
+          },
+          [&](Range queries) {
+            if (!call_.ring.is_last) return;
+            const Matrix<T> y = output(queries);
+            const Matrix<State> statistics = statistics_of(head, queries);
+            store(query_sums(head, y, queries), y, statistics.data(), stride_of(statistics));
+          });
     });
   }
 
-  /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q. The blocks of the last queries overwrite the
-  /// gradients of all keys, the others add to them.
+  /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q.
   void backward() const {
+    const auto gradient = [&](Size head, Size number, Range rows) {
+      return part(call_.input_gradients[0], 3 * head + number, rows);
+    };
+    // With one run, the blocks of the last queries overwrite the gradients of the keys, if they see
+    // all of them.
+    const bool overwrites = runs_.queries.size() == 1 && runs_.keys.size() == 1 &&
+                            runs_.queries[0].end() >= runs_.keys[0].end();
+    // With keys in an input of their own, those in the first input have no gradient.
+    if (call_.ring.is_first && (has_keys_ || !overwrites) && call_.input_gradients[0].size() > 0)
+      Kokkos::deep_copy(ExecSpace(), call_.input_gradients[0], T(0));
+    if (has_keys_ && !overwrites) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
+    const auto dq_sums = [&](Size head, Range rows) {
+      return query_sums(head, gradient(head, 0, rows), rows);
+    };
     for_heads([&](Size sample, Size head) {
-      const auto gradient = [&](Size part) {
-        return columns(call_.input_gradients[0], sample, 3 * head + part);
-      };
-      const Matrix<State> dq = sums_of(gradient(0), 0), dk = sums_of(gradient(1), 1),
-                          dv = sums_of(gradient(2), 2);
-      for_each_block(t_, [&](const AttentionBlock& block) {
-        const Matrix<const T> dy =
-            rows(columns(call_.output_gradient, sample, head), block.queries);
-        const auto [p, ds] = score_gradients(sample, head, block, dy);
-        const State adds = block.queries.end() == t_ ? 0 : 1;
-        call_.gemm(Trans::yes, Trans::no, p, dy, adds, rows(dv, block.keys));
-        call_.gemm(Trans::yes, Trans::no, ds, input(sample, head, 0, block.queries), adds,
-                   rows(dk, block.keys));
-        call_.gemm(Trans::no, Trans::no, ds, input(sample, head, 1, block.keys),
-                   block.is_first ? 0 : 1, rows(dq, block.queries));
-      });
-      store(dq, gradient(0)), store(dk, gradient(1)), store(dv, gradient(2));
+      if (is_half_v<T> && !has_keys_ && !overwrites)
+        for (const Size number : {0, 1}) Kokkos::deep_copy(ExecSpace(), key_sums(number), State(0));
+      for_each_block(
+          runs_, sample,
+          [&](const AttentionBlock& block) {
+            const Matrix<const T> dy = part(call_.output_gradient, head, block.queries);
+            const auto [p, ds] = score_gradients(head, block, dy);
+            const bool is_last = block.queries.end() == runs_.queries.back().rows(sample).end();
+            const State adds = overwrites && is_last ? 0 : 1;
+            const Matrix<const T> q = part(call_.inputs[0], 3 * head, block.queries);
+            call_.gemm(Trans::yes, Trans::no, p, dy, adds, key_gradient(head, 1, block));
+            call_.gemm(Trans::yes, Trans::no, ds, q, adds, key_gradient(head, 0, block));
+            call_.gemm(Trans::no, Trans::no, ds, key(head, block.keys),
+                       block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(head, block.queries));
+          },
+          [&](Range queries) {
+            if (is_half_v<T> && call_.ring.is_last)
+              store(dq_sums(head, queries), gradient(head, 0, queries));
+          });
+      if (is_half_v<T> && !has_keys_)
+        for (const detail::PositionRun& run : runs_.keys)
+          for (const Size number : {0, 1})
+            store(rows_of(key_sums(number), {run.position, run.count}),
+                  gradient(head, 1 + number, run.rows(sample)));
     });
   }
 
  private:
   template <class F>
   void for_heads(const F& f) const {
-    for (Size sample = 0; sample < call_.samples && t_ > 0; ++sample)
+    for (Size sample = 0; sample < call_.samples; ++sample)
       for (Size head = 0; head < heads_of(call_.layer); ++head) f(sample, head);
   }
 
   /// Computes q k^T of a block in square 0.
-  Scores scores_of(Size sample, Size head, const AttentionBlock& block) const {
+  Scores scores_of(Size head, const AttentionBlock& block) const {
     const Matrix<State> s = square<State>(0, block);
-    call_.gemm(Trans::no, Trans::yes, input(sample, head, 0, block.queries),
-               input(sample, head, 1, block.keys), 0, s);
-    const Matrix<State> statistics =
-        rows(block_of(call_.saved, {sample * t_, t_}, {2 * head, 2}), block.queries);
+    call_.gemm(Trans::no, Trans::yes, part(call_.inputs[0], 3 * head, block.queries),
+               key(head, block.keys), 0, s);
+    const Matrix<State> statistics = statistics_of(head, block.queries);
     return {s.data(), block.keys.count,  block.seen,
             scale_,   statistics.data(), stride_of(statistics)};
   }
 
   /// Returns p and the gradients of the scores.
-  std::pair<Matrix<const T>, Matrix<const T>> score_gradients(Size sample, Size head,
+  std::pair<Matrix<const T>, Matrix<const T>> score_gradients(Size head,
                                                               const AttentionBlock& block,
                                                               const Matrix<const T>& dy) const {
-    const Scores scores = scores_of(sample, head, block);
+    const Scores scores = scores_of(head, block);
     const Matrix<State> dp = square<State>(1, block);
-    call_.gemm(Trans::no, Trans::yes, dy, input(sample, head, 2, block.keys), 0, dp);
+    call_.gemm(Trans::no, Trans::yes, dy, value(head, block.keys), 0, dp);
     const Matrix<T> p = probabilities(block);
     Matrix<T> ds = square<T>(1, block);  // overwrites dp
     if constexpr (is_half_v<T>)
       ds = alias_matrix(p.data() + square_size(t_), block.queries.count, block.keys.count);
-    const Matrix<const T> y = rows(columns(call_.output, sample, head), block.queries);
+    const Matrix<const T> y = part(call_.output, head, block.queries);
     for_each_row(attention_scores_label, block.queries.count, block.keys.count,
                  detail::ScoreGradients<T>{scores, dp.data(), p.data(), ds.data(), y.data(),
                                            dy.data(), d_, stride_of(y)});
     return {p, ds};
   }
 
-  /// Writes the sums of rows in another type or, with `scores`, their quotients by the sums of the
-  /// softmax.
-  void store(const Matrix<State>& sums, const Matrix<T>& to, const Scores* scores = nullptr) const {
-    if (std::is_same_v<T, State> && scores == nullptr) return;  // sums_of() returned `to`
+  /// Writes unrounded sums to their place, divided by the sums of the softmax if there are
+  /// statistics.
+  void store(const Matrix<State>& sums, const Matrix<T>& to, const State* statistics = nullptr,
+             Size stride = 0) const {
     for_each_row(attention_store_label, static_cast<Size>(to.extent(0)), d_,
-                 detail::StoreRows<T>{
-                     sums.data(), stride_of(sums), scores == nullptr ? nullptr : scores->statistics,
-                     scores == nullptr ? 0 : scores->stride, to.data(), stride_of(to), d_});
+                 detail::StoreRows<T>{sums.data(), stride_of(sums), statistics, stride, to.data(),
+                                      stride_of(to), d_});
   }
 
   template <class E>
   static Size stride_of(const Matrix<E>& m) {
     return static_cast<Size>(m.stride_0());
   }
+  /// Returns rows of the number-th group of d columns.
   template <class E>
-  Matrix<E> rows(const Matrix<E>& of, Range range) const {
-    return block_of(of, range, {0, static_cast<Size>(of.extent(1))});
+  Matrix<E> part(const Matrix<E>& of, Size number, Range rows) const {
+    return block_of(of, rows, {number * d_, d_});
   }
-  /// Returns the block (positions, d) of a sample and of the number-th group of d columns.
-  template <class E>
-  Matrix<E> columns(const Matrix<E>& of, Size sample, Size group) const {
-    return block_of(of, {sample * t_, t_}, {group * d_, d_});
+  Matrix<const T> key(Size head, Range rows) const {
+    return has_keys_ ? part(call_.inputs[1], 2 * head, rows)
+                     : part(call_.inputs[0], 3 * head + 1, rows);
   }
-  /// Returns rows of q (part 0), k (1) or v (2).
-  Matrix<const T> input(Size sample, Size head, Size part, Range range) const {
-    return rows(columns(call_.inputs[0], sample, 3 * head + part), range);
+  Matrix<const T> value(Size head, Range rows) const {
+    return has_keys_ ? part(call_.inputs[1], 2 * head + 1, rows)
+                     : part(call_.inputs[0], 3 * head + 2, rows);
   }
-  /// Returns memory for the unrounded elements of a head's matrix: itself or, with a 16-bit compute
-  /// type, sums (positions, d) in scratch memory.
-  Matrix<State> sums_of(const Matrix<T>& matrix, Size number) const {
-    if constexpr (is_half_v<T>)
-      return alias_matrix(call_.scratch.data() + 3 * square_size(t_) + number * t_ * d_, t_, d_);
-    else
+  /// Returns the largest scores and sums of the softmax.
+  Matrix<State> statistics_of(Size head, Range queries) const {
+    return block_of(call_.saved, queries, {2 * head, 2});
+  }
+
+  // Unrounded sums of a head: in the gradients and outputs themselves or, with a 16-bit compute
+  // type, in scratch memory. A ring keeps those of queries between its parts.
+  Matrix<State> query_sums(Size head, const Matrix<T>& matrix, Range queries) const {
+    if constexpr (!is_half_v<T>)
       return matrix;
+    else if (call_.output_terms.data() != nullptr)
+      return part(call_.output_terms, head, queries);
+    else
+      return alias_matrix(call_.scratch.data() + 3 * square_size(t_) + 2 * t_ * d_,
+                          static_cast<Size>(matrix.extent(0)), d_);
+  }
+  Matrix<State> key_sums(Size number) const {  // by position
+    return alias_matrix(call_.scratch.data() + 3 * square_size(t_) + number * t_ * d_, t_, d_);
+  }
+  /// Returns the gradients of keys (number 0) or values (1).
+  Matrix<State> key_gradient(Size head, Size number, const AttentionBlock& block) const {
+    if (has_keys_) return part(shared_gradient(), 2 * head + number, block.keys);
+    if constexpr (is_half_v<T>)
+      return rows_of(key_sums(number), {block.key_position, block.keys.count});
+    else
+      return part(call_.input_gradients[0], 3 * head + 1 + number, block.keys);
+  }
+  /// Returns the gradient of the second input: a term of a sum.
+  Matrix<State> shared_gradient() const {
+    if constexpr (!is_half_v<T>)
+      if (call_.input_gradient_terms[1].data() == nullptr) return call_.input_gradients[1];
+    return call_.input_gradient_terms[1];
   }
   /// Returns one of three blocks of scratch memory. 0: scores, then probabilities; 1: gradients; 2:
   /// probabilities and gradients of a 16-bit compute type.
@@ -217,15 +263,66 @@ class Attention {
   }
 
   const LayerCall<T>& call_;
+  AttentionRuns runs_;
   Size t_, d_;
+  bool has_keys_;
   State scale_;
 };
+
+/// Copies the keys and values (rows, 2 heads d) out of q, k and v, or their gradients back.
+template <class T>
+void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, bool back,
+                      bool adds) {
+  const T* const in = from.data();
+  T* const out = to.data();
+  for_each(
+      keys_values_label, static_cast<Size>(to.size()), KOKKOS_LAMBDA(Size i) {
+        if (!back) {
+          out[i] = in[i / (2 * d) * (3 * d) + d + i % (2 * d)];
+          return;
+        }
+        const Size at = i % (3 * d) - d;
+        const StateOf<T> old = adds ? StateOf<T>(out[i]) : 0;
+        out[i] = at < 0 ? old : old + static_cast<StateOf<T>>(in[i / (3 * d) * (2 * d) + at]);
+      });
+}
+
+constexpr LayerRow keys_values_row{
+    .name = "keys_values",
+    .split_layouts = [] { return std::vector<Layout>{alike(by_columns)}; },
+    .fits =
+        [](const LayerSpec& layer) {
+          return 2 * layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
+        },
+    .adds_gradient = true,
+    .forward =
+        [](const auto& call) {
+          copy_keys_values(call.inputs[0], call.output, call.layer.groups.columns / 2, false,
+                           false);
+        },
+    .backward =
+        [](const auto& call) {
+          copy_keys_values(call.output_gradient, call.input_gradients[0],
+                           call.layer.groups.columns / 2, true, call.add_input_gradients);
+        }};
+
+LayerSpec keys_values(const LayerSpec& attention) {
+  LayerSpec layer{&keys_values_row, attention.name + "/keys_values",
+                  attention.unit,   attention.inputs,
+                  attention.in,     2 * attention.out};
+  layer.in_positions = layer.positions = attention.positions;
+  layer.groups = attention.groups;
+  layer.groups.columns *= 2;
+  return layer;
+}
 
 constexpr LayerRow attention_row{
     .name = "attention",
     .split_layouts = attention_layouts,
     .fits = whole_heads,
     .mixes_positions = true,
+    .along_context = attention_along_context,
+    .shared_rows = keys_values,
     .products = attention_products,
     .scratch = attention_scratch,
     .reads_inputs = always,

@@ -19,10 +19,33 @@ std::vector<Layout> embedding_layouts() {
   return {{.parameters = {by_rows}, .output = as_terms, .parameter_gradients = {by_rows}}};
 }
 
+Layout embedding_along_context(const LayerSpec&, ContextAttention) { return alike(by_rows); }
+
 bool tables_fit(const LayerSpec& layer) {
+  const Size positions = layer.share.ways > 1 ? layer.share.total : layer.positions;
   return layer.parameters[0].shape[1] == layer.out &&
-         layer.parameters[1].shape == Shape{layer.positions, layer.out};
+         layer.parameters[1].shape == Shape{positions, layer.out};
 }
+
+/// The positions of the rows of a sample: two runs.
+struct RowPositions {
+  Range first, second;
+
+  explicit RowPositions(const LayerSpec& layer)
+      : first(layer.share.ways > 1 ? layer.share.run(layer.share.part, 0)
+                                   : Range{0, layer.positions}),
+        second(layer.share.ways > 1 ? layer.share.run(layer.share.part, 1) : Range{}) {}
+
+  KOKKOS_INLINE_FUNCTION Size of(Size row) const {
+    return row < first.count ? first.begin + row : second.begin + row - first.count;
+  }
+  /// Returns the row of a position; -1 if another rank has it.
+  KOKKOS_INLINE_FUNCTION Size row_of(Size position) const {
+    const Size a = position - first.begin, b = position - second.begin;
+    if (a >= 0 && a < first.count) return a;
+    return b >= 0 && b < second.count ? first.count + b : -1;
+  }
+};
 
 /// y = table[x] + position; a rank adds the rows of the table that it has. The rank with row 0 adds
 /// the positions.
@@ -34,12 +57,13 @@ void look_up(const LayerCall<T>& call, Y* y) {
   const ParameterSpec& own_table = call.layer.parameters[0];
   const Size width = call.layer.out, context = call.layer.positions, first = own_table.begin;
   const Size own = own_table.shape[0], classes = call.layer.classes;
+  const RowPositions positions(call.layer);
   for_each(
       embedding_forward_label, call.samples * context * width, KOKKOS_LAMBDA(Size i) {
         const Size row = i / width, j = i % width;
         const Math number = x[row];
         const Size at = static_cast<Size>(number) - first;
-        Math sum = first == 0 ? Math(position[row % context * width + j]) : Math(0);
+        Math sum = first == 0 ? Math(position[positions.of(row % context) * width + j]) : Math(0);
         if (at >= 0 && at < own) sum += table[at * width + j];
         const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
         y[i] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
@@ -83,11 +107,14 @@ void embedding_backward(const LayerCall<T>& call) {
   Math* const position = call.parameter_gradients[1].data();
   const Size elements = context * width;
   const bool add = call.add_parameter_gradients;
+  const RowPositions positions(call.layer);
   for_each(
-      embedding_position_label, elements,
+      embedding_position_label, call.layer.parameters[1].shape[0] * width,
       KOKKOS_LAMBDA(Size i) {
         Math sum = add ? position[i] : Math(0);
-        for (Size s = 0; s < samples; ++s) sum += dy[s * elements + i];
+        const Size row = positions.row_of(i / width);
+        for (Size s = 0; s < samples && row >= 0; ++s)
+          sum += dy[s * elements + row * width + i % width];
         position[i] = sum;
       },
       samples * elements);
@@ -99,6 +126,7 @@ constexpr LayerRow embedding_row{
     .fits = tables_fit,
     .rules_choose = true,
     .mixes_positions = true,
+    .along_context = embedding_along_context,
     .reads_batch = true,
     .reads_exact_x = true,
     .reads_inputs = always,

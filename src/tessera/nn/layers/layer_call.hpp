@@ -27,6 +27,13 @@ struct BatchFacts {
   bool from_prior = false;
 };
 
+/// The part of a layer that runs once for the shared rows of each rank of `context`, in turn. Sums
+/// over the parts stay in the outputs or, with a 16-bit compute type, in LayerCall::output_terms.
+struct RingPart {
+  Size keys_of = -1;  ///< the rank whose rows are there; -1: the layer has one part
+  bool is_first = true, is_last = true;
+};
+
 /// The operands of a layer on one microbatch of a rank, which may have 0 rows. The caller sets only
 /// the operands that the layer's LayerRow reads.
 ///
@@ -48,6 +55,7 @@ struct LayerCall {
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
   Matrix<State> saved{};                                   ///< (rows, LayerRow::saved_columns)
+  RingPart ring{};
   Vector<State> scratch{};  ///< LayerRow::scratch elements; contents are lost
   BatchFacts<State> batch{};
   /// Row-major; an empty View for a parameter that the layer does not have.

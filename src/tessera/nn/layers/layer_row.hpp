@@ -58,6 +58,12 @@ struct LayerRow {
 
   /// A row of the output depends on several rows of its sample.
   bool mixes_positions = false;
+  /// Returns the placements along `context` of a kind with mixes_positions, which then reads
+  /// LayerSpec::share; nullptr if it needs whole samples. Other kinds take and make rows.
+  Layout (*along_context)(const LayerSpec& layer, ContextAttention attention) = nullptr;
+  /// Returns a layer that makes what other ranks of `context` read; the layer reads its output as
+  /// one more input. nullptr if they read none.
+  LayerSpec (*shared_rows)(const LayerSpec& layer) = nullptr;
   /// The kernels read LayerCall::batch.
   bool reads_batch = false;
   /// The kernels read x in BatchFacts::x, where it is not rounded to the compute type, and not in

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/base/placement.hpp>
+#include <tessera/base/split.hpp>
 #include <tessera/nn/activation.hpp>
 
 namespace tessera {
@@ -55,6 +58,38 @@ struct FourierGrid {
   Size num_modes() const { return 2 * modes * modes; }
 };
 
+/// How a layer that mixes positions gets those of the other ranks of the mesh axis `context`.
+enum class ContextAttention : std::uint8_t {
+  gather,      ///< every rank gathers the keys and values of all positions
+  ring,        ///< keys and values go round, one rank's at a time (Liu et al. 2023)
+  all_to_all,  ///< ranks exchange positions for heads before the layer, and back
+};
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<ContextAttention>{"gather", "ring",
+                                                                            "all_to_all"};
+
+/// The positions of a sample that each rank of `context` has: a balanced share, in one run or, with
+/// zigzag, in two. Then the sample is cut into the first halves of all shares, in the order of the
+/// ranks, and their second halves in reverse order. Under a causal mask shares are equal work.
+struct PositionShare {
+  Size total = 0;  ///< positions of a sample
+  Size ways = 1, part = 0;
+  bool zigzag = false;
+
+  Size count(Size of) const { return balanced_split(total, ways, of).count; }
+  /// Returns run 0 or run 1 of the positions of a rank.
+  Range run(Size of, Size number) const {
+    if (!zigzag) return number == 0 ? balanced_split(total, ways, of) : Range{};
+    const Size base = total / ways, extra = total % ways, n = count(of);
+    const auto halves = [&](Size shares, Size up) {  // of the first shares
+      const Size larger = shares < extra ? shares : extra;
+      return larger * ((base + 1 + up) / 2) + (shares - larger) * ((base + up) / 2);
+    };
+    return number == 0 ? Range{halves(of, 1), (n + 1) / 2}
+                       : Range{total - halves(of + 1, 0), n / 2};
+  }
+};
+
 /// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices
 /// (rows, columns). A sample has one row or several (its positions): those of a sequence, or the
 /// points of a grid.
@@ -76,6 +111,9 @@ struct LayerSpec {
   /// Logical name of the output's columns, for kinds without parameters whose layout the sharding
   /// rules choose.
   std::string columns{};
+  /// The rows of a sample, if `context` splits positions. With `positions` = share.total, matrices
+  /// have the rows of all ranks: those of rank 0 for all samples, then those of rank 1, and so on.
+  PositionShare share{};
   /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
   Size in_begin = 0, out_begin = 0;
 

@@ -226,7 +226,7 @@ void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& 
     throw ConfigError("distributed.sequence_parallel", "true",
                       "needs a row-parallel layer followed by another layer; this model has none");
   const std::size_t model = *input.mesh.find("model");
-  for (const std::string& axis : batch_axes(input.mesh))
+  for (const std::string& axis : replicating_axes(input.mesh))
     if (*input.mesh.find(axis) > model)
       throw ConfigError("distributed.sequence_parallel", "true",
                         "needs the mesh axis model to come after " + axis);
@@ -240,6 +240,54 @@ std::vector<Layout> choose_layouts(const PlanInput& input) {
   if (input.sequence_parallel && input.mesh.size_of("model") > 1)
     check_sequence_parallel(input, layouts);
   return layouts;
+}
+
+std::vector<Layout> context_layouts(const PlanInput& input) {
+  const Size ranks = input.mesh.size_of("context");
+  const auto check = [&](bool holds, const std::string& reason) {
+    if (ranks > 1 && !holds)
+      throw ConfigError(
+          "distributed.mesh_axis_names", input.mesh.to_string(),
+          fmt::format("cannot split positions over {} ranks of context: {}", ranks, reason));
+  };
+  check(input.loss == LossKind::cross_entropy || input.loss == LossKind::mse ||
+            input.loss == LossKind::mae,
+        fmt::format("the loss {} needs whole samples", name_of(input.loss)));
+  check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
+  std::vector<Layout> layouts;
+  for (const LayerSpec& layer : input.model.layers) {
+    const LayerRow& row = row_of(layer);
+    const bool mixes = row.mixes_positions || layer.in_positions != layer.positions;
+    check(layer.positions > 1 && (!mixes || row.along_context != nullptr),
+          fmt::format("the {} layer {} {}", row.name, layer.name,
+                      mixes ? "needs whole samples" : "has one position per sample"));
+    layouts.push_back(mixes && row.along_context != nullptr
+                          ? row.along_context(layer, input.context_attention)
+                          : alike(by_rows, layer.inputs.size()));
+    const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
+    check(layouts.back().output.is_shard(0) || groups % ranks == 0,
+          fmt::format("with distributed.context_attention = \"{}\" they must divide the {} {} "
+                      "of a rank of model evenly",
+                      name_of(input.context_attention), groups, layer.groups.noun));
+  }
+  return layouts;
+}
+
+void add_shared_rows(PlanInput& input) {
+  std::vector<LayerSpec>& layers = input.model.layers;
+  if (input.mesh.size_of("context") == 1) return;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const LayerRow& row = row_of(layers[l]);
+    if (row.shared_rows == nullptr || layers[l].inputs.size() > 1 ||
+        input.context_attention == ContextAttention::all_to_all)
+      continue;
+    const auto made = static_cast<Size>(l);
+    layers.insert(layers.begin() + made, row.shared_rows(layers[l]));
+    for (std::size_t reader = ++l; reader < layers.size(); ++reader)
+      for (Size& read : layers[reader].inputs)
+        if (read >= made) ++read;
+    layers[l].inputs.push_back(made);
+  }
 }
 
 Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
@@ -280,9 +328,10 @@ void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
 }  // namespace
 
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size coordinate) {
-  const Size ranks = input.mesh.size_of("model");
+                                    Size coordinate, Size context) {
+  const Size ranks = input.mesh.size_of("model"), ways = input.mesh.size_of("context");
   std::vector<LayerSpec> layers = input.model.layers;
+  const std::vector<Layout> along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
     for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
@@ -300,6 +349,13 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
     };
     cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
     cut(layers[l].out, layers[l].out_begin, layout.output);
+    if (ways > 1) {
+      layers[l].share = {layers[l].positions, ways, context, input.zigzag};
+      if (along_context[l].output.is_shard(0))
+        layers[l].in_positions = layers[l].positions = layers[l].share.count(context);
+      else
+        layers[l].in /= ways, layers[l].out /= ways;
+    }
     check_parts(layers[l], ranks, coordinate);
   }
   return layers;

@@ -18,6 +18,14 @@ namespace tessera {
 /// sequence_parallel finds no rows to split.
 std::vector<Layout> choose_layouts(const PlanInput& input);
 
+/// Returns the placements of each layer along the axis `context`: rows, or what
+/// LayerRow::along_context returns. Throws ConfigError if a layer or the loss needs whole samples.
+std::vector<Layout> context_layouts(const PlanInput& input);
+
+/// Adds the layers that LayerRow::shared_rows returns to the model, if `context` has several ranks
+/// and its layouts read them. Does nothing the second time.
+void add_shared_rows(PlanInput& input);
+
 /// Returns the placement of a layer's output. Input data is replicated along `model`.
 Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 
@@ -25,10 +33,10 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the model's layers with the extents that they have at this coordinate along `model`.
-/// Throws Error (usage) if the local extents of a layer do not match.
+/// Returns the model's layers with the extents that they have at these coordinates. Throws Error
+/// (usage) if the local extents of a layer do not match.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size coordinate);
+                                    Size model, Size context = 0);
 
 /// Returns the block of a tensor on the rank with this coordinate of `model_ranks` ranks along
 /// `model`: a balanced split if `along_model` is Shard, else the whole tensor.

@@ -119,6 +119,7 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
         for (const Size bound : classes.bounds(static_cast<Size>(stage), of_rank))
           cuts.cut(*model, bound);
   }
+  if (const auto context = mesh.find("context")) cuts.cut_all(*context);
   // The first replica alone writes a checkpoint.
   cuts.cut(mesh.effective(replica_axes(input.strategy, mesh)), 1);
   for (const StagePlan& stage : plan.stages) {
@@ -140,9 +141,12 @@ MemoryAndCalls::MemoryAndCalls(const Plan& plan) : plan_(plan), classes_(plan) {
 
 std::vector<Size> MemoryAndCalls::operator()(Size rank) {
   const Size stage = plan_.stage_number(rank);
-  std::vector<Size> key{stage, by_coordinate_[stage] ? classes_(rank) : 0,
-                        plan_.batch_samples(rank).count, plan_.data_samples(rank),
-                        plan_.data_samples(rank, plan_.input.validation_samples)};
+  std::vector<Size> key{stage,
+                        by_coordinate_[stage] ? classes_(rank) : 0,
+                        plan_.batch_samples(rank).count,
+                        plan_.data_samples(rank),
+                        plan_.data_samples(rank, plan_.input.validation_samples),
+                        plan_.along(rank).context};
   const StatePlan state = plan_.state(rank);
   for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
   for (const UnitPlan& unit : plan_.stage(rank).parameters.units)
@@ -178,7 +182,8 @@ const std::vector<Size>& ModelClasses::bounds(Size stage, Size samples) {
 }
 
 std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples) const {
-  const Size ranks = plan_.input.mesh.size_of("model"), microbatches = plan_.input.microbatches;
+  const Size ranks = plan_.input.mesh.size_of("model"), ways = plan_.input.mesh.size_of("context"),
+             microbatches = plan_.input.microbatches;
   std::vector<Size> all;
   const auto split = [&](const Shape& shape, Placement along) {
     if (along.is_shard()) all.push_back(shape[along.dim()] % ranks);
@@ -194,10 +199,11 @@ std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples
   for (const Slot& slot : stage.slots)
     if (slot.parameter < 0)
       for (const Size m : {Size{0}, microbatches - 1})  // with the most and with the fewest samples
-        split({split_in_grains(samples, plan_.input.rank_grains(), microbatches, m).count *
-                   slot.positions,
-               slot.shape[1]},
-              slot.along_model);
+        for (const Size c : {Size{0}, ways - 1})        // and positions
+          split({split_in_grains(samples, plan_.input.rank_grains(), microbatches, m).count *
+                     balanced_split(slot.positions, ways, c).count,
+                 slot.shape[1]},
+                slot.along_model);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;

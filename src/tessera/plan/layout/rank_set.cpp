@@ -11,19 +11,21 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
   };
   switch (ranks) {
     case RankSet::batch:
-      return batch_axes(input.mesh);
+      return replicating_axes(input.mesh);
     case RankSet::shard:
       return shard_axes(input.strategy, input.mesh);
     case RankSet::replica:
       return replica_axes(input.strategy, input.mesh);
     case RankSet::model:
       return {"model"};
+    case RankSet::context:
+      return {"context"};
     case RankSet::pipeline:
       return {"pipeline"};
     case RankSet::split:
       return with(shard_axes(input.strategy, input.mesh), {"model", "pipeline"});
     case RankSet::loss:
-      return with(batch_axes(input.mesh), {"pipeline"});
+      return with(replicating_axes(input.mesh), {"pipeline"});
     case RankSet::mesh:
       return input.mesh.axis_names();
   }

@@ -8,6 +8,8 @@
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/mesh/placement.hpp>
+#include <tessera/mesh/transition.hpp>
+#include <tessera/plan/layout/rank_set.hpp>
 
 namespace tessera {
 
@@ -19,6 +21,18 @@ inline constexpr std::array<std::string_view, 6> names_of<TensorRole>{
 /// Position of a slot in StagePlan::slots.
 using SlotId = Size;
 inline constexpr SlotId no_slot = -1;
+
+/// Placements of a tensor of a batch along `model` and along `context`. Rows are split along
+/// `context` by positions, for each sample (PositionShare).
+struct Along {
+  Placement model{}, context = Placement::shard(0);
+  friend constexpr bool operator==(const Along&, const Along&) = default;
+};
+
+/// Sizes of these two axes, and a rank's coordinates.
+struct AlongRank {
+  Size model_ranks = 1, model = 0, context_ranks = 1, context = 0;
+};
 
 /// One tensor of a step and its place in memory. Engine, memory plan and traffic plan read it.
 struct Slot {
@@ -32,15 +46,62 @@ struct Slot {
   DType type = DType::float32;
   Size positions = 1;  ///< rows per sample, for a tensor of a batch
 
+  Along along() const { return {along_model, along_context}; }
+
   // Parameters, gradients and moments lie in flat buckets (StatePlan).
   Size parameter = -1;     ///< position in ParameterLayout::parameters
   bool in_shares = false;  ///< a rank keeps only the elements of its block that are in its share
 
   // Activations, their gradients and scratch lie in the frame: the stage's memory for one step.
   Size storage = -1;  ///< position in StagePlan::storages; several tensors may share one
+  Placement along_context = Placement::shard(0);  ///< placement along `context`
+  Size shift = 0;  ///< the rows are those of the rank that is `shift` places before along `context`
 
   bool in_frame() const { return storage >= 0; }
 };
+
+/// Returns (rows, columns) of a tensor of a batch with these placements on a rank with `samples`
+/// samples.
+inline Shape local_shape(const Slot& slot, Along along, Size samples, const AlongRank& rank) {
+  const auto part = [](Size n, bool split, Size ranks, Size coordinate) {
+    return split ? balanced_split(n, ranks, coordinate).count : n;
+  };
+  const Size owner = (rank.context + rank.context_ranks - slot.shift) % rank.context_ranks;
+  const Size rows = samples *
+                    part(slot.positions, along.context.is_shard(0), rank.context_ranks, owner),
+             columns = part(slot.shape[1], along.model.is_shard(1), rank.model_ranks, rank.model);
+  return {part(rows, along.model.is_shard(0), rank.model_ranks, rank.model),
+          part(columns, along.context.is_shard(1), rank.context_ranks, rank.context)};
+}
+
+/// A redistribution as redistribute_along() makes it: the block that the ranks hold together, and
+/// its placements.
+struct RedistributedBlock {
+  RankSet ranks;  ///< model or context
+  Placement before, after;
+  Shape shape;
+};
+
+/// Along `context`, dimension 0 has the positions and dimension 1 the rows of one of them; columns
+/// are dimension 2, or part of dimension 1.
+inline RedistributedBlock redistributed_block(const Slot& from, Along after, Size samples,
+                                              const AlongRank& rank) {
+  const Along before = from.along();
+  if (rank.context_ranks == 1 || before.context == after.context)
+    return {RankSet::model, before.model, after.model,
+            local_shape(from, {{}, before.context}, samples, rank)};
+  const auto columns_last = [](Placement p) { return p.is_shard(1) ? Placement::shard(2) : p; };
+  const Shape whole = local_shape(from, {before.model, {}}, samples, rank);
+  return {RankSet::context,
+          columns_last(before.context),
+          columns_last(after.context),
+          {from.positions, samples, whole[1]}};
+}
+
+inline Transition transition_of(const Slot& from, const Slot& to, const AlongRank& rank) {
+  const RedistributedBlock block = redistributed_block(from, to.along(), 1, rank);
+  return transition(block.before, block.after);
+}
 
 /// Returns what a call with this tensor moves: "activations" or "activation gradients".
 inline std::string_view content_of(const Slot& slot) {

@@ -21,10 +21,17 @@ std::vector<Size> divisors_of(Size n) {
 
 }  // namespace
 
-std::vector<std::string> batch_axes(const MeshShape& mesh) {
+std::vector<std::string> replicating_axes(const MeshShape& mesh) {
   std::vector<std::string> axes;
   for (const Axis& axis : mesh.axes())
-    if (axis.name == "data" || axis.name == "fsdp") axes.push_back(axis.name);
+    if (axis.name == "data" || axis.name == "fsdp" || axis.name == "context")
+      axes.push_back(axis.name);
+  return axes;
+}
+
+std::vector<std::string> batch_axes(const MeshShape& mesh) {
+  std::vector<std::string> axes = replicating_axes(mesh);
+  std::erase(axes, "context");
   return axes;
 }
 
@@ -35,8 +42,10 @@ std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh) {
 }
 
 std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh) {
-  std::vector<std::string> axes = batch_axes(mesh);
-  std::erase_if(axes, [&](const std::string& axis) { return shards_over(strategy, axis); });
+  std::vector<std::string> axes = replicating_axes(mesh);
+  std::erase_if(axes, [&](const std::string& axis) {
+    return axis != "context" && shards_over(strategy, axis);
+  });
   return axes;
 }
 

@@ -28,8 +28,8 @@ enum class StepOperation : std::uint8_t {
   loss_terms,      ///< computes the local terms of a softmax whose columns are split along `model`
   loss,            ///< computes the local loss sum and the gradient of the prediction
   backward,        ///< computes the gradients of one layer's parameters and inputs
-  receive,         ///< receives a tensor from a neighbouring pipeline stage
-  send,            ///< sends a tensor to a neighbouring pipeline stage
+  receive,         ///< receives a tensor from a pipeline stage, or the rank before along `context`
+  send,            ///< sends a tensor to a pipeline stage, or to the next rank along `context`
   reduce_scatter,  ///< sums a bucket's gradient; each rank keeps its share of the sum
   reduce,          ///< sums a bucket's gradient, or the rank's share, over the replicas
   reduce_rows,     ///< sums gradients of a unit over `model`, where each rank added its own rows
@@ -156,9 +156,10 @@ struct Operands {
   SlotId saved = no_slot;  ///< values that a layer saves for its backward pass, besides its output
   SlotId output_gradient = no_slot;
   std::vector<SlotId> input_gradients{};  ///< of a layer, by input
-  SlotId terms = no_slot;                 ///< terms of the softmax, if the loss reads split columns
-  SlotId from = no_slot, to = no_slot;    ///< source and target of a tensor that moves or is added
-  SlotId scratch = no_slot;               ///< for messages that a redistribution packs
+  /// Terms of the softmax, if the loss reads split columns; unrounded sums of a layer in a ring.
+  SlotId terms = no_slot;
+  SlotId from = no_slot, to = no_slot;  ///< source and target of a tensor that moves or is added
+  SlotId scratch = no_slot;             ///< for messages that a redistribution packs
 
   friend bool operator==(const Operands&, const Operands&) = default;
 };
@@ -191,6 +192,7 @@ struct Action {
   bool adds = false;        ///< adds to the tensors that it writes, instead of overwriting them
   bool recomputes = false;  ///< a forward action that the backward pass repeats (recomputation)
   Size peer = -1;           ///< the other stage of a message; -1 for other operations
+  Size part = -1;           ///< number of the part of a layer in a ring; -1: the whole layer
   Size tag = 0;             ///< the tag of a message, the same for a tensor in every microbatch
 
   bool is(StepOperation other) const { return operation == other; }

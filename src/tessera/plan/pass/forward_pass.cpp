@@ -11,9 +11,9 @@ namespace tessera::detail {
 void ForwardPass::add_batch() {
   const DType type = input_.state_type;
   const ModelSpec& model = input_.model;
-  tensors_.add("batch/x", TensorRole::batch, extent_of_x(), whole, type);
-  tensors_.add("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()},
-               whole, type);
+  tensors_.add("batch/x", TensorRole::batch, extent_of_x(), {}, type);
+  tensors_.add("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()}, {},
+               type);
 }
 
 /// Converts x, which has the state type, if a layer reads it in another compute type.
@@ -25,7 +25,7 @@ void ForwardPass::convert_x(Range layers) {
            std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
-  x_ = tensors_.add("x", TensorRole::activation, extent_of_x(), whole);
+  x_ = tensors_.add("x", TensorRole::activation, extent_of_x(), {});
   tensors_.accumulate(slot_of_x, x_, false);
 }
 
@@ -61,16 +61,16 @@ std::vector<Size> ForwardPass::crossing(Size boundary) const {
 
 /// Returns the placement in which the first layer from `boundary` on reads the output of
 /// `producer`.
-std::optional<Placement> ForwardPass::first_reader(Size producer, Size boundary) const {
+std::optional<Along> ForwardPass::first_reader(Size producer, Size boundary) const {
   for (Size l = boundary; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      if (layers_[l].inputs[i] == producer) return layouts_[l].inputs[i];
+      if (layers_[l].inputs[i] == producer) return at_.input(l, i);
   return std::nullopt;
 }
 
-Placement ForwardPass::sent_placement(Size producer, Size boundary) const {
-  const Placement made = layouts_[producer].output;
-  return made.is_partial() ? *first_reader(producer, boundary) : made;
+Along ForwardPass::sent_placement(Size producer, Size boundary) const {
+  const Along made = at_.output(producer);
+  return made.model.is_partial() ? *first_reader(producer, boundary) : made;
 }
 
 Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
@@ -78,11 +78,11 @@ Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
 }
 
 /// Returns the placements in which layers and the loss read an output.
-std::vector<Placement> ForwardPass::readers_of(Size producer) const {
-  std::vector<Placement> readers;
+std::vector<Along> ForwardPass::readers_of(Size producer) const {
+  std::vector<Along> readers;
   for (Size l = 0; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      if (layers_[l].inputs[i] == producer) readers.push_back(layouts_[l].inputs[i]);
+      if (layers_[l].inputs[i] == producer) readers.push_back(at_.input(l, i));
   if (producer == size() - 1) readers.push_back(of_loss());
   return readers;
 }
@@ -94,17 +94,18 @@ SlotId ForwardPass::made(Size producer) {
 }
 
 /// Returns the output of `producer` with the placement that a reader needs.
-SlotId ForwardPass::in_placement(Size producer, Placement needed) {
+SlotId ForwardPass::in_placement(Size producer, Along needed) {
   const SlotId raw = made(producer);
   if (tensors_.as_needed(raw, needed)) return raw;
   auto& copies = producer == LayerSpec::data ? copies_of_x_ : copies_[producer];
   for (const SlotId copy : copies)
-    if (tensors_.slot(copy).along_model == needed) return copy;
-  const std::vector<Placement> readers = readers_of(producer);
+    if (tensors_.as_needed(copy, needed)) return copy;
+  const std::vector<Along> readers = readers_of(producer);
   const bool is_partial = tensors_.slot(raw).along_model.is_partial();
-  const bool all_need_it = std::all_of(readers.begin(), readers.end(),
-                                       [&](Placement reader) { return reader == needed; });
-  const bool in_place = is_partial && needed.is_replicate() && all_need_it;
+  const bool all_need_it =
+      std::all_of(readers.begin(), readers.end(), [&](Along reader) { return reader == needed; });
+  const bool in_place = is_partial && needed.model.is_replicate() && all_need_it &&
+                        needed.context == tensors_.slot(raw).along_context;
   const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
   // An earlier redistribution of a sum may have overwritten its terms.
   const bool is_summed = is_partial && !copies.empty();
@@ -115,12 +116,12 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   return copy;
 }
 
-SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_of) {
+SlotId ForwardPass::add_output(Size l, Along along, SlotId in_memory_of) {
   return tensors_.add(layers_[l].name, TensorRole::activation, PassTensors::output_of(layers_[l]),
-                      along_model, in_memory_of);
+                      along, in_memory_of);
 }
 
-SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
+SlotId ForwardPass::copy_of(SlotId raw, Along needed, SlotId in_memory_of) {
   return tensors_.add(tensors_.slot(raw).path, TensorRole::activation,
                       PassTensors::extent_of(tensors_.slot(raw)), needed, in_memory_of);
 }
@@ -137,9 +138,8 @@ SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) co
       segment_of_[producer] != segment_of_[l])
     return no_slot;
   const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
-  const bool same_shape =
-      layer.in == layer.out && layer.in_positions == layer.positions &&
-      (!tensors_.splits_layers() || layouts_[l].inputs[i] == layouts_[l].output);
+  const bool same_shape = layer.in == layer.out && layer.in_positions == layer.positions &&
+                          tensors_.alike(at_.input(l, i), at_.output(l));
   return read_again || !same_shape ? no_slot : inputs[i];
 }
 
@@ -150,26 +150,50 @@ void ForwardPass::lower_layer(Size l) {
   const bool recomputes = !tensors_.emits_to(&ChunkPass::forward);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs.push_back(recomputes ? input_again(l, i)
-                                : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
-  made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
+                                : in_placement(layer.inputs[i], at_.input(l, i)));
+  made_[l] = add_output(l, at_.output(l), replaced_input(l, inputs));
   if (const Size columns = row.saved_columns(layer); columns > 0)
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
-                             {layer.positions, columns}, layouts_[l].output, input_.state_type);
-  tensors_.emit({.operation = StepOperation::forward,
-                 .index = l,
-                 .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
-                 .recomputes = recomputes});
+                             {layer.positions, columns}, at_.output(l), input_.state_type);
+  Action action{.operation = StepOperation::forward,
+                .index = l,
+                .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
+                .recomputes = recomputes};
+  tensors_.rings(layer) ? lower_ring(std::move(action)) : tensors_.emit(std::move(action));
+}
+
+/// Emits a layer part by part. While a part is computed, its keys and values go on to the next
+/// rank.
+void ForwardPass::lower_ring(Action action) {
+  action.operands.terms = ring_sums(action.index);
+  SlotId& now = action.operands.inputs.back();
+  for (action.part = 0; action.part < tensors_.ring_size(); ++action.part) {
+    const SlotId held = now;
+    const bool goes_on = action.part + 1 < tensors_.ring_size();
+    const SlotId next =
+        goes_on ? tensors_.add_shifted(held, TensorRole::activation, action.part + 1) : no_slot;
+    if (goes_on) tensors_.pass_on(held, next, Phase::start);
+    tensors_.emit(action);
+    if (goes_on) tensors_.pass_on(held, next, Phase::finish);
+    now = next;
+  }
+}
+
+SlotId ForwardPass::ring_sums(Size l) {
+  if (!input_.has_copies()) return no_slot;
+  return tensors_.add(layers_[l].name + ".sums", TensorRole::scratch,
+                      PassTensors::output_of(layers_[l]), at_.output(l), input_.state_type);
 }
 
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
-  const SlotId raw = made(producer), read = in_placement(producer, layouts_[l].inputs[i]);
+  const SlotId raw = made(producer), read = in_placement(producer, at_.input(l, i));
   const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
   // The sum may have replaced its terms and cannot be formed again.
   const bool is_sum = tensors_.slot(raw).along_model.is_partial();
   const bool is_saved = read == last_input_copy_ || read >= first_of_backward_;
   if (is_raw || is_sum || is_saved) return read;
-  const SlotId again = copy_of(raw, layouts_[l].inputs[i]);
+  const SlotId again = copy_of(raw, at_.input(l, i));
   tensors_.redistribute(raw, again, false);
   return again;
 }
@@ -184,16 +208,16 @@ SlotId ForwardPass::lower_loss() {
   Action action{.operation = StepOperation::loss,
                 .operands = {.inputs = {prediction, slot_of_y}, .output_gradient = gradient}};
   const Size blocks = softmax_blocks(input_);
-  if (of_loss().is_shard() || blocks > 1) {
+  if (of_loss().model.is_shard() || blocks > 1) {
     const Extent terms{
         tensors_.slot(prediction).positions,
-        3 * std::max(blocks, of_loss().is_shard() ? input_.mesh.size_of("model") : 1)};
-    const auto add_terms = [&](Placement placement) {
+        3 * std::max(blocks, of_loss().model.is_shard() ? input_.mesh.size_of("model") : 1)};
+    const auto add_terms = [&](Along placement) {
       return tensors_.add("loss/terms", TensorRole::activation, terms, placement,
                           input_.state_type);
     };
     const SlotId own = add_terms(of_loss());
-    const SlotId all = of_loss().is_shard() ? add_terms(whole) : own;
+    const SlotId all = of_loss().model.is_shard() ? add_terms({}) : own;
     tensors_.emit({.operation = StepOperation::loss_terms,
                    .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
     if (own != all) tensors_.redistribute(own, all, false);

@@ -8,12 +8,26 @@
 
 namespace tessera::detail {
 
+/// The placements of each layer's tensors along `model` and along `context`.
+struct LayerPlacements {
+  std::vector<Layout> model, context;
+
+  Along input(Size l, std::size_t i) const { return {model[l].inputs[i], context[l].inputs[i]}; }
+  Along output(Size l) const { return {model[l].output, context[l].output}; }
+  Along output_gradient(Size l) const {
+    return {model[l].output_gradient, context[l].output_gradient};
+  }
+  Along input_gradient(Size l, std::size_t i) const {
+    return {model[l].input_gradients[i], context[l].input_gradients[i]};
+  }
+};
+
 /// Turns the forward half of a pass into actions: outputs of layers, their redistributions, and the
 /// values that the backward half reads. Emits into `tensors`.
 class ForwardPass {
  public:
-  ForwardPass(const PlanInput& input, const std::vector<Layout>& layouts, PassTensors& tensors)
-      : input_(input), layers_(input.model.layers), layouts_(layouts), tensors_(tensors) {}
+  ForwardPass(const PlanInput& input, const LayerPlacements& placements, PassTensors& tensors)
+      : input_(input), layers_(input.model.layers), at_(placements), tensors_(tensors) {}
 
   /// Adds the slots batch/x and batch/y.
   void add_batch();
@@ -24,7 +38,7 @@ class ForwardPass {
   void begin_backward(Range layers);
 
   /// Returns the placement of the prediction in the loss, and of its gradient.
-  Placement of_loss() const { return loss_placement(input_, layouts_); }
+  Along of_loss() const { return {loss_placement(input_, at_.model)}; }
   /// Returns the layers before `boundary` whose outputs layers from `boundary` on read.
   std::vector<Size> crossing(Size boundary) const;
   /// Returns the tag of a message with the output of `producer`, or its gradient, across
@@ -39,29 +53,32 @@ class ForwardPass {
   /// Returns input `i` of layer `l` for its backward pass. A redistributed input is redistributed
   /// again, unless it is the last one of the chunk or a sum, which are kept.
   SlotId input_again(Size l, std::size_t i);
+  /// Returns a slot for the unrounded sums of a layer in a ring; no_slot if its output is not
+  /// rounded.
+  SlotId ring_sums(Size l);
 
  private:
   using Extent = PassTensors::Extent;
-  static constexpr Placement whole = Placement::replicate();
 
   Size size() const { return static_cast<Size>(layers_.size()); }
   Extent extent_of_x() const { return {input_.model.input_positions, input_.model.input_width}; }
   void convert_x(Range layers);
   void find_segments(Range layers);
   void compute_again(Size l);
-  std::optional<Placement> first_reader(Size producer, Size boundary) const;
-  Placement sent_placement(Size producer, Size boundary) const;
-  std::vector<Placement> readers_of(Size producer) const;
-  SlotId in_placement(Size producer, Placement needed);
-  SlotId add_output(Size l, Placement along_model, SlotId in_memory_of = no_slot);
-  SlotId copy_of(SlotId raw, Placement needed, SlotId in_memory_of = no_slot);
+  std::optional<Along> first_reader(Size producer, Size boundary) const;
+  Along sent_placement(Size producer, Size boundary) const;
+  std::vector<Along> readers_of(Size producer) const;
+  SlotId in_placement(Size producer, Along needed);
+  SlotId add_output(Size l, Along along, SlotId in_memory_of = no_slot);
+  SlotId copy_of(SlotId raw, Along needed, SlotId in_memory_of = no_slot);
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const;
   void lower_layer(Size l);
+  void lower_ring(Action action);
   SlotId lower_loss();
 
   const PlanInput& input_;
   const std::vector<LayerSpec>& layers_;
-  const std::vector<Layout>& layouts_;
+  const LayerPlacements& at_;
   PassTensors& tensors_;
   std::vector<SlotId> made_, saved_;         ///< by layer
   std::vector<std::vector<SlotId>> copies_;  ///< by layer, its output with other placements

@@ -15,18 +15,18 @@ namespace {
 /// sum of all contributions.
 struct Contribution {
   SlotId slot;
-  Placement placement;
+  Along placement;
 };
 
 /// Turns the backward half of a pass into actions. Records by storage which layers still need its
 /// contents, so that a gradient is overwritten only if a single layer needs it.
 class BackwardPass {
  public:
-  BackwardPass(const PlanInput& input, const std::vector<Layout>& layouts,
+  BackwardPass(const PlanInput& input, const detail::LayerPlacements& placements,
                detail::PassTensors& tensors, detail::ForwardPass& forward)
       : input_(input),
         layers_(input.model.layers),
-        layouts_(layouts),
+        at_(placements),
         tensors_(tensors),
         forward_(forward),
         needs_gradient_(layers_.size()) {
@@ -46,7 +46,7 @@ class BackwardPass {
     if (gradient != no_slot) add(size() - 1, {gradient, forward_.of_loss()});
     for (const Size l : forward_.crossing(layers.end())) {
       if (!needs_gradient_[l]) continue;
-      const Placement placement = layouts_[l].output_gradient;
+      const Along placement = at_.output_gradient(l);
       const SlotId gradient = new_gradient(l, placement);
       tensors_.chunk().output_gradients.push_back(
           {gradient, forward_.tag_of(l, layers.end(), true)});
@@ -57,7 +57,7 @@ class BackwardPass {
     for (const Size l : forward_.crossing(layers.begin))
       if (needs_gradient_[l])
         tensors_.chunk().input_gradients.push_back(
-            {gradient_of(l, layouts_[l].output_gradient), forward_.tag_of(l, layers.begin, true)});
+            {gradient_of(l, at_.output_gradient(l)), forward_.tag_of(l, layers.begin, true)});
   }
 
  private:
@@ -72,11 +72,10 @@ class BackwardPass {
     users(contribution.slot).insert(producer);
   }
 
-  /// Returns the producer's contribution with this placement along `model`, or nullptr. Without
-  /// that axis, returns any.
-  Contribution* find(Size producer, Placement placement) {
+  /// Returns the producer's contribution with these placements, or nullptr.
+  Contribution* find(Size producer, Along placement) {
     for (Contribution& held : contributions_[producer])
-      if (!tensors_.splits_layers() || held.placement == placement) return &held;
+      if (tensors_.alike(held.placement, placement)) return &held;
     return nullptr;
   }
 
@@ -89,14 +88,14 @@ class BackwardPass {
     tensors_.accumulate(contribution.slot, held->slot, true);
   }
 
-  SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
+  SlotId new_gradient(Size producer, Along placement, SlotId in_memory_of = no_slot) {
     return tensors_.add(layers_[producer].name + ".gradient", TensorRole::gradient,
                         detail::PassTensors::output_of(layers_[producer]), placement, in_memory_of);
   }
 
   /// Returns the sum of all contributions, with the placement that the layer's backward pass needs.
   /// Throws Error (usage) if no layer reads the output.
-  SlotId gradient_of(Size l, Placement needed) {
+  SlotId gradient_of(Size l, Along needed) {
     std::vector<Contribution>& given = contributions_[l];
     if (given.empty())
       throw Error(ExitCode::usage, "model: no layer reads the output of " + layers_[l].name);
@@ -104,8 +103,8 @@ class BackwardPass {
     for (const Contribution& one : given) {
       SlotId id = one.slot;
       if (!tensors_.as_needed(id, needed)) {
-        const bool in_place =
-            one.placement.is_partial() && needed.is_replicate() && is_only_user(id, l);
+        const bool in_place = one.placement.model.is_partial() && needed.model.is_replicate() &&
+                              one.placement.context == needed.context && is_only_user(id, l);
         id = new_gradient(
             l, needed,
             in_place && tensors_.type_of(needed) == tensors_.slot(id).type ? id : no_slot);
@@ -126,7 +125,7 @@ class BackwardPass {
   }
 
   /// Returns a slot that layer `l` may add to: `id` if no other layer needs it, else a copy.
-  SlotId writable(Size l, SlotId id, Placement placement) {
+  SlotId writable(Size l, SlotId id, Along placement) {
     if (is_only_user(id, l)) return id;
     const SlotId copy = new_gradient(l, placement);
     tensors_.accumulate(id, copy, false);
@@ -135,11 +134,14 @@ class BackwardPass {
     return copy;
   }
 
+  /// The contributions of a layer's backward action, by producer.
+  using Contributions = std::vector<std::pair<Size, Contribution>>;
+
   /// Emits the backward pass of a layer.
   void lower_layer(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
-    const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
+    const SlotId dy = gradient_of(l, at_.output_gradient(l));
     contributions_[l].clear();
 
     const bool splits_weights = splits_weights_of(layer);
@@ -149,21 +151,60 @@ class BackwardPass {
                   .gradients = splits_weights ? Gradients::of_inputs : Gradients::all};
     if (row.reads_output(layer)) action.operands.output = forward_.made(l);
     Contributions contributions;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+    const bool rings = tensors_.rings(layer);
+    for (std::size_t i = 0; i < layer.inputs.size() - (rings ? 1 : 0); ++i)
       add_input_gradient(action, i, contributions);
+    if (rings) lower_ring(action, contributions);
 
     const std::vector<SlotId>& made = action.operands.input_gradients;
     const bool has_input_gradient =
         std::any_of(made.begin(), made.end(), [](SlotId id) { return id != no_slot; });
     // A layer without parameters that passes its gradient on computes nothing.
-    if (splits_weights ? has_input_gradient
-                       : !layer.parameters.empty() || !row.passes_gradient(layer))
+    if (rings) {
+      // lower_ring() has emitted the parts.
+    } else if (splits_weights ? has_input_gradient
+                              : !layer.parameters.empty() || !row.passes_gradient(layer))
       tensors_.emit(std::move(action));
     if (splits_weights) lower_weights(l, dy);
     for (const auto& [producer, contribution] : contributions)
       add_or_accumulate(producer, contribution);
     // The gradients of weights that are split off read dy later.
     if (!splits_weights) users(dy).erase(l);
+  }
+
+  /// Emits a layer part by part. Keys and values go round as in the forward pass. Each rank adds
+  /// its own gradients to those that come from the rank before and sends the sum on, while it
+  /// computes the next part; the last sum arrives where it belongs.
+  void lower_ring(Action action, Contributions& contributions) {
+    const Size l = action.index, parts = tensors_.ring_size(), producer = layers_[l].inputs.back();
+    action.operands.terms = forward_.ring_sums(l);
+    SlotId keys = action.operands.inputs.back(), sent = no_slot, sum = no_slot;
+    action.operands.input_gradients.push_back(no_slot);
+    for (action.part = 0; action.part < parts; ++action.part) {
+      const SlotId own = tensors_.add_shifted(keys, TensorRole::gradient, action.part);
+      const bool goes_on = action.part + 1 < parts;
+      const SlotId next =
+          goes_on ? tensors_.add_shifted(keys, TensorRole::activation, action.part + 1) : no_slot;
+      if (goes_on) tensors_.pass_on(keys, next, Phase::start);
+      action.operands.inputs.back() = keys;
+      action.operands.input_gradients.back() = own;
+      tensors_.emit(action);
+      if (goes_on) tensors_.pass_on(keys, next, Phase::finish);
+      if (sum != no_slot) {
+        tensors_.pass_on(sent, sum, Phase::finish);
+        tensors_.accumulate(sum, own, true);
+      }
+      sent = own;
+      sum = tensors_.add_shifted(keys, TensorRole::gradient, action.part + 1);
+      tensors_.pass_on(sent, sum, Phase::start);
+      keys = next;
+    }
+    tensors_.pass_on(sent, sum, Phase::finish);
+    if (input_.has_copies()) {
+      const SlotId rounded = new_gradient(producer, at_.input_gradient(l, 1));
+      tensors_.accumulate(std::exchange(sum, rounded), rounded, false);
+    }
+    contributions.push_back({producer, {sum, at_.input_gradient(l, 1)}});
   }
 
   /// Returns the operands of a backward action without input_gradients.
@@ -174,9 +215,6 @@ class BackwardPass {
     operands.saved = forward_.saved(l);
     return operands;
   }
-
-  /// The contributions of a layer's backward action, by producer.
-  using Contributions = std::vector<std::pair<Size, Contribution>>;
 
   /// Adds the gradient of input `i` to the operands of a backward action. The layer passes its
   /// output gradient on, adds to a contribution that the producer already has, or writes a new one,
@@ -189,10 +227,10 @@ class BackwardPass {
     if (producer == LayerSpec::data || !needs_gradient_[producer])
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
-      contributions.push_back({producer, {dy, layouts_[l].output_gradient}});
+      contributions.push_back({producer, {dy, at_.output_gradient(l)}});
       return gradients.push_back(dy);
     }
-    const Placement placement = layouts_[l].input_gradients[i];
+    const Along placement = at_.input_gradient(l, i);
     // `adds` is one flag for all inputs, so only layers with one input add.
     if (row.adds_gradient && layers_[l].inputs.size() == 1 && !input_.numerics.reproducible)
       if (const Contribution* held = find(producer, placement);
@@ -230,7 +268,7 @@ class BackwardPass {
 
   const PlanInput& input_;
   const std::vector<LayerSpec>& layers_;
-  const std::vector<Layout>& layouts_;
+  const detail::LayerPlacements& at_;
   detail::PassTensors& tensors_;
   detail::ForwardPass& forward_;
   std::map<Size, std::set<Size>> users_;  ///< by storage, the layers whose gradient it holds
@@ -242,9 +280,10 @@ class BackwardPass {
 
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks) {
+  const detail::LayerPlacements placements{layouts, context_layouts(input)};
   detail::PassTensors tensors(input);
-  detail::ForwardPass forward(input, layouts, tensors);
-  BackwardPass backward(input, layouts, tensors, forward);
+  detail::ForwardPass forward(input, placements, tensors);
+  BackwardPass backward(input, placements, tensors, forward);
   forward.add_batch();
   for (const Range& layers : chunks) {
     const SlotId gradient = forward.lower(layers);

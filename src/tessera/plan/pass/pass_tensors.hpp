@@ -24,7 +24,7 @@ class PassTensors {
   explicit PassTensors(const PlanInput& input)
       : input_(input),
         samples_(first_microbatch_samples(input)),
-        splits_layers_(input.mesh.size_of("model") > 1) {}
+        first_{input.mesh.size_of("model"), 0, input.mesh.size_of("context"), 0} {}
 
   PassPlan take() { return std::move(pass_); }
   ChunkPass& chunk() { return pass_.chunks.back(); }
@@ -43,38 +43,56 @@ class PassTensors {
   static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
 
   /// Returns true if the axis `model` has several ranks.
-  bool splits_layers() const { return splits_layers_; }
-  /// Returns true if a tensor can be read with the placement `needed` along `model` as it is.
-  bool as_needed(SlotId id, Placement needed) const {
-    return !splits_layers_ || slot(id).along_model == needed;
+  bool splits_layers() const { return first_.model_ranks > 1; }
+  bool splits_positions() const { return first_.context_ranks > 1; }
+  /// Returns true if tensors with these placements are the same on this mesh.
+  bool alike(Along a, Along b) const {
+    return (!splits_layers() || a.model == b.model) &&
+           (!splits_positions() || a.context == b.context);
   }
-  /// Returns the type of a tensor with this placement. Terms of a sum over `model` have the state
+  /// Returns true if a tensor can be read with the placements `needed` as it is.
+  bool as_needed(SlotId id, Along needed) const { return alike(slot(id).along(), needed); }
+  /// Returns the type of a tensor with these placements. Terms of a sum over ranks have the state
   /// type, all other tensors the compute type.
-  DType type_of(Placement along_model) const {
-    return splits_layers_ && along_model.is_partial() ? input_.state_type : input_.compute_type;
+  DType type_of(Along along) const {
+    const bool is_term = (splits_layers() && along.model.is_partial()) ||
+                         (splits_positions() && along.context.is_partial());
+    return is_term ? input_.state_type : input_.compute_type;
   }
 
   /// Adds a slot and returns its position. It is Shard(0) along the batch axes. It
   /// shares the memory of `in_memory_of` if that is given; else it gets a storage of its own,
-  /// unless it is the batch, which is not in the frame. The first overload uses
-  /// type_of(along_model).
-  SlotId add(std::string path, TensorRole role, Extent of, Placement along_model,
+  /// unless it is the batch, which is not in the frame. The first overload uses type_of(along).
+  SlotId add(std::string path, TensorRole role, Extent of, Along along,
              SlotId in_memory_of = no_slot);
-  SlotId add(std::string path, TensorRole role, Extent of, Placement along_model, DType type,
+  SlotId add(std::string path, TensorRole role, Extent of, Along along, DType type,
              SlotId in_memory_of = no_slot);
 
-  /// Emits the redistribution of `from` to `to` along `model`, and a conversion if their types
-  /// differ. `may_overwrite`: no later action reads `from`.
+  /// Emits the redistributions of `from` to `to`, one for each axis along which their placements
+  /// differ, and a conversion if their types differ. `may_overwrite`: no later action reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
+  /// True if keys and values go round the ranks of `context`.
+  bool rings(const LayerSpec& layer) const {
+    return splits_positions() && layer.inputs.size() > 1 && row_of(layer).shared_rows != nullptr &&
+           input_.context_attention == ContextAttention::ring;
+  }
+  Size ring_size() const { return first_.context_ranks; }
+  /// Adds a slot like that of keys and values, for those of the rank `shift` places before or, with
+  /// the role `gradient`, for their gradients in the state type.
+  SlotId add_shifted(SlotId keys, TensorRole role, Size shift);
+  /// Emits the start or the finish of the messages by which `from` goes to the next rank of
+  /// `context`, and `to` comes from the one before.
+  void pass_on(SlotId from, SlotId to, Phase phase);
+
   /// Emits the addition of `from` to `to` or, without `adds`, a copy or conversion.
   void accumulate(SlotId from, SlotId to, bool adds);
 
  private:
-  Shape group_of(const Slot& slot) const;
+  Size packed(const Slot& from, Along after) const;
 
   const PlanInput& input_;
-  Size samples_;  ///< samples of the first microbatch on all ranks together
-  bool splits_layers_;
+  Size samples_;     ///< samples of the first microbatch on all ranks together
+  AlongRank first_;  ///< the rank with the largest blocks
   PassPlan pass_;
   List list_ = &ChunkPass::forward;
 };

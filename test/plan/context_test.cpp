@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls and work of a transformer whose 7 positions are split over 3 ranks of `context`: 3, 2, 2.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/nn/models/models.hpp>
+
+#include "expect_error.hpp"
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+using plan_test::calls_of;
+
+PlanInput split_input(ContextAttention attention, Size positions = 7, Size ranks = 3) {
+  PlanInput input = plan_test::tutorial({{"context", ranks}});
+  input.model =
+      transformer({.vocabulary = 5, .context = positions, .width = 12, .heads = 6, .blocks = 1});
+  input.loss = LossKind::cross_entropy;
+  input.batch_size = input.samples = 2;
+  input.context_attention = attention;
+  return input;
+}
+
+std::string gradients_of(const PlanInput& input) {
+  return "context all_reduce 1 x, " + std::to_string(input.model.num_parameters() * 4) + " B; ";
+}
+
+// Keys and values of all positions: (14, 24). They stay until backward, as the last gathered
+// tensor.
+TEST(ContextCalls, GatherKeysAndScatterTheirGradients) {
+  const PlanInput input = split_input(ContextAttention::gather);
+  const std::string bytes = std::to_string(14 * 24 * 4);
+  EXPECT_EQ(calls_of(input), gradients_of(input) + "context reduce_scatter 1 x, " + bytes +
+                                 " B; context all_gather 1 x, " + bytes + " B");
+}
+
+// A position of both samples has 2 * 24 numbers. Keys make two hops each way, gradients three.
+TEST(ContextCalls, SendEveryPartRoundTheRing) {
+  const PlanInput input = split_input(ContextAttention::ring);
+  const auto bytes = [](Size positions) { return std::to_string(positions * 2 * 24 * 4); };
+  EXPECT_EQ(calls_of(input), gradients_of(input) + "context send 7 x, " +
+                                 bytes(2 * (3 + 2) + 3 + 2 + 2) + " B; context receive 7 x, " +
+                                 bytes(2 * (2 + 2) + 2 + 2 + 3) + " B");
+  EXPECT_EQ(calls_of(input, {.steps = 1}, 1),
+            gradients_of(input) + "context send 7 x, " + bytes(2 * (2 + 3) + 2 + 3 + 2) +
+                " B; context receive 7 x, " + bytes(2 * (3 + 2) + 3 + 2 + 2) + " B");
+}
+
+// A rank's block of q, k, v (36 columns) goes there twice, that of dy once; y and the gradient of
+// q, k, v come back from a third of the columns.
+TEST(ContextCalls, ExchangePositionsForHeads) {
+  const PlanInput input = split_input(ContextAttention::all_to_all);
+  const Size own = 3 * 2, all = 7 * 2;
+  EXPECT_EQ(calls_of(input), gradients_of(input) + "context all_to_all 5 x, " +
+                                 std::to_string((own * (36 + 36 + 12) + all * (4 + 12)) * 4) +
+                                 " B");
+}
+
+TEST(ContextWork, ZigzagSharesAreEqualWorkUnderTheMask) {
+  for (const bool zigzag : {true, false}) {
+    PlanInput input = split_input(ContextAttention::gather, 1024, 4);
+    input.zigzag = zigzag;
+    const std::vector<PassCount> flops = make_plan(input).flops_along_context();
+    ASSERT_EQ(flops.size(), 4);
+    if (zigzag)
+      for (const PassCount& part : flops) EXPECT_EQ(part.total(), flops[0].total());
+    else
+      EXPECT_GT(flops[3].total(), 1.5 * flops[0].total());
+  }
+}
+
+TEST(ContextWork, EverySharePositionHasOneRank) {
+  for (const Size total : {1, 5, 7, 16, 29})
+    for (const Size ways : {1, 2, 3, 8})
+      for (const bool zigzag : {true, false}) {
+        std::vector<int> owners(static_cast<std::size_t>(total));
+        for (Size part = 0; part < ways; ++part) {
+          const PositionShare share{total, ways, part, zigzag};
+          Size held = 0;
+          for (const Size number : {0, 1})
+            for (Size i = 0; i < share.run(part, number).count; ++i, ++held)
+              ++owners.at(static_cast<std::size_t>(share.run(part, number).begin + i));
+          EXPECT_EQ(held, share.count(part));
+        }
+        EXPECT_EQ(owners, std::vector<int>(owners.size(), 1)) << total << " over " << ways;
+      }
+}
+
+TEST(ContextRules, RejectModelsThatNeedWholeSamples) {
+  PlanInput input = plan_test::tutorial({{"context", 2}});
+  input.loss = LossKind::mse;
+  const auto error = [&] { return test::error_of([&] { make_plan(input); }); };
+  EXPECT_NE(error().find("has one position per sample"), std::string::npos);
+  input.model = fno({.grid = 5, .modes = 2, .width = 3, .layers = 1, .projection = 4});
+  EXPECT_NE(error().find("needs whole samples"), std::string::npos);
+  input = split_input(ContextAttention::all_to_all, 8, 4);
+  EXPECT_NE(error().find("the 6 heads of a rank of model"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
