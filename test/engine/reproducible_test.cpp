@@ -288,6 +288,7 @@ TEST(ReproducibleRules, MeshesThatSplitGrainsAreRejected) {
   EXPECT_EQ(rejection(with({{"data", 3}})),
             "numerics.reproducible = true: needs a power of two of parts of the batch, but 3 ranks "
             "of the batch x training.microbatches = 1 are 3; the nearest are 2 and 4");
+  EXPECT_NE(rejection(with({{"context", 2}})), "");
   EXPECT_EQ(rejection(with({{"data", 16}})),
             "numerics.grains = 8: must be at least 16: 16 ranks of the batch x "
             "training.microbatches = 1");

@@ -165,6 +165,11 @@ void check_grains(const PlanInput& input) {
     if (!is_power_of_two(value))
       throw ConfigError(key, std::to_string(value), "must be a power of two");
   const Size parts = input.batch_ranks() * input.microbatches;
+  if (const Size ranks = input.mesh.size_of("context"); ranks > 1)
+    throw ConfigError("numerics.reproducible", "true",
+                      "is not possible with the mesh axis context = {}, whose ranks sum over the "
+                      "positions of a sample; use 1",
+                      ranks);
   const std::string product = fmt::format("{} of the batch x training.microbatches = {}",
                                           counted(input.batch_ranks(), "rank"), input.microbatches);
   if (!is_power_of_two(parts))
