@@ -141,10 +141,13 @@ std::string table_text(std::vector<TextColumn> columns) {
                       column.cells.front());
     return column.may_fold;
   });
+  std::set<std::string> narrow;  // titles of columns that are as wide as these
   while (width_of(columns) > table_width) {
-    const auto most = std::max_element(columns.begin(), columns.end(), [](auto& a, auto& b) {
-      return std::pair(a.spare, a.is_text ? width_of(a) : 0) <
-             std::pair(b.spare, b.is_text ? width_of(b) : 0);
+    const auto width_to_cut = [&](const TextColumn& column) {
+      return column.is_text && !narrow.contains(column.title) ? width_of(column) : 0;
+    };
+    const auto most = std::max_element(columns.begin(), columns.end(), [&](auto& a, auto& b) {
+      return std::pair(a.spare, width_to_cut(a)) < std::pair(b.spare, width_to_cut(b));
     });
     const std::size_t too_wide = width_of(columns) - table_width, own = width_of(*most);
     if (most->spare > 0) {
@@ -152,7 +155,9 @@ std::string table_text(std::vector<TextColumn> columns) {
       continue;
     }
     shorten(*most, std::max<std::size_t>(8, own - std::min(own, too_wide)));
-    if (width_of(*most) == own) break;  // a title is as wide
+    if (width_of(*most) < own) continue;
+    if (width_to_cut(*most) == 0) break;
+    narrow.insert(most->title);
   }
   std::string text = wrapped(above, ", ", "");
   if (!text.empty()) text += "\n";

@@ -60,6 +60,10 @@ for file in "$inputs"/*.toml; do
       mesh=(--mesh "fsdp=2,model=2")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather)
       ;;
+    context)
+      small=(--set model.transformer.context=15 --set model.transformer.width=16 --set model.transformer.inner_width=16)
+      traffic=(context:send context:receive context:all_reduce)
+      ;;
     pinn)
       small=(--set data.samples=64 --set data.validation_samples=16 --set training.batch_size=16 --set training.num_epochs=2
         --set training.validate_every=1)

@@ -240,7 +240,7 @@ TEST_P(Reproducible, SameBitsWithEverySchedule) {
     return one;
   }();
   const Bits expected = train_on_one_rank<float>(base);
-  if (ranks() < 2 || ranks() > 4) GTEST_SKIP() << "2 to 4 ranks are enough";
+  if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";
   for (const PipelineSchedule schedule :
        {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
         PipelineSchedule::zero_bubble}) {
@@ -253,6 +253,7 @@ TEST_P(Reproducible, SameBitsWithEverySchedule) {
 }
 
 TEST_P(Reproducible, WarmStepsAllocateNothing) {
+  if (!is_power_of_two(ranks())) GTEST_SKIP() << "needs a power of two of ranks";
   Experiment one = on_mesh(setup(), {{"data", ranks()}}, "data");
   train_test::expect_no_allocation_when_warm<float>(one);
 }

@@ -38,6 +38,12 @@ def with_a_series(result):
 
 
 class Mixed(WithDirectory):
+    def copy(self, *arguments):
+        """Copies results without those of other libraries, whose ratios are of one launch."""
+        results = super().copy(*arguments)
+        (results / "peers.json").unlink(missing_ok=True)
+        return results
+
     def page_with(self, change, *options):
         results = self.copy(with_a_series)
         change_json(results / SECOND, change)

@@ -149,7 +149,7 @@ TEST(Metrics, AFullDiskDoesNotStopTheTraining) {
   const std::string reason = file + ": cannot write to it: No space left on device";
   EXPECT_EQ(metrics.metrics_not_written, is_first ? reason : "");
   EXPECT_EQ(warning, is_first
-                         ? "tessera: warning: " + reason + "; training continues without metrics\n"
+                         ? "tessera: warning: " + reason + "; training continues without metrics and hashes\n"
                          : "");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include <Kokkos_Core.hpp>
@@ -28,6 +29,17 @@ struct ExponentialTraits<double> {
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
 };
 
+/// Returns a b + c, with one rounding where that is one instruction.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T multiply_add(T a, T b, T c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__CUDA_ARCH__)
+  using std::fma;
+  return fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 /// Returns 1 / k!.
 template <class T>
 constexpr T inverse_factorial(int k) {
@@ -44,7 +56,7 @@ KOKKOS_FORCEINLINE_FUNCTION T exponential_series(T r) {
   if constexpr (k == ExponentialTraits<T>::degree)
     return coefficient;
   else
-    return exponential_series<T, k + 1>(r) * r + coefficient;
+    return multiply_add(exponential_series<T, k + 1>(r), r, coefficient);
 }
 
 /// exp(y) = power (1 + rest), power = 2^n.
@@ -62,9 +74,9 @@ KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y) {
   constexpr T shift = T(1.5) * static_cast<T>(Bits(1) << Traits::mantissa_bits);
   constexpr T lowest = Traits::lowest;
   y = y < lowest ? lowest : y;
-  const T shifted = y * T(1.44269504088896340736) + shift;
+  const T shifted = multiply_add(y, T(1.44269504088896340736), shift);
   const T n = shifted - shift;
-  const T r = (y - n * Traits::ln2_high) - n * Traits::ln2_low;
+  const T r = multiply_add(-n, T(Traits::ln2_low), multiply_add(-n, T(Traits::ln2_high), y));
   const T sum = exponential_series<T, 1>(r);
   const Bits bits = (Kokkos::bit_cast<Bits>(shifted) + Traits::bias) << Traits::mantissa_bits;
   return {Kokkos::bit_cast<T>(bits), sum * r};
