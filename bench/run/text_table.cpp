@@ -60,8 +60,11 @@ std::string short_key(std::string key) {
 }
 
 void shorten(TextColumn& column, std::size_t width) {
-  for (std::string& cell : column.cells)
-    if (cell.size() > width) cell = cell.substr(0, width - 2) + "..";
+  const auto cut = [&](std::string& text) {
+    if (text.size() > width) text = text.substr(0, width - 2) + "..";
+  };
+  cut(column.title);
+  for (std::string& cell : column.cells) cut(cell);
 }
 
 }  // namespace
@@ -141,13 +144,10 @@ std::string table_text(std::vector<TextColumn> columns) {
                       column.cells.front());
     return column.may_fold;
   });
-  std::set<std::string> narrow;  // titles of columns that are as wide as these
   while (width_of(columns) > table_width) {
-    const auto width_to_cut = [&](const TextColumn& column) {
-      return column.is_text && !narrow.contains(column.title) ? width_of(column) : 0;
-    };
-    const auto most = std::max_element(columns.begin(), columns.end(), [&](auto& a, auto& b) {
-      return std::pair(a.spare, width_to_cut(a)) < std::pair(b.spare, width_to_cut(b));
+    const auto most = std::max_element(columns.begin(), columns.end(), [](auto& a, auto& b) {
+      return std::pair(a.spare, a.is_text ? width_of(a) : 0) <
+             std::pair(b.spare, b.is_text ? width_of(b) : 0);
     });
     const std::size_t too_wide = width_of(columns) - table_width, own = width_of(*most);
     if (most->spare > 0) {
@@ -155,9 +155,7 @@ std::string table_text(std::vector<TextColumn> columns) {
       continue;
     }
     shorten(*most, std::max<std::size_t>(8, own - std::min(own, too_wide)));
-    if (width_of(*most) < own) continue;
-    if (width_to_cut(*most) == 0) break;
-    narrow.insert(most->title);
+    if (width_of(*most) == own) break;
   }
   std::string text = wrapped(above, ", ", "");
   if (!text.empty()) text += "\n";
