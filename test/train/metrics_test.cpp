@@ -148,9 +148,9 @@ TEST(Metrics, AFullDiskDoesNotStopTheTraining) {
   const bool is_first = Communicator::world().rank() == 0;
   const std::string reason = file + ": cannot write to it: No space left on device";
   EXPECT_EQ(metrics.metrics_not_written, is_first ? reason : "");
-  EXPECT_EQ(warning, is_first
-                         ? "tessera: warning: " + reason + "; training continues without metrics and hashes\n"
-                         : "");
+  EXPECT_EQ(warning, is_first ? "tessera: warning: " + reason +
+                                    "; training continues without metrics and hashes\n"
+                              : "");
 }
 
 TEST(Progress, RanksMustAgreeOnIt) {

@@ -136,7 +136,8 @@ struct OptimizerStep<T>::Operations {
     const Size first = sums.places().first_norm();
     sums.clear(first, square_limbs);
     for (const Range& range : step.unique_)
-      step.squares_.add<State>(step.gradients_.range(range), step.largest_, sums.all(), first);
+      step.squares_.template add<State>(step.gradients_.range(range), step.largest_, sums.all(),
+                                        first);
     const auto limbs =
         sums.reduce<square_limbs>(step.communicators_[action.call->ranks], first, ReduceOp::sum);
     return step.squares_.total(limbs, step.largest_);
