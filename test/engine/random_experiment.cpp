@@ -22,7 +22,7 @@ Size random_size(Random& random) {
 }
 
 std::vector<Axis> random_mesh(Random& random, Size ranks) {
-  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline"};
+  std::vector<std::string> names = {"data", "fsdp", "expert", "model", "pipeline"};
   std::vector<Axis> axes;
   Size left = ranks;
   for (Size count = random.number(1, 4); count > 0; --count) {
@@ -79,6 +79,13 @@ void randomize_transformer(Random& random, Experiment& setup) {
                              .heads = heads,
                              .blocks = random.number(1, 2),
                              .inner_width = random_size(random)};
+  if (random.once_in(2)) {
+    TransformerConfig& model = setup.model.transformer;
+    model.experts = random_size(random);
+    model.top_k = random.number(1, std::min<Size>(model.experts, 3));
+    model.capacity_factor = random.one_of(std::array{0.0, 0.5, 1.0, 1.5});
+    model.balance_loss = random.one_of(std::array{0.0, 0.1});
+  }
   setup.data.kind = random.once_in(2) ? DataKind::copy_task : DataKind::random;
   setup.training.loss = LossKind::cross_entropy;
 }
@@ -209,9 +216,10 @@ void randomize_sharding(Random& random, Experiment& setup) {
 }
 
 /// Draws half precision for one in three experiments, with plain SGD and visible steps. An
-/// optimizer that divides by a gradient's size would turn its rounding error into a full step.
+/// optimizer that divides by a gradient's size would turn its rounding error into a full step, and
+/// a router may choose another expert.
 void randomize_precision(Random& random, Experiment& setup) {
-  if (!random.once_in(3)) return;
+  if (!random.once_in(3) || setup.model.transformer.experts > 0) return;
   TrainingConfig& training = setup.training;
   setup.model.dtype = DType::float32;
   training.distributed.mixed_precision =
@@ -242,13 +250,20 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 Experiment random_experiment(Random& random, Size ranks) {
   // A random configuration may have no row-parallel layer with a successor, heads or frequencies
   // that `model` does not divide evenly, or fewer units than stages.
-  const std::vector<std::string_view> may_be_rejected{
-      "distributed.sequence_parallel",      "model.transformer.heads",    "model.fno.modes",
-      "distributed.pipeline_parallel_size", "distributed.virtual_stages", "distributed.schedule"};
+  const std::vector<std::string_view> may_be_rejected{"distributed.sequence_parallel",
+                                                      "model.transformer.heads",
+                                                      "model.transformer.experts",
+                                                      "model.fno.modes",
+                                                      "distributed.pipeline_parallel_size",
+                                                      "distributed.virtual_stages",
+                                                      "distributed.schedule"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks);
     Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));
-    randomize_model(random, setup);
+    const auto& names = setup.training.distributed.mesh_axis_names;
+    const bool has_expert = std::find(names.begin(), names.end(), "expert") != names.end();
+    do randomize_model(random, setup);
+    while (has_expert && setup.model.transformer.experts == 0);
     randomize_training(random, setup);
     randomize_sharding(random, setup);
     std::string wrong = rejection(setup);

@@ -47,6 +47,7 @@ class PassRegions {
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
     : plan_(plan),
+      rank_(mesh.rank()),
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
@@ -120,10 +121,17 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
     return Range{part.begin * positions, part.count * positions};
   };
   const ModelSpec& model = plan_.input.model;
+  Size group_samples = part.count;
+  if (plan_.input.mesh.size_of("expert") > 1) {
+    group_samples = 0;
+    for (const Size own : expert_samples(plan_.input, batch.global_samples, rank_))
+      group_samples += balanced_split(own, plan_.input.microbatches, number).count;
+  }
   return {rows_of(batch.x, rows(model.input_positions)),
           rows_of(batch.y, rows(model.output_positions())),
           part.count,
           batch.first + part.begin,
+          group_samples,
           batch.global_samples,
           number,
           batch.from_prior};
@@ -191,9 +199,13 @@ template <class T>
 auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
   BatchFacts<State> facts{now.microbatch.x, now.microbatch.first, optimizer_step_.steps()};
   facts.from_prior = now.microbatch.from_prior;
-  if (action.is(StepOperation::forward) && !action.recomputes &&
-      row_of(operands_.layer(action.index)).adds_loss)
-    facts.loss = sums_.all().data() + loss_slot(now, 0) + 1;
+  if (action.is(StepOperation::forward) && !action.recomputes) {
+    const LayerSums before = sums_of(plan_.input.model, action.index);
+    if (row_of(operands_.layer(action.index)).adds_loss)
+      facts.loss = sums_.all().data() + loss_slot(now, 0) + 1 + before.losses;
+    if (now.targets.data() != nullptr)  // not in an evaluation
+      facts.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
+  }
   facts.gradient_scale =
       static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.microbatch));
   return facts;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members of Engine that execute actions on tensors between layers: redistributions, sums, messages
 // and losses.
+#include <algorithm>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
@@ -33,10 +35,20 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
     const Vector<E> data =
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
-    redistribute_along(communicators_[RankSet::model], slot.along_model,
-                       stage_.slots[to].along_model,
-                       {batch.samples * slot.positions, slot.shape[1]}, data, flat(tensor(to)),
-                       scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
+    const Vector<E> packed = scratch == no_slot ? Vector<E>() : flat(tensor(scratch));
+    const Slot& after = stage_.slots[to];
+    if (slot.experts == after.experts)
+      return redistribute_along(communicators_[RankSet::model], slot.along_model, after.along_model,
+                                {batch.samples * slot.positions, slot.shape[1]}, data,
+                                flat(tensor(to)), packed);
+    // The rank's columns along `model`, of (samples, positions, experts, width).
+    const Size width = slot.shape[1] / std::max(slot.experts, after.experts);
+    const Size columns = slot.experts == 0 ? source.extent(1) : tensor(to).extent(1);
+    const Placement by_experts = Placement::shard(2);
+    redistribute_along(communicators_[RankSet::expert], slot.experts > 0 ? by_experts : by_rows,
+                       slot.experts > 0 ? by_rows : by_experts,
+                       {batch.group_samples, slot.positions, columns / width, width}, data,
+                       flat(tensor(to)), packed);
   };
   if (frame_.has_compute_type(from))
     run(frame_.read(from, batch), [&](SlotId id) { return frame_(id, batch); });

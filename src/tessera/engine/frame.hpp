@@ -16,6 +16,7 @@ struct Microbatch {
   Matrix<const T> x, y;     ///< rows of its samples; columns as in Batch
   Size samples = 0;         ///< samples of this rank in the microbatch
   Size first = 0;           ///< number of its first sample in the whole batch
+  Size group_samples = 0;   ///< samples of all ranks along `expert` in the microbatch
   Size global_samples = 0;  ///< samples of the whole batch, not of the microbatch
   Size number = 0;          ///< number of the microbatch
   bool from_prior = false;  ///< BatchFacts::from_prior
@@ -33,7 +34,9 @@ class Frame {
       : stage_(plan.stage(rank)),
         memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)),
         model_ranks_(plan.input.mesh.size_of("model")),
-        coordinate_(plan.model_coordinate(rank)) {}
+        coordinate_(plan.model_coordinate(rank)),
+        expert_ranks_(plan.input.mesh.size_of("expert")),
+        expert_coordinate_(plan.expert_coordinate(rank)) {}
 
   /// Returns true if a slot has the compute type; else it has the state type.
   bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
@@ -70,10 +73,17 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
+    const Size samples = slot.experts > 0 ? batch.group_samples : batch.samples;
     return alias_matrix(
         reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
-        share(batch.samples * slot.positions, slot.along_model.is_shard(0)),
-        share(slot.shape[1], slot.along_model.is_shard(1)));
+        share(samples * slot.positions, slot.along_model.is_shard(0)),
+        of_experts(slot, share(slot.shape[1], slot.along_model.is_shard(1))));
+  }
+
+  Size of_experts(const Slot& slot, Size columns) const {
+    if (slot.experts == 0) return columns;
+    const Size width = slot.shape[1] / slot.experts;
+    return balanced_split(columns / width, expert_ranks_, expert_coordinate_).count * width;
   }
 
   Size share(Size extent, bool split) const {
@@ -82,7 +92,7 @@ class Frame {
 
   const StagePlan& stage_;
   Vector<char> memory_;
-  Size model_ranks_, coordinate_;
+  Size model_ranks_, coordinate_, expert_ranks_, expert_coordinate_;
 };
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -52,8 +53,14 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank),         plan.batch_samples(rank).count, plan.input.microbatches,
-          plan.input.rank_grains(), plan.model_coordinate(rank),    plan.stage_number(rank)};
+  return {plan.state(rank),
+          plan.batch_samples(rank).count,
+          plan.input.microbatches,
+          plan.input.rank_grains(),
+          plan.model_coordinate(rank),
+          plan.stage_number(rank),
+          plan.expert_coordinate(rank),
+          expert_samples(plan.input, plan.input.batch_size, rank)};
 }
 
 std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
@@ -70,10 +77,15 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
 }
 
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  const Shape whole{sizes.samples_of(microbatch) * slot.positions, slot.shape[1]};
-  return num_elements(parameter_block(whole, slot.along_model, plan.input.mesh.size_of("model"),
-                                      sizes.model_coordinate)
-                          .extent);
+  const MeshShape& mesh = plan.input.mesh;
+  const Size samples =
+      slot.experts > 0 ? sizes.group_samples_of(microbatch) : sizes.samples_of(microbatch);
+  Block own = parameter_block({samples * slot.positions, slot.shape[1]}, slot.along_model,
+                              mesh.size_of("model"), sizes.model_coordinate);
+  if (slot.experts > 0)
+    own = expert_block(own, 1, slot.shape[1] / slot.experts, mesh.size_of("expert"),
+                       sizes.expert_coordinate);
+  return num_elements(own.extent);
 }
 
 namespace {
@@ -144,7 +156,8 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
       collector.add(call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums",
                     Cadence::check);
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
-  collector.add(RankSet::mesh, Operation::all_reduce, report_values * size_of(DType::float64),
+  collector.add(RankSet::mesh, Operation::all_reduce,
+                (report_values + sums_of(plan.input.model).routing) * size_of(DType::float64),
                 "loss and norm", Cadence::report);
   if (plan.input.hashes_steps)
     collector.add(RankSet::mesh, Operation::all_reduce,

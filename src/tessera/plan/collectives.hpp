@@ -54,9 +54,19 @@ struct CallSizes {
   Size grains = 1;  ///< PlanInput::rank_grains()
   Size model_coordinate = 0;
   Size stage = 0;  ///< number of the rank's pipeline stage
+  Size expert_coordinate = 0;
+  /// tessera::expert_samples() of the whole batch; `samples` is among them.
+  std::vector<Size> expert_samples{};
   /// Returns the number of the rank's samples in a microbatch.
   Size samples_of(Size microbatch) const {
     return split_in_grains(samples, grains, microbatches, microbatch).count;
+  }
+  /// Returns the same number for all ranks along `expert` together.
+  Size group_samples_of(Size microbatch) const {
+    Size sum = 0;
+    for (const Size own : expert_samples)
+      sum += balanced_split(own, microbatches, microbatch).count;
+    return sum;
   }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
@@ -88,7 +98,7 @@ void for_each_distinct(const std::vector<Action>& list, const Repetition& repeat
   };
   once(list.begin(), first);
   for (const Range& run :
-       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, {sizes.samples}))
+       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, sizes.expert_samples))
     for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
   once(rest, list.end());
 }

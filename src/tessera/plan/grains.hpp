@@ -19,11 +19,16 @@ Size batch_coordinate(const PlanInput& input, Size rank);
 /// one batch axis after the other, or whole grains.
 Range batch_share(const PlanInput& input, Size batch, Size rank);
 
+/// Returns the numbers of samples of the ranks along `expert` that exchange rows with `rank`.
+std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank);
+
 /// Returns the samples of a microbatch of `rank`, counted from the rank's first one.
 Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch);
 
-/// Returns the samples of the first microbatch, the largest one, over all ranks.
+/// Returns the samples of the first microbatch, the largest one, over all ranks, and over the first
+/// ranks along `expert`.
 Size first_microbatch_samples(const PlanInput& input);
+Size first_group_samples(const PlanInput& input);
 
 /// Returns the blocks in which a layer sums on one rank. All are 1 unless sums have a fixed order.
 /// `layout` is the layer's on this mesh.

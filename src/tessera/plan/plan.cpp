@@ -42,8 +42,10 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
               parameter.along_model,
               input.state_type,
               1,
+              parameter.experts,
               number++};
     if (model) slot.placements[*model] = parameter.along_model;
+    if (slot.experts > 0) slot.placements[*input.mesh.find("expert")] = by_rows;
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
       slot.path = parameter.path + suffix;
@@ -135,20 +137,39 @@ Size Plan::model_coordinate(Size rank) const {
   return model ? input.mesh.coordinate(rank, *model) : 0;
 }
 
+Size Plan::expert_coordinate(Size rank) const {
+  const auto expert = input.mesh.find("expert");
+  return expert ? input.mesh.coordinate(rank, *expert) : 0;
+}
+
+bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
+  const std::vector<std::string> sharded = shard_axes(input.strategy, input.mesh);
+  const bool is_split =
+      parameter.experts > 0 || std::find(sharded.begin(), sharded.end(), "expert") != sharded.end();
+  return (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) ||
+         (!is_split && expert_coordinate(rank) > 0);
+}
+
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
-  return tessera::local_layers(input, layouts, model_coordinate(rank));
+  return tessera::local_layers(input, layouts, model_coordinate(rank), expert_coordinate(rank));
 }
 
 Block Plan::block(Size rank, const ParameterPlan& parameter) const {
-  return parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
-                         model_coordinate(rank));
+  Block block = parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
+                                model_coordinate(rank));
+  if (parameter.experts == 0) return block;
+  return expert_block(std::move(block), 0, parameter.shape[0] / parameter.experts,
+                      input.mesh.size_of("expert"), expert_coordinate(rank));
 }
 
 StatePlan Plan::state(Size rank) const {
   const MeshShape& mesh = input.mesh;
-  const std::vector<std::size_t> axes = mesh.effective(shard_axes(input.strategy, mesh));
-  return plan_state(input, stage(rank).parameters.buckets, mesh.group_size(axes),
-                    mesh.coordinate(rank, axes));
+  const auto shard = [&](RankSet ranks) {
+    const std::vector<std::size_t> axes = mesh.effective(axes_of(ranks, input));
+    return Shard{mesh.group_size(axes), mesh.coordinate(rank, axes)};
+  };
+  return plan_state(input, stage(rank).parameters.buckets, shard(RankSet::shard),
+                    shard(RankSet::expert_shard));
 }
 
 std::vector<Range> Plan::unique_gradients(Size rank) const {
@@ -156,7 +177,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   const ParameterLayout& layout = stage(rank).parameters;
   std::vector<Range> unique;
   for (const ParameterPlan& parameter : layout.parameters) {
-    if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
+    if (is_copy(rank, parameter)) continue;
     const Size elements = num_elements(block(rank, parameter).extent);
     const Range added = own.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (added.count == 0) continue;
@@ -186,9 +207,12 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
     details.push_back(name_of(stage.parameters.buckets[action.index], stage.parameters.units));
   if (row.subject == ActionSubject::tensor)
     details.push_back(stage.slots[operands.to != no_slot ? operands.to : operands.from].path);
-  if (action.is(StepOperation::redistribute))
-    details.emplace_back(name_of(
-        transition(stage.slots[operands.from].along_model, stage.slots[operands.to].along_model)));
+  if (action.is(StepOperation::redistribute)) {
+    const Slot &from = stage.slots[operands.from], &to = stage.slots[operands.to];
+    details.emplace_back(name_of(from.experts != to.experts
+                                     ? Transition::all_to_all
+                                     : transition(from.along_model, to.along_model)));
+  }
   if (action.peer >= 0) details.push_back(fmt::format("stage {}", action.peer));
   if (row.of_microbatch && plan.input.microbatches > 1)
     details.push_back(fmt::format("m{}", action.microbatch));
@@ -212,6 +236,7 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
                      ? square_sums
                      : static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
+  sums.routing = sums_of(input.model).routing;
   return sums;
 }
 

@@ -31,7 +31,9 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
 }
 
 /// Three (positions, positions) squares: see Attention::square.
-Size attention_scratch(const LayerSpec& layer) { return 3 * layer.positions * layer.positions; }
+Size attention_scratch(const LayerSpec& layer, Size) {
+  return 3 * layer.positions * layer.positions;
+}
 
 /// Row i: p = softmax(scale s) over the columns up to i, and 0 in the others. Overwrites s; p may
 /// alias s.

@@ -25,13 +25,17 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the model's layers with the extents that they have at this coordinate along `model`.
+/// Returns the model's layers with the extents that they have at these coordinates along `model`
+/// and `expert`, and LayerSpec::experts of layers that `expert` splits.
 /// Throws Error (usage) if the local extents of a layer do not match.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size coordinate);
+                                    Size coordinate, Size expert_coordinate = 0);
 
 /// Returns the block of a tensor on the rank with this coordinate of `model_ranks` ranks along
 /// `model`: a balanced split if `along_model` is Shard, else the whole tensor.
 Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks, Size coordinate);
+/// Returns the part of a block that a rank along `expert` has: whole experts, which have `width`
+/// indices of dimension `dim` each.
+Block expert_block(Block block, std::size_t dim, Size width, Size ranks, Size coordinate);
 
 }  // namespace tessera

@@ -31,6 +31,9 @@ struct Slot {
   Placement along_model{};  ///< placement along `model`; also set for a mesh without that axis
   DType type = DType::float32;
   Size positions = 1;  ///< rows per sample, for a tensor of a batch
+  /// If `expert` splits the tensor's columns, or the first dimension of a parameter, by experts:
+  /// their number. Such a tensor of a batch has the rows of all ranks along `expert`.
+  Size experts = 0;
 
   // Parameters, gradients and moments lie in flat buckets (StatePlan).
   Size parameter = -1;     ///< position in ParameterLayout::parameters

@@ -115,9 +115,21 @@ SlotId ForwardPass::in_placement(Size producer, Placement needed) {
   return copy;
 }
 
-SlotId ForwardPass::add_output(Size l, Placement along_model, SlotId in_memory_of) {
-  return tensors_.add(layers_[l].name, TensorRole::activation, PassTensors::output_of(layers_[l]),
-                      along_model, in_memory_of);
+PassTensors::Extent ForwardPass::written_by(Size l) const {
+  return {layers_[l].positions, layers_[l].out, input_.split_experts(layers_[l])};
+}
+
+PassTensors::Extent ForwardPass::output_of(Size l) const {
+  PassTensors::Extent of = written_by(l);
+  for (const LayerSpec& reader : layers_)
+    if (std::find(reader.inputs.begin(), reader.inputs.end(), l) != reader.inputs.end())
+      of.experts = input_.split_experts(reader);
+  return of;
+}
+
+SlotId ForwardPass::add_output(Size l, PassTensors::Extent of, Placement along_model,
+                               SlotId in_memory_of) {
+  return tensors_.add(layers_[l].name, TensorRole::activation, of, along_model, in_memory_of);
 }
 
 SlotId ForwardPass::copy_of(SlotId raw, Placement needed, SlotId in_memory_of) {
@@ -151,7 +163,8 @@ void ForwardPass::lower_layer(Size l) {
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs.push_back(recomputes ? input_again(l, i)
                                 : in_placement(layer.inputs[i], layouts_[l].inputs[i]));
-  made_[l] = add_output(l, layouts_[l].output, replaced_input(l, inputs));
+  const SlotId output = add_output(l, written_by(l), layouts_[l].output, replaced_input(l, inputs));
+  made_[l] = output;
   if (row.saved_columns > 0) {
     const Placement rows = layouts_[l].output.is_shard(0) ? Placement::shard(0) : whole;
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
@@ -159,8 +172,10 @@ void ForwardPass::lower_layer(Size l) {
   }
   tensors_.emit({.operation = StepOperation::forward,
                  .index = l,
-                 .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
+                 .operands = {.inputs = std::move(inputs), .output = output, .saved = saved_[l]},
                  .recomputes = recomputes});
+  if (const PassTensors::Extent of = output_of(l); of.experts != written_by(l).experts)
+    tensors_.redistribute(output, made_[l] = add_output(l, of, layouts_[l].output), false);
 }
 
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
@@ -220,8 +235,9 @@ SlotId ForwardPass::lower(Range layers) {
   tensors_.begin_chunk();
   convert_x(layers);
   for (const Size l : crossing(layers.begin))
-    tensors_.chunk().inputs.push_back({made_[l] = add_output(l, sent_placement(l, layers.begin)),
-                                       tag_of(l, layers.begin, false)});
+    tensors_.chunk().inputs.push_back(
+        {made_[l] = add_output(l, output_of(l), sent_placement(l, layers.begin)),
+         tag_of(l, layers.begin, false)});
   for (Size l = layers.begin; l < layers.end(); ++l) lower_layer(l);
   for (const Size l : crossing(layers.end()))
     tensors_.chunk().outputs.push_back(

@@ -31,7 +31,12 @@ class ForwardPass {
   /// `boundary`.
   Size tag_of(Size producer, Size boundary, bool gradient) const;
 
-  /// Returns the output of a layer as the layer writes it. Recomputes an output that is not saved.
+  /// Return the extents of a layer's output as the layer writes it, and as its readers read it.
+  /// They differ at the first and at the last layer that `expert` splits.
+  PassTensors::Extent written_by(Size l) const;
+  PassTensors::Extent output_of(Size l) const;
+
+  /// Returns the output of a layer as its readers read it. Recomputes an output that is not saved.
   SlotId made(Size producer);
   /// Returns the values that a layer saves besides its output, or no_slot. Recomputes them if
   /// needed.
@@ -53,7 +58,8 @@ class ForwardPass {
   Placement sent_placement(Size producer, Size boundary) const;
   std::vector<Placement> readers_of(Size producer) const;
   SlotId in_placement(Size producer, Placement needed);
-  SlotId add_output(Size l, Placement along_model, SlotId in_memory_of = no_slot);
+  SlotId add_output(Size l, PassTensors::Extent of, Placement along_model,
+                    SlotId in_memory_of = no_slot);
   SlotId copy_of(SlotId raw, Placement needed, SlotId in_memory_of = no_slot);
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const;
   void lower_layer(Size l);

@@ -91,7 +91,7 @@ class BackwardPass {
 
   SlotId new_gradient(Size producer, Placement placement, SlotId in_memory_of = no_slot) {
     return tensors_.add(layers_[producer].name + ".gradient", TensorRole::gradient,
-                        detail::PassTensors::output_of(layers_[producer]), placement, in_memory_of);
+                        forward_.output_of(producer), placement, in_memory_of);
   }
 
   /// Returns the sum of all contributions, with the placement that the layer's backward pass needs.
@@ -125,6 +125,17 @@ class BackwardPass {
     return sum;
   }
 
+  /// Returns the gradient of a layer's output on the ranks that wrote it.
+  SlotId as_written(Size l, SlotId dy) {
+    if (forward_.output_of(l).experts == forward_.written_by(l).experts) return dy;
+    const SlotId written = tensors_.add(layers_[l].name + ".gradient", TensorRole::gradient,
+                                        forward_.written_by(l), layouts_[l].output_gradient);
+    tensors_.redistribute(dy, written, false);
+    users(dy).erase(l);
+    users(written).insert(l);
+    return written;
+  }
+
   /// Returns a slot that layer `l` may add to: `id` if no other layer needs it, else a copy.
   SlotId writable(Size l, SlotId id, Placement placement) {
     if (is_only_user(id, l)) return id;
@@ -139,7 +150,7 @@ class BackwardPass {
   void lower_layer(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
-    const SlotId dy = gradient_of(l, layouts_[l].output_gradient);
+    const SlotId dy = as_written(l, gradient_of(l, layouts_[l].output_gradient));
     contributions_[l].clear();
 
     const bool splits_weights = splits_weights_of(layer);
@@ -186,7 +197,8 @@ class BackwardPass {
     const LayerRow& row = row_of(layers_[l]);
     const SlotId dy = action.operands.output_gradient;
     std::vector<SlotId>& gradients = action.operands.input_gradients;
-    if (producer == LayerSpec::data || !needs_gradient_[producer])
+    if (producer == LayerSpec::data || !needs_gradient_[producer] ||
+        row.no_gradient_of == static_cast<int>(i))
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
       contributions.push_back({producer, {dy, layouts_[l].output_gradient}});

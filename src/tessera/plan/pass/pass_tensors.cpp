@@ -36,19 +36,24 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   for (const std::string& axis : batch_axes(input_.mesh))
     placements[*input_.mesh.find(axis)] = Placement::shard(0);
   if (const auto model = input_.mesh.find("model")) placements[*model] = along_model;
+  if (of.experts > 0) placements[*input_.mesh.find("expert")] = by_columns;
   Slot slot{.path = std::move(path),
             .role = role,
             .shape = {samples_ * of.positions, of.columns},
             .placements = placements,
             .along_model = along_model,
             .type = type,
-            .positions = of.positions};
+            .positions = of.positions,
+            .experts = of.experts};
   if (in_memory_of != no_slot) {
     slot.storage = storage_of(in_memory_of);
   } else if (role != TensorRole::batch) {
     // Rank 0 has the largest block of every tensor.
-    const Size elements = num_elements(
-        parameter_block(group_of(slot), along_model, input_.mesh.size_of("model"), 0).extent);
+    Block first = parameter_block(group_of(slot), along_model, input_.mesh.size_of("model"), 0);
+    if (slot.experts > 0)
+      first =
+          expert_block(first, 1, slot.shape[1] / slot.experts, input_.mesh.size_of("expert"), 0);
+    const Size elements = num_elements(first.extent);
     slot.storage = static_cast<Size>(pass_.storages.size());
     pass_.storages.push_back({elements * size_of(slot.type)});
   }
@@ -56,13 +61,27 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Placement 
   return next_slot() - 1;
 }
 
-/// Returns the shape of the block that a group of ranks along `model` holds together, on the first
-/// group, which holds the largest.
+/// Returns the shape of the block that a group of ranks along `model`, or along `expert` if it
+/// splits the slot, holds together, on the first group, which holds the largest.
 Shape PassTensors::group_of(const Slot& slot) const {
-  return {microbatch_samples(input_, 0, 0).count * slot.positions, slot.shape[1]};
+  Size samples = microbatch_samples(input_, 0, 0).count;
+  if (slot.experts > 0) samples = first_group_samples(input_);
+  return {samples * slot.positions, slot.shape[1]};
+}
+
+/// The messages are packed in the tensor that has the rank's own rows.
+void PassTensors::exchange(SlotId from, SlotId to) {
+  const SlotId own = slot(from).experts > 0 ? to : from;
+  const SlotId scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(own)),
+                             slot(own).along_model, slot(from).type);
+  emit({.operation = StepOperation::redistribute,
+        .operands = {.from = from, .to = to, .scratch = scratch},
+        .call = ActionCall{RankSet::expert, Operation::all_to_all, Payload::own_tensor,
+                           slot(from).type, content_of(slot(from))}});
 }
 
 void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
+  if (slot(from).experts != slot(to).experts) return exchange(from, to);
   if (slot(from).type != slot(to).type) {
     const Slot like = slot(to);
     const bool in_place = may_overwrite && like.along_model.is_replicate();

@@ -16,9 +16,10 @@ namespace tessera::detail {
 /// actions that move or add tensors.
 class PassTensors {
  public:
-  /// The extents of a tensor of a batch: `positions` rows per sample, `columns` columns.
+  /// The extents of a tensor of a batch: `positions` rows per sample, `columns` columns, and
+  /// Slot::experts.
   struct Extent {
-    Size positions, columns;
+    Size positions, columns, experts = 0;
   };
 
   explicit PassTensors(const PlanInput& input)
@@ -39,8 +40,9 @@ class PassTensors {
   SlotId next_slot() const { return static_cast<SlotId>(pass_.slots.size()); }
   const Slot& slot(SlotId id) const { return pass_.slots[id]; }
   Size storage_of(SlotId id) const { return slot(id).storage; }
-  static Extent output_of(const LayerSpec& layer) { return {layer.positions, layer.out}; }
-  static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
+  static Extent extent_of(const Slot& slot) {
+    return {slot.positions, slot.shape[1], slot.experts};
+  }
 
   /// Returns true if the axis `model` has several ranks.
   bool splits_layers() const { return splits_layers_; }
@@ -64,13 +66,15 @@ class PassTensors {
              SlotId in_memory_of = no_slot);
 
   /// Emits the redistribution of `from` to `to` along `model`, and a conversion if their types
-  /// differ. `may_overwrite`: no later action reads `from`.
+  /// differ; or along `expert`, if only one of them is split by experts. `may_overwrite`: no later
+  /// action reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
   /// Emits the addition of `from` to `to` or, without `adds`, a copy or conversion.
   void accumulate(SlotId from, SlotId to, bool adds);
 
  private:
   Shape group_of(const Slot& slot) const;
+  void exchange(SlotId from, SlotId to);
 
   const PlanInput& input_;
   Size samples_;  ///< samples of the first microbatch on all ranks together
