@@ -23,10 +23,10 @@ using train_test::expect_trains_like_its_layers;
 using train_test::Experiment;
 using train_test::on_mesh;
 
-Size world_ranks() { return Communicator::world().size(); }
+Size ranks_of_experts() { return Communicator::world().size(); }
 
 std::vector<Axes> expert_meshes() {
-  switch (world_ranks()) {
+  switch (ranks_of_experts()) {
     case 4:
       return {{{"expert", 4}},
               {{"data", 2}, {"expert", 2}},
@@ -41,7 +41,7 @@ std::vector<Axes> expert_meshes() {
               {{"fsdp", 2}, {"expert", 2}, {"model", 2}},
               {{"expert", 4}, {"model", 2}}};
     default:
-      return {{{"expert", world_ranks()}}};
+      return {{{"expert", ranks_of_experts()}}};
   }
 }
 
@@ -101,17 +101,17 @@ TEST(ExpertAxis, ClipsByTheNormOfAllExperts) {
     return metrics.epoch_losses;
   };
   const auto clipped = losses(axes, 0.05);
-  EXPECT_LE(train_test::relative_difference(clipped, losses({{"data", world_ranks()}}, 0.05)),
+  EXPECT_LE(train_test::relative_difference(clipped, losses({{"data", ranks_of_experts()}}, 0.05)),
             1e-11);
   EXPECT_GT(train_test::relative_difference(clipped, losses(axes, 1e6)), 1e-3);
 }
 
 TEST(ExpertAxis, OnAPipelineWithRecomputation) {
   std::vector<Axes> meshes;
-  if (world_ranks() % 2 == 0 && world_ranks() > 2)
-    meshes.push_back({{"pipeline", 2}, {"expert", world_ranks() / 2}});
-  if (world_ranks() < 4) meshes.push_back({{"expert", world_ranks()}});
-  if (world_ranks() == 8) meshes.push_back({{"fsdp", 2}, {"pipeline", 2}, {"expert", 2}});
+  if (ranks_of_experts() % 2 == 0 && ranks_of_experts() > 2)
+    meshes.push_back({{"pipeline", 2}, {"expert", ranks_of_experts() / 2}});
+  if (ranks_of_experts() < 4) meshes.push_back({{"expert", ranks_of_experts()}});
+  if (ranks_of_experts() == 8) meshes.push_back({{"fsdp", 2}, {"pipeline", 2}, {"expert", 2}});
   for (const Axes& axes : meshes)
     for (const PipelineSchedule schedule :
          {PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble})
@@ -132,7 +132,7 @@ TEST(ExpertAxis, CheckpointsResumeOnEveryMesh) {
   std::vector<Experiment> setups;
   for_expert_meshes([&](const Experiment& one) { setups.push_back(one); });
   setups.push_back(
-      on_mesh(with_experts(expert_meshes().back()), {{"data", world_ranks()}}, "data"));
+      on_mesh(with_experts(expert_meshes().back()), {{"data", ranks_of_experts()}}, "data"));
   for (Experiment& one : setups) {
     one.model.transformer.experts = 6;
     one.training.optimizer.kind = OptimizerKind::adam;
@@ -175,14 +175,14 @@ TEST(ExpertAxis, EvaluatesLikeOneRank) {
 }
 
 TEST(ExpertAxis, MistakesInItsCallsAreSeen) {
-  if (world_ranks() < 4 || world_ranks() % 2 != 0) GTEST_SKIP() << "needs two axes";
-  const Axes axes{{"data", 2}, {"expert", world_ranks() / 2}};
+  if (ranks_of_experts() < 4 || ranks_of_experts() % 2 != 0) GTEST_SKIP() << "needs two axes";
+  const Axes axes{{"data", 2}, {"expert", ranks_of_experts() / 2}};
   Experiment setup = on_mesh(with_experts(axes), axes, "data");
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
   setup.training.distributed.overlap = false;
   const Config config{setup.model, setup.data, setup.training, {}};
-  const Mesh mesh(Communicator::world(), resolve_mesh(config, world_ranks()));
+  const Mesh mesh(Communicator::world(), resolve_mesh(config, ranks_of_experts()));
   const Plan plan = make_plan(plan_input(config, mesh.shape()));
   const auto difference = [&](const Plan& changed) {
     Engine<double> engine(changed, mesh, StepOptions::of(setup.training));
