@@ -18,18 +18,18 @@ namespace {
 using test::LayerAlone;
 using test::to_device;
 using test::to_host;
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 /// Returns a router of one sample with these logits, after its forward pass.
 struct Routed {
-  explicit Routed(const Routing& routing, const Numbers& logits)
+  explicit Routed(const Routing& routing, const Doubles& logits)
       : alone(layer(routing, logits), 1) {
     const auto positions = static_cast<std::size_t>(alone.layer.positions);
     Kokkos::deep_copy(alone.x[0], to_device(logits, positions, logits.size() / positions));
     alone.call.batch.routing = sums.data();
     forward(alone.call);
   }
-  static LayerSpec layer(const Routing& routing, const Numbers& logits) {
+  static LayerSpec layer(const Routing& routing, const Doubles& logits) {
     LayerSpec layer = route("gates", "router", 0, routing);
     layer.in_positions = layer.positions = static_cast<Size>(logits.size()) / routing.experts;
     return layer;
@@ -42,11 +42,11 @@ TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
   // Positions 0, 1 and 3 choose expert 0, which takes two; position 2 chooses expert 2.
   const double l = std::log(2);
   const Routed routed({3, 1, 2, 0.5, 0.1}, {l, 0, 0, l, 0, 0, 0, 0, l, l, 0, 0});
-  const Numbers gates = to_host(routed.alone.y), expected{0.5, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0, 0, 0};
+  const Doubles gates = to_host(routed.alone.y), expected{0.5, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0, 0, 0};
   for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
-  const Numbers sums = to_host(routed.sums);
+  const Doubles sums = to_host(routed.sums);
   const double entropy_of_half = 0.5 * std::log(2), entropy_of_quarter = 0.25 * std::log(4);
-  const Numbers counts{3,
+  const Doubles counts{3,
                        0,
                        1,
                        1,
@@ -63,15 +63,15 @@ TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
 
 TEST(Experts, AreChosenInOrderAtATie) {
   const Routed routed({3, 2, 2, 0, 0}, {1, 1, 1, 0, 1, 1});
-  const Numbers gates = to_host(routed.alone.y);
+  const Doubles gates = to_host(routed.alone.y);
   const double larger = std::exp(1) / (1 + 2 * std::exp(1));
-  const Numbers expected{1.0 / 3, 1.0 / 3, 0, 0, larger, larger};
+  const Doubles expected{1.0 / 3, 1.0 / 3, 0, 0, larger, larger};
   for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {
   const Routed routed({3, 2, 2, 1, 1}, {1, NAN, 1, 3, 2, 1});
-  const Numbers gates = to_host(routed.alone.y);
+  const Doubles gates = to_host(routed.alone.y);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(gates[i], 0) << i;
   EXPECT_GT(gates[3], 0);
   EXPECT_TRUE(std::isnan(to_host(routed.alone.loss)[0]));
@@ -83,7 +83,7 @@ TEST(Experts, HavePositionsInTheirSlotsInOrder) {
   // Positions 0 and 2 of sample 0 and 1 and 2 of sample 1 are for expert 1; two of the others not.
   Kokkos::deep_copy(alone.x[1], to_device<double>({0, .5, .5, 0, 0, .5, 0, 0, 0, .5, 0, .5}, 6, 2));
   forward(alone.call);
-  EXPECT_EQ(to_host(alone.y), (Numbers{3, 4, 1, 2, 0, 0, 5, 6, 0, 0, 9, 10, 0, 0, 11, 12}));
+  EXPECT_EQ(to_host(alone.y), (Doubles{3, 4, 1, 2, 0, 0, 5, 6, 0, 0, 9, 10, 0, 0, 11, 12}));
 }
 
 TEST(Experts, HaveACapacityForEachSequence) {
