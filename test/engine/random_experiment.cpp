@@ -266,12 +266,6 @@ Experiment random_experiment(Random& random, Size ranks) {
       wrong = rejection(setup);
     }
     if (wrong.empty()) {
-      if (random.once_in(4)) {
-        setup.training.numerics = {
-            .reproducible = true, .grains = 16, .model_grains = random.number(1, 2) * 4};
-        // Most numbers of ranks and widths are no multiples of powers of two.
-        if (!rejection(setup).empty()) setup.training.numerics = {};
-      }
       randomize_precision(random, setup);
       return setup;
     }
