@@ -2,13 +2,12 @@
 #include "run/reference_plan.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 
@@ -51,8 +50,9 @@ MemoryPlan memory_of(const PlainRun& run) {
 Size most_parts(const Config& config, Size most) {
   const Numerics& numerics = config.training.numerics;
   if (!numerics.reproducible) return most;
-  return static_cast<Size>(
-      std::bit_floor(static_cast<std::uint64_t>(std::min(most, numerics.grains))));
+  Size parts = numerics.grains;
+  while (parts > most) parts /= 2;
+  return parts;
 }
 
 /// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
@@ -68,8 +68,7 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   const Size most = most_parts(config, std::max<Size>(config.training.batch_size, ranks)) / ranks;
   // Starts at a lower bound, because plans of many microbatches are long.
   Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
-  if (config.training.numerics.reproducible)
-    fewest = static_cast<Size>(std::bit_ceil(static_cast<std::uint64_t>(fewest)));
+  if (config.training.numerics.reproducible) fewest = Size{1} << tree_levels(fewest);
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, strategy, microbatches);
     if (fits(memory_of(run).total(), limits)) return run;

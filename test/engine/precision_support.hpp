@@ -25,6 +25,7 @@ Experiment in_precision(Experiment setup) {
 struct ShortTraining {
   std::vector<double> losses, parameters;
   Size skipped_steps = 0;
+  std::vector<double> gradients{};
 };
 
 /// Trains and checks traffic and memory. Collective.
@@ -33,7 +34,8 @@ ShortTraining train_short(const Experiment& setup, const CommOptions& comm = {})
   Trainer<T> trainer(setup.model, setup.training, comm);
   const TrainingMetrics metrics = trainer.fit(setup.data);
   EXPECT_EQ(plan_violation(metrics), "");
-  ShortTraining result{metrics.epoch_losses, to_host(trainer.gather()), metrics.skipped_steps};
+  ShortTraining result{metrics.epoch_losses, to_host(trainer.gather()), metrics.skipped_steps,
+                       to_host(trainer.gather(TensorRole::gradient))};
   std::vector<double> numbers = result.parameters;
   numbers.insert(numbers.end(), result.losses.begin(), result.losses.end());
   expect_same_on_all_ranks(trainer.mesh().world(), numbers, "parameters or losses");
@@ -62,8 +64,11 @@ ShortTraining train_alone(const Experiment& setup) {
     for (const double loss : losses) sum += loss;
     result.losses.push_back(sum / static_cast<double>(losses.size()));
   }
-  result.parameters =
-      to_host(whole_tensors(session.plan(), mesh, session.engine(), TensorRole::parameter));
+  const auto whole = [&](TensorRole role) {
+    return to_host(whole_tensors(session.plan(), mesh, session.engine(), role));
+  };
+  result.parameters = whole(TensorRole::parameter);
+  result.gradients = whole(TensorRole::gradient);
   result.skipped_steps = session.engine().loss_scale().skipped_steps();
   return result;
 }

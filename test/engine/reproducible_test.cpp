@@ -18,7 +18,9 @@ using train_test::Axes;
 using train_test::Experiment;
 using train_test::of_kind;
 using train_test::on_mesh;
-using train_test::to_host;
+using train_test::ShortTraining;
+using train_test::train_alone;
+using train_test::train_short;
 
 /// Widths are prime, and grains of batches and of the last batch have different sizes.
 Experiment mlp_setup() {
@@ -64,44 +66,10 @@ Experiment residual_mlp_setup() {
   return setup;
 }
 
-/// The bits of everything that a training computes.
-struct Bits {
-  std::vector<double> parameters, gradients, losses;
-};
-
 /// Trains on all ranks and checks traffic and memory.
 template <class T>
-Bits train_on_mesh(const Experiment& setup) {
-  const Experiment one = train_test::in_precision<T>(setup);
-  Trainer<T> trainer(one.model, one.training);
-  const TrainingMetrics metrics = trainer.fit(one.data);
-  EXPECT_EQ(plan_violation(metrics), "");
-  return {to_host(trainer.gather()), to_host(trainer.gather(TensorRole::gradient)),
-          metrics.epoch_losses};
-}
-
-/// Trains on this rank alone.
-template <class T>
-Bits train_on_one_rank(const Experiment& setup) {
-  const Experiment one = train_test::in_precision<T>(setup);
-  const Config config{one.model, one.data, one.training, {}};
-  const Mesh mesh(Communicator::world().alone("alone"), MeshShape({{"data", 1}}));
-  TrainingSession<T> session(
-      config.training, make_plan(plan_input(config, mesh.shape())), mesh,
-      [&](const Plan& plan) { return make_data<StateOf<T>>(plan, 0, config.data); });
-  Bits bits;
-  for (Size epoch = 0; epoch < config.training.num_epochs; ++epoch) {
-    double sum = 0;
-    const std::vector<double> losses = session.run_epoch();
-    for (const double loss : losses) sum += loss;
-    bits.losses.push_back(sum / static_cast<double>(losses.size()));
-  }
-  const auto whole = [&](TensorRole role) {
-    return to_host(whole_tensors(session.plan(), mesh, session.engine(), role));
-  };
-  bits.parameters = whole(TensorRole::parameter);
-  bits.gradients = whole(TensorRole::gradient);
-  return bits;
+ShortTraining train_on_mesh(const Experiment& setup) {
+  return train_short<T>(train_test::in_precision<T>(setup));
 }
 
 /// Returns the number of values whose bits differ.
@@ -113,7 +81,7 @@ Size different(const std::vector<double>& a, const std::vector<double>& b) {
   return count;
 }
 
-void expect_same_bits(const Bits& a, const Bits& b) {
+void expect_same_bits(const ShortTraining& a, const ShortTraining& b) {
   EXPECT_EQ(different(a.losses, b.losses), 0);
   EXPECT_EQ(different(a.gradients, b.gradients), 0) << "of " << a.gradients.size();
   EXPECT_EQ(different(a.parameters, b.parameters), 0) << "of " << a.parameters.size();
@@ -178,7 +146,7 @@ class Reproducible : public testing::TestWithParam<Case> {
   template <class T>
   void expect_same_on_every_mesh(Experiment base, bool with_all) {
     base.model.dtype = dtype_of<StateOf<T>>();
-    const Bits expected = train_on_one_rank<T>(base);
+    const ShortTraining expected = train_alone<T>(base);
     Size number = 0;
     for (const Axes& axes : meshes_of(ranks()))
       for (const std::string_view strategy : names_of<Strategy>) {
@@ -220,7 +188,7 @@ TEST_P(Reproducible, SameBitsWithSplitRows) {
   Experiment base = setup();
   base.training.batch_size = base.data.samples = 32;
   base.model.dtype = DType::float32;
-  const Bits expected = train_on_one_rank<float>(base);
+  const ShortTraining expected = train_alone<float>(base);
   base.training.distributed.sequence_parallel = true;
   for (const Axes& axes : meshes_of(ranks())) {
     if (axes.back().name != "model") continue;
@@ -239,7 +207,7 @@ TEST_P(Reproducible, SameBitsWithEverySchedule) {
     one.model.dtype = DType::float32;
     return one;
   }();
-  const Bits expected = train_on_one_rank<float>(base);
+  const ShortTraining expected = train_alone<float>(base);
   if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";
   for (const PipelineSchedule schedule :
        {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
@@ -261,6 +229,14 @@ TEST_P(Reproducible, WarmStepsAllocateNothing) {
 TEST_P(Reproducible, SameBitsInMixedPrecision) {
   if (ranks() > 4 || !stands_for_all()) GTEST_SKIP() << "4 ranks and two models are enough";
   expect_same_on_every_mesh<BFloat16>(setup(), false);
+  expect_same_on_every_mesh<Float16>(setup(), false);
+}
+
+TEST_P(Reproducible, SameBitsInTf32) {
+  if (ranks() > 4 || !stands_for_all()) GTEST_SKIP() << "4 ranks and two models are enough";
+  Experiment base = setup();
+  base.model.matmul_precision = MatmulPrecision::tf32;
+  expect_same_on_every_mesh<float>(base, false);
 }
 
 std::string rejection(const std::function<void(Experiment&)>& change) {

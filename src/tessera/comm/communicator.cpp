@@ -149,10 +149,9 @@ Communicator Communicator::in_tree() const {
   return ordered;
 }
 
-Call Communicator::in_order(const Call& call) const {
+Call Communicator::in_tree_order(const Call& call) const {
   Call ordered = call;
-  ordered.in_tree = sums_in_tree_ && size() > 2 && is_reduction(call.operation) &&
-                    call.op == ReduceOp::sum &&
+  ordered.in_tree = size() > 2 && is_reduction(call.operation) && call.op == ReduceOp::sum &&
                     (call.in.type == DType::float32 || call.in.type == DType::float64);
   return ordered;
 }
@@ -162,7 +161,8 @@ void Communicator::run(const Call& call) const {
   if (state.size == 1) return prepare(state, call);
   const detail::CallScope scope(state, call);
   prepare(state, call);
-  state.transport->run(in_order(call));
+  if (sums_in_tree_) return state.transport->run(in_tree_order(call));
+  state.transport->run(call);
 }
 
 Request Communicator::start_call(const Call& call, std::any views) const {
@@ -177,7 +177,7 @@ Request Communicator::start_call(const Call& call, std::any views) const {
   flight->comm = state_;
   flight->views = std::move(views);
   flight->watched = scope.waited_for();
-  flight->pending = state.transport->start(in_order(call));
+  flight->pending = state.transport->start(sums_in_tree_ ? in_tree_order(call) : call);
   return Request(std::move(flight));
 }
 

@@ -228,8 +228,8 @@ class Communicator {
     return start_call(call, std::tuple<Views...>(views...));
   }
 
-  /// Returns the call with the order of its sum. Two ranks have only one order.
-  Call in_order(const Call& call) const;
+  /// Returns the call, in a tree if it is a sum. Two ranks have only one order.
+  Call in_tree_order(const Call& call) const;
 
   std::shared_ptr<detail::CommunicatorState> state_;
   bool sums_in_tree_ = false;

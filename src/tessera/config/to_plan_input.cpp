@@ -19,12 +19,10 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.threads = distributed.threads.value_or(0);
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
-  // The bits of native products depend on the strides of operands, which depend on the mesh.
-  input.emulates_products =
-      is_half(input.compute_type) &&
-      (half_products(input.compute_type) == HalfProducts::emulated || input.numerics.reproducible);
+  const std::optional<HalfProducts> products = half_products(config);
+  input.emulates_products = is_half(input.compute_type) && products == HalfProducts::emulated;
   input.precision = config.model.matmul_precision;
-  input.rounds_natively = has_native_tf32() && !input.numerics.reproducible;
+  input.rounds_natively = products == HalfProducts::cublas;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);

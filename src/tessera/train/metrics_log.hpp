@@ -31,9 +31,10 @@ class MetricsLog {
   const std::string& failure() const { return failure_; }
 
  private:
-  std::optional<AppendFile> lines_, events_, hashes_;
+  /// Calls `append` unless an earlier record failed; a failure becomes failure_.
   void try_to(const std::function<void()>& append);
 
+  std::optional<AppendFile> lines_, events_, hashes_;
   std::optional<AppendFile> lock_;  ///< an empty file, locked as long as events are written
   std::string failure_;
 };

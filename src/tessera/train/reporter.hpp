@@ -32,8 +32,8 @@ struct Reporting {
 
 /// Makes the reports of a training: after each `output.every_steps` steps for files, and after
 /// steps that rank 0 chooses for a person; and hashes after each `output.hash_every_steps` steps. A
-/// report is one all-reduce, in which rank 0 also
-/// announces the next one, so that no step communicates more. All functions are collective.
+/// report is one all-reduce, in which rank 0 also announces the next one, so that no step
+/// communicates more. All functions are collective.
 template <class T>
 class Reporter {
  public:

@@ -188,7 +188,8 @@ class FourierTransform {
     }
   }
 
-  /// Adds the contribution of some frequencies; a kernel of to_grid().
+ private:
+  /// Sets a field to the contribution of a block of frequencies.
   template <class Out>
   void block_to_grid(const Matrix<const T>& modes, Size s, Range block,
                      const Matrix<Out>& field) const {
@@ -199,7 +200,6 @@ class FourierTransform {
     gemm_(Trans::yes, Trans::no, rows_of(along_first_, rows), rows_of(between_, rows), 0, field);
   }
 
- private:
   template <class E>
   Matrix<E> field(const Matrix<E>& all, Size s) const {
     const Size columns = of_.n * of_.width;

@@ -272,8 +272,8 @@ class Scheduler {
   Sharding sharding_;
   bool has_replicas_;
   std::vector<Size> bucket_of_layer_;
-  /// By layer, the unit whose partial gradients are complete after its backward pass in each
-  /// microbatch. In a fixed order of sums, ranks of `model` add up before microbatches.
+  /// The unit whose partial gradients are complete after the backward pass of a layer in each
+  /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.
   std::vector<Size> rows_after_;
   std::vector<PassKind> last_kind_;  ///< by bucket, the kind of pass that completes its gradient
   Size microbatch_ = 0;
