@@ -45,7 +45,7 @@ class LayerAlone {
     call_.output = drawn(rows, layer_.out, 5);
     call_.output_gradient = drawn(rows, layer_.out, 6);
     call_.saved = drawn(rows, row.saved_columns(layer_), 7);
-    call_.scratch = allocate_zeros<float>("tessera::bench::scratch", row.scratch(layer_));
+    call_.scratch = allocate_zeros<float>("tessera::bench::scratch", row.scratch(layer_, samples));
   }
   LayerAlone(const LayerAlone&) = delete;
   LayerAlone& operator=(const LayerAlone&) = delete;

@@ -55,6 +55,11 @@ for file in "$inputs"/*.toml; do
       mesh=(--mesh "fsdp=2,model=2")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather model:all_reduce)
       ;;
+    moe)
+      small=(--set data.samples=64 --set data.validation_samples=16 --set training.num_epochs=2)
+      mesh=(--mesh "fsdp=2,expert=2")
+      traffic=(expert:all_to_all fsdp:reduce_scatter fsdp:all_gather)
+      ;;
     transformer)
       small=(--set data.samples=64 --set data.validation_samples=16 --set training.num_epochs=2)
       mesh=(--mesh "fsdp=2,model=2")

@@ -159,7 +159,7 @@ TEST(Rejections, Meshes) {
        "distributed.mesh_shape = [2, 2]: axis names must be unique, but 'data' is given twice"},
       {"mesh=batch=4",
        "distributed.mesh_axis_names = [\"batch\"]: \"batch\" must be one of pipeline, data, fsdp, "
-       "context, model"},
+       "expert, context, model"},
       {"mesh=data=0", "distributed.mesh_shape = [0]: sizes must be positive or one -1"},
       {"mesh=data=3",
        "distributed.mesh_shape = [3]: the sizes multiply to 3, which does not match the 4 ranks"},
@@ -277,11 +277,11 @@ TEST(Rejections, RulesAndSpecs) {
   expect_rejected(
       {
           {"distributed.mesh_rules.mpl=['model']",
-           "distributed.mesh_rules.mpl = [\"model\"]: the name must be one of batch, embed, heads, "
-           "mlp, modes, vocab ... did you mean mlp?"},
+           "distributed.mesh_rules.mpl = [\"model\"]: the name must be one of batch, embed, "
+           "experts, heads, mlp, modes, vocab ... did you mean mlp?"},
           {"distributed.mesh_rules.mlp=['modle']",
            "distributed.mesh_rules.mlp = [\"modle\"]: \"modle\" must be one of pipeline, data, "
-           "fsdp, context, model; did you mean model?"},
+           "fsdp, expert, context, model; did you mean model?"},
           {"distributed.mesh_rules.embed=['']",
            "distributed.mesh_rules.embed = [\"\"]: \"\" must be one of"},
           {"distributed.mesh_rules.mlp=['model', 'fsdp']", "may name only the axis model"},
@@ -293,7 +293,18 @@ TEST(Rejections, RulesAndSpecs) {
            "distributed.mesh_rules.batch = [\"data\"]: must name fsdp ... data=2,fsdp=2,model=2"},
           {"distributed.mesh_rules.batch=['fsdp']", "must name data"},
           {"distributed.mesh_rules.batch=[]", "distributed.mesh_rules.batch = []: must name data"},
-          {"distributed.mesh_rules.batch=['data', 'fsdp', 'model']", "may name only data and fsdp"},
+          {"distributed.mesh_rules.batch=['data', 'fsdp', 'model']",
+           "may name only data, fsdp and expert"},
+          {"model.widths=[]; model.kind=transformer; data.kind=copy_task; "
+           "training.loss=cross_entropy; model.transformer.experts=-1",
+           "experts = -1: must not be negative"},
+          {"model.widths=[]; model.kind=transformer; data.kind=copy_task; "
+           "training.loss=cross_entropy; model.transformer.experts=4; "
+           "model.transformer.capacity_factor=-0.5",
+           "capacity_factor = -0.5: must be finite and not negative"},
+          {"mesh=expert=8",
+           "distributed.mesh_axis_names = [\"expert\"]: may name expert only with "
+           "model.transformer.experts"},
           {"distributed.parameter_specs.layer1/kernel=P('data', None)",
            "distributed.parameter_specs.\"layer1/kernel\" =  ... may name only the axis model"},
           {"distributed.parameter_specs.layer1/kernel=P('model', 'model')",

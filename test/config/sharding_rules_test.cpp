@@ -41,7 +41,7 @@ TEST(ShardingRules, RulesReplaceTheDefaultOfTheirName) {
   const MeshRules rules = input_of(rows_first).rules;
   EXPECT_EQ(rules.at("embed"), (std::vector<std::string>{"model"}));
   EXPECT_TRUE(rules.at("mlp").empty());
-  EXPECT_EQ(rules.at("batch"), (std::vector<std::string>{"data", "fsdp"}));
+  EXPECT_EQ(rules.at("batch"), (std::vector<std::string>{"data", "fsdp", "expert"}));
 }
 
 TEST(ShardingRules, AxesOfParameters) {

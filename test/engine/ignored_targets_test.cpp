@@ -147,6 +147,27 @@ TEST(IgnoredTargets, ValidationAndEvaluationAreMeansOverAllTargetsThatCount) {
   });
 }
 
+/// Terms that layers add count for every position.
+TEST(IgnoredTargets, DoNotChangeTheTermsOfRouters) {
+  Experiment base = ignoring();
+  base.model.transformer.experts = base.model.transformer.heads;
+  base.model.transformer.balance_loss = 0.5;
+  base.training.num_epochs = 1;
+  base.training.microbatches = 2;
+  const Samples<double> all = samples_of<double>(base);
+  ModelSpec model = make_model(base.model);
+  model.ignore_index = 1;
+  for_strategies(base, [&](const Experiment& one, const std::string& what) {
+    SCOPED_TRACE(what);
+    train_test::expect_trains_like_its_layers(one);
+    Trainer<double> trainer = trainer_of<double>(one);
+    trainer.fit(one.data);
+    test::SerialModel<double> alone(model, base.data.samples, LossKind::cross_entropy);
+    Kokkos::deep_copy(alone.parameters(), trainer.gather());
+    EXPECT_NEAR(trainer.evaluate(all.x, all.y), alone.loss(all.x, all.y), 1e-12);
+  });
+}
+
 /// A mark that is no class number, as in most data sets with padding.
 TEST(IgnoredTargets, ABatchWithoutOthersHasLossAndGradientZero) {
   Experiment setup = on_mesh(ignoring(), {{"data", world_ranks()}}, "data");

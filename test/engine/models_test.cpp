@@ -28,6 +28,17 @@ Experiment transformer_setup(Size ranks) {
   return setup;
 }
 
+Experiment experts_setup(Size ranks) {
+  Experiment setup = transformer_setup(ranks);
+  TransformerConfig& model = setup.model.transformer;
+  model.experts = ranks == 8 || ranks == 4 ? ranks : 6;
+  model.top_k = 2;
+  model.capacity_factor = 1;
+  model.balance_loss = 0.3;
+  model.router_z_loss = 0.1;
+  return setup;
+}
+
 Experiment vae_setup(Size) { return train_test::small_vae(); }
 
 Experiment pinn_setup(Size) {
@@ -62,6 +73,7 @@ struct ModelCase {
   bool splits_rows;  ///< sequence parallelism splits rows of some layer
 };
 const std::vector<ModelCase> cases{{"transformer", transformer_setup, true},
+                                   {"experts", experts_setup, true},
                                    {"vae", vae_setup, true},
                                    {"pinn", pinn_setup, false},
                                    {"fno", fno_setup, true},

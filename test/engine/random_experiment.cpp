@@ -21,8 +21,9 @@ Size random_size(Random& random) {
   return random.once_in(2) ? random.one_of(primes) : random.number(1, 14);
 }
 
-std::vector<Axis> random_mesh(Random& random, Size ranks) {
-  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline", "context"};
+std::vector<Axis> random_mesh(Random& random, Size ranks, bool of_experts) {
+  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline",
+                                    of_experts ? "expert" : "context"};
   std::vector<Axis> axes;
   Size left = ranks;
   for (Size count = random.number(1, 4); count > 0; --count) {
@@ -83,6 +84,13 @@ void randomize_transformer(Random& random, Experiment& setup) {
   setup.training.loss = LossKind::cross_entropy;
 }
 
+void randomize_experts(Random& random, TransformerConfig& model) {
+  model.experts = random_size(random);
+  model.top_k = random.number(1, std::min<Size>(model.experts, 3));
+  model.capacity_factor = random.one_of(std::array{0.0, 0.5, 1.0, 1.5});
+  model.balance_loss = random.one_of(std::array{0.0, 0.1});
+}
+
 void randomize_vae(Random& random, Experiment& setup) {
   const Size side = random.number(1, 3);
   setup.model.vae = {.input_width = side * side,
@@ -113,19 +121,21 @@ void randomize_fno(Random& random, Experiment& setup) {
 }
 
 /// Draws a kind of model and its sizes.
-void randomize_model(Random& random, Experiment& setup) {
+void randomize_model(Random& random, Experiment& setup, bool of_experts) {
   constexpr std::array<void (*)(Random&, Experiment&), names_of<ModelKind>.size()> randomize{
       randomize_mlp, randomize_residual_mlp, randomize_transformer,
       randomize_vae, randomize_pinn,         randomize_fno};
   setup.model = {.dtype = DType::float64};
   const auto& axes = setup.training.distributed.mesh_axis_names;
   const bool splits_positions = std::find(axes.begin(), axes.end(), "context") != axes.end();
-  const Size kind = splits_positions ? static_cast<Size>(ModelKind::transformer)
-                                     : random.number(0, static_cast<Size>(randomize.size()) - 1);
+  const bool is_transformer = of_experts || splits_positions;
+  const Size kind = is_transformer ? static_cast<Size>(ModelKind::transformer)
+                                   : random.number(0, static_cast<Size>(randomize.size()) - 1);
   setup.model.kind = static_cast<ModelKind>(kind);
   setup.model.mlp.activation = random.one_of(activations);
   setup.model.mlp.bias = !random.once_in(4);
   randomize[static_cast<std::size_t>(kind)](random, setup);
+  if (of_experts) randomize_experts(random, setup.model.transformer);
 }
 
 /// Returns a learning rate of SGD that changes all parameters visibly and keeps them small.
@@ -217,9 +227,10 @@ void randomize_sharding(Random& random, Experiment& setup) {
 }
 
 /// Draws half precision for one in three experiments, with plain SGD and visible steps. An
-/// optimizer that divides by a gradient's size would turn its rounding error into a full step.
+/// optimizer that divides by a gradient's size would turn its rounding error into a full step, and
+/// a router may choose another expert.
 void randomize_precision(Random& random, Experiment& setup) {
-  if (!random.once_in(3)) return;
+  if (!random.once_in(3) || setup.model.transformer.experts > 0) return;
   TrainingConfig& training = setup.training;
   setup.model.dtype = DType::float32;
   training.distributed.mixed_precision =
@@ -247,17 +258,18 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 
 }  // namespace
 
-Experiment random_experiment(Random& random, Size ranks) {
+Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
   // A random configuration may have no row-parallel layer with a successor, heads or frequencies
   // that `model` or `context` does not divide evenly, one position, or fewer units than stages.
   const std::vector<std::string_view> may_be_rejected{
-      "distributed.sequence_parallel",      "model.transformer.heads",    "model.fno.modes",
-      "distributed.pipeline_parallel_size", "distributed.virtual_stages", "distributed.schedule",
-      "distributed.mesh_axis_names"};
+      "distributed.sequence_parallel", "model.transformer.heads",
+      "model.transformer.experts",     "distributed.pipeline_parallel_size",
+      "distributed.virtual_stages",    "model.fno.modes",
+      "distributed.mesh_axis_names",   "distributed.schedule"};
   for (;;) {
-    const std::vector<Axis> axes = random_mesh(random, ranks);
+    const std::vector<Axis> axes = random_mesh(random, ranks, of_experts);
     Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));
-    randomize_model(random, setup);
+    randomize_model(random, setup, of_experts);
     randomize_training(random, setup);
     randomize_sharding(random, setup);
     std::string wrong = rejection(setup);

@@ -31,6 +31,7 @@ class Random {
 /// Returns a short training of any model on a mesh of this many ranks, under any strategy that the
 /// mesh allows. Sizes are 1, primes, and numbers below the number of ranks. If the plan rejects a
 /// configuration, draws another one, and fails the test if the message names an unexpected key.
-Experiment random_experiment(Random& random, Size ranks);
+/// `of_experts`: all models are transformers with experts, and meshes may have an axis `expert`.
+Experiment random_experiment(Random& random, Size ranks, bool of_experts);
 
 }  // namespace tessera::train_test

@@ -85,12 +85,13 @@ Size from_environment(const char* name, Size otherwise) {
   return text ? std::atoll(text) : otherwise;
 }
 
-TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
+void expect_random_setups_train_like_one_rank(bool of_experts) {
   const Size first = from_environment("TESSERA_FUZZ_SEED", 1);
   const Size cases = from_environment("TESSERA_FUZZ_CASES", 40);
   for (Size seed = first; seed < first + cases; ++seed) {
     Random random(static_cast<std::uint64_t>(seed));
-    const Experiment setup = train_test::random_experiment(random, Communicator::world().size());
+    const Experiment setup =
+        train_test::random_experiment(random, Communicator::world().size(), of_experts);
     SCOPED_TRACE(testing::Message()
                  << "seed " << seed << "\n"
                  << config_as_toml({setup.model, setup.data, setup.training, {}}));
@@ -100,6 +101,14 @@ TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
       ADD_FAILURE() << error.what();
     }
   }
+}
+
+TEST(ShardingFuzz, RandomSetupsTrainLikeOneRank) {
+  expect_random_setups_train_like_one_rank(false);
+}
+
+TEST(ShardingFuzz, RandomExpertsTrainLikeOneRank) {
+  expect_random_setups_train_like_one_rank(true);
 }
 
 }  // namespace

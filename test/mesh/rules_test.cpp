@@ -43,7 +43,8 @@ TEST(MeshRules, GiveAnAxisToTheFirstDimensionThatAsks) {
 
 TEST(MeshRules, RejectUnknownNames) {
   EXPECT_EQ(error_of([] { spec_for({"embde"}, default_rules()); }),
-            "logical axis = embde: must be one of batch, embed, heads, mlp, modes, vocab (nearest: "
+            "logical axis = embde: must be one of batch, embed, experts, heads, mlp, modes, vocab "
+            "(nearest: "
             "embed)");
 }
 

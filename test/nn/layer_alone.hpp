@@ -27,10 +27,10 @@ struct LayerAlone {
         dy(normal_matrix<T>(samples * layer.positions, layer.out, 1)),
         loss("loss", 1) {
     call.samples = samples;
-    const Size rows = samples * layer.in_positions;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      x.push_back(normal_matrix<T>(rows, layer.in, 2 + i));
-      dx.emplace_back("dx", rows, layer.in);
+      const Size rows = samples * layer.positions_of(i);
+      x.push_back(normal_matrix<T>(rows, layer.columns_of(i), 2 + i));
+      dx.emplace_back("dx", rows, layer.columns_of(i));
       call.inputs[i] = x.back();
       call.input_gradients[i] = dx.back();
     }
@@ -44,11 +44,12 @@ struct LayerAlone {
     call.output = y;
     call.output_gradient = dy;
     call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns(layer));
-    call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer));
+    call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer, samples));
+    const Size rows = samples * layer.in_positions;
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)
       classes.push_back(static_cast<State>((3 * i + 1) % std::max<Size>(1, layer.classes)));
-    call.batch = {to_device<State>(classes, rows, 1), 11, 4, loss.data(), State(0.25)};
+    call.batch = {to_device<State>(classes, rows, 1), 11, 4, loss.data(), nullptr, State(0.25)};
   }
   LayerAlone(const LayerAlone&) = delete;
   LayerAlone& operator=(const LayerAlone&) = delete;

@@ -30,6 +30,7 @@ LayerSpec with_positions(Size positions, LayerSpec layer) {
 std::vector<LayerSpec> kinds() {
   const FourierGrid grid{5, 2, 3};
   const Size columns = grid.num_modes() * 2 * grid.width;
+  const Routing routing{3, 2, 3, 0.7, 0.3};  // of 4 positions
   std::vector<LayerSpec> all{
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
       add("add", "u", 0, 1, 4),
@@ -49,7 +50,13 @@ std::vector<LayerSpec> kinds() {
       reparameterize("reparameterize", "u", 0, 1, 3, 3, 42),
       pointwise("no bias", "u", 0, 4, Activation::gelu),
       jet_activation("jets of tanh", "u", 0, 5, Activation::tanh, "mlp"),
-      jet_activation("jets of identity", "u", 0, 5, Activation::identity, "mlp")};
+      jet_activation("jets of identity", "u", 0, 5, Activation::identity, "mlp"),
+      with_positions(4, route("route", "u", 0, routing)),
+      dispatch("dispatch", "u", 0, 1, 3, 4, routing),
+      dispatch("experts of a rank", "u", 0, 1, 3, 4, routing),
+      linear("grouped_linear", "u", 0, {"kernel", {3, 4, 2}, {"experts", "", ""}}),
+      combine("combine", "u", 0, 1, 5, 4, routing),
+      combine("sum over experts of a rank", "u", 0, 1, 5, 4, routing)};
   for (LayerSpec& layer : all) {
     if (row_of(layer).name == "fourier") layer.positions = 1;
     if (layer.name == "positions of a rank") {
@@ -59,6 +66,8 @@ std::vector<LayerSpec> kinds() {
     if (layer.name == "rows of three ranks") layer.share = {7, 3, 0, true};
     if (layer.name == "rows of a table")
       layer.parameters[0].begin = 3, layer.parameters[0].shape[0] = 4;
+    if (layer.name == "experts of a rank") layer.out_begin = 3, layer.out = 6;
+    if (layer.name == "sum over experts of a rank") layer.in_begin = layer.in = 5;
     if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
     if (layer.name == "sum over modes of a rank") layer.in_begin = layer.in = columns / 2;
   }
@@ -149,7 +158,8 @@ TEST(LayerKinds, TrainDirectlyOnTheBatch) {
   for (const LayerSpec& layer : kinds()) {
     const bool is_part = layer.in_begin + layer.out_begin > 0 ||
                          (!layer.parameters.empty() && layer.parameters[0].begin > 0);
-    if (is_part) continue;
+    const bool reads_equal_inputs = layer.second_in == 0 || layer.second_in == layer.in;
+    if (is_part || !reads_equal_inputs) continue;
     for (const ModelSpec& model : models_on_the_batch(layer)) {
       SCOPED_TRACE(testing::Message() << layer.name << ", " << model.layers.size() << " layers");
       const Size rows = batch_samples * model.input_positions;
@@ -328,7 +338,8 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
         ++terms;
       }
     }
-  EXPECT_EQ(terms, 2 + 3 + 2 + 2);  // linear, embedding, fourier, inverse_fourier and their parts
+  // linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
+  EXPECT_EQ(terms, 2 + 3 + 2 + 2 + 2 + 2);
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.

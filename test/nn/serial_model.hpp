@@ -33,10 +33,10 @@ class SerialModel {
         gemm_(precision, {scratch(samples), scratch(samples)}),
         parameters_("parameters", model.num_parameters()),
         gradients_("gradients", model.num_parameters()),
-        loss_("loss", 2) {
+        loss_("loss", 1 + sums_of(model).losses) {
     for (const LayerSpec& layer : model_.layers) {
       const Size rows = samples * layer.positions;
-      scratch_.emplace_back("scratch", row_of(layer).scratch(layer));
+      scratch_.emplace_back("scratch", row_of(layer).scratch(layer, samples));
       outputs_.emplace_back("output", rows, layer.out);
       output_gradients_.emplace_back("output_gradient", rows, layer.out);
       saved_.emplace_back("saved", rows, row_of(layer).saved_columns(layer));
@@ -49,7 +49,9 @@ class SerialModel {
     run_forward(x);
     run_loss(y, Matrix<T>());
     const auto sum = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss_);
-    return (sum(0) + sum(1)) / static_cast<double>(count_of(y));
+    double added = 0;
+    for (std::size_t i = 1; i < sum.size(); ++i) added += sum(i);
+    return sum(0) / static_cast<double>(count_of(y)) + added / static_cast<double>(count());
   }
 
   /// Computes the gradients of the mean loss of one batch; loss_sum() has its local sum.
@@ -102,7 +104,7 @@ class SerialModel {
       fill_uniform(values, uniform_limit(spec), fold_in(key(model_.seed), spec.stream), {});
     if (spec.initial == Initial::drawn)
       initialize(values, model_.initializer, fold_in(key(model_.seed), spec.stream), {},
-                 spec.shape[0], spec.shape[1]);
+                 fan_in(spec.shape), spec.shape.back());
   }
 
   Matrix<const T> input(const Matrix<const T>& x, Size producer) const {
@@ -115,7 +117,10 @@ class SerialModel {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       call.inputs[i] = input(x, layer.inputs[i]);
     call.scratch = scratch_[l];
-    call.batch = {x, first_, step_, loss_.data() + 1, T(1) / static_cast<T>(count()), from_prior_};
+    const auto before = sums_of(model_, static_cast<Size>(l)).losses;
+    call.batch = {.x = x, .first = first_, .step = step_, .loss = loss_.data() + 1 + before};
+    call.batch.gradient_scale = T(1) / static_cast<T>(count());
+    call.batch.from_prior = from_prior_;
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = in(parameters_, layer, p);
     call.output = outputs_[l];
@@ -139,8 +144,8 @@ class SerialModel {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.inputs[i] != LayerSpec::data)
         call.input_gradients[i] =
-            Matrix<T>("input_gradient", static_cast<std::size_t>(samples_ * layer.in_positions),
-                      static_cast<std::size_t>(layer.in));
+            Matrix<T>("input_gradient", static_cast<std::size_t>(samples_ * layer.positions_of(i)),
+                      static_cast<std::size_t>(layer.columns_of(i)));
     backward(call);
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       if (layer.inputs[i] == LayerSpec::data) continue;

@@ -198,10 +198,11 @@ TEST(Layouts, PartsOfALayerThatDoNotMatchAreRejected) {
   input.model = transformer(
       {.vocabulary = 8, .context = 5, .width = 4, .heads = 4, .blocks = 1, .inner_width = 8});
   const std::vector<Layout> layouts = choose_layouts(input);
-  EXPECT_EQ(local_layers(input, layouts, 0).size(), input.model.layers.size());
+  EXPECT_EQ(local_layers(input, layouts, {}).size(), input.model.layers.size());
   const auto rejects = [&](const PlanInput& bad, const std::vector<Layout>& with) {
-    for (Size rank = 0; rank < bad.mesh.size_of("model"); ++rank) try {
-        local_layers(bad, with, rank);
+    const Size ranks = bad.mesh.size_of("model");
+    for (Size rank = 0; rank < ranks; ++rank) try {
+        local_layers(bad, with, {.model_ranks = ranks, .model = rank});
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find("differently"), std::string::npos) << error.what();
         return true;

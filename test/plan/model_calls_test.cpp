@@ -157,6 +157,74 @@ TEST(ModelCalls, TransformerExchangesThreeNumbersOfALogit) {
                 " B; model all_gather 1 x, " + std::to_string(15 * 6 * 4) + " B");
 }
 
+PlanInput experts_on_two_ranks() {
+  return on_two_ranks(transformer({.vocabulary = 11,
+                                   .context = 5,
+                                   .width = 4,
+                                   .heads = 2,
+                                   .blocks = 1,
+                                   .inner_width = 7,
+                                   .experts = 6,
+                                   .top_k = 2,
+                                   .capacity_factor = 1}),
+                      LossKind::cross_entropy);
+}
+
+TEST(ModelCalls, ExpertsAlongModelAddUpTheirTermsOfRowsAndGates) {
+  // 15 rows. As in a dense block, with combine in place of fc2 and dispatch in place of fc1; and
+  // the gradients of the gates (rows, 6).
+  EXPECT_EQ(calls_of(experts_on_two_ranks()),
+            "model all_reduce 7 x, " + std::to_string((6 * 15 * 4 + 15 * 6) * 4) +
+                " B; model all_gather 1 x, " + std::to_string(15 * 6 * 4) + " B");
+}
+
+TEST(ModelCalls, ExpertsMultiplyAllTheirSlots) {
+  // ceil(2 * 5 / 6) = 2 slots of each of 6 experts for 3 samples; the router has 15 rows.
+  const PlanInput input = experts_on_two_ranks();
+  PlanInput dense = input;
+  dense.model = transformer(
+      {.vocabulary = 11, .context = 5, .width = 4, .heads = 2, .blocks = 1, .inner_width = 7});
+  const double fc = 2 * 2 * 4 * 7, router = 2 * 15 * 4 * 6;
+  EXPECT_EQ(make_plan(input).flops.forward - make_plan(dense).flops.forward,
+            (3 * 2 * 6 - 15) * fc + router);
+}
+
+TEST(ModelCalls, ExpertsOnTheirRanksExchangeSlotsAndReduceNothing) {
+  // Rank 0 has 2 of 3 samples, and 3 of 6 experts with 2 slots of 4 columns for each sample. It
+  // sends the slots of its samples and those of its experts, forward and backward.
+  PlanInput input = experts_on_two_ranks();
+  input.mesh = MeshShape({{"expert", 2}});
+  const Size exchanged = 2 * (2 * 6 + 3 * 3) * 2 * 4;
+  // One bucket before the experts, and one behind them.
+  const Size dense = input.model.num_parameters() - 6 * (4 * 7 + 7 + 7 * 4 + 4);
+  EXPECT_EQ(calls_of(input), "expert all_reduce 2 x, " + std::to_string(dense * 4) +
+                                 " B; expert all_to_all 4 x, " + std::to_string(exchanged * 4) +
+                                 " B");
+  input.strategy = Strategy::fsdp;
+  EXPECT_EQ(calls_of(input).substr(calls_of(input).find("expert all_to_all")),
+            "expert all_to_all 4 x, " + std::to_string(exchanged * 4) + " B");
+}
+
+TEST(ModelCalls, ExpertsOnTheirRanksAreReducedOverTheOtherAxes) {
+  PlanInput input = experts_on_two_ranks();
+  input.mesh = MeshShape({{"data", 2}, {"expert", 2}});
+  const Plan plan = make_plan(input);
+  const Size of_rank = 3 * (4 * 7 + 7 + 7 * 4 + 4);
+  for (const CollectivePlan& row : plan.collectives(3))
+    if (row.axis == "data" && row.what == "gradients") {
+      EXPECT_EQ(row.payload_bytes, of_rank * 4);
+      return;
+    }
+  ADD_FAILURE() << "no gradients are reduced over data";
+}
+
+TEST(ModelCalls, ReportsHaveThreeNumbersOfEachExpert) {
+  PlanInput input = experts_on_two_ranks();
+  EXPECT_EQ(calls_of(input, {.reports = 1}),
+            "model all_reduce 1 x, " + std::to_string((3 + 3 * 6) * 8) + " B");
+  EXPECT_EQ(plan_sums(input, make_plan(input).stages.front()).routing, 3 * 6);
+}
+
 TEST(ModelCalls, PinnReducesTheSecondLayerOfEachPair) {
   // 18 rows. Forward: layer2 (rows, 4) and layer4 (rows, 1). Backward: layer3's input (rows, 4).
   EXPECT_EQ(calls_of(on_two_ranks(pinn({.width = 4, .layers = 3}, {.activation = Activation::tanh}),

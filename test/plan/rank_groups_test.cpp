@@ -138,7 +138,11 @@ void expect_groups_right(const Plan& plan) {
     const GroupedRanks<LocalPart> parts = parts_of(plan, 0, tensor);
     for (const RankGroup<LocalPart>& group : parts.groups)
       for (const int rank : ranks_of(parts.boxes, group.boxes)) {
-        const Block block = local_block(tensor.shape, tensor.placements, plan.input.mesh, rank);
+        if (tensor.parameter < 0 && tensor.experts > 0) continue;
+        const Block block =
+            tensor.parameter >= 0
+                ? plan.block(rank, layout.parameters[tensor.parameter])
+                : local_block(tensor.shape, tensor.placements, plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;
         Size kept = num_elements(block.extent);
         if (tensor.in_shares) {
@@ -189,6 +193,26 @@ TEST(RankGroups, FirstRankRepresentsItsGroup) {
         expect_groups_right(plan);
         expect_equal_work(plan);
       }
+}
+
+TEST(RankGroups, OfExpertsOnTheirRanks) {
+  for (const std::vector<Axis>& axes : {std::vector<Axis>{{"expert", 4}},
+                                        {{"data", 2}, {"expert", 3}},
+                                        {{"expert", 4}, {"fsdp", 3}, {"model", 2}}})
+    for (std::size_t s = 0; s < strategies.size(); ++s) {
+      PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
+      input.model = transformer({.context = 5, .width = 6, .heads = 2, .experts = 10});
+      input.loss = LossKind::cross_entropy;
+      input.batch_size = 13;
+      input.samples = 33;
+      input.microbatches = 2;
+      input.validation_samples = 19;
+      input.clips_by_norm = true;
+      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name);
+      const Plan plan = make_plan(input);
+      expect_groups_right(plan);
+      expect_equal_work(plan);
+    }
 }
 
 }  // namespace

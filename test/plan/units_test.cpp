@@ -148,7 +148,7 @@ TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
     const Size shards = mesh.group_size(shard_axes(plan.input.strategy, mesh));
     std::vector<Size> next(buckets.size());
     for (Size shard = 0; shard < shards; ++shard) {
-      const StatePlan state = plan_state(plan.input, buckets, shards, shard);
+      const StatePlan state = plan_state(plan.input, buckets, {shards, shard}, {});
       Size whole = 0, shares = 0;
       for (std::size_t b = 0; b < next.size(); ++b) {
         const BucketPlace& place = state.buckets[b];

@@ -46,6 +46,22 @@ TEST(Advice, IsSortedAndEachCandidateIsValid) {
   }
 }
 
+TEST(Advice, TriesTheAxisOfExperts) {
+  Config config;
+  config.model.kind = ModelKind::transformer;
+  config.model.transformer.experts = 4;
+  config.data.kind = DataKind::copy_task;
+  config.training.loss = LossKind::cross_entropy;
+  Size with_experts = 0;
+  for (const Candidate& one : advise(config, 4, roomy).fits)
+    if (one.mesh.size_of("expert") > 1) {
+      ++with_experts;
+      const Plan plan = make_plan(plan_input(resolve(one.config, 4), one.mesh));
+      EXPECT_EQ(simulate(plan, cost_on(roomy, plan)).step_seconds, one.step.step_seconds);
+    }
+  EXPECT_GT(with_experts, 5);
+}
+
 // On a slow network, candidates with few bytes win.
 TEST(Advice, FollowsTheMachine) {
   const Advice slow = advise(wide_mlp(), 4, machine_with(1e6, Size{1} << 40));

@@ -12,6 +12,7 @@
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "engine/error_everywhere.hpp"
+#include "engine/serial_training.hpp"
 #include "engine/strategy_support.hpp"
 
 namespace tessera {
@@ -80,6 +81,48 @@ TEST(Metrics, OfEpochsEqualThoseOfOneRankOnEveryMesh) {
     EXPECT_EQ(made.records.back()["step"], 4);
     EXPECT_EQ(made.records.back()["epoch"], 2);
     EXPECT_GT(made.records.back()["samples_per_second"], 0);
+  });
+}
+
+/// Returns the sum of the records' values whose key contains this text.
+double sum_of(const nlohmann::json& record, const std::string& text) {
+  double sum = 0;
+  for (const auto& [key, value] : record.items())
+    if (key.find(text) != std::string::npos) sum += value.get<double>();
+  return sum;
+}
+
+TEST(Metrics, OfRoutersAreEqualOnEveryMesh) {
+  Experiment base =
+      train_test::of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
+  const Size ranks = Communicator::world().size(), heads = ranks == 8 || ranks == 4 ? ranks : 6;
+  base.model.transformer = {.vocabulary = 11,
+                            .context = 5,
+                            .width = 2 * heads,
+                            .heads = heads,
+                            .blocks = 2,
+                            .inner_width = 13,
+                            .experts = heads,
+                            .top_k = 3,
+                            .capacity_factor = 0.5};
+  std::vector<nlohmann::json> first;
+  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
+    SCOPED_TRACE(what);
+    const SharedDirectory directory;
+    const OutputConfig output{.metrics = directory.file("metrics.jsonl"), .every_steps = 2};
+    const std::vector<nlohmann::json> records = run_with_metrics<double>(setup, output).records;
+    ASSERT_EQ(records.size(), 3U);
+    if (first.empty()) first = records;
+    for (std::size_t r = 0; r < records.size(); ++r) {
+      EXPECT_NEAR(sum_of(records[r], "router/load/"), 2, 1e-12);  // of two routers
+      EXPECT_GT(records[r]["block2/router/dropped"].get<double>(), 0);
+      EXPECT_LT(records[r]["block2/router/entropy"].get<double>(),
+                std::log(static_cast<double>(heads)));
+      for (const auto& [key, value] : records[r].items())
+        if (key.find("router") != std::string::npos) {
+          EXPECT_NEAR(value.get<double>(), first[r][key].get<double>(), 1e-9) << key;
+        }
+    }
   });
 }
 

@@ -106,16 +106,17 @@ nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T
 
 std::string live_tensors_text(const Plan& plan, const std::vector<nlohmann::json>& ranks) {
   const MeshShape& mesh = plan.input.mesh;
-  const std::string shares_over = mesh.group_name(shard_axes(plan.input.strategy, mesh));
   std::string text;
   for (const Slot& tensor : plan.stage(0).slots) {
     if (tensor.in_frame()) continue;  // exists within a step only
     Shape shape = tensor.shape;
+    const RankSet shares = tensor.experts > 0 ? RankSet::expert_shard : RankSet::shard;
+    const std::string shares_over = mesh.group_name(axes_of(shares, plan.input));
     if (tensor.role == TensorRole::batch) shape[0] = plan.input.batch_size * tensor.positions;
-    text +=
-        fmt::format("\n{} ({}): {} of {}{}\n", tensor.path, name_of(tensor.role),
-                    to_partition_spec(tensor.placements, mesh, shape.size()).to_string(),
-                    to_string(shape), tensor.in_shares ? ", flat shares over " + shares_over : "");
+    text += fmt::format(
+        "\n{} ({}): {} of {}{}\n", tensor.path, name_of(tensor.role),
+        to_partition_spec(tensor.placements, mesh, shape.size()).to_string(), to_string(shape),
+        tensor.in_shares && !shares_over.empty() ? ", flat shares over " + shares_over : "");
     text += parts_text(tensor.path, ranks);
   }
   return text;

@@ -103,6 +103,19 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(model, transformer.blocks, "number of blocks", positive),
       TESSERA_SETTING(model, transformer.inner_width, "width between fc1 and fc2 of a block",
                       positive),
+      TESSERA_SETTING(model, transformer.experts,
+                      "experts of a block, each with an fc1 and an fc2; 0: one dense pair",
+                      not_negative),
+      TESSERA_SETTING(model, transformer.top_k, "experts that a position chooses"),
+      TESSERA_SETTING(model, transformer.capacity_factor,
+                      "positions of a sequence that an expert takes, over an even load; later ones "
+                      "are dropped; 0: no limit",
+                      not_negative),
+      TESSERA_SETTING(model, transformer.balance_loss,
+                      "weight in the loss of the balance of the experts' load", not_negative),
+      TESSERA_SETTING(model, transformer.router_z_loss,
+                      "weight in the loss of the squared log-sum-exp of the router's logits",
+                      not_negative),
       TESSERA_SETTING(model, vae.input_width, "columns of x and of the prediction", positive),
       TESSERA_SETTING(model, vae.hidden,
                       "widths of the encoder's hidden layers; the decoder has them in reverse"),
@@ -241,7 +254,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(
           distributed, mesh_rules,
           "mesh axes that split the batch and the dimensions of parameters; default: model for "
-          "heads, mlp, modes and vocab",
+          "experts, heads, mlp, modes and vocab",
           check_mesh_rules),
       TESSERA_SETTING(distributed, parameter_specs,
                       "PartitionSpec per parameter, overriding the rules", check_parameter_specs),

@@ -39,8 +39,8 @@ void check_rule_axes(const std::string& key, const std::string& name,
     if (std::find(known_axes.begin(), known_axes.end(), axis) == known_axes.end())
       reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known_axes));
     if (!seen.insert(axis).second) reject(path, axes, "must not name an axis twice");
-    if (name == "batch" && axis != "data" && axis != "fsdp")
-      reject(path, axes, "may name only data and fsdp, the axes that split the batch");
+    if (name == "batch" && axis != "data" && axis != "fsdp" && axis != "expert")
+      reject(path, axes, "may name only data, fsdp and expert, the axes that split the batch");
     if (name != "batch" && axis != "model") reject(path, axes, only_model);
   }
 }
@@ -95,6 +95,9 @@ void check_parameter_specs(const std::string& key,
 
 void check_sharding(const Config& config, const MeshShape& mesh) {
   const DistributedConfig& distributed = config.training.distributed;
+  if (mesh.find("expert") && config.model.transformer.experts == 0)
+    reject("distributed.mesh_axis_names", mesh.axis_names(),
+           "may name expert only with model.transformer.experts");
   check_one_name_on_model(make_model(config.model), distributed.mesh_rules);
   if (const auto batch = distributed.mesh_rules.find("batch");
       batch != distributed.mesh_rules.end())

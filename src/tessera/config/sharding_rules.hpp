@@ -15,8 +15,8 @@
 namespace tessera {
 
 /// Mesh axes, slowest first. A mesh made from sizes arranges them in this order.
-inline constexpr std::array<std::string_view, 5> known_axes{"pipeline", "data", "fsdp", "context",
-                                                            "model"};
+inline constexpr std::array<std::string_view, 6> known_axes{"pipeline", "data",    "fsdp",
+                                                            "expert",   "context", "model"};
 
 /// Rejects rules that no mesh allows: unknown names, and axes that a name cannot use.
 void check_mesh_rules(const std::string& key,

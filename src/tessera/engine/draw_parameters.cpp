@@ -38,7 +38,7 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     else if (spec.initial == Initial::uniform)
       fill_uniform(values, uniform_limit(spec), drawn, run);
     else
-      initialize(values, model.initializer, drawn, run, parameter.shape.front(),
+      initialize(values, model.initializer, drawn, run, fan_in(parameter.shape),
                  parameter.shape.back());
   }
 }

@@ -47,6 +47,7 @@ class PassRegions {
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
     : plan_(plan),
+      rank_(mesh.rank()),
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
       along_(plan.along(mesh.rank())),
@@ -118,10 +119,14 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
+  const Size group = along_.expert_ranks > 1
+                         ? group_samples(plan_.input, batch.global_samples, rank_, number)
+                         : part.count;
   return {rows_of(batch.x, rows(operands_.layers().front().in_positions)),
           rows_of(batch.y, rows(operands_.layers().back().positions)),
           part.count,
           batch.first + part.begin,
+          group,
           batch.global_samples,
           number,
           batch.from_prior};
@@ -189,9 +194,13 @@ template <class T>
 auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
   BatchFacts<State> facts{now.microbatch.x, now.microbatch.first, optimizer_step_.steps()};
   facts.from_prior = now.microbatch.from_prior;
-  if (action.is(StepOperation::forward) && !action.recomputes &&
-      row_of(operands_.layer(action.index)).adds_loss)
-    facts.loss = sums_.all().data() + loss_slot(now, 0) + 1;
+  if (action.is(StepOperation::forward) && !action.recomputes) {
+    const LayerSums before = sums_of(plan_.input.model, action.index);
+    if (row_of(operands_.layer(action.index)).adds_loss)
+      facts.loss = sums_.all().data() + loss_slot(now, 0) + 1 + before.losses;
+    if (now.targets.data() != nullptr)  // not in an evaluation
+      facts.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
+  }
   facts.gradient_scale =
       static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.microbatch));
   return facts;

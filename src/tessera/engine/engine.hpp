@@ -125,6 +125,7 @@ class Engine {
   void close_arenas(MemoryGuard& guard) const;
 
   Plan plan_;
+  Size rank_;
   const StagePlan& stage_;
   StatePlan state_;
   AlongRank along_;

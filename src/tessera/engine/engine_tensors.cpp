@@ -34,7 +34,7 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
     const RedistributedBlock block =
-        redistributed_block(slot, stage_.slots[to].along(), batch.samples, along_);
+        redistributed_block(slot, stage_.slots[to].along(), batch.counts(), along_);
     redistribute_along(communicators_[block.ranks], block.before, block.after, block.shape, data,
                        flat(tensor(to)), scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
   };

@@ -16,9 +16,12 @@ struct Microbatch {
   Matrix<const T> x, y;     ///< rows of its samples; columns as in Batch
   Size samples = 0;         ///< samples of this rank in the microbatch
   Size first = 0;           ///< number of its first sample in the whole batch
+  Size group_samples = 0;   ///< samples of all ranks along `expert` in the microbatch
   Size global_samples = 0;  ///< samples of the whole batch, not of the microbatch
   Size number = 0;          ///< number of the microbatch
   bool from_prior = false;  ///< BatchFacts::from_prior
+
+  SampleCounts counts() const { return {samples, group_samples}; }
 };
 
 /// The memory of activations, their gradients and scratch (StagePlan::storages), and Views of the
@@ -69,7 +72,7 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
-    const Shape shape = local_shape(slot, slot.along(), batch.samples, along_);
+    const Shape shape = local_shape(slot, slot.along(), batch.counts(), along_);
     return alias_matrix(
         reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride), shape[0],
         shape[1]);

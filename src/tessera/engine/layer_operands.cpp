@@ -38,7 +38,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
 template <class T>
 LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall<T>>& call,
                                    const Microbatch<State>& batch) const {
-  if (!call || call->samples != batch.samples) call.emplace(make(action, batch));
+  if (!call || call->samples != samples_of(action, batch)) call.emplace(make(action, batch));
   if (action.is(StepOperation::backward)) {
     call->add_parameter_gradients =
         batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
@@ -54,7 +54,7 @@ LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall
 
 template <class T>
 LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State>& batch) const {
-  LayerCall<T> call{layers_[action.index], gemm_, batch.samples, blocks_[action.index]};
+  LayerCall<T> call{layers_[action.index], gemm_, samples_of(action, batch), blocks_[action.index]};
   call.scratch = scratch_;
   if (const Size ways = along_.context_ranks; action.part >= 0)
     call.ring = {(along_.context + ways - action.part) % ways, action.part == 0,

@@ -48,6 +48,9 @@ class LayerOperands {
     bool is_partial;  ///< ranks of `model` sum the gradient
   };
 
+  Size samples_of(const Action& action, const Microbatch<State>& batch) const {
+    return batch.counts().of(layers_[action.index].experts);
+  }
   LayerCall<T> make(const Action& action, const Microbatch<State>& batch) const;
   void add_outputs(LayerCall<T>& call, const Action& action, const Microbatch<State>& batch) const;
   void add_gradients(LayerCall<T>& call, const Action& action,

@@ -95,7 +95,10 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
-    const bool split = call.ranks == RankSet::model && tensors_[at].slot.along_model.is_shard();
+    const Slot& slot = tensors_[at].slot;
+    const bool of_experts = for_experts(call.ranks) == call.ranks;
+    const bool split = call.ranks == RankSet::model ? slot.along_model.is_shard()
+                                                    : of_experts != (slot.experts > 0);
     host_limits(i) = split ? 0 : host(at) & static_cast<std::int64_t>(low_half);
     host_limits(n + i) = -host_limits(i);
   }

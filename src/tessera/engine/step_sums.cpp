@@ -35,14 +35,19 @@ void StepSums::fetch(const Vector<double>& sums) {
 
 void StepSums::clear(const Vector<double>& sums) { Kokkos::deep_copy(ExecSpace(), sums, 0.0); }
 
-std::vector<double> StepSums::take_losses(const std::vector<Size>& global_samples, Size first) {
+std::vector<MeanLoss> StepSums::take_losses(const std::vector<Size>& global_samples, Size first) {
   const auto batches = static_cast<Size>(global_samples.size());
   const Vector<double> sums = run(first * per_batch(), batches * per_batch());
   fetch(sums);
-  std::vector<double> losses(global_samples.size());
+  std::vector<MeanLoss> losses(global_samples.size());
   for (Size b = 0; b < batches; ++b) {
-    for (Size i = 0; i < per_batch(); ++i) losses[b] += host_((first + b) * per_batch() + i);
-    losses[b] /= static_cast<double>(input_.loss_count(global_samples[b]));
+    for (Size i = 0; i < per_batch(); ++i) {
+      const double sum = host_((first + b) * per_batch() + i);
+      losses[b].total += sum;
+      if (i % input_.loss_terms() > 0) losses[b].layers += sum;
+    }
+    losses[b].total /= static_cast<double>(input_.loss_count(global_samples[b]));
+    losses[b].layers /= static_cast<double>(input_.loss_count(global_samples[b]));
   }
   clear(sums);
   return losses;
@@ -84,6 +89,14 @@ double StepSums::take_solution_error() {
   const double error = std::sqrt(host_(first) / host_(first + 1));
   clear(sums);
   return error;
+}
+
+std::vector<double> StepSums::take_own_routing() {
+  const Vector<double> sums = run(places_.first_routing(), places_.routing);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
+  std::vector<double> taken(host.data(), host.data() + places_.routing);
+  clear(sums);
+  return taken;
 }
 
 double StepSums::take_weight(Size samples) {

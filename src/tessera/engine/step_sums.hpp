@@ -10,6 +10,13 @@
 
 namespace tessera {
 
+/// The mean loss of a batch, and the part of it that layers add.
+struct MeanLoss {
+  double total = 0, layers = 0;
+  /// Returns the loss with this weight of the other part.
+  double weighted(double weight) const { return (total - layers) * weight + layers; }
+};
+
 /// The fp64 sums of a training in device memory, in the sections of SumsPlan: losses of the batches
 /// of an epoch and of a validation, errors against exact solutions, numbers of targets that count,
 /// and the scalars of the end of a step (the norm of the gradient, the finite flag). `input` and
@@ -34,7 +41,7 @@ class StepSums {
   /// Returns the mean losses of consecutive batches, over all ranks, and sets their sums to zero.
   /// `global_samples` holds the samples of each whole batch; `first` is the number of the first
   /// batch. Collective over RankSet::loss.
-  std::vector<double> take_losses(const std::vector<Size>& global_samples, Size first);
+  std::vector<MeanLoss> take_losses(const std::vector<Size>& global_samples, Size first);
   /// Returns the rank's sum of the losses of consecutive batches. The sums stay. Waits for the
   /// device.
   double own_losses(const Range& batches) const;
@@ -47,6 +54,10 @@ class StepSums {
   /// Returns the relative error of the evaluated predictions u against the exact solutions v,
   /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over RankSet::loss.
   double take_solution_error();
+
+  /// Returns the rank's sums of routing since the last call, and sets them to zero. Waits for the
+  /// device.
+  std::vector<double> take_own_routing();
 
   /// Returns the number of targets of `samples` evaluated samples over that of those that count,
   /// and sets the latter to zero; 1 without ModelSpec::ignore_index or if none count. Collective

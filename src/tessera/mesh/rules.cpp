@@ -11,8 +11,13 @@
 namespace tessera {
 
 MeshRules default_rules() {
-  return {{"batch", {"data", "fsdp"}}, {"embed", {}},        {"heads", {"model"}},
-          {"mlp", {"model"}},          {"modes", {"model"}}, {"vocab", {"model"}}};
+  return {{"batch", {"data", "fsdp", "expert"}},
+          {"embed", {}},
+          {"experts", {"model"}},
+          {"heads", {"model"}},
+          {"mlp", {"model"}},
+          {"modes", {"model"}},
+          {"vocab", {"model"}}};
 }
 
 const std::vector<std::string>& axes_of(const MeshRules& rules, const std::string& logical) {

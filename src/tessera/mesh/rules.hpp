@@ -15,9 +15,9 @@ namespace tessera {
 /// parallelism is batch -> (data, fsdp).
 using MeshRules = std::map<std::string, std::vector<std::string>>;
 
-/// Returns the rules of all strategies: batch -> (data, fsdp), embed -> none, and heads, mlp, modes
-/// and vocab -> model. No parameter dimension maps to `fsdp`, because ZeRO and FSDP shard flat
-/// units.
+/// Returns the rules of all strategies: batch -> (data, fsdp, expert), embed -> none, and experts,
+/// heads, mlp, modes and vocab -> model. No parameter dimension maps to `fsdp`, because ZeRO and
+/// FSDP shard flat units.
 MeshRules default_rules();
 
 /// Returns the axes of a logical name. Throws ConfigError with the nearest name if there is no

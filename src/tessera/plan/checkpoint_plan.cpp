@@ -15,10 +15,12 @@ std::string group_of(TensorRole role, Size moment) {
   return role == TensorRole::parameter ? "parameters" : fmt::format("moment{}", moment + 1);
 }
 
-/// Returns true if the rank is the first of those that hold the same state. That rank writes it.
-bool writes_its_replica(const Plan& plan, Size rank) {
+/// Returns true if the rank is the first of those that hold the same state of a tensor. That rank
+/// writes it.
+bool writes_its_replica(const Plan& plan, Size rank, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
-  return mesh.coordinate(rank, mesh.effective(replica_axes(plan.input.strategy, mesh))) == 0;
+  const RankSet ranks = slot.experts > 0 ? RankSet::expert_replica : RankSet::replica;
+  return mesh.coordinate(rank, mesh.effective(axes_of(ranks, plan.input))) == 0;
 }
 
 constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment};
@@ -40,7 +42,6 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
 }
 
 std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
-  const bool writes = writes_its_replica(plan, rank);
   std::map<std::string, Size> numbers;
   for (const CheckpointTensor& tensor : checkpoint_tensors(plan))
     numbers.emplace(tensor.name, static_cast<Size>(numbers.size()));
@@ -50,6 +51,7 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
     for (TensorPart& part : tensor_parts(plan, rank, role)) {
       const std::string& path = layout.parameters[part.slot.parameter].path;
       const Size number = numbers.at(group_of(role, part.moment) + "/" + path);
+      const bool writes = writes_its_replica(plan, rank, part.slot);
       parts.emplace(number, CheckpointPart{number, std::move(part), writes});
     }
   std::vector<CheckpointPart> in_order;
@@ -58,10 +60,10 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
 }
 
 CheckpointBytes checkpoint_bytes(const Plan& plan, Size rank) {
-  const bool writes = writes_its_replica(plan, rank);
   CheckpointBytes bytes;
   for (const TensorRole role : checkpoint_roles)
     for (TensorPart& tensor : tensor_parts(plan, rank, role)) {
+      const bool writes = writes_its_replica(plan, rank, tensor.slot);
       const CheckpointPart part{0, std::move(tensor), writes};
       bytes.written += part.written().count * size_of(plan.input.state_type);
       bytes.read += part.part.kept.count * size_of(plan.input.state_type);

@@ -4,6 +4,7 @@
 
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -52,9 +53,13 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank),        plan.batch_samples(rank).count,
-          plan.input.microbatches, plan.input.rank_grains(),
-          plan.along(rank),        plan.stage_number(rank)};
+  return {plan.state(rank),
+          plan.batch_samples(rank).count,
+          plan.input.microbatches,
+          plan.input.rank_grains(),
+          plan.along(rank),
+          plan.stage_number(rank),
+          expert_samples(plan.input, plan.input.batch_size, rank)};
 }
 
 std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
@@ -71,7 +76,7 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
 }
 
 Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch) {
-  return num_elements(local_shape(slot, slot.along(), sizes.samples_of(microbatch), sizes.along));
+  return num_elements(local_shape(slot, slot.along(), sizes.counts_of(microbatch), sizes.along));
 }
 
 namespace {
@@ -93,8 +98,8 @@ Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
     case Payload::tensor: {
       Along group = stage.slots[operands.from].along();
       (action.call->ranks == RankSet::context ? group.context : group.model) = {};
-      return num_elements(local_shape(stage.slots[operands.from], group,
-                                      sizes.samples_of(microbatch), sizes.along));
+      return num_elements(
+          local_shape(stage.slots[operands.from], group, sizes.counts_of(microbatch), sizes.along));
     }
     case Payload::own_tensor: {
       const SlotId id = operands.from != no_slot ? operands.from : operands.to;
@@ -144,7 +149,8 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
       collector.add(call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums",
                     Cadence::check);
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
-  collector.add(RankSet::mesh, Operation::all_reduce, report_values * size_of(DType::float64),
+  collector.add(RankSet::mesh, Operation::all_reduce,
+                (report_values + sums_of(plan.input.model).routing) * size_of(DType::float64),
                 "loss and norm", Cadence::report);
   if (plan.input.hashes_steps)
     collector.add(RankSet::mesh, Operation::all_reduce,

@@ -55,9 +55,18 @@ struct CallSizes {
   Size grains = 1;  ///< PlanInput::rank_grains()
   AlongRank along{};
   Size stage = 0;  ///< number of the rank's pipeline stage
+  /// tessera::expert_samples() of the whole batch; `samples` is among them.
+  std::vector<Size> expert_samples{};
   /// Returns the number of the rank's samples in a microbatch.
   Size samples_of(Size microbatch) const {
     return split_in_grains(samples, grains, microbatches, microbatch).count;
+  }
+  /// Returns this number, and that of all ranks along `expert` together.
+  SampleCounts counts_of(Size microbatch) const {
+    SampleCounts counts{samples_of(microbatch), 0};
+    for (const Size own : expert_samples)
+      counts.group += split_in_grains(own, grains, microbatches, microbatch).count;
+    return counts;
   }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
@@ -89,7 +98,7 @@ void for_each_distinct(const std::vector<Action>& list, const Repetition& repeat
   };
   once(list.begin(), first);
   for (const Range& run :
-       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, {sizes.samples}))
+       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, sizes.expert_samples))
     for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
   once(rest, list.end());
 }

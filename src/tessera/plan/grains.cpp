@@ -107,6 +107,23 @@ Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch) {
                          input.microbatches, microbatch);
 }
 
+std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank) {
+  std::vector<Size> at = input.mesh.coordinates(rank), samples;
+  const auto expert = input.mesh.find("expert");
+  for (Size e = 0; e < input.mesh.size_of("expert"); ++e) {
+    if (expert) at[*expert] = e;
+    samples.push_back(batch_share(input, batch, input.mesh.rank_at(at)).count);
+  }
+  return samples;
+}
+
+Size group_samples(const PlanInput& input, Size batch, Size rank, Size microbatch) {
+  Size samples = 0;
+  for (const Size own : expert_samples(input, batch, rank))
+    samples += split_in_grains(own, input.rank_grains(), input.microbatches, microbatch).count;
+  return samples;
+}
+
 Size first_microbatch_samples(const PlanInput& input) {
   const Size parts = input.batch_ranks(), extra = input.batch_size % parts,
              base = input.batch_size / parts;
@@ -160,6 +177,9 @@ void check_grains(const PlanInput& input, const std::vector<Layout>& layouts) {
 void check_grains(const PlanInput& input) {
   const Numerics& numerics = input.numerics;
   if (!numerics.reproducible) return;
+  if (sums_of(input.model).routing > 0)
+    throw ConfigError("numerics.reproducible", "true",
+                      "needs model.transformer.experts = 0: experts sum in no fixed order");
   for (const auto& [key, value] : {std::pair{"numerics.grains", numerics.grains},
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))

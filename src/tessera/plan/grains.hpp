@@ -22,6 +22,12 @@ Size first_loss_grain(const PlanInput& input, Size rank);
 /// one batch axis after the other, or whole grains.
 Range batch_share(const PlanInput& input, Size batch, Size rank);
 
+/// Returns the numbers of samples of the ranks along `expert` that exchange rows with `rank`.
+std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank);
+
+/// Returns the samples of a microbatch of these ranks together.
+Size group_samples(const PlanInput& input, Size batch, Size rank, Size microbatch);
+
 /// Returns the samples of a microbatch of `rank`, counted from the rank's first one.
 Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch);
 

@@ -4,17 +4,29 @@
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/memory.hpp>
+#include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 
 namespace tessera {
+namespace {
+
+/// Returns the samples of a layer on the first rank of a stage, which has the most samples and the
+/// largest layers.
+Size most_samples(const PlanInput& input, const LayerSpec& layer) {
+  return layer.experts > 0 ? group_samples(input, input.batch_size, 0, 0)
+                           : microbatch_samples(input, 0, 0).count;
+}
+
+}  // namespace
 
 Size layer_scratch(const Plan& plan, Size rank) {
   const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
   Size most = 0;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
-      most = std::max(most, row_of(layers[l]).scratch(layers[l]));
+      most =
+          std::max(most, row_of(layers[l]).scratch(layers[l], most_samples(plan.input, layers[l])));
   return most;
 }
 
@@ -51,11 +63,10 @@ MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
   const bool copies = rounds || input.emulates_products;
   if (!copies && !input.numerics.reproducible) return scratch;
-  // The first rank of a stage has the most samples and the largest layers.
-  const Size samples = plan.microbatch_samples(0, 0).count;
   const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
+      const Size samples = most_samples(plan.input, layers[l]);
       if (input.numerics.reproducible && row_of(layers[l]).sums_in_blocks)
         scratch.nodes =
             std::max(scratch.nodes,

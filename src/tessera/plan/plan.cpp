@@ -42,8 +42,10 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
               parameter.along_model,
               input.state_type,
               1,
+              parameter.experts,
               number++};
     if (model) slot.placements[*model] = parameter.along_model;
+    if (slot.experts > 0) slot.placements[*input.mesh.find("expert")] = by_rows;
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
       slot.path = parameter.path + suffix;
@@ -136,34 +138,52 @@ Size Plan::model_coordinate(Size rank) const {
 }
 
 AlongRank Plan::along(Size rank) const {
-  const auto context = input.mesh.find("context");
-  return {input.mesh.size_of("model"), model_coordinate(rank), input.mesh.size_of("context"),
-          context ? input.mesh.coordinate(rank, *context) : 0};
+  const auto coordinate = [&](std::string_view name) {
+    const auto axis = input.mesh.find(name);
+    return axis ? input.mesh.coordinate(rank, *axis) : 0;
+  };
+  return {input.mesh.size_of("model"), coordinate("model"),          input.mesh.size_of("context"),
+          coordinate("context"),       input.mesh.size_of("expert"), coordinate("expert")};
+}
+
+bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
+  const std::vector<std::string> sharded = shard_axes(input.strategy, input.mesh);
+  const bool is_split =
+      parameter.experts > 0 || std::find(sharded.begin(), sharded.end(), "expert") != sharded.end();
+  const AlongRank at = along(rank);
+  return (parameter.along_model.is_replicate() && at.model > 0) || (!is_split && at.expert > 0);
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
-  return tessera::local_layers(input, layouts, model_coordinate(rank), along(rank).context);
+  return tessera::local_layers(input, layouts, along(rank));
 }
 
 std::vector<PassCount> Plan::flops_along_context() const {
   std::vector<Layout> whole;
   for (const LayerSpec& layer : input.model.layers) whole.push_back(layouts_of(layer).front());
   std::vector<PassCount> flops;
-  for (Size c = 0; c < input.mesh.size_of("context"); ++c)
-    flops.push_back(count_flops(tessera::local_layers(input, whole, 0, c), input.batch_size));
+  AlongRank at = along(0);
+  for (at.context = 0; at.context < at.context_ranks; ++at.context)
+    flops.push_back(count_flops(tessera::local_layers(input, whole, at), input.batch_size));
   return flops;
 }
 
 Block Plan::block(Size rank, const ParameterPlan& parameter) const {
-  return parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
-                         model_coordinate(rank));
+  Block block = parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
+                                model_coordinate(rank));
+  if (parameter.experts == 0) return block;
+  return expert_block(std::move(block), 0, parameter.shape[0] / parameter.experts,
+                      input.mesh.size_of("expert"), along(rank).expert);
 }
 
 StatePlan Plan::state(Size rank) const {
   const MeshShape& mesh = input.mesh;
-  const std::vector<std::size_t> axes = mesh.effective(shard_axes(input.strategy, mesh));
-  return plan_state(input, stage(rank).parameters.buckets, mesh.group_size(axes),
-                    mesh.coordinate(rank, axes));
+  const auto shard = [&](RankSet ranks) {
+    const std::vector<std::size_t> axes = mesh.effective(axes_of(ranks, input));
+    return Shard{mesh.group_size(axes), mesh.coordinate(rank, axes)};
+  };
+  return plan_state(input, stage(rank).parameters.buckets, shard(RankSet::shard),
+                    shard(RankSet::expert_shard));
 }
 
 std::vector<Range> Plan::unique_gradients(Size rank) const {
@@ -171,7 +191,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   const ParameterLayout& layout = stage(rank).parameters;
   std::vector<Range> unique;
   for (const ParameterPlan& parameter : layout.parameters) {
-    if (parameter.along_model.is_replicate() && model_coordinate(rank) > 0) continue;
+    if (is_copy(rank, parameter)) continue;
     const Size elements = num_elements(block(rank, parameter).extent);
     const Range added = own.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (added.count == 0) continue;
@@ -228,6 +248,7 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
                      ? square_sums
                      : static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
+  sums.routing = sums_of(input.model).routing;
   return sums;
 }
 

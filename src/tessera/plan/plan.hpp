@@ -60,10 +60,12 @@ struct Plan {
 
   /// Returns the rank's coordinate along `model`; 0 without that axis.
   Size model_coordinate(Size rank) const;
-  /// Returns the sizes of `model` and `context`, and the rank's coordinates along them.
+  /// Returns the sizes of `model`, `context` and `expert`, and the rank's coordinates along them.
   AlongRank along(Size rank) const;
   /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
   std::vector<PassCount> flops_along_context() const;
+  /// Returns true if an earlier rank of RankSet::split has the same elements of a parameter.
+  bool is_copy(Size rank, const ParameterPlan& parameter) const;
   /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
   /// Returns the block of a parameter with which `rank` computes: its part along `model`.
@@ -89,7 +91,7 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
 /// epoch and of a validation, by (batch, microbatch or grain, term); the sums of squares of the
 /// errors and of the exact solutions; the targets that count in the batch of a step, in an
 /// evaluation and in its latest microbatch; the partial sums of the gradient's squared norm; the
-/// finite flag.
+/// finite flag; the routing of each router (BatchFacts::routing) since the last report.
 struct SumsPlan {
   Size losses = 0;
   Size validation = 0;
@@ -97,11 +99,13 @@ struct SumsPlan {
   Size counts = 0;
   Size norms = 0;
   Size finite = 0;
+  Size routing = 0;
   Size first_error() const { return losses + validation; }
   Size first_count() const { return first_error() + errors; }
   Size first_norm() const { return first_count() + counts; }
   Size first_finite() const { return first_norm() + norms; }
-  Size total() const { return first_finite() + finite; }
+  Size first_routing() const { return first_finite() + finite; }
+  Size total() const { return first_routing() + routing; }
 };
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
 /// Returns the number of loss sums of `batches` batches.

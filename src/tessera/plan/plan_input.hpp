@@ -64,9 +64,9 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// Returns true if the loss is scaled, because small gradients would vanish in float16. A step
   /// whose gradients overflow is then skipped.
   bool scales_loss() const { return compute_type == DType::float16; }
-  /// Returns the number of loss sums of a microbatch: that of the loss, and one more if a layer
+  /// Returns the number of loss sums of a microbatch: that of the loss, and one for each layer that
   /// adds to the loss.
-  Size loss_terms() const { return adds_loss(model) ? 2 : 1; }
+  Size loss_terms() const { return 1 + sums_of(model).losses; }
   /// Returns the number of batches of `n` samples.
   Size batches_of(Size n) const { return (n + batch_size - 1) / batch_size; }
   Size steps_per_epoch() const { return batches_of(samples); }
@@ -81,6 +81,10 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns true if every step reduces a flag that tells whether all gradients are finite.
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
+  /// Returns the number of experts of a layer whose experts the axis `expert` splits; else 0.
+  Size split_experts(const LayerSpec& layer) const {
+    return mesh.size_of("expert") > 1 ? layer.experts : 0;
+  }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
   /// 1f1b: each forward pass is followed by its backward pass.

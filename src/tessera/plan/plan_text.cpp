@@ -34,9 +34,10 @@ std::string spec_of(const Plan& plan, const Slot& tensor) {
   return placements == tensor.placements ? spec : spec + " of a sum";
 }
 
-/// Returns the axes over which buckets are sharded.
-std::string shares_over(const Plan& plan) {
-  return plan.input.mesh.group_name(shard_axes(plan.input.strategy, plan.input.mesh));
+/// Returns the axes over which buckets, or those of experts, are sharded.
+std::string shares_over(const Plan& plan, bool of_experts) {
+  const RankSet ranks = of_experts ? RankSet::expert_shard : RankSet::shard;
+  return plan.input.mesh.group_name(axes_of(ranks, plan.input));
 }
 
 /// Returns a text such as "layer1/product to layer2/output", joined for all chunks of the stage.
@@ -116,8 +117,9 @@ void write_tensors(std::string& out, const Plan& plan) {
   if (in_shares)
     out += fmt::format(
         "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
-        "the flat bucket over {}\n",
-        shares_over(plan));
+        "the flat bucket over {}{}\n",
+        shares_over(plan, false),
+        plan.input.mesh.size_of("expert") > 1 ? ", those of experts without expert" : "");
 }
 
 void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
@@ -278,7 +280,7 @@ nlohmann::json tensors_json(const Plan& plan) {
                          {"dtype", name_of(tensor.type)},
                          {"stage", stage},
                          {"local", local}});
-      if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan);
+      if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan, tensor.experts > 0);
     }
   return tensors;
 }

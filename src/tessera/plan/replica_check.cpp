@@ -30,6 +30,10 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   else
     calls = {{RankSet::replica, {0, all}}};
   if (std::any_of(parameters.begin(), parameters.end(),
+                  [](const ParameterPlan& p) { return p.experts > 0; }))
+    for (const CheckCall& call : std::vector(calls))
+      calls.push_back({for_experts(call.ranks), call.checksums});
+  if (std::any_of(parameters.begin(), parameters.end(),
                   [](const ParameterPlan& p) { return p.along_model.is_replicate(); }))
     calls.push_back({RankSet::model, {0, all}});
   std::erase_if(calls, [&](const CheckCall& call) {

@@ -20,6 +20,7 @@ struct CheckCall {
 ///
 /// - Parameters and moments are compared over RankSet::replica.
 /// - If moments are sharded and parameters are not, parameters are compared over RankSet::batch.
+/// - Tensors that `expert` splits are compared over the same sets without that axis instead.
 /// - Tensors that are replicated along `model` are also compared over RankSet::model. They must be
 ///   bitwise equal: buckets have equal sizes on all ranks of `model`, so all of these ranks add
 ///   gradients in the same order.

@@ -19,17 +19,18 @@ namespace tessera {
 namespace {
 
 /// Returns the axes of the meshes that are tried for a strategy, in the order of the mesh.
-std::vector<std::string> axes_for(const StrategyRow& strategy) {
+std::vector<std::string> axes_for(const StrategyRow& strategy, bool has_experts) {
   std::vector<std::string> axes{"pipeline"};
   for (const std::string_view axis : strategy.usual_axes)
     if (!axis.empty()) axes.emplace_back(axis);
+  if (has_experts) axes.emplace_back("expert");
   axes.emplace_back("model");
   return axes;
 }
 
-std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks) {
+std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks, bool has_experts) {
   if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
-  return factorisations(ranks, axes_for(strategy));
+  return factorisations(ranks, axes_for(strategy, has_experts));
 }
 
 /// Returns true if every usual axis of a sharding strategy has several ranks. Otherwise its step
@@ -53,7 +54,8 @@ class Search {
     for (const StrategyRow& strategy : strategies) {
       // The step of `tensor` equals that of `data` on a mesh with the axis model only.
       if (!strategy.splits_batch) continue;
-      for (const MeshShape& mesh : meshes_for(strategy, ranks_))
+      const bool has_experts = config_.model.transformer.experts > 0;
+      for (const MeshShape& mesh : meshes_for(strategy, ranks_, has_experts))
         if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
     }
     if (advice_.fits.empty() && advice_.too_large.empty())

@@ -108,7 +108,7 @@ class WorkLister {
   /// each counts as half of the backward pass.
   void layer() {
     const LayerSpec& layer = sizes_.layers[action_.index];
-    const Size samples = sizes_.calls.samples_of(action_.microbatch);
+    const Size samples = sizes_.calls.counts_of(action_.microbatch).of(layer.experts);
     const PassCount flops = count_flops({layer}, samples),
                     operands = count_operands(layer, samples);
     const bool forwards = action_.is(StepOperation::forward);

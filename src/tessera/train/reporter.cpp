@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
@@ -8,6 +11,28 @@
 
 namespace tessera {
 namespace {
+
+/// Returns the metrics of each router from BatchFacts::routing of all: the fraction of its choices
+/// that are dropped, the mean entropy of its probabilities, and its choices by expert.
+std::vector<std::pair<std::string, double>> routing_metrics(const ModelSpec& model,
+                                                            const std::vector<double>& routing) {
+  std::vector<std::pair<std::string, double>> metrics;
+  const double* next = routing.data();
+  for (const LayerSpec& layer : model.layers) {
+    const Size experts = layer.routing.experts;
+    if (experts == 0) continue;
+    const auto sum = [&](Size row) {
+      return std::accumulate(next + row * experts, next + (row + 1) * experts, 0.0);
+    };
+    const double choices = sum(0), positions = choices / static_cast<double>(layer.routing.top_k);
+    metrics.emplace_back(layer.unit + "/dropped", sum(1) / choices);
+    metrics.emplace_back(layer.unit + "/entropy", sum(2) / positions);
+    for (Size e = 0; e < experts; ++e)
+      metrics.emplace_back(fmt::format("{}/load/{}", layer.unit, e), next[e] / choices);
+    next += 3 * experts;
+  }
+  return metrics;
+}
 
 /// Returns the step of the first progress: after about 2 s on a slow core, but not after more than
 /// 1000 steps. All ranks know it without a message; at that step rank 0 knows how long steps take.
@@ -25,6 +50,7 @@ void Reporter<T>::Window::add(const StepReport& report) {
   added.loss_sum += sum.loss_sum;
   added.loss_count += sum.loss_count;
   added.samples += sum.samples;
+  for (std::size_t i = 0; i < sum.routing.size(); ++i) added.routing[i] += sum.routing[i];
   sum = added;
 }
 
@@ -126,10 +152,12 @@ template <class T>
 void Reporter<T>::record(Size epoch, double stepping_seconds) {
   const double rate = recorded_.samples_per_second(stepping_seconds);
   const StepReport report = recorded_.take(stepping_seconds);
-  const std::vector<NamedNumber> numbers{{"loss", report.loss()},
-                                         {"gradient_norm", report.gradient_norm},
-                                         {"learning_rate", report.learning_rate},
-                                         {"samples_per_second", rate}};
+  std::vector<NamedNumber> numbers{{"loss", report.loss()},
+                                   {"gradient_norm", report.gradient_norm},
+                                   {"learning_rate", report.learning_rate},
+                                   {"samples_per_second", rate}};
+  const auto routing = routing_metrics(session_.plan().input.model, report.routing);
+  numbers.insert(numbers.end(), routing.begin(), routing.end());
   log_->write(report.step, epoch, numbers);
 }
 

@@ -49,7 +49,8 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       mesh_(mesh),
       plan_(plan),
       last_plan_(plan_last_batch(plan, plan.input.samples)),
-      last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)) {
+      last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)),
+      report_sums_("tessera::report", report_values + sums_of(plan.input.model).routing) {
   const Activity activity("setting up the model");
   // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
@@ -132,8 +133,13 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   report_sums_(0) = adds(RankSet::loss) ? engine_->sums().own_losses(batches) : 0;
   report_sums_(1) = adds(RankSet::split) ? engine_->own_squared_norm() : 0;
   report_sums_(2) = wish;
+  const std::vector<double> routing = engine_->sums().take_own_routing();
+  for (std::size_t i = 0; i < routing.size(); ++i)
+    report_sums_(report_values + i) = adds(RankSet::loss) ? routing[i] : 0;
   engine_->communicators()[RankSet::mesh].all_reduce(report_sums_);
   report.loss_sum += report_sums_(0);
+  report.routing.assign(report_sums_.data() + report_values,
+                        report_sums_.data() + report_sums_.extent(0));
   report.gradient_norm = std::sqrt(report_sums_(1));
   report.learning_rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_ - 1);
   return {report, report_sums_(2)};
@@ -161,7 +167,10 @@ void TrainingSession<T>::resume(const TrainingState& state) {
 
 template <class T>
 std::vector<double> TrainingSession<T>::losses() {
-  return engine_->sums().take_losses(global_samples_, 0);
+  std::vector<double> means;
+  for (const MeanLoss& loss : engine_->sums().take_losses(global_samples_, 0))
+    means.push_back(loss.total);
+  return means;
 }
 
 template <class T>
@@ -178,12 +187,12 @@ Validation TrainingSession<T>::validate() {
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
   ++since_.validations;
-  const std::vector<double> losses = engine_->sums().take_losses(validation_samples_, first_slot);
+  const std::vector<MeanLoss> losses = engine_->sums().take_losses(validation_samples_, first_slot);
+  const double weight = engine_->sums().take_weight(plan_.input.validation_samples);
   Validation result;
   for (std::size_t k = 0; k < losses.size(); ++k)
-    result.loss += losses[k] * static_cast<double>(validation_samples_[k]) /
+    result.loss += losses[k].weighted(weight) * static_cast<double>(validation_samples_[k]) /
                    static_cast<double>(plan_.input.validation_samples);
-  result.loss *= engine_->sums().take_weight(plan_.input.validation_samples);
   if (plan_.input.compares_solutions())
     result.solution_error = engine_->sums().take_solution_error();
   return result;

@@ -32,6 +32,8 @@ struct StepReport {
   Size samples = 0;          ///< without those before a resumption
   double gradient_norm = 0;  ///< of the last step, before clipping by norm
   double learning_rate = 0;  ///< of the last step
+  /// BatchFacts::routing of all routers, one after another.
+  std::vector<double> routing{};
 
   double loss() const { return loss_sum / static_cast<double>(loss_count); }
 };
@@ -126,7 +128,7 @@ class TrainingSession {
   Size reported_batches_ = 0, reported_samples_ = 0;
   double finished_losses_ = 0;  ///< of batches of earlier epochs
   Size finished_loss_count_ = 0;
-  Kokkos::View<double[report_values], Kokkos::HostSpace> report_sums_{"tessera::report"};
+  Kokkos::View<double*, Kokkos::HostSpace> report_sums_;
   // Since begin_traffic():
   PlannedRun since_{};  ///< its steps are those on full batches
   Size last_steps_since_ = 0, samples_since_ = 0;

@@ -49,7 +49,8 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   Engine<T>& engine = session_->engine();
   const Size at_once = session_->plan().steps_per_epoch();  // the engine's number of loss sums
   const Size batch_samples = session_->plan().input.batch_size;
-  double sum = 0, count = 0;
+  MeanLoss sum;
+  double count = 0;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> samples;
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
@@ -63,13 +64,15 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
         if (take) take(part.first + before - drawn_before, prediction);
       });
     }
-    const std::vector<double> losses = engine.sums().take_losses(samples, 0);
+    const std::vector<MeanLoss> losses = engine.sums().take_losses(samples, 0);
     for (std::size_t b = 0; b < samples.size(); ++b) {
-      sum += losses[b] * static_cast<double>(samples[b]);
-      count += static_cast<double>(samples[b]);
+      const auto batch = static_cast<double>(samples[b]);
+      sum.total += losses[b].total * batch;
+      sum.layers += losses[b].layers * batch;
+      count += batch;
     }
   }
-  return sum / count * engine.sums().take_weight(data.num_samples());
+  return sum.weighted(engine.sums().take_weight(data.num_samples())) / count;
 }
 
 template <class T>

@@ -70,7 +70,7 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
 /// Returns the elements of a square and of the sums of a head (Attention::square,
 /// Attention::key_sums, Attention::query_sums).
 Size square_size(Size t) { return std::min(query_block, t) * std::min(key_block, t); }
-Size attention_scratch(const LayerSpec& layer) {
+Size attention_scratch(const LayerSpec& layer, Size) {
   const Size t = std::max(layer.positions, layer.share.total);
   return 3 * square_size(t) + (2 * t + std::min(query_block, t)) * layer.groups.columns;
 }

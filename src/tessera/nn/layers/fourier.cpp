@@ -44,7 +44,7 @@ constexpr LayerRow fourier_row{
           const detail::FourierModes of = output_modes(layer);
           return LayerProducts{of.products_to_modes(samples), of.products_to_grid(samples)};
         },
-    .scratch = [](const LayerSpec& layer) { return output_modes(layer).scratch(); },
+    .scratch = [](const LayerSpec& layer, Size) { return output_modes(layer).scratch(); },
     .sums_in_blocks = true,
     .forward = [](const auto& call) { fourier_forward(call); },
     .backward = [](const auto& call) { fourier_backward(call); }};

@@ -36,7 +36,7 @@ constexpr LayerRow inverse_fourier_row{
           const detail::FourierModes of = input_modes(layer);
           return LayerProducts{of.products_to_grid(samples), of.products_to_modes(samples)};
         },
-    .scratch = [](const LayerSpec& layer) { return input_modes(layer).scratch(); },
+    .scratch = [](const LayerSpec& layer, Size) { return input_modes(layer).scratch(); },
     .sums_in_blocks = true,
     .forward = [](const auto& call) { inverse_fourier_forward(call); },
     .backward =

@@ -21,6 +21,9 @@ struct BatchFacts {
   Size step = 0;            ///< number of the training step, from 1
   /// Forward writes the layer's term of the loss sum here; null if the pass recomputes.
   double* loss = nullptr;
+  /// Forward of a router adds three rows of numbers per expert: its choices, those of them that
+  /// are dropped, and its terms of the entropy of the probabilities; null if nobody counts.
+  double* routing = nullptr;
   /// Factor of the gradient of that term: loss scale / global count.
   State gradient_scale = 0;
   /// Layers that draw (LayerRow::draws) draw from the prior and ignore their inputs.
@@ -51,7 +54,7 @@ struct LayerCall {
   const Gemm<T>& gemm;
   Size samples = 0;
   LayerBlocks blocks{};
-  std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, in)
+  std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, columns_of(input))
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
   Matrix<State> saved{};                                   ///< (rows, LayerRow::saved_columns)

@@ -19,7 +19,7 @@ struct LayerProducts {
 // Defaults of LayerRow.
 inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
-inline Size no_scratch(const LayerSpec&) { return 0; }
+inline Size no_scratch(const LayerSpec&, Size) { return 0; }
 inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
@@ -71,14 +71,15 @@ struct LayerRow {
   bool reads_exact_x = false;
   /// The output is drawn from a distribution that the inputs describe.
   bool draws = false;
-  /// Forward writes a term of the loss to BatchFacts::loss. At most one layer of a model may.
+  /// Forward writes a term of the loss to BatchFacts::loss.
   bool adds_loss = false;
 
   /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count
   /// these products only, each once: not those that backward repeats.
   LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
-  /// Returns the elements of LayerCall::scratch; `layer` has a rank's extents.
-  Size (*scratch)(const LayerSpec& layer) = no_scratch;
+  /// Returns the elements of LayerCall::scratch for `samples` samples; `layer` has a rank's
+  /// extents.
+  Size (*scratch)(const LayerSpec& layer, Size samples) = no_scratch;
 
   /// The kernels sum in the blocks of LayerCall::blocks. If sums must have a fixed order, other
   /// kinds run grain by grain.
@@ -95,6 +96,8 @@ struct LayerRow {
   int in_place_of = -1;
   /// The gradient of one input may overwrite the gradient of the output.
   bool gradient_in_place = false;
+  /// Number of an input without a gradient, which others of its readers have; -1 if none.
+  int no_gradient_of = -1;
   /// The gradients of the inputs equal that of the output; backward writes none.
   bool (*passes_gradient)(const LayerSpec& layer) = never;
   /// Backward can add to input gradients (LayerCall::add_input_gradients).

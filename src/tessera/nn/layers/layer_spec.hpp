@@ -18,7 +18,7 @@ namespace tessera {
 enum class Initial : std::uint8_t {
   zeros,
   ones,
-  drawn,    ///< from the model's initializer; first extent = fan in, last extent = fan out
+  drawn,    ///< from the model's initializer; the last two extents are fan in and fan out
   uniform,  ///< on [0, 1) / (last extent)^2
 };
 
@@ -32,6 +32,9 @@ struct ParameterSpec {
   std::uint32_t stream = 0;  ///< random numbers use the key fold_in(key(seed), stream)
   Size begin = 0;  ///< first index of a rank's part along the dimension that `model` splits
 };
+
+/// Returns the fan in of a parameter with Initial::drawn.
+inline Size fan_in(const Shape& shape) { return shape[shape.size() < 2 ? 0 : shape.size() - 2]; }
 
 /// Returns the upper limit of Initial::uniform.
 inline float uniform_limit(const ParameterSpec& parameter) {
@@ -90,6 +93,14 @@ struct PositionShare {
   }
 };
 
+/// The routing of a mixture of experts (route() in layers.hpp).
+struct Routing {
+  Size experts = 0;                         ///< 0 in layers of other kinds
+  Size top_k = 1;                           ///< experts that a position chooses
+  Size capacity = 1;                        ///< positions of a sample that an expert takes
+  double balance_weight = 0, z_weight = 0;  ///< factors of the terms of the loss
+};
+
 /// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices
 /// (rows, columns). A sample has one row or several (its positions): those of a sequence, or the
 /// points of a grid.
@@ -107,7 +118,12 @@ struct LayerSpec {
   /// Rows per sample of the inputs and of the output. ModelSpec::append sets both from the first
   /// input if they are 1.
   Size in_positions = 1, positions = 1;
+  /// Columns and rows per sample of the second input; 0 if they equal those of the first.
+  Size second_in = 0, second_positions = 0;
   ColumnGroups groups{};
+  /// The columns of input and output, and the first dimension of parameters, belong to so many
+  /// experts, one after another, which the mesh axis `expert` splits; 0 in other layers.
+  Size experts = 0;
   /// Logical name of the output's columns, for kinds without parameters whose layout the sharding
   /// rules choose.
   std::string columns{};
@@ -121,9 +137,14 @@ struct LayerSpec {
   Activation activation = Activation::identity;  ///< pointwise, jet_activation
   Size classes = 0;                              ///< embedding: rows of the whole table
   FourierGrid grid{};                            ///< fourier, mode_product, inverse_fourier
+  Routing routing{};                             ///< route
   double loss_weight = 0;                        ///< reparameterize: factor of its term of the loss
   std::uint64_t noise_seed = 0;                  ///< reparameterize
 
+  Size columns_of(std::size_t input) const { return input == 1 && second_in ? second_in : in; }
+  Size positions_of(std::size_t input) const {
+    return input == 1 && second_positions ? second_positions : in_positions;
+  }
   Size num_parameters() const {
     Size sum = 0;
     for (const ParameterSpec& parameter : parameters) sum += num_elements(parameter.shape);

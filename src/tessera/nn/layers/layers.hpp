@@ -13,6 +13,10 @@ namespace tessera {
 
 /// y = x kernel, with kernel (in, out). Along `model` the kernel is whole, split by columns
 /// (column-parallel) or split by rows (row-parallel).
+///
+/// A kernel (groups, in, out) is block-diagonal: x has the columns of group after group, and each
+/// group is multiplied by a kernel of its own (kind "grouped_linear"). Along `model` the groups may
+/// be split.
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel);
 
 /// y = activation(x + bias), with bias (width), zero at first. `bias_axis` is the logical name of
@@ -47,6 +51,36 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
 /// computes the blocks again from these statistics (Dao et al. 2022).
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width);
+
+/// The largest number of experts that a position chooses.
+inline constexpr Size max_choices = 8;
+
+/// The routing of a mixture of experts (Shazeer et al. 2017; Fedus et al. 2022, "Switch
+/// Transformers"). Turns logits (rows, experts) into gates: the softmax p of a row at the `top_k`
+/// largest of its probabilities, and 0 elsewhere. An expert takes the first `capacity` positions of
+/// a sample that choose it; the others are dropped, which makes their gates 0. So a sample's
+/// routing depends on no other sample. Forward adds for each sample, with t positions, to the loss
+/// sum:
+/// - balance_weight experts sum_e (choices of e / (top_k t)) (sum over positions of p_e), which is
+///   least when the load is even (Fedus et al. 2022, equation 4, times t), and
+/// - z_weight sum over positions of (log sum_e exp(logit_e))^2 (Zoph et al. 2022, "ST-MoE",
+///   equation 5, times t).
+/// Along `model` all tensors are whole.
+LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing);
+
+/// Copies each row of x (rows, width) to a slot of every expert that takes it (GShard: Lepikhin et
+/// al. 2021): those whose gates (rows, experts) are not 0. A sample of `positions` rows has
+/// `capacity` rows of slots, (capacity, experts width), with the columns of expert after expert.
+/// An expert's slots have the positions in order; the rest of them is 0. The gates get no gradient
+/// here. Along `model` the experts may be split.
+LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size width,
+                   Size positions, const Routing& routing);
+
+/// y = sum over a row's experts of gate times the row of its slot; `slots` and `gates` as in
+/// dispatch(). A row that all experts drop is 0. Along `model` the experts may be split; the output
+/// is then Partial.
+LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Size width,
+                  Size positions, const Routing& routing);
 
 /// A draw from the normal distribution that the outputs of two layers describe (Kingma and Welling
 /// 2014, "Auto-Encoding Variational Bayes", section 2.4): z = mean + exp(logvar / 2) eps, with eps

@@ -23,21 +23,45 @@ std::vector<Layout> linear_layouts() {
   return {column_parallel, row_parallel};
 }
 
+/// Ranks have groups.
+std::vector<Layout> grouped_linear_layouts() {
+  Layout groups = alike(by_columns);
+  groups.parameters = groups.parameter_gradients = {by_rows};
+  return {groups};
+}
+
+/// Groups of columns, each with a kernel (in, out) of its own.
+struct Kernels {
+  Size groups, in, out;
+
+  explicit Kernels(const LayerSpec& layer) {
+    const Shape& shape = layer.parameters[0].shape;
+    groups = shape.size() == 3 ? shape[0] : 1;
+    in = shape[shape.size() - 2];
+    out = shape.back();
+  }
+  template <class E>
+  Matrix<E> kernel(const Vector<E>& of, Size group) const {
+    return alias_matrix(of.data() + group * in * out, in, out);
+  }
+  template <class E>
+  static Matrix<E> columns(const Matrix<E>& of, Size width, Size group) {
+    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {group * width, width});
+  }
+};
+
 bool kernel_fits(const LayerSpec& layer) {
-  return layer.parameters[0].shape == Shape{layer.in, layer.out};
+  const Kernels kernels(layer);
+  return layer.in == kernels.groups * kernels.in && layer.out == kernels.groups * kernels.out;
 }
 
 /// There is no product for the gradient of the input if that is the batch.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
+  const Kernels k(layer);
   const Size n = samples * layer.positions;
-  LayerProducts all{{{n, layer.out, layer.in}}, {{layer.in, layer.out, n}}};
-  if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, layer.in, layer.out});
+  LayerProducts all{{{n, k.out, k.in, k.groups}}, {{k.in, k.out, n, k.groups}}};
+  if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, k.in, k.out, k.groups});
   return all;
-}
-
-template <class T>
-Matrix<const T> kernel_of(const LayerCall<T>& call) {
-  return alias_matrix(call.parameters[0].data(), call.layer.in, call.layer.out);
 }
 
 template <class T>
@@ -47,27 +71,31 @@ ProductBlocks::Part rows_of_grains(const LayerCall<T>& call) {
 
 template <class T>
 void linear_forward(const LayerCall<T>& call) {
+  const Kernels k(call.layer);
   call.with_output([&](const auto& y) {
-    call.gemm(Trans::no, Trans::no, call.inputs[0], kernel_of(call), 0, y,
-              {rows_of_grains(call), {call.blocks.out}, {call.blocks.in}});
+    for (Size g = 0; g < k.groups; ++g)
+      call.gemm(Trans::no, Trans::no, k.columns(call.inputs[0], k.in, g),
+                k.kernel(call.parameters[0], g), 0, k.columns(y, k.out, g),
+                {rows_of_grains(call), {call.blocks.out}, {call.blocks.in}});
   });
 }
 
 /// dkernel = x^T dy, dx = dy kernel^T.
 template <class T>
 void linear_backward(const LayerCall<T>& call) {
-  if (call.parameter_gradients[0].data() != nullptr) {
-    const auto gradient =
-        alias_matrix(call.parameter_gradients[0].data(), call.layer.in, call.layer.out);
-    call.gemm(Trans::yes, Trans::no, call.inputs[0], call.output_gradient,
-              call.add_parameter_gradients ? 1 : 0, gradient,
-              {{call.blocks.in}, {call.blocks.out}, rows_of_grains(call)});
+  const Kernels k(call.layer);
+  for (Size g = 0; g < k.groups; ++g) {
+    const Matrix<const T> dy = k.columns(call.output_gradient, k.out, g);
+    if (call.parameter_gradients[0].data() != nullptr)
+      call.gemm(Trans::yes, Trans::no, k.columns(call.inputs[0], k.in, g), dy,
+                call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g),
+                {{call.blocks.in}, {call.blocks.out}, rows_of_grains(call)});
+    call.with_input_gradient(0, [&](const auto& dx) {
+      call.gemm(Trans::no, Trans::yes, dy, k.kernel(call.parameters[0], g),
+                call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g),
+                {rows_of_grains(call), {call.blocks.in}, {call.blocks.out}});
+    });
   }
-  call.with_input_gradient(0, [&](const auto& dx) {
-    call.gemm(Trans::no, Trans::yes, call.output_gradient, kernel_of(call),
-              call.add_input_gradients ? 1 : 0, dx,
-              {rows_of_grains(call), {call.blocks.in}, {call.blocks.out}});
-  });
 }
 
 constexpr LayerRow linear_row{.name = "linear",
@@ -81,11 +109,26 @@ constexpr LayerRow linear_row{.name = "linear",
                               .forward = [](const auto& call) { linear_forward(call); },
                               .backward = [](const auto& call) { linear_backward(call); }};
 
+constexpr LayerRow grouped_linear_row = [] {
+  LayerRow row = linear_row;
+  row.name = "grouped_linear";
+  row.split_layouts = grouped_linear_layouts;
+  return row;
+}();
+
 }  // namespace
 
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel) {
-  const Size in = kernel.shape[0], out = kernel.shape[1];
-  return {&linear_row, std::move(name), std::move(unit), {input}, in, out, {std::move(kernel)}};
+  const bool grouped = kernel.shape.size() == 3;
+  const Size groups = grouped ? kernel.shape[0] : 1;
+  const Size in = groups * kernel.shape[grouped ? 1 : 0], out = groups * kernel.shape.back();
+  return {grouped ? &grouped_linear_row : &linear_row,
+          std::move(name),
+          std::move(unit),
+          {input},
+          in,
+          out,
+          {std::move(kernel)}};
 }
 
 }  // namespace tessera

@@ -143,7 +143,7 @@ constexpr LayerRow mode_product_row{
         },
     .rules_choose = true,
     .products = mode_product_products,
-    .scratch = [](const LayerSpec& layer) { return 8 * layer.grid.width * layer.grid.width; },
+    .scratch = [](const LayerSpec& layer, Size) { return 8 * layer.grid.width * layer.grid.width; },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};

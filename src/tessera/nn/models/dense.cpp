@@ -10,18 +10,28 @@ namespace tessera {
 
 Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const bool finishes = dense.bias || dense.activation != Activation::identity;
-  const ParameterSpec kernel{"kernel",
-                             {dense.in, dense.out},
-                             {dense.logical_in, dense.logical_out},
-                             Initial::drawn,
-                             2 * dense.number};
+  const bool grouped = dense.experts > 0;
+  ParameterSpec kernel{"kernel",
+                       {dense.in, dense.out},
+                       {dense.logical_in, dense.logical_out},
+                       Initial::drawn,
+                       2 * dense.number};
+  if (grouped) {
+    kernel.shape.insert(kernel.shape.begin(), dense.experts);
+    kernel.logical_axes = {"experts", "", ""};
+  }
   const std::string output = dense.unit + "/output";
   const Size product = model.append(
       linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
+  model.layers.back().experts = dense.experts;
   if (!finishes) return product;
   const auto finish = dense.of_jets ? jet_activation : pointwise;
-  const auto bias_axis = dense.bias ? std::optional(dense.logical_out) : std::nullopt;
-  return model.append(finish(output, dense.unit, product, dense.out, dense.activation, bias_axis));
+  const std::string logical = grouped ? "experts" : dense.logical_out;
+  const auto bias_axis = dense.bias ? std::optional(logical) : std::nullopt;
+  LayerSpec last =
+      finish(output, dense.unit, product, model.layers.back().out, dense.activation, bias_axis);
+  last.experts = dense.experts;
+  return model.append(std::move(last));
 }
 
 Size append_chain(ModelSpec& model, const ChainSpec& chain, const MlpConfig& layers,

@@ -51,15 +51,15 @@ Size ModelSpec::append(LayerSpec layer) {
   if (layer.in_positions == 1 && layer.positions == 1)
     layer.in_positions = layer.positions =
         tensor(*this, layer.inputs.front(), layer.name).positions;
-  for (const Size input : layer.inputs) {
-    const Tensor made = tensor(*this, input, layer.name);
+  for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+    const Tensor made = tensor(*this, layer.inputs[i], layer.name);
     const auto expect = [&](Size there, Size wanted, const char* what) {
       if (there != wanted)
         throw Error(ExitCode::usage, "model: {} reads {} {}, but {} has {}", layer.name, wanted,
                     what, made.name, there);
     };
-    expect(made.columns, layer.in, "columns");
-    expect(made.positions, layer.in_positions, "positions of a sample");
+    expect(made.columns, layer.columns_of(i), "columns");
+    expect(made.positions, layer.positions_of(i), "positions of a sample");
   }
   for (const ParameterSpec& parameter : layer.parameters)
     if (has_parameter(*this, layer.unit, parameter.name))
@@ -72,9 +72,17 @@ Size ModelSpec::append(LayerSpec layer) {
   return static_cast<Size>(layers.size()) - 1;
 }
 
-bool adds_loss(const ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const LayerSpec& layer) { return row_of(layer).adds_loss; });
+LayerSums sums_of(const ModelSpec& model, Size layers) {
+  LayerSums sums;
+  for (Size l = 0; l < layers; ++l) {
+    sums.losses += row_of(model.layers[l]).adds_loss ? 1 : 0;
+    sums.routing += 3 * model.layers[l].routing.experts;
+  }
+  return sums;
+}
+
+LayerSums sums_of(const ModelSpec& model) {
+  return sums_of(model, static_cast<Size>(model.layers.size()));
 }
 
 bool draws(const ModelSpec& model) {
@@ -94,9 +102,10 @@ PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
 
 PassCount count_operands(const LayerSpec& layer, Size samples) {
   const LayerRow& row = row_of(layer);
-  const Size inputs =
-                 samples * layer.in_positions * layer.in * static_cast<Size>(layer.inputs.size()),
-             output = samples * layer.positions * layer.out,
+  Size inputs = 0;
+  for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+    inputs += samples * layer.positions_of(i) * layer.columns_of(i);
+  const Size output = samples * layer.positions * layer.out,
              saved = samples * layer.positions * row.saved_columns(layer),
              parameters = layer.num_parameters();
   const Size read_again =

@@ -41,8 +41,15 @@ struct ModelSpec {
   Size append(LayerSpec layer);
 };
 
+/// Sums that layers make in a forward pass: terms of the loss, and BatchFacts::routing.
+struct LayerSums {
+  Size losses = 0, routing = 0;
+};
+/// Returns the numbers of sums of the first `layers` layers, or of all.
+LayerSums sums_of(const ModelSpec& model, Size layers);
+LayerSums sums_of(const ModelSpec& model);
 /// Returns true if a layer of the model adds a term to the loss.
-bool adds_loss(const ModelSpec& model);
+inline bool adds_loss(const ModelSpec& model) { return sums_of(model).losses > 0; }
 
 /// Returns true if a layer of the model draws its output, so that the prior can generate samples.
 bool draws(const ModelSpec& model);

@@ -45,6 +45,10 @@ struct TransformerConfig {
   Size heads = 4;     ///< of an attention layer
   Size blocks = 2;
   Size inner_width = 256;  ///< between fc1 and fc2
+  Size experts = 0;        ///< pairs of fc1 and fc2 in a block, a mixture of experts; 0: one pair
+  Size top_k = 2;          ///< experts that a position chooses
+  double capacity_factor = 1.25;  ///< room of an expert over its even load; 0: nothing is dropped
+  double balance_loss = 0.01, router_z_loss = 0.001;  ///< weights of route()'s terms of the loss
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
@@ -55,6 +59,11 @@ struct TransformerConfig {
 /// (heads, embed), fc1 (embed, mlp), fc2 (mlp, embed), logits (embed, vocab). `layers` gives
 /// activation, bias, initializer and seed. Throws ConfigError for a size that is not positive and
 /// for a number of heads that does not divide the width evenly.
+///
+/// With experts, fc1 and fc2 are (experts, in, out), with the logical axis "experts", and a block
+/// has x += combine(fc2(activation(fc1(dispatch(ln2(x))))), gates = route(ln2(x) router)), with
+/// unit "block1/router". An expert takes ceil(capacity_factor top_k context / experts) positions of
+/// a sequence, at most all. Throws ConfigError for keys of experts without experts.
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers = {});
 
 struct VaeConfig {
@@ -119,6 +128,7 @@ struct DenseSpec {
   bool bias = true;
   std::uint32_t number = 0;
   bool of_jets = false;  ///< samples have the rows of jet_activation()
+  Size experts = 0;      ///< so many kernels, with the logical axis "experts"
 };
 
 /// Appends the layers of a dense layer; returns the number of the last one.

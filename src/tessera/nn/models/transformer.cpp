@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
@@ -18,6 +21,29 @@ void check(const TransformerConfig& config) {
   if (config.width % config.heads != 0)
     throw ConfigError("model.transformer.heads", std::to_string(config.heads),
                       "must divide model.transformer.width = {} evenly", config.width);
+  const TransformerConfig usual;
+  const auto needs_experts = [&](const char* key, auto value, auto unset) {
+    if (config.experts == 0 && value != unset)
+      throw ConfigError(fmt::format("model.transformer.{}", key), fmt::format("{}", value),
+                        "needs model.transformer.experts");
+  };
+  needs_experts("top_k", config.top_k, usual.top_k);
+  needs_experts("capacity_factor", config.capacity_factor, usual.capacity_factor);
+  needs_experts("balance_loss", config.balance_loss, usual.balance_loss);
+  needs_experts("router_z_loss", config.router_z_loss, usual.router_z_loss);
+  const Size most = std::min(config.experts, max_choices);
+  if (config.experts > 0 && (config.top_k < 1 || config.top_k > most))
+    throw ConfigError("model.transformer.top_k", std::to_string(config.top_k),
+                      "must be from 1 to {}", most);
+}
+
+Routing routing_of(const TransformerConfig& config) {
+  const double even = static_cast<double>(config.top_k) * static_cast<double>(config.context) /
+                      static_cast<double>(config.experts);
+  const double room = config.capacity_factor > 0 ? std::ceil(config.capacity_factor * even)
+                                                 : static_cast<double>(config.context);
+  const auto capacity = static_cast<Size>(std::min(room, static_cast<double>(config.context)));
+  return {config.experts, config.top_k, capacity, config.balance_loss, config.router_z_loss};
 }
 
 }  // namespace
@@ -33,9 +59,11 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
   const Size width = config.width;
   std::uint32_t number = 1;
   const auto dense = [&](std::string unit, Size input, Size in, Size out, std::string logical_in,
-                         std::string logical_out, Activation activation, bool bias) {
-    return append_dense(model, {std::move(unit), input, in, out, std::move(logical_in),
-                                std::move(logical_out), activation, bias, number++});
+                         std::string logical_out, Activation activation, bool bias,
+                         Size experts = 0) {
+    return append_dense(
+        model, {std::move(unit), input, in, out, std::move(logical_in), std::move(logical_out),
+                activation, bias, number++, false, experts});
   };
   const auto normal = [&](const std::string& unit, Size input) {
     return model.append(layer_norm(unit + "/output", unit, input, width, "embed"));
@@ -52,10 +80,23 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
     const Size mixed =
         dense(block + "/proj", heads, width, width, "heads", "embed", none, layers.bias);
     x = model.append(add(block + "/attended", block, x, mixed, width));
-    const Size hidden = dense(block + "/fc1", normal(block + "/ln2", x), width, config.inner_width,
-                              "embed", "mlp", layers.activation, layers.bias);
-    const Size change =
-        dense(block + "/fc2", hidden, config.inner_width, width, "mlp", "embed", none, layers.bias);
+    Size input = normal(block + "/ln2", x), gates = -1;
+    const Routing routing = config.experts > 0 ? routing_of(config) : Routing{};
+    if (config.experts > 0) {
+      const std::string router = block + "/router";
+      gates = model.append(
+          route(router + "/gates", router,
+                dense(router, input, width, config.experts, "embed", "", none, false), routing));
+      input = model.append(
+          dispatch(router + "/slots", router, input, gates, width, config.context, routing));
+    }
+    const Size hidden = dense(block + "/fc1", input, width, config.inner_width, "embed", "mlp",
+                              layers.activation, layers.bias, config.experts);
+    Size change = dense(block + "/fc2", hidden, config.inner_width, width, "mlp", "embed", none,
+                        layers.bias, config.experts);
+    if (config.experts > 0)
+      change = model.append(combine(block + "/fc2/combined", block + "/fc2", change, gates, width,
+                                    config.context, routing));
     x = model.append(add(block + "/output", block, x, change, width));
   }
   dense("logits", normal("ln", x), width, config.vocabulary, "embed", "vocab", none, false);

@@ -254,6 +254,7 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
             input.loss == LossKind::mae,
         fmt::format("the loss {} needs whole samples", name_of(input.loss)));
   check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
+  check(sums_of(input.model).routing == 0, "experts take positions of whole samples");
   std::vector<Layout> layouts;
   for (const LayerSpec& layer : input.model.layers) {
     const LayerRow& row = row_of(layer);
@@ -312,6 +313,13 @@ Block parameter_block(const Shape& shape, Placement along_model, Size model_rank
   return block;
 }
 
+Block expert_block(Block block, std::size_t dim, Size width, Size ranks, Size coordinate) {
+  const Range own = balanced_split(block.extent[dim] / width, ranks, coordinate);
+  block.offset[dim] += own.begin * width;
+  block.extent[dim] = own.count * width;
+  return block;
+}
+
 namespace {
 
 /// Checks that the local extents of a layer match. Inputs, output and parameters are split
@@ -328,35 +336,42 @@ void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
 }  // namespace
 
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size coordinate, Size context) {
-  const Size ranks = input.mesh.size_of("model"), ways = input.mesh.size_of("context");
+                                    const AlongRank& at) {
   std::vector<LayerSpec> layers = input.model.layers;
   const std::vector<Layout> along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
+    const Size experts = layers[l].experts = input.split_experts(layers[l]);
+    const auto own_experts = [&](Block block, std::size_t dim, Size whole) {
+      return experts == 0
+                 ? block
+                 : expert_block(std::move(block), dim, whole / experts, at.expert_ranks, at.expert);
+    };
     for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
       ParameterSpec& parameter = layers[l].parameters[p];
       const Placement along = layout.parameters[p];
-      const Block block = parameter_block(parameter.shape, along, ranks, coordinate);
+      const Block block = own_experts(
+          parameter_block(parameter.shape, along, at.model_ranks, at.model), 0, parameter.shape[0]);
       if (along.is_shard()) parameter.begin = block.offset[along.dim()];
       parameter.shape = block.extent;
     }
     const auto cut = [&](Size& width, Size& begin, Placement along) {
-      if (!along.is_shard(1)) return;
-      const Range own = balanced_split(width, ranks, coordinate);
-      begin = own.begin;
-      width = own.count;
+      Block own{{0}, {width}};
+      if (along.is_shard(1)) own = parameter_block({width}, by_rows, at.model_ranks, at.model);
+      own = own_experts(std::move(own), 0, width);
+      begin = own.offset[0];
+      width = own.extent[0];
     };
     cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
     cut(layers[l].out, layers[l].out_begin, layout.output);
-    if (ways > 1) {
-      layers[l].share = {layers[l].positions, ways, context, input.zigzag};
+    if (const Size ways = at.context_ranks; ways > 1) {
+      layers[l].share = {layers[l].positions, ways, at.context, input.zigzag};
       if (along_context[l].output.is_shard(0))
-        layers[l].in_positions = layers[l].positions = layers[l].share.count(context);
+        layers[l].in_positions = layers[l].positions = layers[l].share.count(at.context);
       else
         layers[l].in /= ways, layers[l].out /= ways;
     }
-    check_parts(layers[l], ranks, coordinate);
+    check_parts(layers[l], at.model_ranks, at.model);
   }
   return layers;
 }

@@ -5,6 +5,7 @@
 
 #include <tessera/mesh/transition.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/plan/layout/slot.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
@@ -33,13 +34,17 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the model's layers with the extents that they have at these coordinates. Throws Error
-/// (usage) if the local extents of a layer do not match.
+/// Returns the model's layers with the extents that they have at these coordinates, and
+/// LayerSpec::experts of layers that `expert` splits. Throws Error (usage) if the local extents of
+/// a layer do not match.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size model, Size context = 0);
+                                    const AlongRank& at);
 
 /// Returns the block of a tensor on the rank with this coordinate of `model_ranks` ranks along
 /// `model`: a balanced split if `along_model` is Shard, else the whole tensor.
 Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks, Size coordinate);
+/// Returns the part of a block that a rank along `expert` has: whole experts, which have `width`
+/// indices of dimension `dim` each.
+Block expert_block(Block block, std::size_t dim, Size width, Size ranks, Size coordinate);
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 
@@ -14,31 +15,55 @@ namespace {
 
 using Axes = std::vector<std::size_t>;
 
-Axes shard_axes_of(const Plan& plan) {
-  const MeshShape& mesh = plan.input.mesh;
-  return mesh.effective(shard_axes(plan.input.strategy, mesh));
+Axes shard_axes_of(const Plan& plan, bool of_experts) {
+  return plan.input.mesh.effective(
+      axes_of(of_experts ? RankSet::expert_shard : RankSet::shard, plan.input));
 }
 
-/// Cuts where ranks' shares of a bucket of `elements` elements contain different numbers of
-/// elements of `range`.
-void cut_range(MeshCuts& cuts, const Plan& plan, Size elements, Range range) {
-  const Axes axes = shard_axes_of(plan);
-  cuts.cut_split(axes, elements);
+/// Cuts where ranks' shares of a bucket contain different numbers of elements of `range`.
+void cut_range(MeshCuts& cuts, const Plan& plan, const BucketPlan& bucket, Range range) {
+  const Axes axes = shard_axes_of(plan, bucket.of_experts);
+  cuts.cut_split(axes, bucket.elements);
   if (range.count == 0) return;
-  cuts.cut_around(axes, elements, range.begin);
-  cuts.cut_around(axes, elements, range.end());
+  cuts.cut_around(axes, bucket.elements, range.begin);
+  cuts.cut_around(axes, bucket.elements, range.end());
+}
+
+/// Returns the experts that the ranks along `expert` split, of which `model` may have taken an
+/// equal part.
+Size experts_along(const MeshShape& mesh, Size experts, Placement along_model) {
+  return along_model.is_shard() ? experts / mesh.size_of("model") : experts;
+}
+
+/// Cuts where ranks have different numbers of experts of a tensor.
+void cut_experts(MeshCuts& cuts, const Plan& plan, Size experts, Placement along_model) {
+  const MeshShape& mesh = plan.input.mesh;
+  if (experts == 0) return;
+  cuts.cut(*mesh.find("expert"),
+           experts_along(mesh, experts, along_model) % mesh.size_of("expert"));
 }
 
 /// Cuts where ranks' shares contain different numbers of elements of a parameter. Two blocks are
-/// enough: the first rank of `model` has the largest one, the last rank the smallest.
+/// enough: the first rank of the mesh has the largest one, the last rank the smallest.
 void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
-  const Size ranks = plan.input.mesh.size_of("model");
-  for (const Size coordinate : {Size{0}, ranks - 1}) {
-    const Block block = parameter_block(parameter.shape, parameter.along_model, ranks, coordinate);
-    cut_range(cuts, plan, layout.buckets[parameter.bucket].elements,
-              {parameter.place.begin, num_elements(block.extent)});
-  }
+  cut_experts(cuts, plan, parameter.experts, parameter.along_model);
+  for (const Size rank : {Size{0}, plan.input.mesh.num_ranks() - 1})
+    cut_range(cuts, plan, layout.buckets[parameter.bucket],
+              {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)});
+}
+
+/// Returns the rank's block of a slot. The experts of a tensor stay whole.
+Shape block_of(const Plan& plan, const ParameterLayout& layout, const Slot& slot, Size rank) {
+  if (slot.parameter >= 0) return plan.block(rank, layout.parameters[slot.parameter]).extent;
+  Placements placements = slot.placements;
+  const auto expert = plan.input.mesh.find("expert");
+  if (slot.experts > 0) placements[*expert] = Placement::replicate();
+  Block block = local_block(slot.shape, placements, plan.input.mesh, rank);
+  if (slot.experts > 0)
+    block = expert_block(block, 1, slot.shape[1] / slot.experts, plan.input.mesh.size_of("expert"),
+                         plan.along(rank).expert);
+  return block.extent;
 }
 
 /// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
@@ -68,7 +93,6 @@ std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
 
 GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
-  const Axes sharding = shard_axes_of(plan);
   const ParameterLayout& layout = plan.stages[stage].parameters;
   MeshCuts cuts(mesh);
   if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
@@ -78,6 +102,7 @@ GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot)
       if (slot.placements[a].is_shard(d)) axes.push_back(a);
     cuts.cut_in_turn(axes, slot.shape[static_cast<std::size_t>(d)]);
   }
+  cut_experts(cuts, plan, slot.experts, slot.along_model);
   if (slot.in_shares) cut_parameter(cuts, plan, layout, layout.parameters[slot.parameter]);
   RankBoxes boxes(cuts);
   RankBoxes::Group of_stage = boxes.all();
@@ -85,13 +110,14 @@ GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot)
                 [&](Size box) { return plan.stage_number(boxes.first_rank(box)) != stage; });
   std::vector<RankGroup<LocalPart>> groups =
       group_boxes<LocalPart>(boxes, of_stage, [&](Size rank) {
-        LocalPart part{local_block(slot.shape, slot.placements, mesh, rank).extent};
+        LocalPart part{block_of(plan, layout, slot, rank)};
         part.kept = num_elements(part.shape);
         if (slot.in_shares) {
           const ParameterPlan& parameter = layout.parameters[slot.parameter];
-          const Range share =
-              balanced_split(layout.buckets[parameter.bucket].elements, mesh.group_size(sharding),
-                             mesh.coordinate(rank, sharding));
+          const BucketPlan& bucket = layout.buckets[parameter.bucket];
+          const Axes sharding = shard_axes_of(plan, bucket.of_experts);
+          const Range share = balanced_split(bucket.elements, mesh.group_size(sharding),
+                                             mesh.coordinate(rank, sharding));
           part.kept = intersection({parameter.place.begin, part.kept}, share).count;
         }
         return part;
@@ -120,14 +146,18 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
           cuts.cut(*model, bound);
   }
   if (const auto context = mesh.find("context")) cuts.cut_all(*context);
-  // The first replica alone writes a checkpoint.
-  cuts.cut(mesh.effective(replica_axes(input.strategy, mesh)), 1);
+  // The first replica alone writes a checkpoint, and counts replicated elements.
+  for (const RankSet replicas : {RankSet::replica, RankSet::expert_replica})
+    cuts.cut(mesh.effective(axes_of(replicas, input)), 1);
+  if (const auto expert = mesh.find("expert")) cuts.cut(*expert, 1);
   for (const StagePlan& stage : plan.stages) {
     const ParameterLayout& layout = stage.parameters;
     for (const BucketPlan& bucket : layout.buckets)
-      cuts.cut_split(shard_axes_of(plan), bucket.elements);
+      cuts.cut_split(shard_axes_of(plan, bucket.of_experts), bucket.elements);
     for (const UnitPlan& unit : layout.units)
-      cut_range(cuts, plan, layout.buckets[unit.bucket].elements, unit.partial_gradients);
+      cut_range(cuts, plan, layout.buckets[unit.bucket], unit.partial_gradients);
+    for (const ParameterPlan& parameter : layout.parameters)
+      cut_experts(cuts, plan, parameter.experts, parameter.along_model);
     for (std::size_t p = 0; parameters && p < layout.parameters.size(); ++p)
       cut_parameter(cuts, plan, layout, layout.parameters[p]);
   }
@@ -147,6 +177,15 @@ std::vector<Size> MemoryAndCalls::operator()(Size rank) {
                         plan_.data_samples(rank),
                         plan_.data_samples(rank, plan_.input.validation_samples),
                         plan_.along(rank).context};
+  for (std::size_t l = 0; l < plan_.layouts.size(); ++l)
+    if (const Size experts = plan_.input.split_experts(plan_.input.model.layers[l]); experts > 0) {
+      const MeshShape& mesh = plan_.input.mesh;
+      const std::vector<Size> group = expert_samples(plan_.input, plan_.input.batch_size, rank);
+      key.insert(key.end(), group.begin(), group.end());
+      const Size here = experts_along(mesh, experts, plan_.layouts[l].output);
+      key.push_back(balanced_split(here, mesh.size_of("expert"), plan_.along(rank).expert).count);
+      break;
+    }
   const StatePlan state = plan_.state(rank);
   for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
   for (const UnitPlan& unit : plan_.stage(rank).parameters.units)

@@ -9,6 +9,10 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
     axes.insert(axes.end(), more.begin(), more.end());
     return axes;
   };
+  const auto without_expert = [](std::vector<std::string> axes) {
+    std::erase(axes, "expert");
+    return axes;
+  };
   switch (ranks) {
     case RankSet::batch:
       return replicating_axes(input.mesh);
@@ -22,8 +26,16 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
       return {"context"};
     case RankSet::pipeline:
       return {"pipeline"};
+    case RankSet::expert:
+      return {"expert"};
+    case RankSet::expert_batch:
+      return without_expert(batch_axes(input.mesh));
+    case RankSet::expert_shard:
+      return without_expert(shard_axes(input.strategy, input.mesh));
+    case RankSet::expert_replica:
+      return without_expert(replica_axes(input.strategy, input.mesh));
     case RankSet::split:
-      return with(shard_axes(input.strategy, input.mesh), {"model", "pipeline"});
+      return with(axes_of(RankSet::expert_shard, input), {"expert", "model", "pipeline"});
     case RankSet::loss:
       return with(replicating_axes(input.mesh), {"pipeline"});
     case RankSet::mesh:

@@ -24,7 +24,8 @@ std::vector<Size> divisors_of(Size n) {
 std::vector<std::string> replicating_axes(const MeshShape& mesh) {
   std::vector<std::string> axes;
   for (const Axis& axis : mesh.axes())
-    if (axis.name == "data" || axis.name == "fsdp" || axis.name == "context")
+    if (axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ||
+        axis.name == "context")
       axes.push_back(axis.name);
   return axes;
 }

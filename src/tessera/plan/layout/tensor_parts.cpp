@@ -21,7 +21,7 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     const Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
     parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, block,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
-                     slot.along_model.is_shard() || plan.model_coordinate(rank) == 0, place});
+                     !plan.is_copy(rank, parameter), place});
   }
   return parts;
 }

@@ -15,7 +15,7 @@ struct TensorPart {
   Range kept;       ///< elements of the block that the rank keeps, in row-major order
   Range owned;  ///< elements of the block in the rank's share, which no other rank of its replica
                 ///< with the same block has
-  bool counts = true;  ///< false: the block is a copy of that of the first rank along `model`
+  bool counts = true;  ///< Plan::is_copy() is false
   Range place;         ///< place of `kept` in the flat buffer of the role, or of the moment
 };
 

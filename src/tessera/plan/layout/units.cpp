@@ -54,8 +54,11 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
     const Placement along_model = layout.parameters[p];
     const Shape& shape = layer.parameters[p].shape;
-    const Size room =
-        num_elements(parameter_block(shape, along_model, input.mesh.size_of("model"), 0).extent);
+    const Size experts = input.split_experts(layer);
+    Block first = parameter_block(shape, along_model, input.mesh.size_of("model"), 0);
+    if (experts > 0)
+      first = expert_block(first, 0, shape[0] / experts, input.mesh.size_of("expert"), 0);
+    const Size room = num_elements(first.extent);
     plan.parameters.push_back({path_of(layer, layer.parameters[p]),
                                l,
                                static_cast<Size>(p),
@@ -63,8 +66,10 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
                                along_model,
                                layout.parameter_gradients[p].is_partial(),
                                is_kernel(layer, layer.parameters[p]),
+                               experts,
                                {0, room}});
     unit.place.count += room;
+    unit.of_experts = experts > 0;
     ++unit.parameters.count;
   }
 }
@@ -78,8 +83,9 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
     const Size elements = plan.units[u].place.count;
     const bool joins =
         !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
+        plan.buckets.back().of_experts == plan.units[u].of_experts &&
         (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
-    if (!joins) plan.buckets.push_back({{u, 0}, 0});
+    if (!joins) plan.buckets.push_back({{u, 0}, 0, plan.units[u].of_experts});
     BucketPlan& bucket = plan.buckets.back();
     bucket.units = {u, bucket.units.count + 1};
     bucket.elements += elements;
@@ -154,8 +160,8 @@ Range StatePlan::gradient(Size bucket) const {
   return sharding.gradients ? Range{place.share_begin, place.share.count} : place.whole;
 }
 
-StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size shards,
-                     Size shard) {
+StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Shard shard,
+                     Shard of_experts) {
   StatePlan state;
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
@@ -164,8 +170,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
+    const Shard own = bucket.of_experts ? of_experts : shard;
     place.whole = {state.whole, bucket.elements};
-    place.share = balanced_split(bucket.elements, shards, shard);
+    place.share = balanced_split(bucket.elements, own.ranks, own.number);
     place.share_begin = state.shares;
     state.whole += place.whole.count;
     state.shares += place.share.count;
@@ -178,11 +185,13 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
                      : input.prefetch ? alternate_ends(state.buckets, &BucketPlace::gathered_begin)
                                       : one_at_a_time(state.buckets);
   }
-  for (const BucketPlace& place : state.buckets)
-    if (state.sharding.moments && input.overlap)
-      state.scatter_scratch = std::max(
-          state.scatter_scratch,
-          reduce_scatter_scratch(place.whole.count, place.share.count, shards, input.state_type));
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap)
+      state.scatter_scratch =
+          std::max(state.scatter_scratch,
+                   reduce_scatter_scratch(place.whole.count, place.share.count,
+                                          (buckets[b].of_experts ? of_experts : shard).ranks,
+                                          input.state_type));
   if (state.sharding.gradients) {
     state.bucket_gradients = input.has_stages() || input.sums_microbatches_in_tree()
                                  ? all_at_once(state.buckets, &BucketPlace::gradient_begin)

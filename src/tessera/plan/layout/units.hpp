@@ -32,7 +32,8 @@ struct ParameterPlan {
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
   bool is_kernel = false;
-  Range place{};  ///< elements with padding, counted from the start of the bucket
+  Size experts = 0;  ///< Slot::experts
+  Range place{};     ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
 
@@ -46,13 +47,15 @@ struct UnitPlan {
   /// (ParameterPlan::partial_gradient), counted from the start of the bucket.
   Range partial_gradients{};
   Size bucket = 0;
+  bool of_experts = false;  ///< `expert` splits its parameters and does not reduce gradients
 };
 
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call.
 /// Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};      ///< positions in ParameterLayout::units
-  Size elements = 0;  ///< with padding
+  Range units{};            ///< positions in ParameterLayout::units
+  Size elements = 0;        ///< with padding
+  bool of_experts = false;  ///< all its units are of experts; calls are over for_experts()
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket
@@ -119,8 +122,12 @@ struct StatePlan {
   Range gradient(Size bucket) const;
 };
 
-/// Makes the plan of the rank with index `shard` among the `shards` ranks that shard one replica.
-StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size shards,
-                     Size shard);
+/// A rank among those that shard one replica.
+struct Shard {
+  Size ranks = 1, number = 0;
+};
+/// Makes the plan of a rank. `of_experts` is its place among those that share experts.
+StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Shard shard,
+                     Shard of_experts);
 
 }  // namespace tessera

@@ -105,7 +105,7 @@ SlotId ForwardPass::in_placement(Size producer, Along needed) {
   const bool all_need_it =
       std::all_of(readers.begin(), readers.end(), [&](Along reader) { return reader == needed; });
   const bool in_place = is_partial && needed.model.is_replicate() && all_need_it &&
-                        needed.context == tensors_.slot(raw).along_context;
+                        differ_along_model(tensors_.slot(raw).along(), needed);
   const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
   // An earlier redistribution of a sum may have overwritten its terms.
   const bool is_summed = is_partial && !copies.empty();
@@ -191,8 +191,10 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
   // The sum may have replaced its terms and cannot be formed again.
   const bool is_sum = tensors_.slot(raw).along_model.is_partial();
+  // No layer reads what another one has sent to ranks of `expert`, so only the copy is kept.
+  const bool is_exchanged = tensors_.slot(raw).experts != tensors_.slot(read).experts;
   const bool is_saved = read == last_input_copy_ || read >= first_of_backward_;
-  if (is_raw || is_sum || is_saved) return read;
+  if (is_raw || is_sum || is_exchanged || is_saved) return read;
   const SlotId again = copy_of(raw, at_.input(l, i));
   tensors_.redistribute(raw, again, false);
   return again;

@@ -8,17 +8,20 @@
 
 namespace tessera::detail {
 
-/// The placements of each layer's tensors along `model` and along `context`.
+/// The placements of each layer's tensors along `model`, `context` and `expert`.
 struct LayerPlacements {
   std::vector<Layout> model, context;
+  std::vector<Size> experts;
 
-  Along input(Size l, std::size_t i) const { return {model[l].inputs[i], context[l].inputs[i]}; }
-  Along output(Size l) const { return {model[l].output, context[l].output}; }
+  Along input(Size l, std::size_t i) const {
+    return {model[l].inputs[i], context[l].inputs[i], experts[l]};
+  }
+  Along output(Size l) const { return {model[l].output, context[l].output, experts[l]}; }
   Along output_gradient(Size l) const {
-    return {model[l].output_gradient, context[l].output_gradient};
+    return {model[l].output_gradient, context[l].output_gradient, experts[l]};
   }
   Along input_gradient(Size l, std::size_t i) const {
-    return {model[l].input_gradients[i], context[l].input_gradients[i]};
+    return {model[l].input_gradients[i], context[l].input_gradients[i], experts[l]};
   }
 };
 

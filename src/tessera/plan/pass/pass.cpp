@@ -104,7 +104,7 @@ class BackwardPass {
       SlotId id = one.slot;
       if (!tensors_.as_needed(id, needed)) {
         const bool in_place = one.placement.model.is_partial() && needed.model.is_replicate() &&
-                              one.placement.context == needed.context && is_only_user(id, l);
+                              differ_along_model(one.placement, needed) && is_only_user(id, l);
         id = new_gradient(
             l, needed,
             in_place && tensors_.type_of(needed) == tensors_.slot(id).type ? id : no_slot);
@@ -224,7 +224,8 @@ class BackwardPass {
     const LayerRow& row = row_of(layers_[l]);
     const SlotId dy = action.operands.output_gradient;
     std::vector<SlotId>& gradients = action.operands.input_gradients;
-    if (producer == LayerSpec::data || !needs_gradient_[producer])
+    if (producer == LayerSpec::data || !needs_gradient_[producer] ||
+        row.no_gradient_of == static_cast<int>(i))
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
       contributions.push_back({producer, {dy, at_.output_gradient(l)}});
@@ -280,7 +281,9 @@ class BackwardPass {
 
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks) {
-  const detail::LayerPlacements placements{layouts, context_layouts(input)};
+  detail::LayerPlacements placements{layouts, context_layouts(input), {}};
+  for (const LayerSpec& layer : input.model.layers)
+    placements.experts.push_back(input.split_experts(layer));
   detail::PassTensors tensors(input);
   detail::ForwardPass forward(input, placements, tensors);
   BackwardPass backward(input, placements, tensors, forward);

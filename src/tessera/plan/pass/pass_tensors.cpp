@@ -5,22 +5,22 @@
 namespace tessera::detail {
 namespace {
 
-/// Returns the placement along `model` of the scratch for packed messages. An all-to-all packs its
-/// part of the rows, other transitions the whole tensor.
-Placement packed_placement(Placement before, Placement after) {
-  return transition(before, after) == Transition::all_to_all ? Placement::shard(0)
-                                                             : Placement::replicate();
+/// Returns the placements of the scratch for packed messages: an all-to-all packs the rank's own
+/// rows, other transitions the whole tensor.
+Along packed_placements(const Slot& from, const RedistributedBlock& block) {
+  if (block.ranks != RankSet::model) return {from.along_model, Placement::shard(0)};
+  const bool exchanges = transition(block.before, block.after) == Transition::all_to_all;
+  return {exchanges ? Placement::shard(0) : Placement::replicate(), from.along_context,
+          from.experts};
 }
 
-/// Returns the call that changes the placement of a tensor along `model` or `context`; none if the
-/// transition is local. No rank holds the full buffer of an all-to-all, so its payload is the
-/// rank's own block.
-std::optional<ActionCall> call_between(const Slot& from, Along after, bool moves_positions) {
-  const Transition change = moves_positions ? transition(from.along_context, after.context)
-                                            : transition(from.along_model, after.model);
+/// Returns the call of a redistribution; none if the transition is local. No rank holds the full
+/// buffer of an all-to-all, so its payload is the rank's own block.
+std::optional<ActionCall> call_of(const Slot& from, const RedistributedBlock& block) {
+  const Transition change = transition(block.before, block.after);
   const std::optional<Operation> operation = operation_of(change);
   if (!operation) return std::nullopt;
-  return ActionCall{moves_positions ? RankSet::context : RankSet::model, *operation,
+  return ActionCall{block.ranks, *operation,
                     change == Transition::all_to_all ? Payload::own_tensor : Payload::tensor,
                     from.type, content_of(from)};
 }
@@ -39,6 +39,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
     placements[*input_.mesh.find(axis)] = Placement::shard(0);
   if (const auto model = input_.mesh.find("model")) placements[*model] = along.model;
   if (const auto context = input_.mesh.find("context")) placements[*context] = along.context;
+  if (along.experts > 0) placements[*input_.mesh.find("expert")] = by_columns;
   Slot slot{.path = std::move(path),
             .role = role,
             .shape = {samples_ * of.positions, of.columns},
@@ -46,12 +47,12 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
             .along_model = along.model,
             .type = type,
             .positions = of.positions,
+            .experts = along.experts,
             .along_context = along.context};
   if (in_memory_of != no_slot) {
     slot.storage = storage_of(in_memory_of);
   } else if (role != TensorRole::batch) {
-    const Size samples = microbatch_samples(input_, 0, 0).count;
-    const Size elements = num_elements(local_shape(slot, along, samples, first_));
+    const Size elements = num_elements(local_shape(slot, along, samples_of_first(), first_));
     slot.storage = static_cast<Size>(pass_.storages.size());
     pass_.storages.push_back({elements * size_of(slot.type)});
   }
@@ -59,49 +60,51 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
   return next_slot() - 1;
 }
 
-/// Returns the number of elements that the first rank packs for a redistribution.
-Size PassTensors::packed(const Slot& from, Along after) const {
-  const Size samples = microbatch_samples(input_, 0, 0).count;
-  const RedistributedBlock block = redistributed_block(from, after, samples, first_);
-  return packed_elements(block.before, block.after, block.shape,
-                         block.ranks == RankSet::model ? first_.model_ranks : first_.context_ranks,
-                         0);
+/// Returns the placements between two that differ along several axes. `expert` splits what the
+/// other axes leave, and `model` splits the rows of a share of positions; so the one that splits
+/// further comes last, and goes first.
+Along PassTensors::halfway(const Along& before, const Along& after) const {
+  const bool moves_columns = splits_layers() && before.model != after.model,
+             moves_positions = splits_positions() && before.context != after.context;
+  Along between = after;
+  if (before.experts != after.experts && (moves_columns || moves_positions)) {
+    between = before.experts > 0 ? before : after;
+    between.experts = 0;
+  } else if (moves_columns && moves_positions) {
+    between = before.context.is_shard(0) ? before : after;
+    between.model = before.context.is_shard(0) ? after.model : before.model;
+  }
+  return between;
 }
 
 void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
+  const Along before = slot(from).along(), after = slot(to).along();
   if (slot(from).type != slot(to).type) {
     const Slot like = slot(to);
-    const bool in_place = may_overwrite && like.along_model.is_replicate() &&
-                          like.along_context == slot(from).along_context;
-    const SlotId sum = add(like.path + ".sum", like.role, extent_of(like), like.along(),
-                           slot(from).type, in_place ? from : no_slot);
+    const bool in_place =
+        may_overwrite && after.model.is_replicate() && differ_along_model(before, after);
+    const SlotId sum = add(like.path + ".sum", like.role, extent_of(like), after, slot(from).type,
+                           in_place ? from : no_slot);
     redistribute(from, sum, may_overwrite);
     return accumulate(sum, to, false);
   }
-  const Along before = slot(from).along(), after = slot(to).along();
-  const bool moves_columns = splits_layers() && before.model != after.model,
-             moves_positions = splits_positions() && before.context != after.context;
-  if (moves_columns && moves_positions) {
-    // Positions leave their share last and come back to it first, because `model` splits the rows
-    // of the share.
-    const Along between = before.context.is_shard(0) ? Along{after.model, before.context}
-                                                     : Along{before.model, after.context};
-    const SlotId middle =
-        add(slot(to).path + ".moved", slot(to).role, extent_of(slot(to)), between, slot(from).type);
+  if (const Along between = halfway(before, after); !alike(between, after)) {
+    const bool in_place = between.model.is_partial() && after.model.is_replicate() &&
+                          differ_along_model(between, after);
+    const SlotId middle = add(slot(to).path + ".moved", slot(to).role, extent_of(slot(to)), between,
+                              slot(from).type, in_place ? to : no_slot);
     redistribute(from, middle, false);
     return redistribute(middle, to, true);
   }
+  const RedistributedBlock block =
+      redistributed_block(slot(from), after, samples_of_first(), first_);
   SlotId scratch = no_slot;
-  if (packed(slot(from), after) > 0) {
-    const Along place = moves_positions
-                            ? Along{before.model, Placement::shard(0)}
-                            : Along{packed_placement(before.model, after.model), before.context};
-    scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)), place,
-                  slot(from).type);
-  }
+  if (packed_elements(block.before, block.after, block.shape, block.num_ranks, 0) > 0)
+    scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)),
+                  packed_placements(slot(from), block), slot(from).type);
   emit({.operation = StepOperation::redistribute,
         .operands = {.from = from, .to = to, .scratch = scratch},
-        .call = call_between(slot(from), after, moves_positions)});
+        .call = call_of(slot(from), block)});
 }
 
 SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {

@@ -16,7 +16,7 @@ namespace tessera::detail {
 /// actions that move or add tensors.
 class PassTensors {
  public:
-  /// The extents of a tensor of a batch: `positions` rows per sample, `columns` columns.
+  /// The extents of a tensor of a batch: `positions` rows per sample, and `columns` columns.
   struct Extent {
     Size positions, columns;
   };
@@ -24,7 +24,9 @@ class PassTensors {
   explicit PassTensors(const PlanInput& input)
       : input_(input),
         samples_(first_microbatch_samples(input)),
-        first_{input.mesh.size_of("model"), 0, input.mesh.size_of("context"), 0} {}
+        first_{.model_ranks = input.mesh.size_of("model"),
+               .context_ranks = input.mesh.size_of("context"),
+               .expert_ranks = input.mesh.size_of("expert")} {}
 
   PassPlan take() { return std::move(pass_); }
   ChunkPass& chunk() { return pass_.chunks.back(); }
@@ -48,7 +50,7 @@ class PassTensors {
   /// Returns true if tensors with these placements are the same on this mesh.
   bool alike(Along a, Along b) const {
     return (!splits_layers() || a.model == b.model) &&
-           (!splits_positions() || a.context == b.context);
+           (!splits_positions() || a.context == b.context) && a.experts == b.experts;
   }
   /// Returns true if a tensor can be read with the placements `needed` as it is.
   bool as_needed(SlotId id, Along needed) const { return alike(slot(id).along(), needed); }
@@ -88,7 +90,10 @@ class PassTensors {
   void accumulate(SlotId from, SlotId to, bool adds);
 
  private:
-  Size packed(const Slot& from, Along after) const;
+  Along halfway(const Along& before, const Along& after) const;
+  SampleCounts samples_of_first() const {
+    return {microbatch_samples(input_, 0, 0).count, group_samples(input_, input_.batch_size, 0, 0)};
+  }
 
   const PlanInput& input_;
   Size samples_;     ///< samples of the first microbatch on all ranks together

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -22,7 +23,7 @@ class Scheduler {
         units_(parameters.units),
         buckets_(parameters.buckets),
         sharding_(sharding_on(input.strategy, input.mesh)),
-        has_replicas_(input.mesh.group_size(replica_axes(input.strategy, input.mesh)) > 1) {
+        has_replicas_{has_several(RankSet::replica), has_several(RankSet::expert_replica)} {
     bucket_of_layer_.assign(input.model.layers.size(), none);
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
@@ -46,8 +47,8 @@ class Scheduler {
     repeated_.before = static_cast<Size>(actions_.size());
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
-    for (Size b = size() - 1; has_replicas_ && b >= 0; --b)
-      add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
+    for (Size b = size() - 1; b >= 0; --b)
+      if (has_replicas(b)) add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
     if (input_.mesh.size_of("model") > 1 && !input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].partial_gradients.count > 0) add(reduce_rows, u);
@@ -75,6 +76,10 @@ class Scheduler {
 
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
+  bool has_several(RankSet ranks) const {
+    return input_.mesh.group_size(axes_of(ranks, input_)) > 1;
+  }
+  bool has_replicas(Size bucket) const { return has_replicas_[buckets_[bucket].of_experts]; }
 
   /// Moves the reduction of the unit's partial gradients behind the layer of this parameter. The
   /// caller goes through the parameters backwards, like a backward pass.
@@ -155,6 +160,8 @@ class Scheduler {
                         .index = index,
                         .microbatch = microbatch_,
                         .call = call ? call(input_) : std::nullopt});
+    if (row_of(operation).subject == ActionSubject::bucket && buckets_[index].of_experts)
+      actions_.back().call->ranks = for_experts(actions_.back().call->ranks);
   }
 
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
@@ -247,7 +254,7 @@ class Scheduler {
       finish_scatter();
       add(reduce_scatter, bucket, Phase::start);
       scattering_ = bucket;
-    } else if (!sharding_.moments && has_replicas_ && input_.overlap && last_microbatch()) {
+    } else if (!sharding_.moments && has_replicas(bucket) && input_.overlap && last_microbatch()) {
       add(reduce, bucket, Phase::start);
     }
   }
@@ -258,7 +265,7 @@ class Scheduler {
   void finish_scatter() {
     if (scattering_ == none) return;
     add(reduce_scatter, scattering_, Phase::finish);
-    if (has_replicas_ && last_microbatch()) add(reduce, scattering_, Phase::start);
+    if (has_replicas(scattering_) && last_microbatch()) add(reduce, scattering_, Phase::start);
     scattering_ = none;
   }
 
@@ -270,7 +277,7 @@ class Scheduler {
   const std::vector<UnitPlan>& units_;
   const std::vector<BucketPlan>& buckets_;
   Sharding sharding_;
-  bool has_replicas_;
+  std::array<bool, 2> has_replicas_;  ///< of other parameters, and of those of experts
   std::vector<Size> bucket_of_layer_;
   /// The unit whose partial gradients are complete after the backward pass of a layer in each
   /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.

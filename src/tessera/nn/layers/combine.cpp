@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/nn/layers/expert_slots.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: launches allocate no memory for labels.
+const std::string combine_forward_label = "tessera::combine";
+const std::string combine_slots_label = "tessera::combine_slot_gradients";
+const std::string combine_gates_label = "tessera::combine_gate_gradients";
+
+/// Ranks have experts.
+std::vector<Layout> combine_layouts() {
+  return {{.inputs = {by_columns, Placement()},
+           .output = as_terms,
+           .input_gradients = {by_columns, as_terms}}};
+}
+
+template <class T>
+detail::ExpertSlots combine_slots(const LayerCall<T>& call) {
+  const LayerSpec& layer = call.layer;
+  return detail::slots_of(call, layer.in_positions, layer.in_begin, layer.in, layer.out);
+}
+
+template <class T>
+void combine_forward(const LayerCall<T>& call) {
+  call.with_output([&](const auto& y) {
+    detail::sum_slots<T>(combine_forward_label, combine_slots(call), call.inputs[0],
+                         call.inputs[1].data(), y);
+  });
+}
+
+/// dgate = x dy for the experts of a row, and 0 for the others.
+template <class T, class G>
+struct GateGradients {
+  const T *x, *dy;
+  G* dgates;
+  detail::ExpertSlots slots;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    using Math = StateOf<T>;
+    const Size row = team.league_rank(), width = slots.width;
+    const T* const above = dy + row * width;
+    G* const to = dgates + row * slots.experts;
+    const auto places = slots.of(row);
+    for (Size e = 0, i = 0; e < slots.experts; ++e) {
+      Math product = 0;
+      if (i < places.count && places.expert[i] == e) {
+        const T* const from = x + places.begin[i++];
+        product = detail::reduce_lanes<Kokkos::Sum, Math>(
+            team, width, [=](Size j) { return static_cast<Math>(from[j]) * above[j]; });
+      }
+      Kokkos::single(Kokkos::PerTeam(team), [=] { to[e] = product; });
+    }
+  }
+};
+
+/// dx = gate dy in the slots of a row.
+template <class T>
+void combine_backward(const LayerCall<T>& call) {
+  const auto slots = combine_slots(call);
+  if (call.wants_input_gradient(0))
+    detail::fill_slots<T>(combine_slots_label, slots, call.output_gradient, call.inputs[1].data(),
+                          call.input_gradients[0]);
+  call.with_input_gradient(1, [&](const auto& dgates) {
+    using G = typename std::decay_t<decltype(dgates)>::value_type;
+    for_each_row(combine_gates_label, dgates.extent(0), slots.width,
+                 GateGradients<T, G>{call.inputs[0].data(), call.output_gradient.data(),
+                                     dgates.data(), slots});
+  });
+}
+
+constexpr LayerRow combine_row{
+    .name = "combine",
+    .split_layouts = combine_layouts,
+    .fits = [](const LayerSpec& layer) { return layer.in % layer.out == 0; },
+    .mixes_positions = true,
+    .scratch = detail::slots_scratch,
+    .reads_inputs = always,
+    .forward = [](const auto& call) { combine_forward(call); },
+    .backward = [](const auto& call) { combine_backward(call); }};
+
+}  // namespace
+
+LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Size width,
+                  Size positions, const Routing& routing) {
+  LayerSpec layer{&combine_row,   std::move(name),         std::move(unit),
+                  {slots, gates}, routing.experts * width, width};
+  layer.in_positions = routing.capacity;
+  layer.positions = layer.second_positions = positions;
+  layer.second_in = routing.experts;
+  return layer;
+}
+
+}  // namespace tessera

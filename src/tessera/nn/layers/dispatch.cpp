@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include <tessera/nn/layers/expert_slots.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: launches allocate no memory for labels.
+const std::string dispatch_forward_label = "tessera::dispatch";
+const std::string dispatch_backward_label = "tessera::dispatch_backward";
+
+/// Ranks have experts.
+std::vector<Layout> dispatch_layouts() {
+  return {{.inputs = {Placement(), Placement()},
+           .output = by_columns,
+           .output_gradient = by_columns,
+           .input_gradients = {as_terms, Placement()}}};
+}
+
+template <class T>
+detail::ExpertSlots dispatch_slots(const LayerCall<T>& call) {
+  const LayerSpec& layer = call.layer;
+  return detail::slots_of(call, layer.positions, layer.out_begin, layer.out, layer.in);
+}
+
+template <class T>
+void dispatch_forward(const LayerCall<T>& call) {
+  detail::fill_slots<T>(dispatch_forward_label, dispatch_slots(call), call.inputs[0], nullptr,
+                        call.output);
+}
+
+/// A row of dx is the sum of dy over the slots of x.
+template <class T>
+void dispatch_backward(const LayerCall<T>& call) {
+  call.with_input_gradient(0, [&](const auto& dx) {
+    detail::sum_slots<T>(dispatch_backward_label, dispatch_slots(call), call.output_gradient,
+                         nullptr, dx);
+  });
+}
+
+constexpr LayerRow dispatch_row{
+    .name = "dispatch",
+    .split_layouts = dispatch_layouts,
+    .fits = [](const LayerSpec& layer) { return layer.out % layer.in == 0; },
+    .rules_choose = true,
+    .mixes_positions = true,
+    .scratch = detail::slots_scratch,
+    .reads_inputs = always,
+    .no_gradient_of = 1,
+    .forward = [](const auto& call) { dispatch_forward(call); },
+    .backward = [](const auto& call) { dispatch_backward(call); }};
+
+}  // namespace
+
+LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size width,
+                   Size positions, const Routing& routing) {
+  LayerSpec layer{&dispatch_row, std::move(name), std::move(unit),
+                  {x, gates},    width,           routing.experts * width};
+  layer.in_positions = layer.second_positions = positions;
+  layer.positions = routing.capacity;
+  layer.second_in = routing.experts;
+  layer.groups = {width, "experts", "model.transformer.experts", routing.experts};
+  layer.columns = "experts";
+  return layer;
+}
+
+}  // namespace tessera

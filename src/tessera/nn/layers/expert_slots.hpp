@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of experts, which dispatch() fills and combine() reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera::detail {
+
+/// The slots of a rank's microbatch: a matrix (samples capacity, own width) with the rows of a
+/// sample's slots below each other and the columns of its own experts side by side.
+struct ExpertSlots {
+  const std::int32_t* numbers;  ///< (rows, experts); negative if the expert does not take the row
+  Size experts, first, own;     ///< all experts; the rank's own ones
+  Size positions, capacity, width;
+
+  /// The experts that take a position, and the elements at which their slots for it begin.
+  struct Places {
+    Size count = 0;
+    Size expert[max_choices], begin[max_choices];
+  };
+  KOKKOS_INLINE_FUNCTION Places of(Size row) const {
+    Places places;
+    for (Size e = first; e < first + own && places.count < max_choices; ++e) {
+      const Size number = numbers[row * experts + e];
+      if (number < 0) continue;
+      places.expert[places.count] = e;
+      places.begin[places.count++] =
+          ((row / positions * capacity + number) * own + e - first) * width;
+    }
+    return places;
+  }
+};
+
+/// Numbers the positions of a sample that an expert takes: those with a gate, up to the capacity.
+template <class T>
+struct NumberSlots {
+  const T* gates;
+  std::int32_t* numbers;
+  Size experts, positions, capacity;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    const Size sample = i / experts, expert = i % experts;
+    std::int32_t next = 0;
+    for (Size t = 0; t < positions; ++t) {
+      const Size at = (sample * positions + t) * experts + expert;
+      const bool takes = static_cast<StateOf<T>>(gates[at]) != 0 && next < capacity;
+      numbers[at] = takes ? next++ : -1;
+    }
+  }
+};
+
+/// Elements of scratch memory for slots_of().
+inline Size slots_scratch(const LayerSpec& layer, Size samples) {
+  return samples * layer.second_positions * layer.second_in;
+}
+
+/// Numbers the slots in the scratch memory of a layer whose second input has the gates. `begin` and
+/// `columns`: the rank's columns of the slots.
+template <class T>
+ExpertSlots slots_of(const LayerCall<T>& call, Size capacity, Size begin, Size columns,
+                     Size width) {
+  static const std::string label = "tessera::number_slots";
+  const LayerSpec& layer = call.layer;
+  const Size experts = layer.second_in, positions = layer.second_positions;
+  auto* const numbers = reinterpret_cast<std::int32_t*>(call.scratch.data());
+  for_each(label, call.samples * experts,
+           NumberSlots<T>{call.inputs[1].data(), numbers, experts, positions, capacity},
+           call.samples * positions * experts);
+  return {numbers, experts, begin / width, columns / width, positions, capacity, width};
+}
+
+/// Copies a row to its slots, times the gates if there are any.
+template <class T>
+struct FillSlots {
+  const T *rows, *gates;
+  T* filled;
+  ExpertSlots slots;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    using Math = StateOf<T>;
+    const Size row = team.league_rank(), width = slots.width;
+    const T* const from = rows + row * width;
+    const auto places = slots.of(row);
+    const auto columns = Kokkos::TeamVectorRange(team, width);
+    for (Size i = 0; i < places.count; ++i) {
+      T* const to = filled + places.begin[i];
+      const Math gate = gates ? Math(gates[row * slots.experts + places.expert[i]]) : Math(1);
+      for_each_lane(columns, width, [=](Size j) { to[j] = gate * from[j]; });
+    }
+  }
+};
+
+/// Fills the slots with rows, times `gates` unless that is null, and the others with zeros.
+template <class T>
+void fill_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& rows,
+                const T* gates, const Matrix<T>& filled) {
+  Kokkos::deep_copy(ExecSpace(), alias_vector(filled.data(), static_cast<Size>(filled.span())),
+                    T(0));
+  for_each_row(label, rows.extent(0), slots.width,
+               FillSlots<T>{rows.data(), gates, filled.data(), slots});
+}
+
+/// A row of sums is that of the row's slots, times the gates if there are any.
+template <class T, class Y>
+struct SumSlots {
+  const T *filled, *gates;
+  Y* sums;
+  ExpertSlots slots;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    using Math = StateOf<T>;
+    const Size row = team.league_rank(), width = slots.width;
+    const T *const from = filled, *const gate = gates ? gates + row * slots.experts : nullptr;
+    Y* const to = sums + row * width;
+    const auto places = slots.of(row);
+    for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+      Math sum = 0;
+      for (Size i = 0; i < places.count; ++i)
+        sum += (gate ? Math(gate[places.expert[i]]) : Math(1)) * from[places.begin[i] + j];
+      to[j] = sum;
+    });
+  }
+};
+
+/// Adds up the slots of each row, times `gates` unless that is null.
+template <class T, class Y>
+void sum_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& filled,
+               const T* gates, const Matrix<Y>& sums) {
+  for_each_row(label, sums.extent(0), slots.width,
+               SumSlots<T, Y>{filled.data(), gates, sums.data(), slots});
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/expert_slots.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: launches allocate no memory for labels.
+const std::string route_choose_label = "tessera::route_choose";
+const std::string route_admit_label = "tessera::route_admit";
+const std::string route_count_label = "tessera::route_count";
+const std::string route_backward_label = "tessera::route_backward";
+
+/// The routing of a microbatch in scratch memory. A probability is negative if the position does
+/// not choose the expert.
+template <class Math>
+struct RoutingNumbers {
+  Size experts, positions;
+  Math *probability, *log_sum;       ///< (rows, experts), (rows)
+  Math *chosen, *dropped, *entropy;  ///< (samples, experts)
+};
+
+Size route_scratch(const LayerSpec& layer, Size samples) {
+  return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
+}
+
+/// Softmax of the logits of a position, and its choices: the largest ones, at a tie those of lower
+/// number. A position with a logit that is not a number chooses nothing.
+template <class T>
+struct Choose {
+  using Math = StateOf<T>;
+  const T* logits;
+  RoutingNumbers<Math> numbers;
+  Size top_k;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size row) const {
+    using std::exp;
+    using std::log;
+    const Size experts = numbers.experts;
+    const T* const x = logits + row * experts;
+    Math* const p = numbers.probability + row * experts;
+    Math largest = x[0], sum = 0;
+    for (Size e = 1; e < experts; ++e) largest = largest < Math(x[e]) ? Math(x[e]) : largest;
+    for (Size e = 0; e < experts; ++e) sum += p[e] = exp(Math(x[e]) - largest);
+    for (Size e = 0; e < experts; ++e) p[e] = -p[e] / sum;
+    numbers.log_sum[row] = largest + log(sum);
+    for (Size k = 0; k < top_k; ++k) {
+      Size best = -1;
+      for (Size e = 0; e < experts; ++e)
+        if (p[e] <= 0 && (best < 0 || p[e] < p[best])) best = e;
+      if (best >= 0) p[best] = -p[best];
+    }
+  }
+};
+
+/// Lets an expert take the first positions of a sample that choose it. `gates` may be null.
+template <class T>
+struct Admit {
+  using Math = StateOf<T>;
+  RoutingNumbers<Math> numbers;
+  T* gates;
+  Routing routing;
+
+  /// Returns the expert's terms of the loss of a sample.
+  KOKKOS_INLINE_FUNCTION double operator()(Size i) const {
+    using std::fabs;
+    using std::log;
+    const Size experts = numbers.experts, positions = numbers.positions;
+    const Size sample = i / experts, expert = i % experts;
+    Size chosen = 0, taken = 0;
+    double sum = 0, entropy = 0, squares = 0;
+    for (Size t = 0; t < positions; ++t) {
+      const Size row = sample * positions + t, at = row * experts + expert;
+      const Math p = numbers.probability[at], size = fabs(p);
+      const T gate = static_cast<T>(p > 0 ? p : Math(0));
+      const bool takes = static_cast<Math>(gate) != 0 && taken < routing.capacity;
+      if (gates) gates[at] = takes ? gate : static_cast<T>(Math(0));
+      chosen += p > 0 ? 1 : 0;
+      taken += takes ? 1 : 0;
+      sum += size;
+      if (size > 0) entropy -= static_cast<double>(size) * log(static_cast<double>(size));
+      if (expert == 0) squares += static_cast<double>(numbers.log_sum[row]) * numbers.log_sum[row];
+    }
+    numbers.chosen[i] = static_cast<Math>(chosen);
+    numbers.dropped[i] = static_cast<Math>(chosen - taken);
+    numbers.entropy[i] = static_cast<Math>(entropy);
+    const double share =
+        static_cast<double>(chosen) / static_cast<double>(routing.top_k * positions);
+    return routing.balance_weight * static_cast<double>(experts) * share * sum +
+           routing.z_weight * squares;
+  }
+};
+
+/// dlogit = p (d - sum p d + 2 z_weight log_sum), where d is the gradient of the probability.
+template <class T>
+struct LogitGradients {
+  using Math = StateOf<T>;
+  RoutingNumbers<Math> numbers;
+  const T *gates, *dgates;
+  T* dlogits;
+  Math balance, z;
+
+  KOKKOS_INLINE_FUNCTION Math slope(Size row, Size expert) const {
+    const Size at = row * numbers.experts + expert;
+    const Math d = balance * numbers.chosen[row / numbers.positions * numbers.experts + expert];
+    return static_cast<Math>(gates[at]) != 0 ? d + dgates[at] : d;
+  }
+  KOKKOS_INLINE_FUNCTION void operator()(Size row) const {
+    using std::fabs;
+    const Size experts = numbers.experts;
+    const Math* const p = numbers.probability + row * experts;
+    Math rest = -z * numbers.log_sum[row];
+    for (Size e = 0; e < experts; ++e) rest += fabs(p[e]) * slope(row, e);
+    for (Size e = 0; e < experts; ++e)
+      dlogits[row * experts + e] = fabs(p[e]) * (slope(row, e) - rest);
+  }
+};
+
+template <class T>
+RoutingNumbers<StateOf<T>> choose(const LayerCall<T>& call) {
+  const Size experts = call.layer.in, rows = call.samples * call.layer.positions;
+  auto* const p = call.scratch.data();
+  auto* const log_sum = p + rows * experts;
+  auto* const chosen = log_sum + rows;
+  const Size counts = call.samples * experts;
+  const RoutingNumbers<StateOf<T>> numbers{
+      experts, call.layer.positions, p, log_sum, chosen, chosen + counts, chosen + 2 * counts};
+  for_each(route_choose_label, rows,
+           Choose<T>{call.inputs[0].data(), numbers, call.layer.routing.top_k}, rows * experts);
+  return numbers;
+}
+
+/// Adds the counts of all samples.
+template <class Math>
+void add_counts(const RoutingNumbers<Math>& numbers, Size samples, double* sums) {
+  const Size experts = numbers.experts;
+  for_each(
+      route_count_label, experts,
+      KOKKOS_LAMBDA(Size e) {
+        for (Size i = e; i < samples * experts; i += experts) {
+          sums[e] += numbers.chosen[i];
+          sums[experts + e] += numbers.dropped[i];
+          sums[2 * experts + e] += numbers.entropy[i];
+        }
+      },
+      samples * experts);
+}
+
+template <class T>
+void route_forward(const LayerCall<T>& call) {
+  const auto numbers = choose(call);
+  const Size counts = call.samples * numbers.experts, work = counts * numbers.positions;
+  const Admit<T> admit{numbers, call.output.data(), call.layer.routing};
+  if (call.batch.loss == nullptr)
+    for_each(
+        route_admit_label, counts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
+  else
+    sum_each(
+        route_admit_label, counts, KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
+        Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss), work);
+  if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
+}
+
+/// The gradient of the output may be that of the input.
+template <class T>
+void route_backward(const LayerCall<T>& call) {
+  using Math = StateOf<T>;
+  const Routing& routing = call.layer.routing;
+  const auto numbers = choose(call);
+  const Size experts = numbers.experts, rows = call.samples * numbers.positions;
+  const Admit<T> count{numbers, nullptr, routing};
+  for_each(
+      route_admit_label, call.samples * experts, KOKKOS_LAMBDA(Size i) { count(i); },
+      rows * experts);
+  const Math scale = call.batch.gradient_scale;
+  const double per_choice = routing.balance_weight * static_cast<double>(experts) /
+                            static_cast<double>(routing.top_k * numbers.positions);
+  for_each(route_backward_label, rows,
+           LogitGradients<T>{numbers, call.output.data(), call.output_gradient.data(),
+                             call.input_gradients[0].data(), scale * static_cast<Math>(per_choice),
+                             scale * static_cast<Math>(2 * routing.z_weight)},
+           rows * experts);
+}
+
+constexpr LayerRow route_row{.name = "route",
+                             .fits = same_columns,
+                             .mixes_positions = true,
+                             .reads_batch = true,
+                             .adds_loss = true,
+                             .scratch = route_scratch,
+                             .reads_inputs = always,
+                             .reads_output = always,
+                             .gradient_in_place = true,
+                             .forward = [](const auto& call) { route_forward(call); },
+                             .backward = [](const auto& call) { route_backward(call); }};
+
+}  // namespace
+
+LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing) {
+  LayerSpec layer{&route_row, std::move(name), std::move(unit),
+                  {logits},   routing.experts, routing.experts};
+  layer.routing = routing;
+  return layer;
+}
+
+}  // namespace tessera

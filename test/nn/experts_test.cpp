@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing of a mixture of experts on examples that can be followed by hand, and its keys.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/models.hpp>
+
+#include "expect_error.hpp"
+#include "nn/layer_alone.hpp"
+
+namespace tessera {
+namespace {
+
+using test::LayerAlone;
+using test::to_device;
+using test::to_host;
+using Doubles = std::vector<double>;
+
+/// Returns a router of one sample with these logits, after its forward pass.
+struct Routed {
+  explicit Routed(const Routing& routing, const Doubles& logits)
+      : alone(layer(routing, logits), 1) {
+    const auto positions = static_cast<std::size_t>(alone.layer.positions);
+    Kokkos::deep_copy(alone.x[0], to_device(logits, positions, logits.size() / positions));
+    alone.call.batch.routing = sums.data();
+    forward(alone.call);
+  }
+  static LayerSpec layer(const Routing& routing, const Doubles& logits) {
+    LayerSpec layer = route("gates", "router", 0, routing);
+    layer.in_positions = layer.positions = static_cast<Size>(logits.size()) / routing.experts;
+    return layer;
+  }
+  Vector<double> sums{"sums", 9};
+  LayerAlone<double> alone;
+};
+
+TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
+  // Positions 0, 1 and 3 choose expert 0, which takes two; position 2 chooses expert 2.
+  const double l = std::log(2);
+  const Routed routed({3, 1, 2, 0.5, 0.1}, {l, 0, 0, l, 0, 0, 0, 0, l, l, 0, 0});
+  const Doubles gates = to_host(routed.alone.y), expected{0.5, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0, 0, 0};
+  for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
+  const Doubles sums = to_host(routed.sums);
+  const double entropy_of_half = 0.5 * std::log(2), entropy_of_quarter = 0.25 * std::log(4);
+  const Doubles counts{3,
+                       0,
+                       1,
+                       1,
+                       0,
+                       0,
+                       3 * entropy_of_half + entropy_of_quarter,
+                       4 * entropy_of_quarter,
+                       3 * entropy_of_quarter + entropy_of_half};
+  for (std::size_t i = 0; i < counts.size(); ++i) EXPECT_NEAR(sums[i], counts[i], 1e-14) << i;
+  // Shares of the choices 3/4, 0, 1/4; sums of probabilities 7/4, 1, 5/4; log sum log 4.
+  EXPECT_NEAR(to_host(routed.alone.loss)[0],
+              0.5 * 3 * (0.75 * 1.75 + 0.25 * 1.25) + 0.1 * 4 * std::pow(std::log(4), 2), 1e-14);
+}
+
+TEST(Experts, AreChosenInOrderAtATie) {
+  const Routed routed({3, 2, 2, 0, 0}, {1, 1, 1, 0, 1, 1});
+  const Doubles gates = to_host(routed.alone.y);
+  const double larger = std::exp(1) / (1 + 2 * std::exp(1));
+  const Doubles expected{1.0 / 3, 1.0 / 3, 0, 0, larger, larger};
+  for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
+}
+
+TEST(Experts, ChooseNothingIfALogitIsNotANumber) {
+  const Routed routed({3, 2, 2, 1, 1}, {1, NAN, 1, 3, 2, 1});
+  const Doubles gates = to_host(routed.alone.y);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(gates[i], 0) << i;
+  EXPECT_GT(gates[3], 0);
+  EXPECT_TRUE(std::isnan(to_host(routed.alone.loss)[0]));
+}
+
+TEST(Experts, HavePositionsInTheirSlotsInOrder) {
+  const LayerAlone<double> alone(dispatch("slots", "router", 0, 1, 2, 3, {2, 1, 2}), 2);
+  Kokkos::deep_copy(alone.x[0], to_device<double>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, 6, 2));
+  // Positions 0 and 2 of sample 0 and 1 and 2 of sample 1 are for expert 1; two of the others not.
+  Kokkos::deep_copy(alone.x[1], to_device<double>({0, .5, .5, 0, 0, .5, 0, 0, 0, .5, 0, .5}, 6, 2));
+  forward(alone.call);
+  EXPECT_EQ(to_host(alone.y), (Doubles{3, 4, 1, 2, 0, 0, 5, 6, 0, 0, 9, 10, 0, 0, 11, 12}));
+}
+
+TEST(Experts, HaveACapacityForEachSequence) {
+  const auto capacity = [](Size experts, Size top_k, double factor) {
+    for (const LayerSpec& layer : transformer({.context = 10,
+                                  .blocks = 1,
+                                  .experts = experts,
+                                  .top_k = top_k,
+                                  .capacity_factor = factor})
+                                      .layers)
+      if (layer.routing.experts > 0) return layer.routing.capacity;
+    return Size{0};
+  };
+  EXPECT_EQ(capacity(4, 1, 1), 3);     // 2.5 positions
+  EXPECT_EQ(capacity(4, 2, 1.25), 7);  // 6.25
+  EXPECT_EQ(capacity(4, 2, 100), 10);
+  EXPECT_EQ(capacity(4, 2, 0), 10);  // no limit
+  EXPECT_EQ(capacity(64, 1, 0.1), 1);
+}
+
+TEST(Experts, RejectWrongKeys) {
+  const auto wrong = [](const TransformerConfig& config) {
+    return test::error_of([&] { transformer(config); });
+  };
+  EXPECT_EQ(wrong({.experts = 3, .top_k = 4}), "model.transformer.top_k = 4: must be from 1 to 3");
+  EXPECT_EQ(wrong({.experts = 30, .top_k = 9}), "model.transformer.top_k = 9: must be from 1 to 8");
+  EXPECT_EQ(wrong({.top_k = 1}), "model.transformer.top_k = 1: needs model.transformer.experts");
+  EXPECT_EQ(wrong({.balance_loss = 1}),
+            "model.transformer.balance_loss = 1: needs model.transformer.experts");
+}
+
+}  // namespace
+}  // namespace tessera
