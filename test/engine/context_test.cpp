@@ -6,15 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/resume_support.hpp"
-#include "engine/serial_training.hpp"
+#include "engine/context_support.hpp"
 
 namespace tessera {
 namespace {
 
-using train_test::Axes;
 using train_test::expect_trains_like_its_layers;
 using train_test::Experiment;
 using train_test::on_mesh;
+using train_test::Split;
 
 Experiment sequences(Size positions, Size heads) {
   Experiment setup =
@@ -29,34 +29,11 @@ Experiment sequences(Size positions, Size heads) {
   return setup;
 }
 
-/// A mesh, and a strategy on it.
-struct Split {
-  Axes axes;
-  const char* strategy;
-};
-
-std::vector<Split> splits(Size ranks) {
-  switch (ranks) {
-    case 4:
-      return {{{{"context", 4}}, "data"},
-              {{{"data", 2}, {"context", 2}}, "zero1"},
-              {{{"context", 2}, {"fsdp", 2}}, "fsdp"},
-              {{{"context", 2}, {"model", 2}}, "tensor"}};
-    case 8:
-      return {{{{"context", 8}}, "data"},
-              {{{"data", 2}, {"fsdp", 2}, {"context", 2}}, "hybrid"},
-              {{{"data", 2}, {"context", 2}, {"model", 2}}, "zero2"},
-              {{{"pipeline", 2}, {"context", 2}, {"model", 2}}, "fsdp"}};
-    default:
-      return {{{{"context", ranks}}, "data"}, {{{"context", ranks}}, "fsdp"}};
-  }
-}
-
 /// Calls f(setup, text) for the meshes of this launch, every way of attention, and both shares.
 template <class F>
 void for_splits(Size positions, const F& f) {
   const Size ranks = Communicator::world().size();
-  for (const Split& split : splits(ranks))
+  for (const Split& split : train_test::context_splits(ranks))
     for (const ContextAttention attention :
          {ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all})
       for (const bool zigzag : {true, false}) {

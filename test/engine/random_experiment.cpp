@@ -128,9 +128,12 @@ void randomize_model(Random& random, Experiment& setup, bool of_experts) {
   setup.model = {.dtype = DType::float64};
   const auto& axes = setup.training.distributed.mesh_axis_names;
   const bool splits_positions = std::find(axes.begin(), axes.end(), "context") != axes.end();
-  const bool is_transformer = of_experts || splits_positions;
-  const Size kind = is_transformer ? static_cast<Size>(ModelKind::transformer)
-                                   : random.number(0, static_cast<Size>(randomize.size()) - 1);
+  Size kind = static_cast<Size>(ModelKind::transformer);
+  if (!of_experts)
+    kind = static_cast<Size>(splits_positions && random.once_in(3) ? ModelKind::fno
+                                                                   : ModelKind::transformer);
+  if (!of_experts && !splits_positions)
+    kind = random.number(0, static_cast<Size>(randomize.size()) - 1);
   setup.model.kind = static_cast<ModelKind>(kind);
   setup.model.mlp.activation = random.one_of(activations);
   setup.model.mlp.bias = !random.once_in(4);
@@ -212,8 +215,9 @@ void randomize_sharding(Random& random, Experiment& setup) {
   };
   if (has("pipeline")) randomize_pipeline(random, config);
   if (has("context")) {
-    config.context_attention = random.one_of(
-        std::array{ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all});
+    if (setup.model.kind == ModelKind::transformer)
+      config.context_attention = random.one_of(std::array{
+          ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all});
     config.zigzag = random.once_in(2);
   }
   if (!has("model")) return;

@@ -98,6 +98,75 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
       }
 }
 
+/// The parts of the points of a grid that ranks of `context` have.
+std::vector<PositionShare> shares(const FourierGrid& grid) {
+  std::vector<PositionShare> all;
+  for (const Size ways : {2, 3, 8, 100})
+    for (Size part = 0; part < ways; ++part)
+      for (const bool zigzag : {false, true}) all.push_back({grid.n * grid.n, ways, part, zigzag});
+  return all;
+}
+
+/// Returns the points of a share in the order of its rows.
+std::vector<Size> points_of(const PositionShare& share) {
+  std::vector<Size> points;
+  for (const Size number : {0, 1})
+    for (Size i = 0; i < share.run(share.part, number).count; ++i)
+      points.push_back(share.run(share.part, number).begin + i);
+  return points;
+}
+
+TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
+  for (const FourierGrid& grid : grids)
+    for (const PositionShare& share : shares(grid))
+      for (Size rank = 0; rank < 2; ++rank) {
+        const Size samples = 2, own = grid.num_modes() / 2;
+        SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
+                                        << share.ways << ", rank " << rank);
+        LayerSpec layer = fourier_part(grid, rank, 2);
+        layer.share = share;
+        layer.in_positions = share.count(share.part);
+        const LayerAlone<double> alone(layer, samples);
+        const auto y = output_of(alone), x = to_host(alone.x[0]);
+        const std::vector<Size> points = points_of(share);
+        for (Size s = 0; s < samples; ++s)
+          for (Size mode = 0; mode < own; ++mode)
+            for (Size c = 0; c < grid.width; ++c) {
+              Complex sum = 0;
+              for (Size p = 0; p < layer.in_positions; ++p)
+                sum += x[(s * layer.in_positions + p) * grid.width + c] *
+                       wave(grid, rank * own + mode, points[p]);
+              sum /= static_cast<double>(grid.n * grid.n);
+              const Size at = s * layer.out + column(grid, mode, c);
+              ASSERT_NEAR(y[at], sum.real(), 1e-14);
+              ASSERT_NEAR(y[at + grid.width], sum.imag(), 1e-14);
+            }
+      }
+}
+
+// Equals the points of the whole field.
+TEST(InverseFourier, PartsOfAGridHaveTheirPoints) {
+  for (const FourierGrid& grid : grids)
+    for (const PositionShare& share : shares(grid))
+      for (Size rank = 0; rank < 2; ++rank) {
+        const Size samples = 2;
+        SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
+                                        << share.ways << ", rank " << rank);
+        LayerSpec layer = inverse_part(grid, rank, 2);
+        const LayerAlone<double> whole(layer, samples);
+        layer.share = share;
+        layer.positions = share.count(share.part);
+        const LayerAlone<double> alone(layer, samples);
+        const auto y = output_of(alone), all = output_of(whole);
+        const std::vector<Size> points = points_of(share);
+        for (Size s = 0; s < samples; ++s)
+          for (Size p = 0; p < layer.positions; ++p)
+            for (Size c = 0; c < grid.width; ++c)
+              ASSERT_NEAR(y[(s * layer.positions + p) * grid.width + c],
+                          all[(s * grid.n * grid.n + points[p]) * grid.width + c], 1e-13);
+      }
+}
+
 TEST(ModeProduct, MultipliesComplexNumbers) {
   const Size samples = 7, width = 3;
   const FourierGrid grid{4, 2, width};

@@ -44,9 +44,12 @@ std::vector<LayerSpec> kinds() {
           .shared_rows(with_positions(4, causal_attention("attention", "u", 0, 2, 3))),
       fourier("fourier", "u", 0, grid),
       fourier("modes of a rank", "u", 0, grid),
+      fourier("points of a rank", "u", 0, grid),
       mode_product("mode_product", "u", 0, grid, 0),
+      mode_product("factors of a rank", "u", 0, grid, 0),
       inverse_fourier("inverse_fourier", "u", 0, grid),
       inverse_fourier("sum over modes of a rank", "u", 0, grid),
+      inverse_fourier("at points of a rank", "u", 0, grid),
       reparameterize("reparameterize", "u", 0, 1, 3, 3, 42),
       pointwise("no bias", "u", 0, 4, Activation::gelu),
       jet_activation("jets of tanh", "u", 0, 5, Activation::tanh, "mlp"),
@@ -69,6 +72,18 @@ std::vector<LayerSpec> kinds() {
     if (layer.name == "experts of a rank") layer.out_begin = 3, layer.out = 6;
     if (layer.name == "sum over experts of a rank") layer.in_begin = layer.in = 5;
     if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
+    if (layer.name == "points of a rank") {
+      layer.share = {25, 3, 1, true};
+      layer.in_positions = layer.share.count(1);
+    }
+    if (layer.name == "at points of a rank") {
+      layer.share = {25, 3, 2, false};
+      layer.positions = layer.share.count(2);
+    }
+    if (layer.name == "factors of a rank") {
+      layer.share = {25, 4, 3, true};
+      layer.in = layer.out = columns / 4;
+    }
     if (layer.name == "sum over modes of a rank") layer.in_begin = layer.in = columns / 2;
   }
   for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
@@ -310,8 +325,11 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
   using State = StateOf<T>;
   const auto is_partial = [](Placement p) { return p.is_partial(); };
   int terms = 0;
-  for (const LayerSpec& layer : kinds())
-    for (const Layout& layout : layouts_of(layer)) {
+  for (const LayerSpec& layer : kinds()) {
+    std::vector<Layout> layouts = layouts_of(layer);
+    if (layer.share.ways > 1 && row_of(layer).along_context != nullptr)
+      layouts.push_back(row_of(layer).along_context(layer, ContextAttention::gather));
+    for (const Layout& layout : layouts) {
       SCOPED_TRACE(layer.name);
       const Rounding rounding{0, rounding_of<T>(layer).sums};
       LayerAlone<T> alone(layer, batch_samples);
@@ -338,8 +356,9 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
         ++terms;
       }
     }
+  }
   // linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
-  EXPECT_EQ(terms, 2 + 3 + 2 + 2 + 2 + 2);
+  EXPECT_EQ(terms, 2 + 3 + 4 + 4 + 2 + 2);
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.

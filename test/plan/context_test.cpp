@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls and work of a transformer whose 7 positions are split over 3 ranks of `context`: 3, 2, 2.
+// Calls and work of models whose positions are split along `context`: 7 of a sequence over 3 ranks,
+// 3, 2, 2, and the points of a grid.
 #include <string>
 #include <vector>
 
@@ -60,6 +61,38 @@ TEST(ContextCalls, ExchangePositionsForHeads) {
                                  " B");
 }
 
+// Terms of all modes (samples, 2 M M 2 w) are scattered, and products of modes gathered, both ways.
+TEST(ContextCalls, SumModesOfAGridAndGatherTheirProducts) {
+  PlanInput input = plan_test::tutorial({{"context", 3}});
+  input.model = fno({.grid = 7, .modes = 3, .width = 4, .layers = 2, .projection = 5});
+  input.batch_size = input.samples = 5;
+  const std::string bytes = std::to_string(2 * 2 * 5 * 18 * 2 * 4 * 4);
+  const std::string moved =
+      "context reduce_scatter 4 x, " + bytes + " B; context all_gather 4 x, " + bytes + " B";
+  input.loss = LossKind::mse;
+  EXPECT_EQ(calls_of(input), gradients_of(input) + moved);
+  // Two norms of each sample.
+  input.loss = LossKind::relative_l2;
+  EXPECT_EQ(calls_of(input), "context all_reduce 2 x, " +
+                                 std::to_string((input.model.num_parameters() + 2 * 5) * 4) +
+                                 " B; " + moved);
+}
+
+TEST(ContextWork, PartsOfAGridShareTheWork) {
+  PlanInput input = plan_test::tutorial({{"context", 4}});
+  input.model = fno({.grid = 32, .modes = 8, .width = 4, .layers = 1, .projection = 5});
+  input.loss = LossKind::mse;
+  for (const bool zigzag : {true, false}) {
+    input.zigzag = zigzag;
+    const std::vector<PassCount> flops = make_plan(input).flops_along_context();
+    ASSERT_EQ(flops.size(), 4);
+    for (const PassCount& part : flops) EXPECT_EQ(part.total(), flops[0].total());
+    input.mesh = MeshShape({{"context", 1}});
+    EXPECT_LE(4 * flops[0].total(), make_plan(input).flops.total());
+    input.mesh = MeshShape({{"context", 4}});
+  }
+}
+
 TEST(ContextWork, ZigzagSharesAreEqualWorkUnderTheMask) {
   for (const bool zigzag : {true, false}) {
     PlanInput input = split_input(ContextAttention::gather, 1024, 4);
@@ -90,13 +123,29 @@ TEST(ContextWork, EverySharePositionHasOneRank) {
       }
 }
 
+TEST(ContextRules, RejectAWayOfAttentionWithoutAttention) {
+  PlanInput input = plan_test::tutorial({{"context", 2}});
+  input.model = fno({.grid = 4, .modes = 2, .width = 3, .layers = 1, .projection = 4});
+  input.loss = LossKind::mse;
+  input.context_attention = ContextAttention::ring;
+  EXPECT_NE(test::error_of([&] {
+              make_plan(input);
+            }).find("distributed.context_attention = \"ring\": needs a model with attention"),
+            std::string::npos);
+}
+
 TEST(ContextRules, RejectModelsThatNeedWholeSamples) {
   PlanInput input = plan_test::tutorial({{"context", 2}});
   input.loss = LossKind::mse;
   const auto error = [&] { return test::error_of([&] { make_plan(input); }); };
   EXPECT_NE(error().find("has one position per sample"), std::string::npos);
-  input.model = fno({.grid = 5, .modes = 2, .width = 3, .layers = 1, .projection = 4});
+  input.model = pinn({.width = 3, .layers = 2}, {.activation = Activation::tanh});
   EXPECT_NE(error().find("needs whole samples"), std::string::npos);
+  input.model = fno({.grid = 6, .modes = 3, .width = 3, .layers = 1, .projection = 4});
+  input.mesh = MeshShape({{"context", 4}});
+  EXPECT_NE(error().find("they must divide the 18 modes of a rank of model"), std::string::npos);
+  input.loss = LossKind::poisson;
+  EXPECT_NE(error().find("the loss poisson needs whole samples"), std::string::npos);
   input = split_input(ContextAttention::all_to_all, 8, 4);
   EXPECT_NE(error().find("the 6 heads of a rank of model"), std::string::npos);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -101,6 +102,40 @@ TEST(Advice, KeepsOnlyOptionsThatAMeshCanUse) {
     (its.sequence_parallel ? with : without) = true;
   }
   EXPECT_TRUE(with && without);
+}
+
+// A long sequence in one sample leaves nothing else to split over many ranks.
+TEST(Advice, SplitsPositionsOfLongSequences) {
+  Config config;
+  config.model.kind = ModelKind::transformer;
+  config.model.transformer = {
+      .vocabulary = 16, .context = 2048, .width = 64, .heads = 2, .blocks = 1, .inner_width = 64};
+  config.data.kind = DataKind::random;
+  config.training.loss = LossKind::cross_entropy;
+  config.training.batch_size = config.data.samples = 1;
+  const Advice advice = advise(config, 8, roomy);
+  EXPECT_GT(advice.fits.front().mesh.size_of("context"), 1);
+  std::set<ContextAttention> ways;
+  for (const Candidate& one : advice.fits)
+    if (one.mesh.size_of("context") > 1)
+      ways.insert(one.config.training.distributed.context_attention);
+  EXPECT_EQ(ways.size(), 3u);
+  for (const Candidate& one : advise(wide_mlp(), 8, roomy).fits)
+    EXPECT_FALSE(one.mesh.find("context"));
+}
+
+// The only way of attention that the grid of an operator knows is the default.
+TEST(Advice, SplitsGrids) {
+  Config config;
+  config.model.kind = ModelKind::fno;
+  config.model.fno = {.grid = 64, .modes = 8, .width = 8, .layers = 1, .projection = 8};
+  config.data.kind = DataKind::darcy;
+  config.training.loss = LossKind::relative_l2;
+  config.training.batch_size = config.data.samples = 1;
+  const Advice advice = advise(config, 8, roomy);
+  EXPECT_GT(advice.fits.front().mesh.size_of("context"), 1);
+  for (const Candidate& one : advice.fits)
+    EXPECT_EQ(one.config.training.distributed.context_attention, ContextAttention::gather);
 }
 
 TEST(Advice, NamesTheSlowerPart) {

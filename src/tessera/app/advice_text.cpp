@@ -21,9 +21,16 @@ std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t
 using Cells = std::array<std::string, 5>;
 const Cells head{"strategy", "mesh", "microbatches", "recompute", "memory"};
 
+/// Returns the mesh, and how attention reads other positions if that is not the default.
+std::string mesh_of(const Candidate& one) {
+  const ContextAttention way = one.config.training.distributed.context_attention;
+  return one.mesh.to_string() +
+         (way == DistributedConfig{}.context_attention ? "" : fmt::format(" ({})", name_of(way)));
+}
+
 Cells cells_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
-  return {std::string(name_of(training.distributed.strategy)), one.mesh.to_string(),
+  return {std::string(name_of(training.distributed.strategy)), mesh_of(one),
           std::to_string(training.microbatches),
           setting_types::as_json(training.activation_checkpointing).get<std::string>(),
           human_bytes(one.memory_bytes)};
@@ -40,6 +47,7 @@ nlohmann::json json_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
   return {{"strategy", name_of(training.distributed.strategy)},
           {"mesh", one.mesh.to_string()},
+          {"context_attention", name_of(training.distributed.context_attention)},
           {"microbatches", training.microbatches},
           {"activation_checkpointing", setting_types::as_json(training.activation_checkpointing)},
           {"memory_bytes", one.memory_bytes}};
@@ -83,7 +91,7 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
   const auto too_large = first(advice.too_large, shown_too_large);
   std::size_t width = 4;
   for (const auto& list : {best, too_large})
-    for (const Candidate& one : list) width = std::max(width, one.mesh.to_string().size());
+    for (const Candidate& one : list) width = std::max(width, mesh_of(one).size());
   const auto behind = [](const std::string& sent, const std::string& slower) {
     return fmt::format("{:>11}  {}", sent, slower);
   };

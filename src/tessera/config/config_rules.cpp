@@ -282,7 +282,8 @@ void validate(const Config& config, const Topology& topology) {
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh);
   const PlanInput input = plan_input(config, mesh);
-  choose_layouts(input);  // rejects specs that contradict the rules
+  choose_layouts(input);   // rejects specs that contradict the rules
+  context_layouts(input);  // rejects models that need whole samples
   split_into_stages(input);
   order_passes(listed_passes(input));
 }

@@ -119,6 +119,9 @@ void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch)
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms);
+  if (plan_.input.loss == LossKind::relative_l2)
+    return relative_l2_terms<Compute>(in_loss_shape(prediction, batch.samples),
+                                      in_loss_shape(batch.y, batch.samples), terms);
   cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().out_begin, terms);
 }
 

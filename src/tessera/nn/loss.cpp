@@ -15,6 +15,7 @@ namespace {
 const std::string mse_label = "tessera::mse";
 const std::string mae_label = "tessera::mae";
 const std::string relative_l2_label = "tessera::relative_l2";
+const std::string relative_l2_terms_label = "tessera::relative_l2_terms";
 const std::string bce_label = "tessera::bce";
 const std::string cross_entropy_label = "tessera::cross_entropy";
 const std::string cross_entropy_terms_label = "tessera::cross_entropy_terms";
@@ -51,10 +52,25 @@ void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, con
   }
 }
 
-/// The derivative of |p - t| / |t| by p is (p - t) / (|p - t| |t|).
+/// |p - t|^2 and |t|^2 of a row.
+struct Squares {
+  double difference = 0, target = 0;
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION Squares(const T* p, const StateOf<T>* t, Size cols) {
+    for (Size j = 0; j < cols; ++j) {
+      const double d = static_cast<double>(p[j]) - t[j];
+      difference += d * d;
+      target += static_cast<double>(t[j]) * t[j];
+    }
+  }
+};
+
+/// The derivative of |p - t| / |t| by p is (p - t) / (|p - t| |t|). If the rows are parts of
+/// samples, `terms` has the squares of whole samples, and the loss is divided in their proportion.
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
-                 const Sum& sum, T* g) {
+                 const StateOf<T>* terms, const Sum& sum, T* g) {
   using Math = StateOf<T>;
   sum_each(
       relative_l2_label, rows,
@@ -62,14 +78,12 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
         using std::sqrt;
         const T* const pi = p + i * cols;
         const Math* const ti = t + i * cols;
-        double difference = 0, target = 0;
-        for (Size j = 0; j < cols; ++j) {
-          const double d = static_cast<double>(pi[j]) - ti[j];
-          difference += d * d;
-          target += static_cast<double>(ti[j]) * ti[j];
-        }
+        const Squares own(pi, ti, cols);
+        const double difference = terms ? terms[2 * i] : own.difference,
+                     target = terms ? terms[2 * i + 1] : own.target;
         const double norms = sqrt(difference) * sqrt(target);
-        s += sqrt(difference) / sqrt(target);
+        const double share = terms && difference != 0 ? own.difference / difference : 1;
+        s += share * (sqrt(difference) / sqrt(target));
         if (!g) return;
         const double factor = difference == 0 ? 0 : scale / norms;
         for (Size j = 0; j < cols; ++j)
@@ -233,6 +247,23 @@ void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const State
   for_each_row(cross_entropy_terms_label, rows, cols, CrossEntropyTerms<T>{of, terms.data()});
 }
 
+template <class T>
+void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
+                       const Matrix<StateOf<T>>& terms) {
+  const Size rows = prediction.extent(0), cols = prediction.extent(1);
+  const T* const p = prediction.data();
+  const StateOf<T>* const t = target.data();
+  StateOf<T>* const out = terms.data();
+  for_each(
+      relative_l2_terms_label, rows,
+      KOKKOS_LAMBDA(Size i) {
+        const Squares own(p + i * cols, t + i * cols, cols);
+        out[2 * i] = static_cast<StateOf<T>>(own.difference);
+        out[2 * i + 1] = static_cast<StateOf<T>>(own.target);
+      },
+      rows * cols);
+}
+
 template <class State>
 void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& sums,
                    Size slot) {
@@ -285,7 +316,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
     case LossKind::mae:
       return element_loss(rows * cols, p, t, scale, sum, g, kind == LossKind::mse);
     case LossKind::relative_l2:
-      return relative_l2(rows, cols, p, t, scale, sum, g);
+      return relative_l2(rows, cols, p, t, scale, details.terms.data(), sum, g);
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
     case LossKind::cross_entropy:
@@ -316,7 +347,9 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   template void add_solution_error(const Matrix<const T>&, const Matrix<const StateOf<T>>&,        \
                                    const Vector<double>&, Size);                                   \
   template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
-                                    const Matrix<StateOf<T>>&);
+                                    const Matrix<StateOf<T>>&);                                    \
+  template void relative_l2_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&,         \
+                                  const Matrix<StateOf<T>>&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 template void count_targets(const Matrix<const float>&, double, const Vector<double>&, Size);

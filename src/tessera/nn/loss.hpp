@@ -14,9 +14,11 @@ struct LossDetails {
   double scale = 1;            ///< multiplies the derivative before it is rounded
   double boundary_weight = 1;  ///< LossKind::poisson: weight of the boundary
   // For cross_entropy when the columns are split over ranks or into blocks.
-  Size first_class = 0;            ///< class of the first column
-  Size classes = -1;               ///< number of all classes; -1 if the rank has all
-  Matrix<const State> terms = {};  ///< (rows, 3 blocks): cross_entropy_terms() of all ranks
+  Size first_class = 0;  ///< class of the first column
+  Size classes = -1;     ///< number of all classes; -1 if the rank has all
+  /// (rows, 3 blocks): cross_entropy_terms() of all ranks; or (rows, 2): the sums over ranks of
+  /// relative_l2_terms(), if these have parts of samples.
+  Matrix<const State> terms = {};
   // For cross_entropy when some targets do not count.
   double ignored = std::numeric_limits<double>::quiet_NaN();  ///< the number of these targets
   /// Device memory with the number of targets of the whole batch that count. The sum of the losses,
@@ -63,5 +65,10 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms);
+
+/// Writes the sums of squares of p - t and of t of each row to `terms` (rows, 2).
+template <class T>
+void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
+                       const Matrix<StateOf<T>>& terms);
 
 }  // namespace tessera

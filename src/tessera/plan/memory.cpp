@@ -18,10 +18,18 @@ Size most_samples(const PlanInput& input, const LayerSpec& layer) {
                            : microbatch_samples(input, 0, 0).count;
 }
 
+/// Returns the layers of a rank's stage with its part of the positions, and otherwise with the
+/// largest extents of any rank.
+std::vector<LayerSpec> largest_layers(const Plan& plan, Size rank) {
+  AlongRank largest = plan.along(0);
+  largest.context = plan.along(rank).context;
+  return local_layers(plan.input, plan.layouts, largest);
+}
+
 }  // namespace
 
 Size layer_scratch(const Plan& plan, Size rank) {
-  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
   Size most = 0;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
@@ -31,7 +39,7 @@ Size layer_scratch(const Plan& plan, Size rank) {
 }
 
 Size gradient_nodes(const Plan& plan, Size rank) {
-  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
   Size most = 0;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
@@ -63,7 +71,7 @@ MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
   const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
   const bool copies = rounds || input.emulates_products;
   if (!copies && !input.numerics.reproducible) return scratch;
-  const std::vector<LayerSpec> layers = plan.local_layers(plan.first_rank(plan.stage_number(rank)));
+  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
       const Size samples = most_samples(plan.input, layers[l]);

@@ -11,6 +11,7 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/predict/advice.hpp>
 #include <tessera/predict/rank_kinds.hpp>
@@ -19,18 +20,20 @@ namespace tessera {
 namespace {
 
 /// Returns the axes of the meshes that are tried for a strategy, in the order of the mesh.
-std::vector<std::string> axes_for(const StrategyRow& strategy, bool has_experts) {
+std::vector<std::string> axes_for(const StrategyRow& strategy,
+                                  const std::vector<std::string>& own) {
   std::vector<std::string> axes{"pipeline"};
   for (const std::string_view axis : strategy.usual_axes)
     if (!axis.empty()) axes.emplace_back(axis);
-  if (has_experts) axes.emplace_back("expert");
+  axes.insert(axes.end(), own.begin(), own.end());
   axes.emplace_back("model");
   return axes;
 }
 
-std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks, bool has_experts) {
+std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks,
+                                  const std::vector<std::string>& own) {
   if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
-  return factorisations(ranks, axes_for(strategy, has_experts));
+  return factorisations(ranks, axes_for(strategy, own));
 }
 
 /// Returns true if every usual axis of a sharding strategy has several ranks. Otherwise its step
@@ -47,6 +50,7 @@ class Search {
       : config_(config), ranks_(ranks), machine_(machine) {}
 
   Advice run() {
+    find_ways();
     if (ranks_ < 1 || ranks_ > machine_.ranks())
       throw ConfigError("--ranks", std::to_string(ranks_),
                         "must be from 1 to {}, the number of ranks of machine {}",
@@ -54,9 +58,8 @@ class Search {
     for (const StrategyRow& strategy : strategies) {
       // The step of `tensor` equals that of `data` on a mesh with the axis model only.
       if (!strategy.splits_batch) continue;
-      const bool has_experts = config_.model.transformer.experts > 0;
-      for (const MeshShape& mesh : meshes_for(strategy, ranks_, has_experts))
-        if (is_used(strategy, mesh)) try_mesh(strategy, mesh);
+      for (const MeshShape& mesh : meshes_for(strategy, ranks_, own_axes()))
+        if (is_used(strategy, mesh)) try_ways(strategy, mesh);
     }
     if (advice_.fits.empty() && advice_.too_large.empty())
       throw ConfigError("--ranks", std::to_string(ranks_),
@@ -72,6 +75,38 @@ class Search {
   }
 
  private:
+  /// Finds the ways of attention to try on meshes with an axis `context`: none if samples have one
+  /// position, the default if the model has no attention. Candidates report an invalid model.
+  void find_ways() {
+    try {
+      const ModelSpec model = make_model(config_);
+      if (model.input_positions == 1) return;
+      const bool attends =
+          std::any_of(model.layers.begin(), model.layers.end(),
+                      [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
+      ways_ = {ContextAttention::gather};
+      if (attends)
+        ways_ = {ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all};
+    } catch (const ConfigError&) {
+    }
+  }
+
+  /// Returns the axes that the model adds to those of a strategy.
+  std::vector<std::string> own_axes() const {
+    std::vector<std::string> axes;
+    if (config_.model.transformer.experts > 0) axes.emplace_back("expert");
+    if (!ways_.empty()) axes.emplace_back("context");
+    return axes;
+  }
+
+  void try_ways(const StrategyRow& strategy, const MeshShape& mesh) {
+    if (mesh.size_of("context") == 1) return try_mesh(strategy, mesh);
+    for (const ContextAttention way : ways_) {
+      config_.training.distributed.context_attention = way;
+      try_mesh(strategy, mesh);
+    }
+  }
+
   /// Tries numbers of microbatches on a mesh, first without and then with recomputation. Without a
   /// pipeline, more microbatches and recomputation only cost time, so the first candidate that fits
   /// is the fastest. With a pipeline, more microbatches shorten the bubble, so all numbers are
@@ -133,6 +168,7 @@ class Search {
   Config config_;
   Size ranks_;
   const Machine& machine_;
+  std::vector<ContextAttention> ways_;
   Advice advice_;
   std::string problem_;
 };

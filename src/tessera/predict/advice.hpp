@@ -28,7 +28,8 @@ struct Advice {
 };
 
 /// Searches for ways to run the model, batch and types of `config` on `ranks` ranks: all
-/// strategies; all meshes with the usual axes of each strategy, `model` and `pipeline`; numbers of
+/// strategies; all meshes with the usual axes of each strategy, `model` and `pipeline`, and
+/// `context` with every way of attention if samples have several positions; numbers of
 /// microbatches; and recomputation. Recomputation is tried only if the memory is too small without
 /// it. Without a pipeline, the same holds for more than one microbatch. Needs neither MPI nor a
 /// device. Throws ConfigError if no mesh of `ranks` ranks can run the configuration, or if the

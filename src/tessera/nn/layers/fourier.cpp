@@ -15,15 +15,20 @@ std::vector<Layout> fourier_layouts() {
   return {{.output = by_columns, .output_gradient = by_columns, .input_gradients = {as_terms}}};
 }
 
+/// Each rank adds its rows to all modes.
+Layout fourier_along_context(const LayerSpec&, ContextAttention) {
+  return {.inputs = {by_rows}, .output = as_terms, .input_gradients = {by_rows}};
+}
+
 detail::FourierModes output_modes(const LayerSpec& layer) {
-  return {layer.grid, layer.out_begin, layer.out};
+  return {layer.grid, layer.out_begin, layer.out, layer.share};
 }
 
 template <class T>
 void fourier_forward(const LayerCall<T>& call) {
   const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean,
                                       call.blocks.out);
-  transform.to_modes(call.inputs[0], call.output);
+  call.with_output([&](const auto& y) { transform.to_modes(call.inputs[0], y); });
 }
 
 template <class T>
@@ -39,6 +44,7 @@ constexpr LayerRow fourier_row{
     .fits = [](const LayerSpec& layer) { return output_modes(layer).are_whole(); },
     .rules_choose = true,
     .mixes_positions = true,
+    .along_context = fourier_along_context,
     .products =
         [](const LayerSpec& layer, Size samples) {
           const detail::FourierModes of = output_modes(layer);

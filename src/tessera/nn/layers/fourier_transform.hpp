@@ -4,128 +4,15 @@
 // transform.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/pair_tree.hpp>
+#include <tessera/nn/layers/fourier_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
-#include <tessera/nn/layers/layers.hpp>
 
 namespace tessera::detail {
-
-// Made once: launches allocate no memory for labels.
-inline const std::string fourier_matrices_label = "tessera::fourier_matrices";
-inline const std::string fourier_join_label = "tessera::fourier_join";
-
-/// Fields (samples * n * n, width) on a grid and a rank's modes (samples, count * modes * 2 *
-/// width) of them. The columns of the modes are sorted by frequency k1 of the first dimension, then
-/// by k2 of the second; each mode has the real parts of all channels, then the imaginary parts. k1
-/// runs over 0, ..., modes - 1, -modes, ..., -1; the rank has `count` of these from number `first`
-/// on. k2 runs over 0, ..., modes - 1.
-struct FourierModes {
-  /// The modes in `columns` columns from `begin` on.
-  FourierModes(const FourierGrid& grid, Size begin, Size columns)
-      : n(grid.n),
-        modes(grid.modes),
-        width(grid.width),
-        first(begin / group()),
-        count(columns / group()),
-        rest(begin % group() + columns % group()) {}
-
-  Size n, modes, width;
-  Size first, count;
-  Size rest;  ///< columns that are not part of a whole frequency k1
-
-  /// Columns of one frequency k1.
-  Size group() const { return 2 * modes * width; }
-  /// Returns true if the columns are those of whole frequencies k1.
-  bool are_whole() const { return rest == 0; }
-
-  bool is_negative(Size k) const { return first + k >= modes; }
-  /// |k1| of the rank's k-th frequency.
-  Size magnitude(Size k) const { return is_negative(k) ? 2 * modes - first - k : first + k; }
-  /// The range of |k1| of some of the rank's frequencies. The sums for k1 and -k1 are conjugates,
-  /// so one product makes both.
-  Range magnitudes(Range of) const {
-    Size least = modes, most = 0;
-    for (Size k = of.begin; k < of.end(); ++k) {
-      least = std::min(least, magnitude(k));
-      most = std::max(most, magnitude(k));
-    }
-    return {least, most - least + 1};
-  }
-  Range magnitudes() const { return magnitudes({0, count}); }
-
-  /// Elements of the three matrices and of one sample between the two products.
-  Size scratch() const {
-    const Size rows = 2 * magnitudes().count;
-    return rows * n + 2 * (4 * modes * n) + rows * n * width;
-  }
-
-  std::vector<GemmShape> products_to_modes(Size samples) const {
-    return {{2 * magnitudes().count, n * width, n, samples},
-            {2 * modes, width, 2 * n, samples * count}};
-  }
-  std::vector<GemmShape> products_to_grid(Size samples) const {
-    return {{2 * n, width, 2 * modes, samples * count},
-            {n, n * width, 2 * magnitudes().count, samples}};
-  }
-};
-
-/// Ranks of `model` have whole frequencies k1, with all k2.
-inline ColumnGroups fourier_groups(const FourierGrid& grid) {
-  return {2 * grid.modes * grid.width, "frequencies", "model.fno.modes", grid.modes};
-}
-
-/// Factor of every mode.
-enum class FourierScale : std::uint8_t {
-  mean,    ///< 1 / n^2: modes are means over the grid
-  mirror,  ///< 1 for k2 = 0 and k2 = n / 2; 2 for the others, whose conjugates are not stored
-};
-
-/// Fills the two factors of exp(-i (k1 x1 + k2 x2)), with x in units of 2 pi / n. `along_first`,
-/// (2 magnitudes, n), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ....
-/// `along_second` is two matrices (2 modes, 2 n), for k1 >= 0 and for k1 < 0. The first multiplies
-/// the real and imaginary parts of that product by exp(-i k2 x2); the second multiplies those of
-/// its conjugate.
-template <class T>
-struct FourierMatrices {
-  T *along_first, *along_second;
-  Size firsts;  ///< elements of along_first
-  Size n, modes, least;
-  FourierScale scale;
-
-  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    if (i < firsts) {
-      const Size row = i / n;
-      along_first[i] = static_cast<StateOf<T>>(element(least + row / 2, i % n, row % 2, 0));
-    } else {
-      const Size at = i - firsts, row = at / (2 * n) % (2 * modes), column = at % (2 * n);
-      const Size k = row / 2, from = column / n;
-      const bool conjugates = at >= 4 * modes * n;
-      const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
-      const double factor =
-          (scale == FourierScale::mean ? mean : mirror) * (conjugates && from == 1 ? -1 : 1);
-      along_second[at] = static_cast<StateOf<T>>(factor * element(k, column % n, row % 2, from));
-    }
-  }
-
-  /// The matrix element of a product with cos(k x) - i sin(k x): the contribution of part `from` of
-  /// a number to part `to` of the result; 0 is the real part, 1 the imaginary part.
-  KOKKOS_INLINE_FUNCTION double element(Size k, Size x, Size to, Size from) const {
-    using std::cos;
-    using std::sin;
-    constexpr double two_pi = 6.28318530717958647693;
-    const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);
-    if (to == from) return cos(angle);
-    return to == 0 ? sin(angle) : -sin(angle);
-  }
-};
 
 template <class T>
 class FourierTransform {
@@ -138,22 +25,28 @@ class FourierTransform {
         samples_(call.samples),
         of_(of),
         blocks_(blocks),
-        magnitudes_(of.magnitudes()) {
+        magnitudes_(of.magnitudes()),
+        rows_(of.rows()) {
     StateOf<T>* at = call.scratch.data();
     const auto take = [&](Size rows, Size columns) {
       return alias_matrix(reinterpret_cast<T*>(std::exchange(at, at + rows * columns)), rows,
                           columns);
     };
-    const Size rows = 2 * magnitudes_.count;
-    along_first_ = take(rows, of.n);
+    const Size sums = 2 * magnitudes_.count;
+    along_first_ = take(sums, rows_.count());
     along_second_ = take(2 * 2 * of.modes, 2 * of.n);
-    between_ = take(rows, of.n * of.width);
-    for_each(fourier_matrices_label, along_first_.span() + along_second_.span(),
-             FourierMatrices<T>{along_first_.data(), along_second_.data(), rows * of.n, of.n,
+    between_ = of.has_part() ? take(rows_.count(), of.group()) : take(sums, of.n * of.width);
+    sums_ = at;
+    const Size firsts = sums * rows_.count();
+    for_each(fourier_matrices_label, firsts + static_cast<Size>(along_second_.span()),
+             FourierMatrices<T>{along_first_.data(), along_second_.data(), rows_, firsts, of.n,
                                 of.modes, magnitudes_.begin, scale});
   }
 
-  void to_modes(const Matrix<const T>& fields, const Matrix<T>& modes) const {
+  /// Out: T or StateOf<T>.
+  template <class Out>
+  void to_modes(const Matrix<const T>& fields, const Matrix<Out>& modes) const {
+    if (of_.has_part()) return part_to_modes(fields, modes);
     for (Size s = 0; s < samples_; ++s)
       for (Size b = 0; b < blocks_; ++b) {
         const Range block = balanced_split(of_.count, blocks_, b), rows = rows_of_block(block);
@@ -164,9 +57,10 @@ class FourierTransform {
       }
   }
 
-  /// The transpose of to_modes(). Out: T or StateOf<T>.
+  /// The transpose of to_modes().
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
+    if (of_.has_part()) return part_to_grid(modes, fields);
     for (Size s = 0; s < samples_; ++s) {
       if (blocks_ == 1) {
         block_to_grid(modes, s, {0, of_.count}, field(fields, s));
@@ -189,6 +83,51 @@ class FourierTransform {
   }
 
  private:
+  // The transforms of a part of the rows go along the second dimension first, so that the work of
+  // both products is shared.
+  template <class Out>
+  void part_to_modes(const Matrix<const T>& fields, const Matrix<Out>& modes) const {
+    const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * magnitudes_.count, of_.group());
+    for (Size s = 0; s < samples_; ++s) {
+      for (Size i = 0; i < rows_.count(); ++i)
+        gemm_(Trans::no, Trans::no, along_second(rows_.part(i)),
+              positions(fields, s, rows_.part(i)), 0, row_between(i));
+      gemm_(Trans::no, Trans::no, along_first_, between_, 0, sums);
+      for_each(fourier_sums_label, of_.count * of_.group(),
+               ModesOfSums<StateOf<T>, Out>{sums_of_rows(), sums_,
+                                            modes.data() + s * of_.count * of_.group()});
+    }
+  }
+  template <class Out>
+  void part_to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
+    const Matrix<T> sums =
+        alias_matrix(reinterpret_cast<T*>(sums_), 2 * magnitudes_.count, of_.group());
+    for (Size s = 0; s < samples_; ++s) {
+      for_each(
+          fourier_sums_label, static_cast<Size>(sums.span()),
+          SumsOfModes<T>{sums_of_rows(), modes.data() + s * of_.count * of_.group(), sums.data()});
+      gemm_(Trans::yes, Trans::no, along_first_, sums, 0, between_);
+      for (Size i = 0; i < rows_.count(); ++i)
+        gemm_(Trans::yes, Trans::no, along_second(rows_.part(i)), row_between(i), 0,
+              positions(fields, s, rows_.part(i)));
+    }
+  }
+
+  FourierSums sums_of_rows() const {
+    return {of_.modes, of_.width, of_.first, of_.count, magnitudes_.begin};
+  }
+  /// Returns the factors for the points of a row: those of real numbers, for k1 >= 0.
+  Matrix<T> along_second(const GridRows::Part& row) const {
+    return block_of(along_second_, {0, 2 * of_.modes}, row.x2);
+  }
+  template <class E>
+  Matrix<E> positions(const Matrix<E>& all, Size s, const GridRows::Part& row) const {
+    return rows_of(all, {s * rows_.positions() + row.first, row.x2.count});
+  }
+  Matrix<T> row_between(Size i) const {
+    return alias_matrix(between_.data() + i * of_.group(), 2 * of_.modes, of_.width);
+  }
+
   /// Sets a field to the contribution of a block of frequencies.
   template <class Out>
   void block_to_grid(const Matrix<const T>& modes, Size s, Range block,
@@ -239,7 +178,9 @@ class FourierTransform {
   FourierModes of_;
   Size blocks_;
   Range magnitudes_;
+  GridRows rows_;
   Matrix<T> along_first_, along_second_, between_;
+  StateOf<T>* sums_;  ///< with a part of the rows, (2 magnitudes, columns of a frequency)
 };
 
 }  // namespace tessera::detail

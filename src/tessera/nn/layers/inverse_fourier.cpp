@@ -12,8 +12,14 @@ std::vector<Layout> inverse_fourier_layouts() {
   return {{.inputs = {by_columns}, .output = as_terms, .input_gradients = {by_columns}}};
 }
 
+/// Each rank makes its rows of all modes.
+Layout inverse_fourier_along_context(const LayerSpec&, ContextAttention) {
+  return {
+      .inputs = {{}}, .output = by_rows, .output_gradient = by_rows, .input_gradients = {as_terms}};
+}
+
 detail::FourierModes input_modes(const LayerSpec& layer) {
-  return {layer.grid, layer.in_begin, layer.in};
+  return {layer.grid, layer.in_begin, layer.in, layer.share};
 }
 
 template <class T>
@@ -31,6 +37,7 @@ constexpr LayerRow inverse_fourier_row{
     .split_layouts = inverse_fourier_layouts,
     .fits = [](const LayerSpec& layer) { return input_modes(layer).are_whole(); },
     .mixes_positions = true,
+    .along_context = inverse_fourier_along_context,
     .products =
         [](const LayerSpec& layer, Size samples) {
           const detail::FourierModes of = input_modes(layer);
@@ -41,7 +48,9 @@ constexpr LayerRow inverse_fourier_row{
     .forward = [](const auto& call) { inverse_fourier_forward(call); },
     .backward =
         [](const auto& call) {
-          inverse_transform(call).to_modes(call.output_gradient, call.input_gradients[0]);
+          call.with_input_gradient(0, [&](const auto& dx) {
+            inverse_transform(call).to_modes(call.output_gradient, dx);
+          });
         }};
 
 }  // namespace

@@ -58,8 +58,8 @@ struct LayerRow {
 
   /// A row of the output depends on several rows of its sample.
   bool mixes_positions = false;
-  /// Returns the placements along `context` of a kind with mixes_positions, which then reads
-  /// LayerSpec::share; nullptr if it needs whole samples. Other kinds take and make rows.
+  /// Returns the placements along `context`, whose kernels then read LayerSpec::share; nullptr if
+  /// the kind takes and makes rows or, with mixes_positions, needs whole samples.
   Layout (*along_context)(const LayerSpec& layer, ContextAttention attention) = nullptr;
   /// Returns a layer that makes what other ranks of `context` read; the layer reads its output as
   /// one more input. nullptr if they read none.

@@ -5,7 +5,6 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/columns.hpp>
-#include <tessera/nn/layers/fourier_transform.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -91,6 +90,10 @@ class ModeProduct {
   }
 
   void backward() const {
+    // The other ranks of `context` have the other modes.
+    if (call_.layer.share.ways > 1 && !call_.add_parameter_gradients &&
+        call_.parameter_gradients[0].data() != nullptr)
+      Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(0));
     for (Size mode = 0; mode < modes_; ++mode) {
       const Matrix<const T> dy = columns(call_.output_gradient, mode);
       if (call_.parameter_gradients[0].data() != nullptr) {
@@ -113,7 +116,7 @@ class ModeProduct {
   }
   template <class E>
   E* factors(const Vector<E>& of, Size mode) const {
-    return of.data() + mode * 2 * w_ * w_;
+    return of.data() + (call_.layer.share.part * modes_ + mode) * 2 * w_ * w_;
   }
   template <class E>
   Matrix<E> square(Size number) const {
@@ -137,11 +140,11 @@ constexpr LayerRow mode_product_row{
     .split_layouts = mode_product_layouts,
     .fits =
         [](const LayerSpec& layer) {
-          const detail::FourierModes modes{layer.grid, layer.out_begin, layer.out};
-          return same_columns(layer) && modes.are_whole() &&
-                 layer.parameters[0].shape[0] * 2 * layer.grid.width == layer.in;
+          return same_columns(layer) &&
+                 layer.parameters[0].shape[0] * 2 * layer.grid.width == layer.in * layer.share.ways;
         },
     .rules_choose = true,
+    .along_context = [](const LayerSpec&, ContextAttention) { return alike(by_columns); },
     .products = mode_product_products,
     .scratch = [](const LayerSpec& layer, Size) { return 8 * layer.grid.width * layer.grid.width; },
     .reads_inputs = always,
@@ -156,7 +159,7 @@ LayerSpec mode_product(std::string name, std::string unit, Size input, const Fou
   LayerSpec layer{&mode_product_row, std::move(name), std::move(unit), {input}, columns, columns};
   layer.parameters = {
       {"modes", {grid.num_modes(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
-  layer.groups = detail::fourier_groups(grid);
+  layer.groups = {2 * w, "modes", "model.fno.modes", grid.modes};
   layer.grid = grid;
   return layer;
 }

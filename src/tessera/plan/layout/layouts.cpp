@@ -250,26 +250,34 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
           "distributed.mesh_axis_names", input.mesh.to_string(),
           fmt::format("cannot split positions over {} ranks of context: {}", ranks, reason));
   };
-  check(input.loss == LossKind::cross_entropy || input.loss == LossKind::mse ||
-            input.loss == LossKind::mae,
+  check(input.loss != LossKind::bce && input.loss != LossKind::poisson,
         fmt::format("the loss {} needs whole samples", name_of(input.loss)));
   check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
   check(sums_of(input.model).routing == 0, "experts take positions of whole samples");
+  const bool attends =
+      std::any_of(input.model.layers.begin(), input.model.layers.end(),
+                  [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
+  if (ranks > 1 && !attends && input.context_attention != StrategyOptions{}.context_attention)
+    throw ConfigError("distributed.context_attention",
+                      quoted(std::string(name_of(input.context_attention))),
+                      "needs a model with attention, such as the transformer");
   std::vector<Layout> layouts;
   for (const LayerSpec& layer : input.model.layers) {
     const LayerRow& row = row_of(layer);
     const bool mixes = row.mixes_positions || layer.in_positions != layer.positions;
-    check(layer.positions > 1 && (!mixes || row.along_context != nullptr),
+    check(row.along_context != nullptr || (layer.positions > 1 && !mixes),
           fmt::format("the {} layer {} {}", row.name, layer.name,
                       mixes ? "needs whole samples" : "has one position per sample"));
-    layouts.push_back(mixes && row.along_context != nullptr
+    layouts.push_back(row.along_context != nullptr
                           ? row.along_context(layer, input.context_attention)
                           : alike(by_rows, layer.inputs.size()));
     const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
-    check(layouts.back().output.is_shard(0) || groups % ranks == 0,
-          fmt::format("with distributed.context_attention = \"{}\" they must divide the {} {} "
-                      "of a rank of model evenly",
-                      name_of(input.context_attention), groups, layer.groups.noun));
+    check(!layouts.back().output.is_shard(1) || groups % ranks == 0,
+          fmt::format("{}they must divide the {} {} of a rank of model evenly",
+                      attends ? fmt::format("with distributed.context_attention = \"{}\" ",
+                                            name_of(input.context_attention))
+                              : "",
+                      groups, layer.groups.noun));
   }
   return layouts;
 }
@@ -365,11 +373,13 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
     cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
     cut(layers[l].out, layers[l].out_begin, layout.output);
     if (const Size ways = at.context_ranks; ways > 1) {
-      layers[l].share = {layers[l].positions, ways, at.context, input.zigzag};
-      if (along_context[l].output.is_shard(0))
-        layers[l].in_positions = layers[l].positions = layers[l].share.count(at.context);
-      else
-        layers[l].in /= ways, layers[l].out /= ways;
+      const Placement read = along_context[l].inputs[0], made = along_context[l].output;
+      layers[l].share = {std::max(layers[l].in_positions, layers[l].positions), ways, at.context,
+                         input.zigzag};
+      if (read.is_shard(0)) layers[l].in_positions = layers[l].share.count(at.context);
+      if (made.is_shard(0)) layers[l].positions = layers[l].share.count(at.context);
+      if (read.is_shard(1)) layers[l].in /= ways;
+      if (made.is_shard(1)) layers[l].out /= ways;
     }
     check_parts(layers[l], at.model_ranks, at.model);
   }

@@ -21,11 +21,11 @@ namespace tessera {
 /// An operation of a training step. Each makes at most one collective call.
 enum class StepOperation : std::uint8_t {
   gather,          ///< gathers a bucket's parameters from the shares
-  redistribute,    ///< changes the placement of a tensor along `model`
+  redistribute,    ///< changes the placement of a tensor along `model` or `context`
   accumulate,      ///< adds one tensor to another, copies it or converts its type
   count_targets,   ///< counts the targets of the batch that ModelSpec::ignore_index lets count
   forward,         ///< computes one layer on one microbatch
-  loss_terms,      ///< computes the local terms of a softmax whose columns are split along `model`
+  loss_terms,      ///< computes the local terms of a softmax with split columns, or of split norms
   loss,            ///< computes the local loss sum and the gradient of the prediction
   backward,        ///< computes the gradients of one layer's parameters and inputs
   receive,         ///< receives a tensor from a pipeline stage, or the rank before along `context`

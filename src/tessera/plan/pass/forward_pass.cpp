@@ -70,7 +70,7 @@ std::optional<Along> ForwardPass::first_reader(Size producer, Size boundary) con
 
 Along ForwardPass::sent_placement(Size producer, Size boundary) const {
   const Along made = at_.output(producer);
-  return made.model.is_partial() ? *first_reader(producer, boundary) : made;
+  return tensors_.are_terms(made) ? *first_reader(producer, boundary) : made;
 }
 
 Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
@@ -101,7 +101,7 @@ SlotId ForwardPass::in_placement(Size producer, Along needed) {
   for (const SlotId copy : copies)
     if (tensors_.as_needed(copy, needed)) return copy;
   const std::vector<Along> readers = readers_of(producer);
-  const bool is_partial = tensors_.slot(raw).along_model.is_partial();
+  const bool is_partial = tensors_.are_terms(tensors_.slot(raw).along());
   const bool all_need_it =
       std::all_of(readers.begin(), readers.end(), [&](Along reader) { return reader == needed; });
   const bool in_place = is_partial && needed.model.is_replicate() && all_need_it &&
@@ -190,7 +190,7 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const SlotId raw = made(producer), read = in_placement(producer, at_.input(l, i));
   const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
   // The sum may have replaced its terms and cannot be formed again.
-  const bool is_sum = tensors_.slot(raw).along_model.is_partial();
+  const bool is_sum = tensors_.are_terms(tensors_.slot(raw).along());
   // No layer reads what another one has sent to ranks of `expert`, so only the copy is kept.
   const bool is_exchanged = tensors_.slot(raw).experts != tensors_.slot(read).experts;
   const bool is_saved = read == last_input_copy_ || read >= first_of_backward_;
@@ -201,7 +201,8 @@ SlotId ForwardPass::input_again(Size l, std::size_t i) {
 }
 
 /// Lowers the loss. If ranks split the columns, or sums over columns have a fixed order, each rank
-/// computes terms of blocks of columns, which are gathered first.
+/// computes terms of blocks of columns, which are gathered first. Ranks with parts of samples add
+/// up the terms of norms.
 SlotId ForwardPass::lower_loss() {
   const SlotId prediction = in_placement(size() - 1, of_loss());
   const SlotId gradient =
@@ -223,6 +224,17 @@ SlotId ForwardPass::lower_loss() {
     tensors_.emit({.operation = StepOperation::loss_terms,
                    .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
     if (own != all) tensors_.redistribute(own, all, false);
+    action.operands.terms = all;
+  }
+  if (input_.loss == LossKind::relative_l2 && tensors_.splits_positions()) {
+    const auto add_terms = [&](Placement context, SlotId in_memory_of) {
+      return tensors_.add("loss/terms", TensorRole::activation, {1, 2}, {{}, context},
+                          input_.state_type, in_memory_of);
+    };
+    const SlotId own = add_terms(as_terms, no_slot), all = add_terms({}, own);
+    tensors_.emit({.operation = StepOperation::loss_terms,
+                   .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
+    tensors_.redistribute(own, all, true);
     action.operands.terms = all;
   }
   tensors_.emit(std::move(action));

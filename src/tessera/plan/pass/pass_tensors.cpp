@@ -5,13 +5,16 @@
 namespace tessera::detail {
 namespace {
 
-/// Returns the placements of the scratch for packed messages: an all-to-all packs the rank's own
-/// rows, other transitions the whole tensor.
+/// Returns the placements of the scratch for packed messages: along the axis of the call, an
+/// all-to-all packs the rank's own rows, other transitions the whole tensor.
 Along packed_placements(const Slot& from, const RedistributedBlock& block) {
-  if (block.ranks != RankSet::model) return {from.along_model, Placement::shard(0)};
+  Along packed = from.along();
+  packed.experts = block.ranks == RankSet::expert ? 0 : from.experts;
   const bool exchanges = transition(block.before, block.after) == Transition::all_to_all;
-  return {exchanges ? Placement::shard(0) : Placement::replicate(), from.along_context,
-          from.experts};
+  if (block.ranks != RankSet::expert)
+    (block.ranks == RankSet::model ? packed.model : packed.context) =
+        exchanges ? Placement::shard(0) : Placement::replicate();
+  return packed;
 }
 
 /// Returns the call of a redistribution; none if the transition is local. No rank holds the full

@@ -57,9 +57,11 @@ class PassTensors {
   /// Returns the type of a tensor with these placements. Terms of a sum over ranks have the state
   /// type, all other tensors the compute type.
   DType type_of(Along along) const {
-    const bool is_term = (splits_layers() && along.model.is_partial()) ||
-                         (splits_positions() && along.context.is_partial());
-    return is_term ? input_.state_type : input_.compute_type;
+    return are_terms(along) ? input_.state_type : input_.compute_type;
+  }
+  bool are_terms(Along along) const {
+    return (splits_layers() && along.model.is_partial()) ||
+           (splits_positions() && along.context.is_partial());
   }
 
   /// Adds a slot and returns its position. It is Shard(0) along the batch axes. It

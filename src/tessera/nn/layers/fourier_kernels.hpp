@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrices of Fourier transforms, and the steps between their products.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <tessera/base/types.hpp>
+#include <tessera/nn/layers/fourier_modes.hpp>
+
+namespace tessera::detail {
+
+// Made once: launches allocate no memory for labels.
+inline const std::string fourier_matrices_label = "tessera::fourier_matrices";
+inline const std::string fourier_join_label = "tessera::fourier_join";
+inline const std::string fourier_sums_label = "tessera::fourier_sums";
+
+/// Factor of every mode.
+enum class FourierScale : std::uint8_t {
+  mean,    ///< 1 / n^2: modes are means over the grid
+  mirror,  ///< 1 for k2 = 0 and k2 = n / 2; 2 for the others, whose conjugates are not stored
+};
+
+/// Fills the two factors of exp(-i (k1 x1 + k2 x2)), with x in units of 2 pi / n. `along_first`,
+/// (2 magnitudes, rows), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ....
+/// `along_second` is two matrices (2 modes, 2 n), for k1 >= 0 and for k1 < 0. The first multiplies
+/// the real and imaginary parts of that product by exp(-i k2 x2); the second multiplies those of
+/// its conjugate.
+template <class T>
+struct FourierMatrices {
+  T *along_first, *along_second;
+  GridRows rows;
+  Size firsts;  ///< elements of along_first
+  Size n, modes, least;
+  FourierScale scale;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    if (i < firsts) {
+      const Size count = rows.count(), row = i / count;
+      along_first[i] =
+          static_cast<StateOf<T>>(element(least + row / 2, rows.x1(i % count), row % 2, 0));
+    } else {
+      const Size at = i - firsts, row = at / (2 * n) % (2 * modes), column = at % (2 * n);
+      const Size k = row / 2, from = column / n;
+      const bool conjugates = at >= 4 * modes * n;
+      const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
+      const double factor =
+          (scale == FourierScale::mean ? mean : mirror) * (conjugates && from == 1 ? -1 : 1);
+      along_second[at] = static_cast<StateOf<T>>(factor * element(k, column % n, row % 2, from));
+    }
+  }
+
+  /// The matrix element of a product with cos(k x) - i sin(k x): the contribution of part `from` of
+  /// a number to part `to` of the result; 0 is the real part, 1 the imaginary part.
+  KOKKOS_INLINE_FUNCTION double element(Size k, Size x, Size to, Size from) const {
+    using std::cos;
+    using std::sin;
+    constexpr double two_pi = 6.28318530717958647693;
+    const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);
+    if (to == from) return cos(angle);
+    return to == 0 ? sin(angle) : -sin(angle);
+  }
+};
+
+/// The sums over x1 of a field times cos(k1 x1) and times -sin(k1 x1): two rows for each |k1|,
+/// which make the modes of k1 and of -k1. Columns are those of one k1.
+struct FourierSums {
+  Size modes, width;
+  Size first, count;  ///< as in FourierModes
+  Size least;         ///< |k1| of the first two rows
+
+  KOKKOS_INLINE_FUNCTION Size columns() const { return 2 * modes * width; }
+  KOKKOS_INLINE_FUNCTION bool is_real(Size column) const { return column / width % 2 == 0; }
+  /// Returns the column with the imaginary part of a real one, and the other way round.
+  KOKKOS_INLINE_FUNCTION Size partner(Size column) const {
+    return is_real(column) ? column + width : column - width;
+  }
+};
+
+/// Makes modes of sums: cosines + i sines for k1 >= 0, cosines - i sines for k1 < 0.
+template <class State, class Out>
+struct ModesOfSums {
+  FourierSums of;
+  const State* sums;
+  Out* to;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    const Size column = i % of.columns(), k = of.first + i / of.columns();
+    const bool negative = k >= of.modes;
+    const Size row = 2 * ((negative ? 2 * of.modes - k : k) - of.least);
+    const State cosines = sums[row * of.columns() + column],
+                sines = sums[(row + 1) * of.columns() + of.partner(column)];
+    to[i] = of.is_real(column) == negative ? cosines + sines : cosines - sines;
+  }
+};
+
+/// The transpose of ModesOfSums.
+template <class T>
+struct SumsOfModes {
+  FourierSums of;
+  const T* from;
+  T* sums;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    const Size column = i % of.columns(), row = i / of.columns(), k = of.least + row / 2;
+    const bool sines = row % 2 == 1;
+    const Size at = sines ? of.partner(column) : column;
+    StateOf<T> sum = 0;
+    for (int sign = 0; sign < 2; ++sign) {
+      const bool negative = sign == 1;
+      const Size each = negative ? 2 * of.modes - k : k;
+      if (each < of.first || each >= of.first + of.count || negative != (each >= of.modes))
+        continue;
+      const StateOf<T> value = from[(each - of.first) * of.columns() + at];
+      sum += sines && of.is_real(column) == negative ? -value : value;
+    }
+    sums[i] = sum;
+  }
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes and the points of a grid that a rank has.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/nn/layers/layer_spec.hpp>
+
+namespace tessera::detail {
+
+/// The rows of an n x n grid that a rank has, whole or in part: first those of its first run of
+/// positions, then those of its second.
+struct GridRows {
+  /// Points x2 of a row, which are consecutive positions of the rank.
+  struct Part {
+    Range x2;
+    Size first;  ///< the first of these positions
+  };
+
+  GridRows(const PositionShare& share, Size points)
+      : n(points), first(share.run(share.part, 0)), second(share.run(share.part, 1)) {}
+
+  Size n;
+  Range first, second;  ///< positions of the runs
+
+  KOKKOS_INLINE_FUNCTION Size count_of(const Range& run) const {
+    return run.count == 0 ? 0 : (run.begin + run.count - 1) / n - run.begin / n + 1;
+  }
+  KOKKOS_INLINE_FUNCTION Size count() const { return count_of(first) + count_of(second); }
+  KOKKOS_INLINE_FUNCTION Size x1(Size i) const {
+    const Size before = count_of(first);
+    return i < before ? first.begin / n + i : second.begin / n + i - before;
+  }
+
+  Size positions() const { return first.count + second.count; }
+  Part part(Size i) const {
+    const bool is_first = i < count_of(first);
+    const Range& run = is_first ? first : second;
+    const Size row = x1(i) * n, begin = std::max(run.begin, row),
+               end = std::min(run.end(), row + n);
+    return {{begin - row, end - begin}, begin - run.begin + (is_first ? 0 : first.count)};
+  }
+};
+
+/// Fields (samples * n * n, width) on a grid and a rank's modes (samples, count * modes * 2 *
+/// width) of them. The columns of the modes are sorted by frequency k1 of the first dimension, then
+/// by k2 of the second; each mode has the real parts of all channels, then the imaginary parts. k1
+/// runs over 0, ..., modes - 1, -modes, ..., -1; the rank has `count` of these from number `first`
+/// on. k2 runs over 0, ..., modes - 1. A rank of `context` has only the rows of its share, and the
+/// modes are sums over the ranks.
+struct FourierModes {
+  /// The modes in `columns` columns from `begin` on.
+  FourierModes(const FourierGrid& grid, Size begin, Size columns, const PositionShare& of = {})
+      : share(of),
+        n(grid.n),
+        modes(grid.modes),
+        width(grid.width),
+        first(begin / group()),
+        count(columns / group()),
+        rest(begin % group() + columns % group()) {}
+
+  PositionShare share;
+  Size n, modes, width;
+  Size first, count;
+  Size rest;  ///< columns that are not part of a whole frequency k1
+
+  /// Columns of one frequency k1.
+  Size group() const { return 2 * modes * width; }
+  /// Returns true if the columns are those of whole frequencies k1.
+  bool are_whole() const { return rest == 0; }
+
+  bool is_negative(Size k) const { return first + k >= modes; }
+  /// |k1| of the rank's k-th frequency.
+  Size magnitude(Size k) const { return is_negative(k) ? 2 * modes - first - k : first + k; }
+  /// The range of |k1| of some of the rank's frequencies. The sums for k1 and -k1 are conjugates,
+  /// so one product makes both.
+  Range magnitudes(Range of) const {
+    Size least = modes, most = 0;
+    for (Size k = of.begin; k < of.end(); ++k) {
+      least = std::min(least, magnitude(k));
+      most = std::max(most, magnitude(k));
+    }
+    return {least, most - least + 1};
+  }
+  Range magnitudes() const { return magnitudes({0, count}); }
+
+  /// Returns true if the rank has only some positions of the grid.
+  bool has_part() const { return share.ways > 1; }
+  GridRows rows() const { return {has_part() ? share : PositionShare{n * n}, n}; }
+
+  /// Elements of the matrices of cosines and sines, and of one sample between the products.
+  Size scratch() const {
+    const Size sums = 2 * magnitudes().count, count = rows().count();
+    return sums * count + 2 * (4 * modes * n) +
+           (has_part() ? (count + sums) * group() : sums * n * width);
+  }
+
+  std::vector<GemmShape> products_to_modes(Size samples) const {
+    const Size sums = 2 * magnitudes().count;
+    if (!has_part())
+      return {{sums, n * width, n, samples}, {2 * modes, width, 2 * n, samples * count}};
+    return with_rows({sums, group(), rows().count(), samples}, [&](Size points) {
+      return GemmShape{2 * modes, width, points, samples};
+    });
+  }
+  std::vector<GemmShape> products_to_grid(Size samples) const {
+    const Size sums = 2 * magnitudes().count;
+    if (!has_part())
+      return {{2 * n, width, 2 * modes, samples * count}, {n, n * width, sums, samples}};
+    return with_rows({rows().count(), group(), sums, samples}, [&](Size points) {
+      return GemmShape{points, width, 2 * modes, samples};
+    });
+  }
+
+ private:
+  /// Returns a product and those of the rows.
+  template <class F>
+  std::vector<GemmShape> with_rows(const GemmShape& product, const F& product_of) const {
+    std::vector<GemmShape> all{product};
+    const GridRows own = rows();
+    for (Size i = 0, before = 0; i < own.count(); ++i) {
+      const Size points = own.part(i).x2.count;
+      points == before ? void(all.back().times += product.times)
+                       : all.push_back(product_of(points));
+      before = points;
+    }
+    return own.count() == 0 ? std::vector<GemmShape>{} : all;
+  }
+};
+
+/// Ranks of `model` have whole frequencies k1, with all k2.
+inline ColumnGroups fourier_groups(const FourierGrid& grid) {
+  return {2 * grid.modes * grid.width, "frequencies", "model.fno.modes", grid.modes};
+}
+
+}  // namespace tessera::detail
