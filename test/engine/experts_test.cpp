@@ -32,16 +32,21 @@ std::vector<Axes> expert_meshes() {
               {{"data", 2}, {"expert", 2}},
               {{"expert", 2}, {"fsdp", 2}},
               {{"expert", 2}, {"model", 2}},
-              {{"model", 2}, {"expert", 2}}};
+              {{"model", 2}, {"expert", 2}},
+              {{"expert", 2}, {"context", 2}},
+              {{"context", 2}, {"model", 2}}};
     case 6:
-      return {{{"expert", 3}, {"data", 2}}, {{"model", 3}, {"expert", 2}}};
+      return {{{"expert", 3}, {"data", 2}},
+              {{"model", 3}, {"expert", 2}},
+              {{"context", 3}, {"expert", 2}}};
     case 8:
       return {{{"expert", 8}},
               {{"data", 2}, {"expert", 2}, {"fsdp", 2}},
               {{"fsdp", 2}, {"expert", 2}, {"model", 2}},
+              {{"context", 2}, {"expert", 2}, {"model", 2}},
               {{"expert", 4}, {"model", 2}}};
     default:
-      return {{{"expert", ranks_of_experts()}}};
+      return {{{"expert", ranks_of_experts()}}, {{"context", ranks_of_experts()}}};
   }
 }
 
@@ -84,6 +89,9 @@ TEST(ExpertAxis, TrainsLikeOneRankUnderEveryStrategy) {
       one.training.microbatches = optimizer == OptimizerKind::sgd ? 1 : 3;
       if (optimizer == OptimizerKind::adam) one.training.learning_rate = 0.01;
       one.training.check_replicas_every = 1;
+      if (one.training.distributed.mesh_axis_names.back() == "context" ||
+          one.training.distributed.mesh_axis_names.front() == "context")
+        one.training.distributed.zigzag = optimizer == OptimizerKind::sgd;
       if (optimizer == OptimizerKind::adam) one.training.distributed.overlap = false;
       expect_trains_like_its_layers(one);
     });

@@ -22,8 +22,8 @@ Size random_size(Random& random) {
 }
 
 std::vector<Axis> random_mesh(Random& random, Size ranks, bool of_experts) {
-  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline",
-                                    of_experts ? "expert" : "context"};
+  std::vector<std::string> names = {"data", "fsdp", "model", "pipeline", "context"};
+  if (of_experts) names.emplace_back("expert");
   std::vector<Axis> axes;
   Size left = ranks;
   for (Size count = random.number(1, 4); count > 0; --count) {

@@ -196,9 +196,12 @@ auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFac
   facts.from_prior = now.microbatch.from_prior;
   if (action.is(StepOperation::forward) && !action.recomputes) {
     const LayerSums before = sums_of(plan_.input.model, action.index);
-    if (row_of(operands_.layer(action.index)).adds_loss)
+    // The first of the ranks of `context` counts what all of them compute.
+    const Slot& output = stage_.slots[action.operands.output];
+    const bool counts = along_.context == 0 || output.along_context.is_shard();
+    if (counts && row_of(operands_.layer(action.index)).adds_loss)
       facts.loss = sums_.all().data() + loss_slot(now, 0) + 1 + before.losses;
-    if (now.targets.data() != nullptr)  // not in an evaluation
+    if (counts && now.targets.data() != nullptr)  // not in an evaluation
       facts.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
   }
   facts.gradient_scale =

@@ -20,6 +20,14 @@ std::vector<Layout> combine_layouts() {
            .input_gradients = {by_columns, as_terms}}};
 }
 
+/// A rank combines the slots of its own positions.
+Layout combine_along_context(const LayerSpec&, ContextAttention) {
+  return {.inputs = {Placement(), Placement()},
+          .output = by_rows,
+          .output_gradient = by_rows,
+          .input_gradients = {as_terms, by_rows}};
+}
+
 template <class T>
 detail::ExpertSlots combine_slots(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
@@ -64,9 +72,10 @@ struct GateGradients {
 template <class T>
 void combine_backward(const LayerCall<T>& call) {
   const auto slots = combine_slots(call);
-  if (call.wants_input_gradient(0))
+  call.with_input_gradient(0, [&](const auto& dx) {
     detail::fill_slots<T>(combine_slots_label, slots, call.output_gradient, call.inputs[1].data(),
-                          call.input_gradients[0]);
+                          dx);
+  });
   call.with_input_gradient(1, [&](const auto& dgates) {
     using G = typename std::decay_t<decltype(dgates)>::value_type;
     for_each_row(combine_gates_label, dgates.extent(0), slots.width,
@@ -80,6 +89,7 @@ constexpr LayerRow combine_row{
     .split_layouts = combine_layouts,
     .fits = [](const LayerSpec& layer) { return layer.in % layer.out == 0; },
     .mixes_positions = true,
+    .along_context = combine_along_context,
     .scratch = detail::slots_scratch,
     .reads_inputs = always,
     .forward = [](const auto& call) { combine_forward(call); },

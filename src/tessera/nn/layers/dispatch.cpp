@@ -20,6 +20,13 @@ std::vector<Layout> dispatch_layouts() {
            .input_gradients = {as_terms, Placement()}}};
 }
 
+/// A rank fills slots with its own positions.
+Layout dispatch_along_context(const LayerSpec&, ContextAttention) {
+  return {.inputs = {by_rows, Placement()},
+          .output = as_terms,
+          .input_gradients = {by_rows, Placement()}};
+}
+
 template <class T>
 detail::ExpertSlots dispatch_slots(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
@@ -28,8 +35,10 @@ detail::ExpertSlots dispatch_slots(const LayerCall<T>& call) {
 
 template <class T>
 void dispatch_forward(const LayerCall<T>& call) {
-  detail::fill_slots<T>(dispatch_forward_label, dispatch_slots(call), call.inputs[0], nullptr,
-                        call.output);
+  call.with_output([&](const auto& filled) {
+    detail::fill_slots<T>(dispatch_forward_label, dispatch_slots(call), call.inputs[0], nullptr,
+                          filled);
+  });
 }
 
 /// A row of dx is the sum of dy over the slots of x.
@@ -47,6 +56,7 @@ constexpr LayerRow dispatch_row{
     .fits = [](const LayerSpec& layer) { return layer.out % layer.in == 0; },
     .rules_choose = true,
     .mixes_positions = true,
+    .along_context = dispatch_along_context,
     .scratch = detail::slots_scratch,
     .reads_inputs = always,
     .no_gradient_of = 1,

@@ -10,31 +10,43 @@
 #include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 
 namespace tessera::detail {
 
 /// The slots of a rank's microbatch: a matrix (samples capacity, own width) with the rows of a
-/// sample's slots below each other and the columns of its own experts side by side.
+/// sample's slots below each other and the columns of its own experts side by side. Ranks of
+/// `context` share slots as they share positions (SharedRows), in one run each.
 struct ExpertSlots {
   const std::int32_t* numbers;  ///< (rows, experts); negative if the expert does not take the row
   Size experts, first, own;     ///< all experts; the rank's own ones
-  Size positions, capacity, width;
+  SharedRows rows;              ///< of the gates
+  Size capacity, width;
 
   /// The experts that take a position, and the elements at which their slots for it begin.
   struct Places {
     Size count = 0;
     Size expert[max_choices], begin[max_choices];
   };
+  /// `row`: of the rank's own ones.
   KOKKOS_INLINE_FUNCTION Places of(Size row) const {
+    const Size sample = rows.sample_of_own(row), gate_row = rows.of_own(row);
     Places places;
     for (Size e = first; e < first + own && places.count < max_choices; ++e) {
-      const Size number = numbers[row * experts + e];
+      const Size number = numbers[gate_row * experts + e];
       if (number < 0) continue;
       places.expert[places.count] = e;
-      places.begin[places.count++] =
-          ((row / positions * capacity + number) * own + e - first) * width;
+      places.begin[places.count++] = (slot(sample, number) * own + e - first) * width;
     }
     return places;
+  }
+  /// Returns the row of a slot of a sample.
+  KOKKOS_INLINE_FUNCTION Size slot(Size sample, Size number) const {
+    const Size ways = rows.share.ways, base = capacity / ways, larger = capacity % ways;
+    const Size part = number < larger * (base + 1) ? number / (base + 1)
+                                                   : larger + (number - larger * (base + 1)) / base;
+    const Range share = balanced_split(capacity, ways, part);
+    return rows.samples * share.begin + sample * share.count + number - share.begin;
   }
 };
 
@@ -43,16 +55,16 @@ template <class T>
 struct NumberSlots {
   const T* gates;
   std::int32_t* numbers;
-  Size experts, positions, capacity;
+  Size experts, capacity;
+  SharedRows rows;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    const Size sample = i / experts, expert = i % experts;
     std::int32_t next = 0;
-    for (Size t = 0; t < positions; ++t) {
-      const Size at = (sample * positions + t) * experts + expert;
+    rows.for_each_position(i / experts, [&](Size row) {
+      const Size at = row * experts + i % experts;
       const bool takes = static_cast<StateOf<T>>(gates[at]) != 0 && next < capacity;
       numbers[at] = takes ? next++ : -1;
-    }
+    });
   }
 };
 
@@ -68,19 +80,20 @@ ExpertSlots slots_of(const LayerCall<T>& call, Size capacity, Size begin, Size c
                      Size width) {
   static const std::string label = "tessera::number_slots";
   const LayerSpec& layer = call.layer;
-  const Size experts = layer.second_in, positions = layer.second_positions;
+  const Size experts = layer.second_in;
+  const SharedRows rows(layer, layer.second_positions, call.samples);
   auto* const numbers = reinterpret_cast<std::int32_t*>(call.scratch.data());
   for_each(label, call.samples * experts,
-           NumberSlots<T>{call.inputs[1].data(), numbers, experts, positions, capacity},
-           call.samples * positions * experts);
-  return {numbers, experts, begin / width, columns / width, positions, capacity, width};
+           NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
+           slots_scratch(layer, call.samples));
+  return {numbers, experts, begin / width, columns / width, rows, capacity, width};
 }
 
 /// Copies a row to its slots, times the gates if there are any.
-template <class T>
+template <class T, class Y>
 struct FillSlots {
   const T *rows, *gates;
-  T* filled;
+  Y* filled;
   ExpertSlots slots;
 
   template <class Team>
@@ -91,21 +104,22 @@ struct FillSlots {
     const auto places = slots.of(row);
     const auto columns = Kokkos::TeamVectorRange(team, width);
     for (Size i = 0; i < places.count; ++i) {
-      T* const to = filled + places.begin[i];
-      const Math gate = gates ? Math(gates[row * slots.experts + places.expert[i]]) : Math(1);
+      Y* const to = filled + places.begin[i];
+      const Math gate =
+          gates ? Math(gates[slots.rows.of_own(row) * slots.experts + places.expert[i]]) : Math(1);
       for_each_lane(columns, width, [=](Size j) { to[j] = gate * from[j]; });
     }
   }
 };
 
 /// Fills the slots with rows, times `gates` unless that is null, and the others with zeros.
-template <class T>
+template <class T, class Y>
 void fill_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& rows,
-                const T* gates, const Matrix<T>& filled) {
+                const T* gates, const Matrix<Y>& filled) {
   Kokkos::deep_copy(ExecSpace(), alias_vector(filled.data(), static_cast<Size>(filled.span())),
-                    T(0));
+                    Y(0));
   for_each_row(label, rows.extent(0), slots.width,
-               FillSlots<T>{rows.data(), gates, filled.data(), slots});
+               FillSlots<T, Y>{rows.data(), gates, filled.data(), slots});
 }
 
 /// A row of sums is that of the row's slots, times the gates if there are any.
@@ -119,7 +133,9 @@ struct SumSlots {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     using Math = StateOf<T>;
     const Size row = team.league_rank(), width = slots.width;
-    const T *const from = filled, *const gate = gates ? gates + row * slots.experts : nullptr;
+    const T *const from = filled, *const gate = gates
+                                                    ? gates + slots.rows.of_own(row) * slots.experts
+                                                    : nullptr;
     Y* const to = sums + row * width;
     const auto places = slots.of(row);
     for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {

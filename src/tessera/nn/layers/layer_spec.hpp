@@ -79,9 +79,9 @@ struct PositionShare {
   Size ways = 1, part = 0;
   bool zigzag = false;
 
-  Size count(Size of) const { return balanced_split(total, ways, of).count; }
+  KOKKOS_FUNCTION Size count(Size of) const { return balanced_split(total, ways, of).count; }
   /// Returns run 0 or run 1 of the positions of a rank.
-  Range run(Size of, Size number) const {
+  KOKKOS_FUNCTION Range run(Size of, Size number) const {
     if (!zigzag) return number == 0 ? balanced_split(total, ways, of) : Range{};
     const Size base = total / ways, extra = total % ways, n = count(of);
     const auto halves = [&](Size shares, Size up) {  // of the first shares

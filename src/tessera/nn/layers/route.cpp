@@ -6,6 +6,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/expert_slots.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 
 namespace tessera {
 namespace {
@@ -24,6 +25,9 @@ struct RoutingNumbers {
   Math *probability, *log_sum;       ///< (rows, experts), (rows)
   Math *chosen, *dropped, *entropy;  ///< (samples, experts)
 };
+
+/// Every rank routes all positions.
+Layout route_along_context(const LayerSpec&, ContextAttention) { return alike({}); }
 
 Size route_scratch(const LayerSpec& layer, Size samples) {
   return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
@@ -65,17 +69,17 @@ struct Admit {
   RoutingNumbers<Math> numbers;
   T* gates;
   Routing routing;
+  detail::SharedRows rows;
 
   /// Returns the expert's terms of the loss of a sample.
   KOKKOS_INLINE_FUNCTION double operator()(Size i) const {
     using std::fabs;
     using std::log;
-    const Size experts = numbers.experts, positions = numbers.positions;
-    const Size sample = i / experts, expert = i % experts;
+    const Size experts = numbers.experts, expert = i % experts;
     Size chosen = 0, taken = 0;
     double sum = 0, entropy = 0, squares = 0;
-    for (Size t = 0; t < positions; ++t) {
-      const Size row = sample * positions + t, at = row * experts + expert;
+    rows.for_each_position(i / experts, [&](Size row) {
+      const Size at = row * experts + expert;
       const Math p = numbers.probability[at], size = fabs(p);
       const T gate = static_cast<T>(p > 0 ? p : Math(0));
       const bool takes = static_cast<Math>(gate) != 0 && taken < routing.capacity;
@@ -85,12 +89,12 @@ struct Admit {
       sum += size;
       if (size > 0) entropy -= static_cast<double>(size) * log(static_cast<double>(size));
       if (expert == 0) squares += static_cast<double>(numbers.log_sum[row]) * numbers.log_sum[row];
-    }
+    });
     numbers.chosen[i] = static_cast<Math>(chosen);
     numbers.dropped[i] = static_cast<Math>(chosen - taken);
     numbers.entropy[i] = static_cast<Math>(entropy);
     const double share =
-        static_cast<double>(chosen) / static_cast<double>(routing.top_k * positions);
+        static_cast<double>(chosen) / static_cast<double>(routing.top_k * numbers.positions);
     return routing.balance_weight * static_cast<double>(experts) * share * sum +
            routing.z_weight * squares;
   }
@@ -104,20 +108,22 @@ struct LogitGradients {
   const T *gates, *dgates;
   T* dlogits;
   Math balance, z;
+  detail::SharedRows rows;
 
-  KOKKOS_INLINE_FUNCTION Math slope(Size row, Size expert) const {
+  KOKKOS_INLINE_FUNCTION Math slope(Size row, const Math* chosen, Size expert) const {
     const Size at = row * numbers.experts + expert;
-    const Math d = balance * numbers.chosen[row / numbers.positions * numbers.experts + expert];
+    const Math d = balance * chosen[expert];
     return static_cast<Math>(gates[at]) != 0 ? d + dgates[at] : d;
   }
   KOKKOS_INLINE_FUNCTION void operator()(Size row) const {
     using std::fabs;
     const Size experts = numbers.experts;
     const Math* const p = numbers.probability + row * experts;
+    const Math* const chosen = numbers.chosen + rows.sample_of(row) * experts;
     Math rest = -z * numbers.log_sum[row];
-    for (Size e = 0; e < experts; ++e) rest += fabs(p[e]) * slope(row, e);
+    for (Size e = 0; e < experts; ++e) rest += fabs(p[e]) * slope(row, chosen, e);
     for (Size e = 0; e < experts; ++e)
-      dlogits[row * experts + e] = fabs(p[e]) * (slope(row, e) - rest);
+      dlogits[row * experts + e] = fabs(p[e]) * (slope(row, chosen, e) - rest);
   }
 };
 
@@ -133,6 +139,11 @@ RoutingNumbers<StateOf<T>> choose(const LayerCall<T>& call) {
   for_each(route_choose_label, rows,
            Choose<T>{call.inputs[0].data(), numbers, call.layer.routing.top_k}, rows * experts);
   return numbers;
+}
+
+template <class T>
+detail::SharedRows shared_rows_of(const LayerCall<T>& call) {
+  return {call.layer, call.layer.positions, call.samples};
 }
 
 /// Adds the counts of all samples.
@@ -155,7 +166,7 @@ template <class T>
 void route_forward(const LayerCall<T>& call) {
   const auto numbers = choose(call);
   const Size counts = call.samples * numbers.experts, work = counts * numbers.positions;
-  const Admit<T> admit{numbers, call.output.data(), call.layer.routing};
+  const Admit<T> admit{numbers, call.output.data(), call.layer.routing, shared_rows_of(call)};
   if (call.batch.loss == nullptr)
     for_each(
         route_admit_label, counts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
@@ -173,7 +184,7 @@ void route_backward(const LayerCall<T>& call) {
   const Routing& routing = call.layer.routing;
   const auto numbers = choose(call);
   const Size experts = numbers.experts, rows = call.samples * numbers.positions;
-  const Admit<T> count{numbers, nullptr, routing};
+  const Admit<T> count{numbers, nullptr, routing, shared_rows_of(call)};
   for_each(
       route_admit_label, call.samples * experts, KOKKOS_LAMBDA(Size i) { count(i); },
       rows * experts);
@@ -183,13 +194,14 @@ void route_backward(const LayerCall<T>& call) {
   for_each(route_backward_label, rows,
            LogitGradients<T>{numbers, call.output.data(), call.output_gradient.data(),
                              call.input_gradients[0].data(), scale * static_cast<Math>(per_choice),
-                             scale * static_cast<Math>(2 * routing.z_weight)},
+                             scale * static_cast<Math>(2 * routing.z_weight), shared_rows_of(call)},
            rows * experts);
 }
 
 constexpr LayerRow route_row{.name = "route",
                              .fits = same_columns,
                              .mixes_positions = true,
+                             .along_context = route_along_context,
                              .reads_batch = true,
                              .adds_loss = true,
                              .scratch = route_scratch,

@@ -253,7 +253,6 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
   check(input.loss != LossKind::bce && input.loss != LossKind::poisson,
         fmt::format("the loss {} needs whole samples", name_of(input.loss)));
   check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
-  check(sums_of(input.model).routing == 0, "experts take positions of whole samples");
   const bool attends =
       std::any_of(input.model.layers.begin(), input.model.layers.end(),
                   [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
@@ -265,7 +264,8 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
   for (const LayerSpec& layer : input.model.layers) {
     const LayerRow& row = row_of(layer);
     const bool mixes = row.mixes_positions || layer.in_positions != layer.positions;
-    check(row.along_context != nullptr || (layer.positions > 1 && !mixes),
+    const bool has_positions = layer.positions > 1 || layer.experts > 0;
+    check(row.along_context != nullptr || (has_positions && !mixes),
           fmt::format("the {} layer {} {}", row.name, layer.name,
                       mixes ? "needs whole samples" : "has one position per sample"));
     layouts.push_back(row.along_context != nullptr

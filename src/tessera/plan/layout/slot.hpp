@@ -114,12 +114,14 @@ inline RedistributedBlock redistributed_block(const Slot& from, Along after, Sam
   if (before.experts != after.experts) {
     const Size width = from.shape[1] / std::max(before.experts, after.experts),
                columns = local_shape(from, {before.model, before.context}, samples, rank)[1];
+    // A rank of `context` has its share of them here.
+    const Size positions = balanced_split(from.positions, rank.context_ranks, rank.context).count;
     const auto place = [](Size experts) { return Placement::shard(experts > 0 ? 2 : 0); };
     return {RankSet::expert,
             rank.expert_ranks,
             place(before.experts),
             place(after.experts),
-            {samples.group, from.positions, columns / width, width}};
+            {samples.group, positions, columns / width, width}};
   }
   if (rank.context_ranks == 1 || before.context == after.context)
     return {RankSet::model, rank.model_ranks, before.model, after.model,
