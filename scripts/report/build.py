@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from time import monotonic
 
-from . import answer, caveats, figures, peers, predictions, provenance, tables
+from . import answer, caveats, figures, growth, peers, predictions, provenance, tables
 from .contents import Figure, Points, Table, Text
 from .drawing import NothingToShow
 from .fields import text
@@ -17,7 +17,7 @@ SECTIONS = {
     "How certain this is": [answer.ties, caveats.caveats],
     "Why": [figures.breakdown, answer.reasons],
     "What to try next": [answer.untried],
-    "Choices": [figures.choices, figures.scaling, figures.pareto],
+    "Choices": [figures.choices, figures.scaling, growth.growth, figures.pareto],
     "Pipelines": [figures.bubbles, tables.pipelines],
     "Results": [tables.results, tables.rates],
     "Other libraries": [peers.peers],

@@ -53,6 +53,16 @@ def mark(strategy, size=6.5, hollow=False):
             "markerfacecolor": "white" if hollow else own}  # fmt: skip
 
 
+SERIES = [*STRATEGIES.values(), OTHER]
+
+
+def series(number):
+    """Returns how a plot draws the points of a line that is not that of a strategy."""
+    own, marker = SERIES[number % len(SERIES)]
+    return {"color": own, "marker": marker, "markersize": 5, "markeredgewidth": 0.6, "markeredgecolor": "white",
+            "linewidth": 1.2}  # fmt: skip
+
+
 def use():
     """Sets up matplotlib without a display, without randomness, and with text that stays text."""
     matplotlib.use("Agg")

@@ -65,7 +65,7 @@ for file in "$inputs"/*.toml; do
       mesh=(--mesh "fsdp=2,model=2")
       traffic=(fsdp:reduce_scatter fsdp:all_gather model:reduce_scatter model:all_gather)
       ;;
-    context)
+    long_context)
       small=(--set model.transformer.context=15 --set model.transformer.width=16 --set model.transformer.inner_width=16)
       traffic=(context:send context:receive context:all_reduce)
       ;;
